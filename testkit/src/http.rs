@@ -3,7 +3,7 @@
 use crate::PATIENCE;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -237,9 +237,16 @@ impl Drop for Server {
     }
 }
 
-/// An address where nothing listens: its port was free a moment ago.
+/// An address where nothing listens: its port was free a moment ago. Each is returned once, and is below those that systems
+/// choose for other sockets, so that none of a test that runs at the same time takes it.
 pub fn unused_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(101);
+    let listener = std::iter::repeat_with(|| NEXT.fetch_add(1, SeqCst)).find_map(|next| {
+        let port = 10_000 + begin.wrapping_add(next) % 20_000;
+        TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap())).ok()
+    });
+    listener.unwrap().local_addr().unwrap()
 }
 
 /// A complete answer with status 200.
@@ -264,13 +271,13 @@ pub fn send(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -
     stream.write_all(&[head.as_bytes(), body].concat()).is_ok()
 }
 
-/// Reads a request up to its body, and not a byte more.
+/// Reads a request up to its body, and not a byte more. Bytes of TLS are not a request.
 pub fn read_head(stream: &mut impl Read) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read(&mut byte) {
-            Ok(1) => head.push(byte[0]),
+            Ok(1) if !head.is_empty() || byte[0] != 0x16 => head.push(byte[0]),
             _ => return None,
         }
     }

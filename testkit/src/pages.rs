@@ -5,7 +5,7 @@ use crate::http::{self, Request};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -88,8 +88,8 @@ struct Inner {
 #[derive(Clone)]
 pub struct Server {
     inner: Arc<Inner>,
-    _http: Arc<http::Server>,
-    /// `http://` and the address.
+    http: Arc<http::Server>,
+    /// What the URLs of its pages begin with: `http://` and the address, unless a test sets another.
     pub base: String,
 }
 
@@ -99,7 +99,12 @@ impl Server {
         let inner = Arc::<Inner>::default();
         let own = Arc::clone(&inner);
         let http = http::Server::new(move |request, stream| answer(&own, request, stream));
-        Self { inner, base: http.url(""), _http: Arc::new(http) }
+        Self { inner, base: http.url(""), http: Arc::new(http) }
+    }
+
+    /// Its address, whatever its documents name.
+    pub fn address(&self) -> SocketAddr {
+        self.http.address()
     }
 
     /// Sets what a path (with query) answers.

@@ -154,7 +154,7 @@ impl Provider {
             Protocol::Atom => Rendering::Atom(Atom::draw(&mut random)),
         };
         let faults = if is_calm { Faults::default() } else { Faults::draw(&mut random) };
-        let faults = rendering.withheld().iter().fold(faults, |all, fault| all.without(*fault));
+        let faults = rendering.withheld().into_iter().fold(faults, Faults::without);
         // An entry with a time in the future shows nothing of what became of its entity before then.
         let is_blind = match &rendering {
             Rendering::Atom(_) => faults.has(Fault::Restored),
@@ -496,12 +496,21 @@ fn hash_of(text: &str) -> u64 {
 
 impl Rendering {
     /// Faults that it does not have.
-    fn withheld(&self) -> &[Fault] {
+    fn withheld(&self) -> Vec<Fault> {
         match self {
-            Self::Activities(shape) => shape.withheld,
-            Self::Lists(lists) => lists.withheld(),
+            Self::Activities(shape) => shape.withheld.to_vec(),
+            Self::Lists(lists) => lists.withheld().to_vec(),
             Self::Sitemaps(sitemaps) => sitemaps.withheld(),
-            Self::Atom(_) => Atom::WITHHELD,
+            Self::Atom(_) => Atom::WITHHELD.to_vec(),
+        }
+    }
+
+    /// Changes of a document, if that has not all of them.
+    fn changes_per_document(&self) -> Option<usize> {
+        match self {
+            Self::Lists(lists) => lists.length(),
+            Self::Sitemaps(sitemaps) => Some(sitemaps.length).filter(|length| *length > 0),
+            Self::Activities(_) | Self::Atom(_) => None,
         }
     }
 

@@ -11,7 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use sha2::Digest as _;
-use std::io::Write as _;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 
 /// An authority that signs certificates.
@@ -109,6 +110,24 @@ impl Certificate {
         serve(self.config(Some(authority)), answer.into(), true)
     }
 
+    /// A server that answers, with TLS and without, what the one at an address answers.
+    pub fn serve_for(&self, behind: SocketAddr) -> Server {
+        let config = self.config(None);
+        Server::raw(move |mut stream| {
+            let mut first = [0];
+            // The type of a TLS handshake.
+            if stream.peek(&mut first).is_ok() && first == [22] {
+                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let mut tls = StreamOwned::new(connection, stream);
+                pass_on(&mut tls, behind);
+                tls.conn.send_close_notify();
+                let _ = tls.flush();
+            } else {
+                pass_on(&mut stream, behind);
+            }
+        })
+    }
+
     fn config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -142,6 +161,23 @@ fn params(names: &[&str], is_expired: bool) -> CertificateParams {
         params.not_after = date_time_ymd(2020, 1, 1);
     }
     params
+}
+
+/// Answers requests without bodies as the server at an address does.
+fn pass_on(stream: &mut (impl Read + Write), behind: SocketAddr) {
+    while let Some(head) = read_head(stream) {
+        let mut answer = Vec::new();
+        let answered = TcpStream::connect(behind).and_then(|mut to| {
+            to.write_all(head.as_bytes())?;
+            // It answers, and closes the connection.
+            to.shutdown(Shutdown::Write)?;
+            to.read_to_end(&mut answer)
+        });
+        let sent = answered.and_then(|_| stream.write_all(&answer)).and_then(|()| stream.flush());
+        if sent.is_err() {
+            return;
+        }
+    }
 }
 
 fn serve(config: Arc<ServerConfig>, answer: String, closes_properly: bool) -> Server {

@@ -51,8 +51,8 @@ const SCRATCH: &str = "
     CREATE TEMP TABLE unseen (uri TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE coming (
         uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-        unknown INTEGER NOT NULL, time INTEGER NOT NULL, first INTEGER, last INTEGER, is_new INTEGER NOT NULL, via TEXT,
-        list INTEGER NOT NULL, href TEXT, accept TEXT, describes INTEGER NOT NULL, body INTEGER
+        unknown INTEGER NOT NULL, time INTEGER NOT NULL, first INTEGER, last INTEGER, is_new INTEGER NOT NULL,
+        is_known INTEGER NOT NULL, via TEXT, list INTEGER NOT NULL, href TEXT, accept TEXT, describes INTEGER NOT NULL, body INTEGER
     ) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE deprecated (
         uri TEXT PRIMARY KEY, time INTEGER NOT NULL, list INTEGER NOT NULL, changed INTEGER,
@@ -348,6 +348,8 @@ impl Mirror {
     }
 }
 
+/// Rows that are handed over at a time.
+const BATCH: usize = 512;
 const READ: &str = "cannot read the state";
 const WRITE: &str = "cannot write the state";
 

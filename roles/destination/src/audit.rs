@@ -41,8 +41,6 @@ use std::time::Instant;
 
 /// Most files of one folder that are sorted by name before they are reported.
 const SORTED_MAX: usize = 10_000;
-/// Rows compared at a time.
-const ROWS: usize = 512;
 
 /// The outcome of an audit.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -352,13 +350,9 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     fn listed(&mut self, expected: &Expected) -> Result<(), Error> {
-        let (mut key, mut rows, began) = (String::new(), Vec::new(), Instant::now());
-        loop {
-            rows.clear();
-            expected.after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            key.clone_from(&last.uri);
-            for row in &rows {
+        let began = Instant::now();
+        expected.each_batch(|rows| {
+            for row in rows {
                 self.compare(row, expected)?;
             }
             stop(self.cancel)?;
@@ -370,7 +364,8 @@ impl Comparison<'_> {
                 seconds,
                 ..Status::default()
             }));
-        }
+            Ok(())
+        })
     }
 
     fn compare(&mut self, row: &ExpectedRow, expected: &Expected) -> Result<(), Error> {

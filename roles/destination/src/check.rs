@@ -21,9 +21,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows checked together.
-const ROWS: usize = 512;
-
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyFacts {
@@ -338,19 +335,11 @@ fn each_row(
     cancel: &AtomicBool,
     visit: &mut dyn FnMut(&Row) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (mut key, mut rows) = (String::new(), Vec::new());
-    loop {
-        rows.clear();
-        mirror.rows_after(&key, ROWS, &mut rows)?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        key.clone_from(&last.uri);
-        for row in &rows {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::cancelled());
-            }
-            visit(row)?;
-        }
-    }
+    mirror.each_batch(|rows| {
+        rows.iter().try_for_each(|row| {
+            if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { visit(row) }
+        })
+    })
 }
 
 /// Files that have lost their end, or are missing, and the bytes that they have.

@@ -20,8 +20,6 @@ use crate::state::state_of;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::visible;
 
-/// Rows checked together.
-const ROWS: usize = 512;
 /// Files that get their own name back in one run; the rest waits for the next comparison.
 const MISNAMED_MAX: usize = 10_000;
 /// Losses reported one by one in a run; the rest is counted.
@@ -92,19 +90,15 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
             &format!("{}; it is written again", damage.message),
         );
     }
-    let (mut key, mut rows, mut checked) = (String::new(), Vec::new(), 0);
-    loop {
-        rows.clear();
-        mirror.rows_after(&key, ROWS, &mut rows)?;
-        let Some(last) = rows.last() else { break };
-        key.clone_from(&last.uri);
+    let mut checked = 0;
+    mirror.each_batch(|rows| {
         run.requests.check_cancelled()?;
         let mut damaged = Vec::new();
         if full {
             let uris: Vec<&str> = rows.iter().map(|row| row.uri.as_str()).collect();
             kept.read_ahead(mirror, &uris)?;
         }
-        for row in &rows {
+        for row in rows {
             if is_distrusted(row) && is_just_planned(mirror, &row.uri)? {
                 continue;
             }
@@ -125,7 +119,8 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         }
         checked += rows.len() as u64;
         run.report.status(checked, 0, 0);
-    }
+        Ok::<(), Error>(())
+    })?;
     if let Some((code, message)) = kept.remark() {
         run.report.notice(code, &options.url, &message);
     }

@@ -16,9 +16,6 @@ use std::time::{Duration, Instant};
 const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// While changes are announced, the lists are polled this many times less often.
 const NOTIFIED_FACTOR: u32 = 10;
-/// Between two polls because of notifications, for each copy: those who may notify may not make it
-/// poll more often.
-const POLL_PAUSE: Duration = Duration::from_secs(1);
 /// First pause before announced changes that could not be applied are tried again; it doubles up to
 /// the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
@@ -128,6 +125,7 @@ pub fn follow(
 /// When the next run begins.
 struct Pace {
     interval: Duration,
+    poll_pause: Duration,
     /// When the last run ended.
     ended: Instant,
     /// Notifications wait until then: no run begins sooner after one than that took.
@@ -150,6 +148,7 @@ impl Pace {
         let now = Instant::now();
         let mut pace = Self {
             interval: options.interval,
+            poll_pause: options.poll_pause,
             ended: now,
             earliest: now,
             poll_from: now,
@@ -195,7 +194,7 @@ impl Pace {
 
     fn ran(&mut self, ran: &Ran, was_notified: bool, begun: Instant) {
         if let Some(polled) = ran.polling.polled {
-            self.poll_from = polled + POLL_PAUSE;
+            self.poll_from = polled + self.poll_pause;
         }
         self.pause = self.interval.max(ran.fresh);
         self.is_behind = ran.is_behind || ran.summary.failed + ran.summary.held > 0;
@@ -204,7 +203,7 @@ impl Pace {
     }
 
     fn failed(&mut self, was_notified: bool, begun: Instant) {
-        self.poll_from = begun + POLL_PAUSE;
+        self.poll_from = begun + self.poll_pause;
         self.pause = self.pause.saturating_mul(2).min(FOLLOW_PAUSE_MAX.max(self.interval));
         self.is_behind = true;
         self.next_try(was_notified);

@@ -8,26 +8,27 @@ mod left;
 
 pub(crate) use left::Left;
 
+use crate::admit::{Admission, Refusal};
 use crate::error::{Error, ExitCode};
 use crate::events::Observer;
 use crate::options::SyncOptions;
+use crate::package::download::Downloads;
 use crate::path_map::{NameRules, PathMap};
 use crate::plan::listed::Listed;
 use crate::read::driver::Driver;
 use crate::read::marks::Marks;
-use crate::read::position::Position;
+use crate::read::position::{Due, Position};
 use crate::requests::Requests;
 use crate::run::authority_root;
 use crate::sink::options::SinkOptions;
 use crate::state::key;
+use abreast_core::Kind;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
 use abreast_webtypes::{Digests, count};
 use std::collections::BTreeMap;
 
 /// The new address, until the documents there were found.
 const MOVED: &str = "moved";
-/// Rows and listed resources read at a time.
-const ROWS: usize = 512;
 /// Rows whose paths are searched for in the list, to find the new base.
 const SAMPLE: usize = 16;
 /// Bases that are tried.
@@ -73,8 +74,8 @@ pub(crate) fn with_redirect(
 /// Moves the copy to the address of the options if the user wants that and it has another one; what happened, for people.
 pub(crate) fn prepare(
     driver: &mut Driver,
-    requests: &Requests<'_>,
-    options: &SyncOptions,
+    (requests, options): (&Requests<'_>, &SyncOptions),
+    downloads: &Downloads,
     (mirror, observer): (&Mirror, &dyn Observer),
 ) -> Result<Option<String>, Error> {
     if let Some(url) = mirror.meta(MOVED)? {
@@ -91,9 +92,16 @@ pub(crate) fn prepare(
     let start = driver.find_read_only(requests, options, None, observer)?;
     let (listed, mut position) = (Expected::new()?, Position::load(mirror)?);
     let (mut failed, mut marks) = (None, Marks::known(position.marks(), &[]));
-    let has_list = driver.each_resource(requests, options, &mut |resource| {
-        if failed.is_none() {
-            failed = note(&listed, resource).err();
+    let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
+    let mut refused = Refused::default();
+    let downloads = Some(downloads).filter(|_| !options.dry_run);
+    let has_list = driver.each_resource(requests, options, downloads, &mut |resource| {
+        match admission.check(resource.href()) {
+            Err(refusal) if resource.body.is_none() => {
+                refused.note(resource, refusal);
+            }
+            _ if failed.is_none() => failed = note(&listed, resource).err(),
+            _ => {}
         }
         if let Some(time) = resource.changed {
             marks.note(time, resource);
@@ -101,15 +109,20 @@ pub(crate) fn prepare(
     })?;
     failed.map_or(Ok(()), Err)?;
     let change = Change::find(mirror, &listed, options)?;
+    refused.check(&change, has_list)?;
     let base = change.prefixes.as_ref();
     if old == options.url && base.is_none() {
         // It is where it was.
         return Ok(None);
     }
-    change.check(options, &start.first, has_list)?;
-    if let Some((_, new)) = base.filter(|_| !keeps_paths(&options.sink)) {
+    let is_rebased = base.is_some() && keeps_paths(&options.sink);
+    let is_copied_again = base.is_some() && !is_rebased;
+    // What has other URIs in itself has other bytes.
+    change.check(options, &start.first, has_list, is_copied_again)?;
+    if let Some((_, new)) = base.filter(|_| is_copied_again && !has_list) {
         let message = format!(
-            "the URIs of the resources begin with {new} now, and a copy of this kind has the old ones in itself"
+            "the URIs of the resources begin with {new} now, a copy of this kind has the old ones in itself, and there \
+             is no list of all resources to copy them again"
         );
         return Err(Error::new("folder.source", ExitCode::Usage, message)
             .with_help("make a new copy in another place"));
@@ -117,7 +130,7 @@ pub(crate) fn prepare(
     if !options.dry_run {
         mirror.begin()?;
     }
-    if let Some((old, new)) = base {
+    if let Some((old, new)) = base.filter(|_| is_rebased) {
         mirror.rebase(old, new)?;
         mirror.forget_gone(None)?;
         mirror.set_meta(key::BASE, Some(new))?;
@@ -127,8 +140,12 @@ pub(crate) fn prepare(
     mirror.set_meta(key::SOURCE_URL, None)?;
     mirror.set_meta(MOVED, Some(&options.url))?;
     // A feed without a list of all is followed on: there is nothing to compare with.
-    let why = has_list.then(|| format!("the Source has moved to {}", options.url));
-    position.move_to(why, marks.renamed());
+    let moved = has_list.then(|| Due {
+        why: format!("the Source has moved to {}", options.url),
+        // Nothing is newer than a list of other URIs.
+        is_uncertain: is_copied_again || position.due.as_ref().is_some_and(|due| due.is_uncertain),
+    });
+    position.move_to(moved, marks.renamed());
     position.store(mirror)?;
     if let (false, Some(from), Some(to)) =
         (has_list, authority_root(&old), authority_root(&options.url))
@@ -138,15 +155,18 @@ pub(crate) fn prepare(
     if !options.dry_run {
         mirror.commit()?;
     }
-    let uris = match base {
-        Some((old, new)) => format!("their URIs begin with {new} in place of {old}"),
-        None => "their URIs are the same".to_owned(),
+    let kept = count(change.kept, "resource");
+    let what = match base {
+        Some((old, new)) if is_rebased => {
+            format!("{kept} are kept, and their URIs begin with {new} in place of {old}")
+        }
+        Some((old, new)) => format!(
+            "the URIs begin with {new} in place of {old}, which a copy of this kind has in itself; all are copied again, \
+             and {kept} with the old URIs deleted\n  help: `--max-delete 100%` allows that, if they are held"
+        ),
+        None => format!("{kept} are kept, and their URIs are the same"),
     };
-    Ok(Some(format!(
-        "the copy of {old} is one of {} now: {} are kept, and {uris}",
-        options.url,
-        count(change.kept, "resource")
-    )))
+    Ok(Some(format!("the copy of {old} is one of {} now: {what}", options.url)))
 }
 
 /// Whether a copy has nothing of a URI in itself but the path below the base.
@@ -166,6 +186,31 @@ fn note(listed: &Expected, resource: &Listed<'_>) -> Result<(), Error> {
         listed.put(&row, (0, 0), false)?;
     }
     Ok(())
+}
+
+/// What is listed and may not be requested.
+#[derive(Debug, Default)]
+struct Refused {
+    count: u64,
+    first: Option<(String, Refusal)>,
+}
+
+impl Refused {
+    fn note(&mut self, resource: &Listed<'_>, refusal: Refusal) {
+        if resource.change != Some(Kind::Delete) {
+            self.count += 1;
+            self.first.get_or_insert_with(|| (resource.uri.to_owned(), refusal));
+        }
+    }
+
+    /// # Errors
+    /// Little of the copy is listed, and more is refused.
+    fn check(self, change: &Change, has_list: bool) -> Result<(), Error> {
+        let is_most = self.count > change.listed && !change.are_listed(has_list);
+        let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
+        let message = format!("nothing was changed; {uri}: {}", refusal.message());
+        Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message))
+    }
 }
 
 /// How the URIs of a copy change, and what the new address lists of them then.
@@ -206,7 +251,7 @@ impl Change {
         prefixes: Option<(String, String)>,
     ) -> Result<Self, Error> {
         let mut change = Self { prefixes, ..Self::default() };
-        each_row(mirror, &mut |row| {
+        let mut compare = |row: &Row| -> Result<(), Error> {
             change.kept += 1;
             let uri = match &change.prefixes {
                 Some((old, new)) => {
@@ -230,16 +275,27 @@ impl Change {
                 None => {}
             }
             Ok(())
-        })?;
+        };
+        mirror.each_batch(|rows| rows.iter().try_for_each(&mut compare))?;
         Ok(change)
     }
 
+    /// Whether enough of the copy is listed. A feed need not list what has not changed lately.
+    const fn are_listed(&self, has_list: bool) -> bool {
+        if has_list { self.listed * 2 >= self.kept } else { self.listed > 0 || self.kept == 0 }
+    }
+
     /// # Errors
-    /// What is listed is another set: most resources of the copy are not listed, or with other bytes.
-    fn check(&self, options: &SyncOptions, first: &str, has_list: bool) -> Result<(), Error> {
-        // A feed need not list what has not changed lately.
-        let are_listed = if has_list { self.listed * 2 >= self.kept } else { self.listed > 0 };
-        if self.kept == 0 || are_listed && self.same >= self.other {
+    /// What is listed is another set: most resources of the copy are not listed, or with other bytes where these should be
+    /// the same.
+    fn check(
+        &self,
+        options: &SyncOptions,
+        first: &str,
+        has_list: bool,
+        may_differ: bool,
+    ) -> Result<(), Error> {
+        if self.kept == 0 || self.are_listed(has_list) && (may_differ || self.same >= self.other) {
             return Ok(());
         }
         let message = format!(
@@ -278,53 +334,30 @@ fn new_bases(
     let mut paths: Vec<String> = Vec::new();
     let (total, mut number) = (mirror.count_rows()?, 0);
     let step = (total / SAMPLE as u64).max(1);
-    each_row(mirror, &mut |row| {
-        number += 1;
-        if number % step == 0
-            && let Some(path) = row.uri.strip_prefix(base).filter(|path| !path.is_empty())
-        {
-            paths.push(path.to_owned());
+    mirror.each_batch(|rows| {
+        for row in rows {
+            number += 1;
+            if number % step == 0
+                && let Some(path) = row.uri.strip_prefix(base).filter(|path| !path.is_empty())
+            {
+                paths.push(path.to_owned());
+            }
         }
-        Ok(())
+        Ok::<(), Error>(())
     })?;
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    each_listed(listed, &mut |uri| {
-        for path in &paths {
-            if let Some(new) = uri.strip_suffix(path.as_str()).filter(|new| new.ends_with('/')) {
+    listed.each_batch(|rows| {
+        for (row, path) in rows.iter().flat_map(|row| paths.iter().map(move |path| (row, path))) {
+            let new = row.uri.strip_suffix(path.as_str()).filter(|new| new.ends_with('/'));
+            if let Some(new) = new {
                 *found.entry(new.to_owned()).or_default() += 1;
             }
         }
+        Ok::<(), Error>(())
     })?;
     let usable = |new: &String| PathMap::new(new, NameRules::default()).is_ok() && new != base;
     let mut found: Vec<(String, usize)> =
         found.into_iter().filter(|(new, _)| usable(new)).collect();
     found.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
     Ok(found.into_iter().map(|(new, _)| new).take(BASES_MAX).collect())
-}
-
-fn each_row(
-    mirror: &Mirror,
-    visit: &mut dyn FnMut(&Row) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (mut key, mut rows) = (String::new(), Vec::new());
-    loop {
-        rows.clear();
-        mirror.rows_after(&key, ROWS, &mut rows)?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        key.clone_from(&last.uri);
-        rows.iter().try_for_each(&mut *visit)?;
-    }
-}
-
-fn each_listed(listed: &Expected, visit: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let (mut key, mut rows) = (String::new(), Vec::new());
-    loop {
-        rows.clear();
-        listed.after(&key, ROWS, &mut rows)?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        key.clone_from(&last.uri);
-        for row in &rows {
-            visit(&row.uri);
-        }
-    }
 }

@@ -199,6 +199,9 @@ pub struct SyncOptions {
     /// Pause between polls when following; longer when the Source states that a list is fresh for
     /// longer, up to 1 h. Default 30 s.
     pub interval: Duration,
+    /// Least pause between two polls that notifications cause when following: those who may notify
+    /// may not make the copy poll more often. Default 1 s.
+    pub poll_pause: Duration,
     /// How changes are announced when following. Default [`Push::Auto`]; while they are, polls are
     /// 10 times rarer.
     pub push: Push,
@@ -258,6 +261,7 @@ impl SyncOptions {
             immutable: false,
             backup_dir: None,
             interval: Duration::from_secs(30),
+            poll_pause: Duration::from_secs(1),
             push: Push::Auto,
             callback: None,
             #[cfg(feature = "xmpp")]

@@ -144,7 +144,9 @@ pub(crate) fn sync_with(
         settle(&mut run.context(), &folder)?;
     }
     let reader = choice.reader_of_run(&requests, options, &mirror)?;
-    if let Some(message) = moved::prepare(reader, &requests, options, (&mirror, observer))? {
+    if let Some(message) =
+        moved::prepare(reader, (&requests, options), &run.planner.downloads, (&mirror, observer))?
+    {
         run.report.notice("source.moved", &options.url, &message);
     }
     let result = run.run(reader);
@@ -292,6 +294,9 @@ impl<'a> Run<'a> {
         plan_names(&mut self.planner)?;
         mirror.renew_pending()?;
         let counts = mirror.pending_counts()?;
+        if counts.fetches == 0 && !options.dry_run {
+            self.planner.downloads.sweep();
+        }
         let mut carried_out = Ok(());
         if counts.fetches + counts.deletes + counts.held > 0 {
             self.ensure_sink(&start)?;

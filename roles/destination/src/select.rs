@@ -304,18 +304,14 @@ impl Selection {
     /// Notes of all that is kept or planned whether it is excluded, where no list of all resources
     /// is read.
     pub(crate) fn leave_excluded(&mut self, mirror: &Mirror) -> Result<(), Error> {
-        let (mut key, mut rows) = (String::new(), Vec::new());
-        loop {
-            rows.clear();
-            mirror.rows_after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else { break };
-            key.clone_from(&last.uri);
-            for row in &rows {
+        mirror.each_batch(|rows| {
+            for row in rows {
                 if matches!(self.decide(subject_of(row)), Decision::Excluded(_)) {
                     self.leave(mirror, &row.uri, true)?;
                 }
             }
-        }
+            Ok::<(), Error>(())
+        })?;
         let (mut key, mut tasks) = (String::new(), Vec::new());
         loop {
             tasks.clear();
@@ -395,7 +391,7 @@ impl Selection {
         report: &mut Reporter<'_>,
     ) -> Result<(), Error> {
         let (observer, summary) = (report.observer, &mut report.summary);
-        reader.each_resource(requests, options, &mut |listed| {
+        reader.each_resource(requests, options, None, &mut |listed| {
             let (taken, rule) = match self.decide(listed.subject()) {
                 Decision::Excluded(rule) => (false, rule.to_owned()),
                 Decision::Taken(rule) => (true, rule.to_owned()),
@@ -418,7 +414,7 @@ pub(crate) fn common_base(
 ) -> Result<Option<String>, Error> {
     let mut base = CommonBase::default();
     let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
-    reader.each_resource(requests, options, &mut |listed| {
+    reader.each_resource(requests, options, None, &mut |listed| {
         if admission.check(listed.href()).is_ok() {
             base.note(listed.uri);
         }

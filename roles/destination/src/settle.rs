@@ -43,13 +43,8 @@ fn recheck(run: &mut PlanContext<'_, '_>, folder: &Folder, epoch: &str) -> Resul
     let settled = mirror.meta(key::SETTLED)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
     let Some(mut kept) = FolderKept::open(&options.folder, mirror)? else { return Ok(()) };
     run.report.begin_phase("comparing");
-    let (mut key, mut rows) = (String::new(), Vec::new());
     let (mut checked, mut bad) = (0_u64, 0_u64);
-    loop {
-        rows.clear();
-        mirror.rows_after(&key, 512, &mut rows)?;
-        let Some(last) = rows.last() else { break };
-        key.clone_from(&last.uri);
+    mirror.each_batch(|rows| {
         transaction::begin(mirror, options.dry_run)?;
         for row in rows.iter().filter(|row| row.epoch > settled) {
             checked += 1;
@@ -61,7 +56,8 @@ fn recheck(run: &mut PlanContext<'_, '_>, folder: &Folder, epoch: &str) -> Resul
         transaction::commit(mirror, options.dry_run)?;
         run.requests.check_cancelled()?;
         run.report.status(checked, 0, 0);
-    }
+        Ok::<(), Error>(())
+    })?;
     if checked > 0 {
         let message = format!(
             "files not known to be safe when the machine was restarted: {checked}; fetched again: {bad}"

@@ -213,21 +213,49 @@ impl Provider {
         let Some(last) = end.checked_sub(1).and_then(|last| self.data.log.get(last)) else {
             return true;
         };
-        let is_coarse = self.rendering.precision() != Precision::Micro;
+        let are_equal =
+            self.faults.has(Fault::EqualTimes) || self.rendering.precision() != Precision::Micro;
         let next = self.data.log.get(end).map(|next| next.noted);
-        let at = self.data.listing.at;
-        end <= self.data.listing.end && !(is_coarse && (last.noted == at || next == Some(at)))
+        let listing = &self.data.listing;
+        let at = listing.at;
+        let is_covered = match &self.rendering {
+            // Without a time of its own, it is at least as new as its newest entry. What was deleted after that is not seen.
+            Rendering::Sitemaps(sitemaps) if !sitemaps.has_modified => {
+                let times = listing.entities.values().map(|it| it.time);
+                next.is_some() && next <= times.filter(|time| *time <= self.now).max()
+            }
+            // Change sets do not state since when they have all changes.
+            Rendering::Sitemaps(_) if next.is_some_and(|next| next > at) => false,
+            _ => !(are_equal && (last.noted == at || next == Some(at))),
+        };
+        end <= listing.end && is_covered
     }
 
     /// Drops the older changes from all documents, or loses some of them.
     pub(super) fn prune(&mut self) {
         let (first, published) = (self.data.first, self.published);
         if self.faults.has(Fault::Holes) && self.chance(2) {
-            self.data.hole =
-                Some(first + self.random.below((published - first) as u64 + 1) as usize);
+            let hole = first + self.random.below((published - first) as u64 + 1) as usize;
+            // The spans of its document show that it is missing.
+            let length = self.rendering.changes_per_document().unwrap_or(1);
+            let begin = hole - hole % length;
+            if self.are_at_other_times(begin, length + 2) {
+                self.data.hole = Some(hole);
+            }
         } else if self.chance(2) {
-            self.data.first += self.random.below((published - first) as u64 + 1) as usize;
+            let first = first + self.random.below((published - first) as u64 + 1) as usize;
+            // What is left begins at a time of one change: documents state since when they have all.
+            let begin = first - first % self.rendering.changes_per_document().unwrap_or(1);
+            if self.are_at_other_times(begin, 3) {
+                self.data.first = first;
+            }
         }
+    }
+
+    /// Whether so many changes, from two before a place on, have times of their own.
+    fn are_at_other_times(&self, place: usize, count: usize) -> bool {
+        let changes = self.data.log.iter().skip(place.saturating_sub(2)).take(count);
+        changes.is_sorted_by(|one, two| one.noted < two.noted)
     }
 
     /// The server has the state of its backup again.

@@ -67,6 +67,14 @@ impl Lists {
         }
     }
 
+    /// Changes of a list, if there are several lists.
+    pub(super) const fn length(&self) -> Option<usize> {
+        match self.changes {
+            Changes::Index(length, _) => Some(length),
+            Changes::None | Changes::One => None,
+        }
+    }
+
     pub(super) fn has_changes(&self) -> bool {
         self.changes != Changes::None
     }

@@ -22,7 +22,7 @@ pub struct Sitemaps {
     /// Entries have digest and length.
     pub(super) has_fixity: bool,
     /// Changes of a change set; without any, there is one with all of them.
-    length: usize,
+    pub(super) length: usize,
     /// The root of change sets states that it is one.
     is_typed: bool,
     /// Change sets list their changes in any order.
@@ -55,20 +55,17 @@ impl Sitemaps {
         }
     }
 
-    pub(super) const fn withheld(&self) -> &[Fault] {
-        if self.has_modified {
-            &[Fault::PageSize, Fault::EmptyPage]
-        } else {
+    pub(super) fn withheld(&self) -> Vec<Fault> {
+        let mut withheld = vec![Fault::PageSize, Fault::EmptyPage];
+        if !self.has_modified {
             // Without a time of the Sitemap a consumer has nothing but the clocks of the answers.
-            &[
-                Fault::PageSize,
-                Fault::EmptyPage,
-                Fault::Late,
-                Fault::Skew,
-                Fault::NoDate,
-                Fault::Caches,
-            ]
+            withheld.extend([Fault::Late, Fault::Skew, Fault::NoDate, Fault::Caches]);
         }
+        if self.is_unordered {
+            // Without usable times, nothing shows which of two changes is the later one.
+            withheld.extend([Fault::EqualTimes, Fault::Skew, Fault::Future]);
+        }
+        withheld
     }
 
     fn modified(&self, time: i64) -> String {

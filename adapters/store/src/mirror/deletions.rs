@@ -76,6 +76,14 @@ impl Mirror {
         self.plan_deletes(PendingAction::Absent, "SELECT uri FROM temp.unseen")
     }
 
+    /// Forgets the deletions that were concluded from lists.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_absent(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("DELETE FROM pending WHERE action = 5").map_err(failed(WRITE))
+    }
+
     /// Plans to delete the resources that a query yields; returns how many. A deletion that is
     /// planned already stays as it is.
     pub(super) fn plan_deletes(&self, action: PendingAction, query: &str) -> Result<u64, LogError> {

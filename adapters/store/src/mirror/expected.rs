@@ -1,6 +1,6 @@
 //! The expected contents of a folder, in a temporary file, for audits of any size.
 
-use super::{READ, WRITE, failed};
+use super::{BATCH, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -166,6 +166,24 @@ impl Expected {
             Ok(())
         };
         read().map_err(failed(READ))
+    }
+
+    /// Hands over all expected resources in order, some at a time.
+    ///
+    /// # Errors
+    /// The system's own, and those of `visit`, which end it.
+    pub fn each_batch<E: From<LogError>>(
+        &self,
+        mut visit: impl FnMut(&[ExpectedRow]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        loop {
+            rows.clear();
+            self.after(&key, BATCH, &mut rows)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            visit(&rows)?;
+        }
     }
 }
 

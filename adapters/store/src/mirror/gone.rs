@@ -1,14 +1,14 @@
-//! Resources that changes deleted: a list that is older than the deletion does not bring them back.
+//! Resources that changes deleted, or changed at a time that is not known: a list that is older shows nothing of them.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// Deletions that are kept; beyond, the oldest are forgotten.
+/// Resources that are kept; beyond, the oldest are forgotten.
 const GONE_MAX: i64 = 100_000;
 
 impl Mirror {
-    /// Notes that a change of this time, in microseconds, deleted a resource.
+    /// Notes that a change of this time, in microseconds, deleted a resource, or that one until then changed it.
     ///
     /// # Errors
     /// The system's own.
@@ -22,7 +22,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// The time of the change that deleted a resource, microseconds, if that is known.
+    /// The time that was noted for a resource, microseconds.
     ///
     /// # Errors
     /// The system's own.
@@ -33,7 +33,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Whether any deletion is known.
+    /// Whether any is noted.
     ///
     /// # Errors
     /// The system's own.
@@ -43,7 +43,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Forgets deletions before a time, in microseconds, or all of them; and the oldest of too many.
+    /// Forgets what was noted before a time, in microseconds, or all of it; and the oldest of too many.
     ///
     /// # Errors
     /// The system's own.
@@ -61,7 +61,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets that a resource was deleted: it is there again.
+    /// Forgets what was noted for a resource: it is there again, by a change of a known time.
     ///
     /// # Errors
     /// The system's own.

@@ -128,6 +128,8 @@ pub struct ChangeOrder {
     pub changed: Option<(i64, i64)>,
     /// It has the time of changes that were read before, and is none of them.
     pub is_new: bool,
+    /// It was planned by an earlier run, and counts only beside others of its resource; if it is new too, beside a list as well.
+    pub is_known: bool,
 }
 
 /// The newest noted change of a resource.
@@ -139,6 +141,8 @@ pub struct Coming {
     pub changed: Option<(i64, i64)>,
     /// See [`ChangeOrder::is_new`].
     pub is_new: bool,
+    /// See [`ChangeOrder::is_known`].
+    pub is_known: bool,
 }
 
 /// How much there is to do.
@@ -567,11 +571,11 @@ impl Mirror {
     pub fn put_coming(&self, item: &Pending, order: ChangeOrder) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
                  ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
-                    time = ?7, first = ?8, last = ?9, is_new = ?10, via = ?11, list = ?12, href = ?13, accept = ?14,
-                    describes = ?15, body = ?16
-                 WHERE (?7, ?12) >= (time, list)",
+                    time = ?7, first = ?8, last = ?9, is_new = ?10, is_known = ?11, via = ?12, list = ?13, href = ?14,
+                    accept = ?15, describes = ?16, body = ?17
+                 WHERE (?7, ?13) >= (time, list)",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
@@ -590,6 +594,7 @@ impl Mirror {
                     order.changed.map(|changed| changed.0),
                     order.changed.map(|changed| changed.1),
                     order.is_new,
+                    order.is_known,
                     item.via,
                     order.list,
                     item.access.as_ref().and_then(|access| access.href.as_deref()),
@@ -614,7 +619,7 @@ impl Mirror {
     ) -> Result<(), LogError> {
         let sql = format!(
             "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, p.first, 0, p.via, p.body,
-                    {COLUMNS}, p.href, p.accept, p.describes, p.first, p.last, p.is_new
+                    {COLUMNS}, p.href, p.accept, p.describes, p.first, p.last, p.is_new, p.is_known
              FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
         );
         self.each_row(&sql, uri, limit, &mut |row| {
@@ -623,7 +628,9 @@ impl Mirror {
                 Task { pending: Pending { access, ..read_pending(row)? }, row: read_kept(row)? };
             let (first, last): (Option<i64>, _) =
                 (row.get(COMING_TIME)?, row.get(COMING_TIME + 1)?);
-            out.push(Coming { task, changed: first.zip(last), is_new: row.get(COMING_TIME + 2)? });
+            let changed = first.zip(last);
+            let (is_new, is_known) = (row.get(COMING_TIME + 2)?, row.get(COMING_TIME + 3)?);
+            out.push(Coming { task, changed, is_new, is_known });
             Ok(())
         })
     }

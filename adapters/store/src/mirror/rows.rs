@@ -1,6 +1,6 @@
 //! Rows of the resources in a copy and of the documents that were read.
 
-use super::{Mirror, READ, WRITE, failed};
+use super::{BATCH, Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -180,6 +180,24 @@ impl Mirror {
             Ok(())
         };
         read().map_err(failed(READ))
+    }
+
+    /// Hands over all rows in the order of their URIs' bytes, some at a time; meanwhile they may be changed.
+    ///
+    /// # Errors
+    /// The system's own, and those of `visit`, which end it.
+    pub fn each_batch<E: From<LogError>>(
+        &self,
+        mut visit: impl FnMut(&[Row]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        loop {
+            rows.clear();
+            self.rows_after(&key, BATCH, &mut rows)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            visit(&rows)?;
+        }
     }
 
     /// Keeps a resource, replacing what was known of it.

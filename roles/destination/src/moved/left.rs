@@ -62,10 +62,15 @@ impl Left {
             format!("{document} names only resources of {to}, and what is kept is of {server}");
         let rest =
             authority_root(&options.url).and_then(|root| options.url.strip_prefix(root.as_str()));
-        let url = format!("{to}{}", rest.unwrap_or_default());
+        let is_downgrade = server.starts_with("https:") && to.starts_with("http:");
+        let (url, option) = if is_downgrade {
+            (options.url.clone(), " --allow-downgrade")
+        } else {
+            (format!("{to}{}", rest.unwrap_or_default()), "")
+        };
         Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message).with_help(format!(
-            "nothing was changed; if the Source has moved, run `abreast sync {url} {} --moved`, with its own new address if \
-             that is another one: the copy is kept",
+            "nothing was changed; if the Source has moved, run `abreast sync {url} {} --moved{option}`, with its own new \
+             address if that is another one: the copy is kept",
             options.folder.display()
         )))
     }

@@ -12,6 +12,8 @@ pub(crate) struct ListedPackage {
     pub(crate) length: Option<u64>,
     pub(crate) digests: Digests,
     pub(crate) media_type: Option<String>,
+    /// The document that is its manifest, where the dump names that, and it is read in its place.
+    pub(crate) manifest: Option<String>,
     /// It may be a WARC file.
     pub(crate) may_be_warc: bool,
     /// Changes since then are in it.
@@ -39,8 +41,8 @@ pub(crate) struct Dump {
     pub(crate) packaged: Packaged,
     /// The instant of the snapshot that they are, if it is one.
     pub(crate) at: Option<Timestamp>,
-    /// The clock of its server when it was listed, if known.
-    pub(crate) date: Option<Timestamp>,
+    /// The latest instant that any clock had reached when it was listed, if known.
+    pub(crate) latest: Option<Timestamp>,
     /// The plan was made from them: their entries are what is listed.
     pub(crate) is_plan: bool,
 }

@@ -80,7 +80,7 @@ pub(super) fn supply_since(
     run.report.begin_phase("fetching");
     run.requests.check_cancelled()?;
     let (packages, packaged) = (Vec::new(), Packaged::Changes);
-    let dump = Dump { packages, packaged, at: None, date: None, is_plan: false };
+    let dump = Dump { packages, packaged, at: None, latest: None, is_plan: false };
     let fetched = run.planner.downloads.fetch(run.requests, &package);
     match fetched.and_then(|file| apply_package(transfer, reader, run, &dump, &package, file)) {
         Ok(()) => {}

@@ -8,7 +8,6 @@ use super::manifest::Manifest;
 use super::since::supply_since;
 use crate::error::{Error, ExitCode};
 use crate::limits::is_over;
-use crate::plan::comparison::is_future;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::reporter::Reporter;
@@ -51,6 +50,8 @@ struct Supply<'a> {
     /// The instant of the snapshot, microseconds.
     at: Option<i64>,
     is_plan: bool,
+    /// The plan was made from a manifest beside it, which may be of another time.
+    is_beside: bool,
 }
 
 /// Takes what is planned out of packages, when that is cheaper than a request for each; the rest
@@ -131,9 +132,11 @@ pub(super) fn apply_package(
         report.notice("dump.stray", &listed.url, &message);
     }
     let at = dump.at.into_iter().chain(manifest.at).min();
-    // A time that its own server has not reached shows nothing.
-    let at = at.filter(|at| !is_future(*at, dump.date)).map(Timestamp::as_micros);
-    let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: dump.is_plan };
+    // A time in the future shows nothing.
+    let is_past = |at: &Timestamp| dump.latest.is_none_or(|latest| *at <= latest);
+    let at = at.filter(is_past).map(Timestamp::as_micros);
+    let (url, is_plan, is_beside) = (&*listed.url, dump.is_plan, listed.manifest.is_some());
+    let mut supply = Supply { package, manifest, url, at, is_plan, is_beside };
     transfer.mirror.begin()?;
     report_faults(transfer, &mut supply, report)?;
     let result = unpack_all(transfer, &supply, report);
@@ -352,9 +355,9 @@ impl Supply<'_> {
         let (number, modified) = self.manifest.members_for(&task.pending.uri).next_back()?;
         let mut digests = Digests::default();
         digests.set_from_bytes(&task.pending.digests);
-        let is_sure = self.is_plan
-            || digests.strongest().is_some()
-            || task.pending.modified.is_some_and(|listed| {
+        let is_sure = digests.strongest().is_some()
+            || self.is_plan && !self.is_beside
+            || task.pending.modified.map_or(self.is_plan, |listed| {
                 // Where the manifest states the time of its version, that of the dump shows nothing.
                 modified.map_or(self.at >= Some(listed), |modified| modified == listed)
             });

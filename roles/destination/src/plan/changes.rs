@@ -131,8 +131,12 @@ impl PlanContext<'_, '_> {
     }
 
     fn plan_change(&mut self, coming: &mut Coming) -> Result<(), Error> {
-        let Coming { task: Task { pending, row }, changed, is_new } = coming;
+        let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
+        // What a list planned that may be older is planned anew.
+        if *is_known && !(*is_new && mirror.task(&pending.uri)?.is_some()) {
+            return Ok(());
+        }
         if pending.action == PendingAction::Leave {
             // After a Resource List the same resources are listed again.
             self.report.summary.excluded +=
@@ -160,9 +164,9 @@ impl PlanContext<'_, '_> {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
         let settled = self.planner.settled.filter(|_| !is_uncertain);
-        let gone = if row.is_none() { mirror.gone(&pending.uri)? } else { None };
+        let gone = mirror.gone(&pending.uri)?;
         let gone = gone.map(Timestamp::from_micros);
-        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone };
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone, listed: None };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {
@@ -200,8 +204,13 @@ impl PlanContext<'_, '_> {
             Verdict::Keep => None,
             Verdict::Unknown => return Ok(()),
         };
-        match changed.map(|(_, last)| last).or(pending.changed) {
-            Some(time) if pending.action.is_deletion() => mirror.note_gone(&pending.uri, time)?,
+        // A change whose time is not known happened before it was read.
+        let is_undated = changed.is_some_and(|(_, last)| last == i64::MAX);
+        let last = changed.map(|(_, last)| if is_undated { now().as_micros() } else { last });
+        match last.or(pending.changed) {
+            Some(time) if is_undated || pending.action.is_deletion() => {
+                mirror.note_gone(&pending.uri, time)?;
+            }
             _ if gone.is_some() => mirror.is_back(&pending.uri)?,
             _ => {}
         }

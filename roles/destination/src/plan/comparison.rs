@@ -82,7 +82,9 @@ impl PlanContext<'_, '_> {
     /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
     fn spare_newer(&self, at: Option<Moment>) -> Result<(), Error> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
-        let as_of = AsOf { at, is_uncertain, now: Some(now()), ..AsOf::default() };
+        let listed = self.planner.listed;
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), listed, ..AsOf::default() };
+        let has_gone = mirror.has_gone()?;
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
@@ -90,6 +92,8 @@ impl PlanContext<'_, '_> {
             let Some(last) = rows.last() else { return Ok(()) };
             key.clone_from(&last.uri);
             for row in &rows {
+                let gone = if has_gone { mirror.gone(&row.uri)? } else { None };
+                let as_of = AsOf { gone: gone.map(Timestamp::from_micros), ..as_of };
                 if judge(Stated::Absent, as_of, Some(row)) == Verdict::Unknown {
                     mirror.take_unseen(&row.uri)?;
                 }
@@ -109,12 +113,6 @@ impl PlanContext<'_, '_> {
             "nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`",
         ))
     }
-}
-
-/// Whether a document speaks for a time that its own server has not reached. Its clock is stated in
-/// whole seconds.
-pub(crate) fn is_future(stated: Timestamp, date: Option<Timestamp>) -> bool {
-    date.is_some_and(|date| stated > date.plus_micros(1_000_000))
 }
 
 /// One comparison under way.
@@ -218,9 +216,10 @@ impl Comparison {
         listed.pending_into(&mut self.listed);
         let stated = Stated::of(&self.listed, listed.digests, false);
         let is_uncertain = planner.uncertain_from.is_some();
-        let gone = if row.is_none() && self.has_gone { mirror.gone(uri)? } else { None };
+        let gone = if self.has_gone { mirror.gone(uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
-        let as_of = AsOf { at: as_of, is_uncertain, now: Some(self.now), gone, ..AsOf::default() };
+        let (at, now) = (as_of, Some(self.now));
+        let as_of = AsOf { at, is_uncertain, now, gone, listed: planner.listed, ..AsOf::default() };
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),

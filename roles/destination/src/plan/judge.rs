@@ -60,8 +60,10 @@ pub(crate) struct AsOf {
     pub(crate) now: Option<Timestamp>,
     /// Earlier runs planned all changes up to here: a version of a coarse time before is the last one of that time.
     pub(crate) settled: Option<Timestamp>,
-    /// The time of the change that deleted the resource in the copy.
+    /// The time of the change that deleted the resource in the copy, or until when it was changed at a time that is not known.
     pub(crate) gone: Option<Timestamp>,
+    /// The time of the newest list of resources that was read before: an older one shows nothing of what the copy has.
+    pub(crate) listed: Option<Timestamp>,
 }
 
 impl AsOf {
@@ -78,11 +80,17 @@ impl AsOf {
         self.beside(row).is_some_and(|(changed, at)| at.last() < changed)
     }
 
-    /// Whether the copy has deleted the resource by a change that is later than the list. A change that brings it back may
-    /// have been published late.
-    fn is_older_than_deletion(self) -> bool {
+    /// Whether a change that is, or may be, later than the list deleted the resource in the copy, or brought its version. A
+    /// change that brings it back may have been published late.
+    fn is_older_than_known(self) -> bool {
         let known = self.gone.zip(self.at).filter(|_| !self.is_uncertain);
         known.is_some_and(|(gone, at)| at.last() < gone || !at.is_exact() && at.first() <= gone)
+    }
+
+    /// Whether the copy was compared with a later list.
+    fn is_older_than_list(self) -> bool {
+        let known = self.listed.zip(self.at).filter(|_| !self.is_uncertain);
+        known.is_some_and(|(listed, at)| at.last() < listed)
     }
 
     /// Whether the copy may have a later version than a list of such a coarse time.
@@ -111,7 +119,7 @@ impl AsOf {
 pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdict {
     let Some(row) = row else {
         return match stated {
-            Stated::Present { is_change: false, .. } if as_of.is_older_than_deletion() => {
+            Stated::Present { is_change: false, .. } if as_of.is_older_than_known() => {
                 Verdict::Unknown
             }
             Stated::Present { .. } => Verdict::Fetch,
@@ -119,7 +127,11 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
         };
     };
     let is_change = matches!(stated, Stated::Deleted | Stated::Present { is_change: true, .. });
-    let is_old = as_of.is_older_than(row) || !is_change && as_of.may_be_older_than(row);
+    let is_old = as_of.is_older_than(row)
+        || !is_change
+            && (as_of.may_be_older_than(row)
+                || as_of.is_older_than_known()
+                || as_of.is_older_than_list());
     let Stated::Present { length, modified, digests, is_change } = stated else {
         return if is_old { Verdict::Unknown } else { Verdict::Delete };
     };

@@ -57,6 +57,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) uncertain_from: Option<i64>,
     /// Earlier runs planned all changes up to here.
     pub(crate) settled: Option<Timestamp>,
+    /// The time of the newest list of resources that was read, also in part.
+    pub(crate) listed: Option<Timestamp>,
     /// How much has changed since then.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
@@ -126,6 +128,7 @@ impl<'a> Planner<'a> {
             epoch: mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok()).unwrap_or(0) + 1,
             uncertain_from: None,
             settled: None,
+            listed: None,
             changes: Changes::default(),
             made_from: None,
             notifications: Vec::new(),

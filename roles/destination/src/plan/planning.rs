@@ -186,7 +186,6 @@ impl Visitor for Planning<'_, '_, '_> {
     fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         let planner = &mut *self.run.planner;
         let mirror = planner.mirror;
-        planner.changes.note(listed);
         let item = &mut self.item;
         listed.pending_into(item);
         if item.changed.is_none() && order.time > i64::MIN {
@@ -202,6 +201,10 @@ impl Visitor for Planning<'_, '_, '_> {
             _ if planner.selection.excludes_change(listed) => PendingAction::Leave,
             _ => PendingAction::Fetch,
         };
+        if order.is_known {
+            return Ok(mirror.put_coming(item, order)?);
+        }
+        planner.changes.note(listed);
         let admission = self.admission.as_mut().filter(|_| self.wants_base);
         if admission.is_some_and(|rule| rule.check(listed.href()).is_ok()) {
             self.base.note(&item.uri);

@@ -30,16 +30,21 @@ pub(crate) struct Mark {
 
 impl Mark {
     fn of(time: Moment, listed: &Listed<'_>) -> Self {
-        let mut hasher = DefaultHasher::new();
-        listed.uri.hash(&mut hasher);
         let (first, last) = (time.first().as_micros(), time.last().as_micros());
-        Self { first, last, resource: hasher.finish(), change: listed.fingerprint() }
+        Self { first, last, resource: resource_of(listed), change: listed.fingerprint() }
     }
 
     /// The first instant of its time.
     pub(crate) const fn time(&self) -> Timestamp {
         Timestamp::from_micros(self.first)
     }
+}
+
+/// A fingerprint of a resource.
+fn resource_of(listed: &Listed<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    listed.uri.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What became of a known change.
@@ -104,6 +109,15 @@ impl Marks {
             insert(&mut self.newest, mark);
         }
         self.compare(mark)
+    }
+
+    /// A change of a resource that has no usable time may have replaced the known ones.
+    pub(crate) fn supersede(&mut self, listed: &Listed<'_>) {
+        let resource = resource_of(listed);
+        let all = self.known.iter_mut().chain(&mut self.glimpsed);
+        for known in all.filter(|it| it.0.resource == resource && it.1 == Found::Missing) {
+            known.1 = Found::Superseded;
+        }
     }
 
     /// Whether a known change was found, and every other one of the time of the newest that no later change replaced.

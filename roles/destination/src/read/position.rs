@@ -24,6 +24,8 @@ pub(crate) struct Position {
     of: Of,
     /// The time of the list of all resources that the copy was compared with last, microseconds.
     snapshot: Option<i64>,
+    /// The time of the newest list of resources that was read, also in part, microseconds.
+    listed: Option<i64>,
     /// The changes read last.
     marks: Vec<Mark>,
     /// The newest changes of walks that the position did not move to.
@@ -33,7 +35,7 @@ pub(crate) struct Position {
     /// Up to here changes were planned by earlier runs, microseconds: a version of a coarse time before it is final.
     settled: Option<i64>,
     /// Fingerprints of changes with times in the future that were read.
-    pub(crate) future: Vec<u64>,
+    future: Vec<u64>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
     newest_seen: Option<i64>,
     /// The document to request first, and what is known of it.
@@ -173,6 +175,20 @@ impl Position {
         self.recent = super::marks::newest_of(&self.recent, read);
     }
 
+    /// Whether a change with this fingerprint was read when its time was in the future.
+    pub(crate) fn is_future(&self, fingerprint: u64) -> bool {
+        self.future.contains(&fingerprint)
+    }
+
+    /// Adds fingerprints of changes with times in the future; the last ones are kept.
+    pub(crate) fn note_future(&mut self, read: &[u64]) {
+        let is_new = |fingerprint: &&u64| !self.future.contains(fingerprint);
+        let new: Vec<u64> = read.iter().filter(is_new).copied().collect();
+        self.future.extend(new);
+        let before = self.future.len().saturating_sub(super::walk::FUTURE_MAX);
+        self.future.drain(..before);
+    }
+
     /// Up to where changes were planned by earlier runs.
     pub(crate) fn settled(&self) -> Option<Timestamp> {
         self.settled.map(Timestamp::from_micros)
@@ -184,8 +200,19 @@ impl Position {
     }
 
     /// The history that the copy has is not that of the Source: nothing of it is final.
-    pub(crate) const fn unsettle(&mut self) {
-        self.settled = None;
+    pub(crate) fn unsettle(&mut self) {
+        (self.settled, self.listed) = (None, None);
+        self.future.clear();
+    }
+
+    /// The time of the newest list of resources that was read, also in part: an older one shows nothing of what the copy has.
+    pub(crate) fn listed(&self) -> Option<Timestamp> {
+        self.listed.map(Timestamp::from_micros)
+    }
+
+    /// Notes the time of a list of resources.
+    pub(crate) fn see_list(&mut self, at: Option<Moment>) {
+        self.listed = self.listed.max(at.map(|at| at.last().as_micros()));
     }
 
     /// The same from an earlier time on, or from the begin of all: what was read last is still recognised.
@@ -280,17 +307,18 @@ impl Position {
             snapshot: at.map(|at| at.last().as_micros()),
             run: self.run,
             settled: self.settled,
+            listed: self.listed,
+            future: std::mem::take(&mut self.future),
             ..Self::default()
         };
     }
 
-    /// The Source has another address, where documents have other names. The copy is compared once for that reason, if there
-    /// is one; `marks` are the changes that were read last, as they are named there.
-    pub(crate) fn move_to(&mut self, why: Option<String>, marks: Vec<Mark>) {
-        let moved = why.map(|why| Due { why, is_uncertain: false });
+    /// The Source has another address, where documents have other names. The copy is compared once for the reason `moved`, if
+    /// there is one; `marks` are the changes that were read last, as they are named there.
+    pub(crate) fn move_to(&mut self, moved: Option<Due>, marks: Vec<Mark>) {
         let known = std::mem::take(self);
         *self = Self {
-            due: known.due.or(moved),
+            due: moved.or(known.due),
             unknown: known.unknown,
             until: known.until,
             snapshot: known.snapshot,
@@ -302,7 +330,8 @@ impl Position {
 
     /// Before anything is known, after the run that planned last.
     pub(crate) fn nowhere(&self) -> Self {
-        Self { run: self.run, settled: self.settled, ..Self::default() }
+        let (listed, settled, run) = (self.listed, self.settled, self.run);
+        Self { listed, settled, run, ..Self::default() }
     }
 
     /// The position for people.

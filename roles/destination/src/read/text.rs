@@ -202,7 +202,7 @@ impl Text {
         let text = get(requests, &self.dump)?;
         let packages =
             text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.dump))?;
-        Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, date: None, is_plan: false })
+        Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, latest: None, is_plan: false })
     }
 }
 

@@ -3,206 +3,40 @@
 //!
 //! A reader hands over what documents contain; a [`Visitor`] takes it: a plan, an audit, or a list for filters.
 
+mod order;
+mod prefix;
+mod trail;
+mod visitor;
+mod walked;
+
+pub(crate) use trail::{Cut, Trail};
+pub(crate) use visitor::{Category, Visitor};
+pub(crate) use walked::Walked;
+
 use super::marks::{Marks, Recent};
 use super::pieces::Answered;
 use super::position::{Bookmark, Of, Position};
 use crate::admit::Admission;
 use crate::clock::now;
-use crate::error::{Error, ExitCode};
+use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::package::download::Downloads;
-use crate::package::listing::Dump;
 use crate::plan::listed::Listed;
 use crate::requests::Requests;
 use crate::state_folder::StateFolder;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::{Moment, Timestamp};
-use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
+use order::Order;
+use prefix::Prefix;
 
-/// Most pages or change documents of one walk: ten times those of the largest feed that is known.
-const PAGES_MAX: usize = 1_000_000;
-/// Most pages one after another without entries.
-const EMPTY_MAX: usize = 1_000;
 /// Entries with times in the future that are remembered.
-const FUTURE_MAX: usize = 1_024;
+pub(super) const FUTURE_MAX: usize = 1_024;
+/// A list of all resources with a time that is further ahead than this has no time, microseconds.
+const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
 pub(crate) const AHEAD_MAX: i64 = 3_600_000_000;
-
-/// A resource that documents leave open whether it is of a wanted category.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Category {
-    /// What the document gives decides.
-    Own,
-    /// The resource is kept because of its categories, and keeps them.
-    AsKept,
-    /// The copy does not have the resource: a list of all resources shows its categories.
-    Unknown,
-}
-
-/// Takes what a walk reads.
-pub(crate) trait Visitor {
-    /// The documents of a snapshot are read from here on, in whole.
-    fn begin_snapshot(&mut self, _name: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// A document with resources or changes begins.
-    fn begin_document(&mut self, _url: &str) {}
-
-    /// A resource of a snapshot; `as_of` is the time of its document, `lines` its bytes if they came with it.
-    fn resource(
-        &mut self,
-        listed: &Listed<'_>,
-        as_of: Option<Moment>,
-        lines: Option<&[u8]>,
-    ) -> Result<(), Error>;
-
-    /// A snapshot lists a resource as deleted.
-    fn gone(&mut self) {}
-
-    /// A document of a snapshot was read to its end. An error is one of the document.
-    fn end_document(&mut self, _url: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// One of `named` documents of a snapshot cannot be read; an error ends the walk.
-    fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
-
-    /// Whether the documents that were left out because of their categories are read after all.
-    fn needs_all(&mut self) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    /// A resource that the user named, whatever the documents list; with `anew` also if the copy has it.
-    fn wanted(&mut self, listed: &Listed<'_>, _anew: bool) -> Result<(), Error> {
-        self.resource(listed, None, None)
-    }
-
-    /// A change that is not known.
-    fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error>;
-
-    /// The changes so far are handed over again.
-    fn forget(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// A change that is known already.
-    fn known_change(&mut self, _listed: &Listed<'_>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Whether a change without categories is of a wanted one.
-    fn category(&mut self, _listed: &Listed<'_>) -> Result<Category, Error> {
-        Ok(Category::Own)
-    }
-
-    /// Lists were not read because of their categories.
-    fn left_out(&mut self, _categories: &crate::select::OtherCategories) {}
-
-    /// Whether a plan is made; else the documents are only compared or listed.
-    fn plans(&self) -> bool {
-        false
-    }
-
-    /// Whether the copy has nothing and plans nothing.
-    fn is_new_copy(&self) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    /// What is known of a document, for a conditional request.
-    fn document(&self, _url: &str) -> Result<Option<Document>, Error> {
-        Ok(None)
-    }
-
-    /// Where packages and descriptions are received, if the copy has a place for them.
-    fn downloads(&self) -> Option<Downloads> {
-        None
-    }
-
-    /// A deviation that does not matter for the copy.
-    fn notice(&mut self, code: &str, url: &str, message: &str);
-
-    /// A fault without which the copy may lack something. An error ends the walk.
-    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error>;
-
-    /// Entries of a document that were left out because they could not be understood; whether there are any.
-    fn skipped(&mut self, _url: &str, skipped: u64) -> Result<bool, Error> {
-        Ok(skipped > 0)
-    }
-}
-
-/// Why a walk did not reach all that it searched for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// The documents that were not reached may have newer changes; else only older ones.
-    pub(crate) is_newer: bool,
-    pub(crate) code: &'static str,
-    pub(crate) url: String,
-    pub(crate) why: String,
-}
-
-/// What a walk through changes found.
-#[derive(Debug, Default)]
-pub(crate) struct Walked {
-    /// The document asked first is as it was.
-    pub(crate) is_unchanged: bool,
-    /// Changes handed over, known ones included.
-    pub(crate) entries: u64,
-    /// Changes handed over that were not known.
-    pub(crate) new: u64,
-    /// Changes with a time.
-    pub(crate) dated: u64,
-    /// The newest change that is not in the future.
-    pub(crate) newest: Option<Moment>,
-    /// The time of the oldest one.
-    pub(crate) oldest: Option<Timestamp>,
-    /// The newest change was given by a document whose times may be off by most of a day.
-    pub(crate) widen: i64,
-    /// All changes since then were read, as the documents give it.
-    pub(crate) from: Option<Moment>,
-    /// The walk ended before it reached what is older: changes known of a later time had to be found.
-    pub(crate) end: Option<Timestamp>,
-    /// Pages that were not reached.
-    pub(crate) cut: Option<Cut>,
-    /// The documents changed each time they were read.
-    pub(crate) is_unstable: bool,
-    /// Entries were left out: the position stays.
-    pub(crate) left_out: bool,
-    /// Why the Source is of an earlier state than the copy knows, if it is.
-    pub(crate) went_back: Option<String>,
-    /// The copy is compared again with a newer snapshot, for this reason.
-    pub(crate) recheck: Option<String>,
-    /// Changes are missing between the span of two documents.
-    pub(crate) hole: Option<String>,
-    /// The position moves no further than this.
-    pub(crate) limit: Option<Timestamp>,
-    /// A change was published late: its time is before the position.
-    pub(crate) late: Option<Timestamp>,
-    /// The first time in the future, and fingerprints of the entries that have one.
-    pub(crate) first_future: Option<Timestamp>,
-    pub(crate) future: Vec<u64>,
-    /// Entries that no change could be made of, and what the first one is.
-    pub(crate) unusable: u64,
-    pub(crate) first_unusable: Option<String>,
-    /// The position is later than the Source's clock.
-    pub(crate) is_ahead: bool,
-    /// The server's clock at the first answer.
-    pub(crate) date: Option<Timestamp>,
-    /// Times and fingerprints of the newest changes.
-    pub(crate) recent: Vec<(i64, u64)>,
-    /// What to request first the next time, if that is known.
-    pub(crate) bookmark: Option<Bookmark>,
-    /// What is known now of documents, for conditional requests.
-    pub(crate) documents: Vec<(String, Document)>,
-    /// The packages that the changes were read of.
-    pub(crate) made_from: Option<Dump>,
-    /// IRIs in place of blank nodes that are parts of the descriptions of a snapshot, if that has descriptions.
-    pub(crate) parts: Option<u64>,
-}
 
 /// A walk under way.
 pub(crate) struct Walk<'w, 'a> {
@@ -217,7 +51,7 @@ pub(crate) struct Walk<'w, 'a> {
     recent: Recent,
     order: Order,
     prefix: Prefix,
-    /// The latest instant that the Source's clock has reached.
+    /// The latest instant that the Source's clock or our own has reached.
     latest: Option<Timestamp>,
     admission: Option<Admission>,
     /// Documents of a snapshot that failed or were read in part.
@@ -340,23 +174,23 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.fault(code, url, message)
     }
 
-    /// Notes the clock of the server that answered first.
+    /// Notes the clock of a server that answered, and what the first answer shows about the position.
     pub(crate) fn clock(&mut self, answered: &Answered) {
-        if self.latest.is_none() {
+        let is_first = self.latest.is_none();
+        self.latest = self.latest.max(Some(answered.latest_now()));
+        if is_first {
             self.walked.date = answered.stated_date;
-            self.latest =
-                Some(answered.stated_date.map_or_else(now, |date| date.plus_micros(CLOCK_STEP)));
             let until = self.position.until().map(|until| until.first().plus_micros(-AHEAD_MAX));
             self.walked.is_ahead = until.is_some_and(|until| self.is_future(until));
         }
     }
 
-    /// Whether a time is one that the Source has not reached.
+    /// Whether a time is in the future, both by the server's clock and by our own.
     pub(crate) fn is_future(&self, time: Timestamp) -> bool {
         self.latest.is_some_and(|latest| time > latest)
     }
 
-    /// A time of a document that is not later than its own server's clock; else that clock, which is reported.
+    /// A time of a document that is not in the future; else now, by the server's clock and our own, and it is reported.
     pub(crate) fn not_after(&mut self, url: &str, what: &str, stated: Moment) -> Moment {
         if !self.is_future(stated.first()) {
             return stated;
@@ -367,8 +201,31 @@ impl<'w, 'a> Walk<'w, 'a> {
         };
         let message = format!("`{what}` is {}, but {whose} shows {date}", stated.first());
         self.notice("time.future", url, &message);
-        // The server's clock may be behind that of its documents.
-        Moment::between(date, stated.first().min(now()).max(date))
+        let latest = now().max(date);
+        self.walked.is_undated |= stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
+        Moment::between(date, latest)
+    }
+
+    /// Puts documents into the order of their spans, if all of them state where these begin; an index may name the newest
+    /// first. A time in the future shows no order: then they are in the order in which they are named, or in that of the others.
+    pub(crate) fn sort_by_span<T>(
+        &self,
+        documents: &mut [T],
+        span: impl Fn(&T) -> (Option<Timestamp>, Option<Timestamp>),
+    ) {
+        let begins: Vec<_> = documents.iter().map(|one| span(one).0).collect();
+        if begins.iter().any(Option::is_none) {
+            return;
+        }
+        let usable = || begins.iter().flatten().filter(|begin| !self.is_future(**begin));
+        if usable().count() == begins.len() {
+            documents.sort_by_key(|one| {
+                let (begin, end) = span(one);
+                (begin, end.unwrap_or(Timestamp::MAX))
+            });
+        } else if usable().next() > usable().next_back() {
+            documents.reverse();
+        }
     }
 
     // Snapshots
@@ -440,7 +297,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
-        self.order.end = self.latest.filter(|_| self.order.is_back);
+        self.order.end = self.order.end.or(self.latest).filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
@@ -464,10 +321,12 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// The documents are read again from here on, and count more than before.
-    pub(crate) const fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
         (self.order.last, self.order.least, self.order.is_back) = (None, None, false);
+        // The next run places those again that are not among the documents now.
+        self.walked.future.clear();
     }
 
     /// Whether a change without categories is of a wanted one.
@@ -502,16 +361,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.dated += 1;
         if self.is_future(time.first()) {
             self.walked.first_future.get_or_insert(time.first());
+            self.marks.supersede(listed);
             if self.walked.future.len() < FUTURE_MAX {
                 self.walked.future.push(fingerprint);
             }
             let order = self.order.undated(since, Some(time));
-            let is_again = since
-                .zip(self.marks.newest_known())
-                .is_some_and(|(since, known)| since.last() < known);
-            let is_known = self.position.future.contains(&fingerprint) && !is_again;
-            return if is_known {
-                self.to.known_change(listed)
+            return if self.was_future(fingerprint) {
+                self.to.change(listed, ChangeOrder { is_known: true, is_new: true, ..order })
             } else {
                 self.hand_over(listed, order)
             };
@@ -528,7 +384,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if let Some(since) = since {
             if time.is_before(since) {
                 self.prefix.has_old = true;
-                let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.first() <= at);
+                let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.last() < at);
                 // Where a document is known up to an entry, that decides.
                 let is_late = match self.prefix.known {
                     Some(_) => is_after_prefix,
@@ -537,7 +393,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 if is_late && !is_in_snapshot {
                     self.note_late(time.first());
                 }
-                return self.to.known_change(listed);
+                return self.known_change(listed, order);
             }
             // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
             // there may be several changes that nothing distinguishes: all of them are handed over, for the last one counts.
@@ -545,15 +401,37 @@ impl<'w, 'a> Walk<'w, 'a> {
             let is_added = is_after_prefix
                 && self.prefix.is_same == Some(true)
                 && self.position.of() != Of::Pushed;
-            let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
+            let may_repeat = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
             // Changes that are read again from an earlier time on count together.
-            if is_known && !is_added && !is_coarse && !since.is_before(time) {
-                return self.to.known_change(listed);
+            if is_known && !is_added && !may_repeat && !since.is_before(time) {
+                return self.known_change(listed, order);
+            }
+            // One that was read before its time came is known.
+            if time.is_exact() && self.was_future(fingerprint) {
+                return self
+                    .to
+                    .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
             let is_known_time = self.marks.are_any() && time.first() <= since.last();
             order.is_new = is_known_time || is_new_among_known;
         }
         self.hand_over(listed, order)
+    }
+
+    /// A change that is known. It may have followed one without a usable time.
+    fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
+        self.to.known_change(listed)?;
+        if self.walked.first_future.is_none() {
+            return Ok(());
+        }
+        self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
+    }
+
+    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on.
+    fn was_future(&self, fingerprint: u64) -> bool {
+        let newest = self.since.zip(self.marks.newest_known());
+        let is_again = newest.is_some_and(|(since, known)| since.last() < known);
+        self.position.is_future(fingerprint) && !is_again
     }
 
     fn hand_over(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
@@ -584,9 +462,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.prefix.bookmark(url)
     }
 
-    /// All changes so far are read again, in another order.
+    /// All changes so far are read again, in another order: what was read before shows nothing.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.again();
+        let Walked { is_ahead, date, documents, .. } = std::mem::take(&mut self.walked);
+        self.walked = Walked { is_ahead, date, documents, ..Walked::default() };
+        self.marks = Marks::known(self.position.marks(), self.position.glimpsed());
+        self.recent = Recent::known(self.position.recent());
         self.to.forget()
     }
 
@@ -626,156 +508,5 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn finish(mut self) -> (Walked, Marks) {
         self.walked.recent = self.recent.into_newest();
         (self.walked, self.marks)
-    }
-}
-
-/// The order of changes: by their times; where these are missing, coarse or the same, by the order of documents.
-#[derive(Debug, Default)]
-pub(crate) struct Order {
-    /// Where the document being read stands among all.
-    list: i64,
-    /// The newest time among the entries read before, or the begin of the document's span.
-    last: Option<Timestamp>,
-    /// The oldest time of all: no entry of an earlier document is later.
-    least: Option<Timestamp>,
-    /// Documents are read from the newest back.
-    is_back: bool,
-    /// Then the end of all: an entry of the first one is not earlier than others.
-    end: Option<Timestamp>,
-    /// The document's span.
-    from: Option<Moment>,
-    until: Option<Moment>,
-}
-
-impl Order {
-    fn begin(&mut self, from: Option<Moment>, until: Option<Moment>) {
-        self.last = self.last.max(from.map(Moment::first));
-        (self.from, self.until) = (from, until);
-    }
-
-    /// The place of a change without a time that can be used. It happened after the begin of its document's span, and after
-    /// what is known.
-    fn undated(&mut self, since: Option<Moment>, stated: Option<Moment>) -> ChangeOrder {
-        let begin =
-            self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
-        let begin = begin.map(|begin| begin.plus_micros(1));
-        let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
-        let changed = begin.map(|begin| (begin.as_micros(), i64::MAX));
-        ChangeOrder { changed, ..self.of(None) }
-    }
-
-    /// The place of the next change.
-    fn of(&mut self, time: Option<Moment>) -> ChangeOrder {
-        let placed = match time {
-            None => self.last.or(self.least).or(self.end).unwrap_or(Timestamp::MIN),
-            // Of a coarse time the order of the document decides, as far as the time leaves it open.
-            Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
-        };
-        if time.is_some() {
-            self.last = self.last.max(Some(placed));
-            self.least = self.least.into_iter().chain([placed]).min();
-        }
-        let changed = time.map(|time| (time.first().as_micros(), time.last().as_micros()));
-        ChangeOrder { time: placed.as_micros(), list: self.list, changed, is_new: false }
-    }
-}
-
-/// The entries of a document that were read by an earlier run.
-#[derive(Debug, Default)]
-struct Prefix {
-    known: Option<(u64, u64)>,
-    entries: u64,
-    fingerprint: u64,
-    /// The known entries are there, in their order.
-    is_same: Option<bool>,
-    /// An entry is of a time before the position.
-    has_old: bool,
-}
-
-impl Prefix {
-    fn of(bookmark: Option<&Bookmark>) -> Self {
-        let known = bookmark.map(|bookmark| (bookmark.entries, bookmark.fingerprint));
-        Self {
-            is_same: known.and_then(|known| (known.0 == 0).then_some(true)),
-            known,
-            ..Self::default()
-        }
-    }
-
-    /// Adds an entry; whether it was added after an earlier run read the document, or the document was rewritten.
-    fn add(&mut self, entry: u64) -> bool {
-        let is_after = self.known.is_some_and(|known| self.entries >= known.0);
-        self.entries += 1;
-        self.fingerprint =
-            self.fingerprint.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ entry;
-        if let Some((_, fingerprint)) = self.known.filter(|known| known.0 == self.entries) {
-            self.is_same = Some(fingerprint == self.fingerprint);
-        }
-        is_after
-    }
-
-    /// Whether the entries that were read by an earlier run are others now.
-    fn was_rewritten(&self) -> bool {
-        let has_others =
-            self.known.is_some_and(|known| self.entries < known.0) || self.is_same == Some(false);
-        self.has_old && has_others
-    }
-
-    fn bookmark(&self, url: &str) -> Bookmark {
-        let (entries, fingerprint) = (self.entries, self.fingerprint);
-        Bookmark { document: url.to_owned(), entries, fingerprint, ..Bookmark::default() }
-    }
-}
-
-/// The pages that a walk has visited.
-pub(crate) struct Trail {
-    hasher: RandomState,
-    /// Fingerprints: there may be very many pages.
-    visited: HashSet<u64>,
-    empty: usize,
-    is_newer: bool,
-}
-
-impl Trail {
-    /// With `is_newer` the pages lead on to newer changes.
-    pub(crate) fn new(is_newer: bool) -> Self {
-        Self { hasher: RandomState::new(), visited: HashSet::new(), empty: 0, is_newer }
-    }
-
-    /// A page is read.
-    pub(crate) fn visit(&mut self, url: &str) {
-        self.visited.insert(self.hasher.hash_one(url));
-    }
-
-    /// Pages read.
-    pub(crate) fn len(&self) -> usize {
-        self.visited.len()
-    }
-
-    /// Whether a page was read.
-    pub(crate) fn has(&self, url: &str) -> bool {
-        self.visited.contains(&self.hasher.hash_one(url))
-    }
-
-    /// Whether the next page may be read after one with so many entries; why not. Every protocol has these limits.
-    pub(crate) fn check(&mut self, page: &str, entries: usize, next: &str) -> Result<(), Cut> {
-        let cut = |code, why| Err(Cut { is_newer: self.is_newer, code, url: page.to_owned(), why });
-        if self.has(next) {
-            return cut("list.cycle", format!("it leads back to {next}, which was read already"));
-        }
-        self.empty = if entries == 0 { self.empty + 1 } else { 0 };
-        if self.empty >= EMPTY_MAX {
-            return cut("limit.pages", format!("the last {EMPTY_MAX} pages have no entries"));
-        }
-        if self.visited.len() >= PAGES_MAX {
-            return cut("limit.pages", format!("there are more than {PAGES_MAX} pages"));
-        }
-        Ok(())
-    }
-}
-
-impl From<Cut> for Error {
-    fn from(cut: Cut) -> Self {
-        Self::new(cut.code, ExitCode::Limit, format!("{}: {}", cut.url, cut.why))
     }
 }

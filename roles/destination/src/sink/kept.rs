@@ -14,9 +14,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Rows compared at a time.
-const ROWS: usize = 512;
-
 /// Damage to the bytes kept of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
@@ -199,17 +196,13 @@ pub(crate) struct Kept<'a> {
 impl Kept<'_> {
     pub(crate) fn compare(mut self, expected: &Expected) -> Result<AuditReport, Error> {
         let mut report = AuditReport { full: self.full, ..AuditReport::default() };
-        let (mut key, mut rows, began) = (String::new(), Vec::new(), Instant::now());
-        loop {
-            rows.clear();
-            expected.after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else { break };
-            key.clone_from(&last.uri);
+        let began = Instant::now();
+        expected.each_batch(|rows| {
             if self.full {
                 let uris: Vec<&str> = rows.iter().map(|row| row.uri.as_str()).collect();
                 self.reader.read_ahead(&self.mirror, &uris)?;
             }
-            for listed in &rows {
+            for listed in rows {
                 self.compare_one(listed, &mut report)?;
             }
             self.check_cancelled()?;
@@ -221,7 +214,8 @@ impl Kept<'_> {
                 seconds,
                 ..Status::default()
             }));
-        }
+            Ok::<(), Error>(())
+        })?;
         self.find_extra(expected, &mut report)?;
         let (mirror, observer) = (&self.mirror, self.observer);
         if let Some((file, damage)) = self.reader.file_damage()? {
@@ -243,13 +237,8 @@ impl Kept<'_> {
     }
 
     fn find_extra(&self, expected: &Expected, report: &mut AuditReport) -> Result<(), Error> {
-        let (mut key, mut rows) = (String::new(), Vec::new());
-        loop {
-            rows.clear();
-            self.mirror.rows_after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            key.clone_from(&last.uri);
-            for row in &rows {
+        self.mirror.each_batch(|rows| {
+            for row in rows {
                 // What is kept although filters exclude it does not matter.
                 if expected.contains(&row.uri)? || self.mirror.is_excluded(&row.uri)? {
                     continue;
@@ -261,8 +250,8 @@ impl Kept<'_> {
                     self.report_item(&row.uri, None, ItemAction::Extra);
                 }
             }
-            self.check_cancelled()?;
-        }
+            self.check_cancelled()
+        })
     }
 
     fn compare_one(&mut self, listed: &ExpectedRow, report: &mut AuditReport) -> Result<(), Error> {

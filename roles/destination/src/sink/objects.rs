@@ -706,17 +706,13 @@ impl ReadBack for ObjectsKept {
         for path in &self.extras {
             report(path);
         }
-        let (mut key, mut rows) = (String::new(), Vec::new());
-        loop {
-            rows.clear();
-            self.listed.after(&key, 512, &mut rows)?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            key.clone_from(&last.uri);
-            for found in &rows {
+        self.listed.each_batch(|rows| {
+            for found in rows {
                 if mirror.row(&found.uri)?.is_none() {
                     report(&found.uri);
                 }
             }
-        }
+            Ok(())
+        })
     }
 }

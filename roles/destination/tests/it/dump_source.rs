@@ -86,18 +86,48 @@ impl DumpSource {
     /// A package with its manifest.
     pub(crate) fn package(&self, resources: &[(String, String)], deflate: bool) -> Vec<u8> {
         let mut zip = Zip::new();
-        let mut entries = String::new();
-        for (number, (path, body)) in resources.iter().enumerate() {
+        for (number, (_, body)) in resources.iter().enumerate() {
             let name = format!("resources/{number}");
             if deflate {
                 zip.deflated(&name, body.as_bytes())
             } else {
                 zip.add(&name, body.as_bytes())
             };
-            entries.push_str(&self.entry(path, body, &format!("path=\"/{name}\"")));
         }
-        zip.add("manifest.xml", manifest("resourcedump-manifest", &entries).as_bytes());
+        zip.add("manifest.xml", self.manifest_of(resources).as_bytes());
         zip.finish()
+    }
+
+    /// The manifest of such a package.
+    pub(crate) fn manifest_of(&self, resources: &[(String, String)]) -> String {
+        let each = resources.iter().enumerate();
+        let entries: String = each
+            .map(|(number, (path, body))| {
+                self.entry(path, body, &format!("path=\"/resources/{number}\""))
+            })
+            .collect();
+        manifest("resourcedump-manifest", &entries)
+    }
+
+    /// Packages in a dump, `/NAME.zip` each, with the manifest in `/NAME.xml` if it is `beside` them.
+    pub(crate) fn dump_of(&mut self, packages: &[(&str, &[(String, String)])], beside: bool) {
+        let mut entries = String::new();
+        for (name, resources) in packages {
+            let package = self.package(resources, false);
+            let (hash, length) = (md5_hex(&package), package.len());
+            let [zip, xml] = ["zip", "xml"].map(|kind| format!("/{name}.{kind}"));
+            let link = format!("<rs:ln rel=\"contents\" href=\"{xml}\"/>");
+            entries += &format!(
+                "<url><loc>{}</loc><rs:md type=\"application/zip\" hash=\"md5:{hash}\" length=\"{length}\"/>{}</url>",
+                self.server.url(&zip),
+                if beside { &*link } else { "" }
+            );
+            self.server.body(&zip, package);
+            if beside {
+                self.server.body(&xml, self.manifest_of(resources));
+            }
+        }
+        self.offer("resourcedump", "/dump.xml", "urlset", &format!("at=\"{BEGIN}\""), &entries);
     }
 
     pub(crate) fn dump(&mut self, packages: &[&'static str]) {

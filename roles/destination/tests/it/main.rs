@@ -25,6 +25,7 @@ mod deletion;
 mod discovery;
 mod dry_run;
 mod dump_source;
+mod dumps_only;
 mod emm;
 mod emm_download;
 mod emm_files;

@@ -1,14 +1,17 @@
 //! Copies of Sources that have another address now.
 
 use crate::contract::kills::run_killed_at;
+use crate::contract::{SinkCase, seen, sinks};
 use crate::copy::{Copy, Ran};
 use crate::emm_source::{self, EmmSource};
 use crate::rdf::quads;
 use crate::rs01_source::OldSource;
 use crate::sdshare_source::{self, SdSource};
 use crate::source::Source;
-use abreast_destination::{Event, NQuadsOptions, SinkOptions, WarcOptions};
+use abreast_destination::{Event, MaxDelete, NQuadsOptions, SinkOptions, Summary, WarcOptions};
+use abreast_testkit::http;
 use abreast_testkit::pages::{Answer, Server};
+use abreast_testkit::tls::Authority;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -16,7 +19,10 @@ const PATHS: [&str; 4] = ["/a", "/b", "/d/c", "/d/e"];
 
 /// A Source of 1.1 with resources below a path.
 fn source_below(top: &str) -> Source {
-    let mut source = Source::new();
+    filled(Source::new(), top)
+}
+
+fn filled(mut source: Source, top: &str) -> Source {
     for path in PATHS {
         source.set(&format!("{top}{path}"), &format!("text of {path}"));
     }
@@ -107,6 +113,93 @@ fn copies_follow_their_source_to_another_server_or_path() {
         assert_eq!((ran.updated, ran.deleted, ran.created), (1, 1, 0));
         assert_eq!(copy.read("a").unwrap(), "changed there");
         assert_eq!(copy.paths(), ["a", "b", "d/c"]);
+    }
+}
+
+/// These documents, and all that they name, have URLs with another begin.
+fn rename(source: &mut Source, base: &str, documents: &[&str]) {
+    let old = std::mem::replace(&mut source.server.base, base.to_owned());
+    for path in documents {
+        let page = String::from_utf8(source.server.page(path)).unwrap();
+        source.server.body(path, page.replace(&old, base));
+    }
+    source.changes = source.changes.replace(&old, base);
+}
+
+const LISTS: [&str; 2] = ["/resourcelist.xml", "/changelist.xml"];
+const DOCUMENTS: [&str; 3] = ["/caps.xml", LISTS[0], LISTS[1]];
+
+/// A Source on a port that has TLS too, and a copy that trusts its certificate; the begin of its
+/// https URLs.
+fn with_tls() -> (Source, Copy, String, http::Server) {
+    let authority = Authority::default();
+    let mut server = Server::start();
+    let front = authority.server(&["127.0.0.1"], false).serve_for(server.address());
+    server.base = front.url("");
+    let source = filled(Source::on(server), "");
+    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    let roots = copy.place.path().join("roots.pem");
+    std::fs::write(&roots, authority.pem()).unwrap();
+    copy.options.net.extra_roots = Some(roots);
+    let secure = source.server.base.replace("http://", "https://");
+    (source, copy, secure, front)
+}
+
+#[test]
+fn a_copy_follows_its_source_from_http_to_https() {
+    let (mut source, copy, secure, _front) = with_tls();
+    assert_eq!(copy.run().created, 4);
+    rename(&mut source, &secure, &DOCUMENTS);
+    // The old address has the new documents.
+    let refused = copy.try_run();
+    let text = format!("{:?}", refused.result);
+    assert_eq!(refused.code(), "list.elsewhere", "{text}");
+    assert!(text.contains(&format!("abreast sync {secure}/caps.xml")), "{text}");
+    assert!(text.contains("--moved") && !text.contains("--allow"), "{text}");
+    let mut copy = follows(copy, source.url(), &source.server, ("https", None));
+    source.set("/a", "changed there");
+    source.set("/f", "new");
+    source.delete("/d/e");
+    let ran = copy.run();
+    assert_eq!((ran.updated, ran.deleted, ran.created, ran.exit_code), (1, 1, 1, 0));
+    copy.options.baseline = true;
+    source.snapshot();
+    assert_eq!((copy.run().unchanged, copy.audit(true).exit_code), (4, 0));
+    assert_eq!(copy.paths(), ["a", "b", "d/c", "f"]);
+}
+
+#[test]
+fn a_copy_is_moved_only_to_resources_that_are_allowed() {
+    for is_downgrade in [true, false] {
+        let (mut source, mut copy, secure, _front) = with_tls();
+        let other = source_below("");
+        let to = if is_downgrade { &source.server.base } else { &other.server.base }.clone();
+        if is_downgrade {
+            rename(&mut source, &secure, &DOCUMENTS);
+        }
+        copy.options.url = source.url();
+        assert_eq!(copy.run().created, 4);
+        let before = copy.texts();
+        rename(&mut source, &to, &LISTS);
+        let refused = copy.try_run();
+        let text = format!("{:?}", refused.result);
+        assert_eq!((refused.code(), copy.texts()), ("list.elsewhere", before.clone()), "{text}");
+        assert!(text.contains(" --moved"), "{text}");
+        assert_eq!(text.contains(" --allow-downgrade"), is_downgrade, "{text}");
+        copy.options.moved = true;
+        let refused = copy.try_run();
+        let text = format!("{:?} {:?}", refused.result, refused.reported);
+        let code = if is_downgrade { "http.downgrade" } else { "uri.authority" };
+        assert_eq!((refused.code(), copy.texts()), (code, before.clone()), "{text}");
+        assert!(text.contains("--allow-"), "{text}");
+        if is_downgrade {
+            copy.options.allow_downgrade = true;
+        } else {
+            copy = copy.allowing(&other.server);
+        }
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
+        assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
     }
 }
 
@@ -279,18 +372,78 @@ fn a_move_that_is_killed_is_completed_by_the_next_run() {
     assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
 }
 
+/// A copy that has URIs in itself is of its Source at the new address too: what has the new URIs is
+/// copied, and what has the old ones deleted, as far as that is allowed.
 #[test]
-fn copies_with_uris_in_their_files_are_not_moved_to_other_uris() {
-    let source = Source { media_type: Some("text/plain"), ..source_below("") };
-    let new = source_below("");
-    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Warc(WarcOptions::default()));
-    copy.run();
-    copy.options.url = new.url();
+fn what_has_uris_in_itself_is_copied_again_under_new_ones() {
+    const COUNT: u64 = 12;
+    let mut cases = sinks();
+    cases.retain(|case| !["folder", "objects"].contains(&case.name));
+    for (case, names_it_again) in cases.iter().flat_map(|case| [(case, false), (case, true)]) {
+        let SinkCase { name, source, sink, read } = *case;
+        let many = || {
+            let mut source = source();
+            (0..COUNT).for_each(|number| source.set(&format!("/d/{number}"), "text"));
+            source.snapshot();
+            source
+        };
+        let (old, mut new) = (many(), many());
+        let mut copy = Copy::kept_in(&old, sink);
+        copy.run();
+        let state = copy.options.state.clone();
+        copy = moved_to(copy, new.url());
+        copy.options.moved = false;
+        assert_eq!(copy.try_run().code(), "folder.source", "{name}");
+        copy.options.moved = true;
+        copy.options.dry_run = true;
+        let ran = copy.try_run();
+        let what = format!("{name}: {:?}", ran.reported);
+        assert_eq!((ran.count("source.moved"), ran.summary().created), (1, COUNT), "{what}");
+        copy.options.dry_run = false;
+        let ran = copy.try_run();
+        let what = format!("{name}: {:?}", ran.reported);
+        let message = ran.reported.iter().find(|it| it.code == "source.moved").expect(&what);
+        assert!(message.message.contains("--max-delete 100%"), "{what}");
+        let Summary { created, deleted, held, .. } = *ran.summary();
+        assert_eq!((created, deleted, held, ran.exit()), (COUNT, 0, COUNT, 7), "{what}");
+        copy.options.moved = names_it_again;
+        copy.options.max_delete = MaxDelete::Percent(100.0);
+        let ran = copy.try_run();
+        let what = format!("{name}: {:?}", ran.reported);
+        let Summary { created, deleted, held, .. } = *ran.summary();
+        assert_eq!((created, deleted, held, ran.exit()), (0, COUNT, 0, 0), "{what}");
+        let ran = copy.try_run();
+        assert_eq!((ran.items.len(), ran.codes.len(), ran.exit()), (0, 0, 0), "{name}");
+        if name == "warc" {
+            // The history of the old address stays.
+            let index: String = copy
+                .texts()
+                .into_iter()
+                .filter_map(|(path, text)| path.starts_with("indexes/").then_some(text))
+                .collect();
+            let count = |base: &str| index.matches(&format!("\"{base}/d/")).count() as u64;
+            assert_eq!((count(&old.server.base), count(&new.server.base)), (COUNT, COUNT));
+        } else {
+            assert_eq!(seen(&read(&copy, &new)), seen(&new.kept), "{name}");
+        }
+        assert_eq!((copy.audit(true).exit_code, &copy.options.state), (0, &state), "{name}");
+        new.set("/d/1", "changed");
+        assert_eq!((copy.run().updated, copy.audit(true).exit_code), (1, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_feed_without_a_list_is_not_followed_to_other_uris() {
+    let (old, new) = (iiif(), iiif());
+    let mut copy = Copy::of(old.url("/all"));
+    copy.options.sink = SinkOptions::Warc(WarcOptions::default());
+    assert_eq!(copy.run().created, 4);
+    copy.options.url = new.url("/all");
     copy.options.moved = true;
     let refused = copy.try_run();
     assert_eq!(refused.code(), "folder.source", "{:?}", refused.reported);
     assert!(format!("{:?}", refused.result).contains("another place"));
-    copy.options.url = source.url();
+    copy.options.url = old.url("/all");
     assert_eq!(copy.run().exit_code, 0);
 }
 
@@ -333,15 +486,13 @@ fn a_redirect_of_the_known_address_is_recognised() {
 /// Documents remain at their address, and the resources have another server.
 #[test]
 fn resources_that_moved_without_their_documents_are_kept() {
-    let (source, new) = (source_below(""), source_below(""));
+    let (mut source, new) = (source_below(""), source_below(""));
     let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
     copy.run();
     let before = copy.texts();
-    for path in ["/resourcelist.xml", "/changelist.xml"] {
-        let page = String::from_utf8(source.server.page(path)).unwrap();
-        source.server.body(path, page.replace(&source.server.base, &new.server.base));
-    }
-    let mut copy = moved_to(copy, source.url()).allowing(&new.server);
+    let (url, to) = (source.url(), new.server.base.clone());
+    rename(&mut source, &to, &LISTS);
+    let mut copy = moved_to(copy, url).allowing(&new.server);
     for is_first in [true, false] {
         new.server.take_log();
         let ran = copy.try_run();

@@ -1,16 +1,16 @@
 //! Copies in an object store: a folder through its interface, and a server that speaks S3.
 
-use crate::contract::{self, Kept, contract, some};
+use crate::contract::{self, Kept, SinkCase, contract, some};
 use crate::copy::{self, Copy, Ran};
 use crate::source::Source;
 use abreast_destination::{ObjectsOptions, SinkOptions};
 use abreast_testkit::http::unused_address;
 use abreast_testkit::{Running, eventually, provided};
+use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 pub(crate) fn local(place: &Path) -> SinkOptions {
     let url = format!("file://{}", place.join("store").display());
@@ -162,7 +162,7 @@ fn the_state_of_one_store_is_not_used_for_another() {
 }
 
 /// A server that speaks S3; ends with the test.
-struct S3 {
+pub(crate) struct S3 {
     _program: Running,
     address: String,
 }
@@ -179,7 +179,8 @@ fn request(address: &str, method: &str, path: &str, body: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn s3(test: &str) -> Option<S3> {
+/// A server for this thread, with an empty bucket.
+pub(crate) fn s3(test: &str) -> Option<S3> {
     let program = provided(test, "ABREAST_TEST_S3")?;
     let address = unused_address();
     let mut command = Command::new(program);
@@ -191,41 +192,68 @@ fn s3(test: &str) -> Option<S3> {
     eventually("the S3 server answers", || {
         request(&server.address, "PUT", "/bucket", "").contains(" 200 ")
     });
+    ADDRESS.set(server.address.clone());
     Some(server)
 }
 
-static ADDRESS: OnceLock<String> = OnceLock::new();
+thread_local! {
+    static ADDRESS: RefCell<String> = RefCell::default();
+}
+
+/// The address of the server of this thread.
+pub(crate) fn address() -> String {
+    ADDRESS.with_borrow(String::clone)
+}
+
+/// Each copy in a place of its own in the bucket.
+pub(crate) const BUCKET: SinkCase = SinkCase {
+    name: "bucket",
+    source: Source::new,
+    sink: |place| in_bucket(&address(), place),
+    read: fetched,
+};
+
+/// The sink of a copy in a server's bucket.
+pub(crate) fn in_bucket(address: &str, place: &Path) -> SinkOptions {
+    in_bucket_at(address, place.file_name().unwrap().to_str().unwrap())
+}
 
 fn remote(_: &Path) -> SinkOptions {
+    in_bucket_at(&address(), "papers")
+}
+
+fn in_bucket_at(address: &str, prefix: &str) -> SinkOptions {
     let settings = [
-        ("aws_endpoint", format!("http://{}", ADDRESS.get().unwrap())),
+        ("aws_endpoint", format!("http://{address}")),
         ("aws_allow_http", "true".to_owned()),
         ("aws_access_key_id", "test".to_owned()),
         ("aws_secret_access_key", "test".to_owned()),
         ("aws_region", "us-east-1".to_owned()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    SinkOptions::Objects(ObjectsOptions { url: "s3://bucket/papers".to_owned(), settings })
+    SinkOptions::Objects(ObjectsOptions { url: format!("s3://bucket/{prefix}"), settings })
 }
 
 fn keys() -> Vec<String> {
-    let listing = request(ADDRESS.get().unwrap(), "GET", "/bucket?list-type=2", "");
+    let listing = request(&address(), "GET", "/bucket?list-type=2", "");
     let keys = listing.split("<Key>").skip(1);
     keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
 }
 
-fn fetched(_: &Copy, _: &Source) -> Kept {
+fn fetched(copy: &Copy, _: &Source) -> Kept {
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let prefix = options.url.strip_prefix("s3://bucket/").unwrap();
     let body = |key: &String| {
-        let answer = request(ADDRESS.get().unwrap(), "GET", &format!("/bucket/{key}"), "");
+        let answer = request(&address(), "GET", &format!("/bucket/{key}"), "");
         answer.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec()
     };
-    keys().iter().map(|key| (key.strip_prefix("papers").unwrap().to_owned(), body(key))).collect()
+    let keys = keys();
+    keys.iter().filter_map(|key| Some((key.strip_prefix(prefix)?.to_owned(), body(key)))).collect()
 }
 
 #[test]
 fn a_bucket_keeps_the_contract_and_foreign_objects() {
     let Some(server) = s3("a_bucket_keeps_the_contract_and_foreign_objects") else { return };
-    ADDRESS.set(server.address.clone()).unwrap();
     contract(remote, fetched);
 
     // What lies under the key of a new resource, and is not ours, stays.

@@ -173,7 +173,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// With polls so rare that they do not count.
+    /// With polls so rare that they do not count, except those that notifications cause.
     fn start(source: &Source, change: impl FnOnce(&mut SyncOptions)) -> Self {
         Self::at(&source.server, "/caps.xml", change)
     }
@@ -188,6 +188,7 @@ impl Follower {
         options.ignore_robots = true;
         options.base = Some(server.url("/"));
         options.interval = Duration::from_secs(600);
+        options.poll_pause = Duration::from_millis(20);
         change(&mut options);
         let (told, runs) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<usize>>::default());
         let (cancel, busy) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -278,6 +279,11 @@ impl Drop for Follower {
             let _ = thread.join();
         }
     }
+}
+
+/// With the least pause between polls that is the default.
+pub(crate) fn at_usual_pace(options: &mut SyncOptions) {
+    options.poll_pause = SyncOptions::new("", "").poll_pause;
 }
 
 /// With a callback on this machine.
@@ -599,7 +605,7 @@ fn an_event_stream_notifies_and_resumes_where_it_was_cut() {
 #[test]
 fn events_without_content_cause_one_poll_a_second() {
     let mut source = Source::with_events();
-    let copy = Follower::start(&source, |_| {});
+    let copy = Follower::start(&source, at_usual_pace);
     copy.streams(&source, &[""], 2);
     source.server.take_log();
     let begun = Instant::now();

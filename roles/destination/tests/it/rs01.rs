@@ -807,7 +807,8 @@ fn members_of_a_dump_that_may_be_older_versions_are_requested() {
 }
 
 /// A Source with a dump and change sets, and no Sitemap; `parts` are the addresses of the dump.
-fn without_sitemap(parts: &[&str]) -> OldSource {
+/// A Source with change sets and these parts of a dump.
+pub(crate) fn without_sitemap(parts: &[&str]) -> OldSource {
     let mut source = OldSource::new();
     source.set_links = parts.iter().map(|part| link(DUMP, part)).collect();
     some(&mut source, 6);

@@ -1,7 +1,7 @@
 //! Sources of ResourceSync 0.1 that call back: a signed change set that continues is applied, and
 //! everything else that comes to a callback is a reason to poll at most.
 
-use crate::push::{Follower, files, get, listening, request};
+use crate::push::{Follower, at_usual_pace, files, get, listening, request};
 use crate::rs01::from_now;
 use crate::rs01_source::{OldSource, document, fixity};
 use abreast_destination::Push;
@@ -351,7 +351,10 @@ fn a_source_of_2012_gets_its_form_and_gives_hints() {
 #[test]
 fn a_flood_at_a_callback_causes_one_poll_a_second() {
     let source = calling(PLAIN);
-    let copy = Follower::at(&source.server, "/s.xml", listening);
+    let copy = Follower::at(&source.server, "/s.xml", |options| {
+        listening(options);
+        at_usual_pace(options);
+    });
     let asked = Asked::read(&form(&source, 0));
     follows(&source, &copy);
     source.server.take_log();

@@ -21,7 +21,11 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new() -> Self {
-        let server = Server::start();
+        Self::on(Server::start())
+    }
+
+    /// A Source on a server.
+    pub(crate) fn on(server: Server) -> Self {
         let lists = ["resourcelist", "changelist"];
         let caps = capability_list(lists.map(|list| (list, server.url(&format!("/{list}.xml")))));
         server.body("/caps.xml", caps);

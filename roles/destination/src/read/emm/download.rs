@@ -102,7 +102,7 @@ fn whole(entry: &Read) -> Option<Whole> {
         media_type: link.media_type.clone(),
         syntax: *syntax,
     });
-    let latest = entry.answered.date.plus_micros(1_000_000);
+    let latest = entry.answered.latest_now();
     let is_past = |time: &Timestamp| *time <= latest;
     let (updated, future) = (newest.filter(is_past), newest.filter(|time| !is_past(time)));
     Some(Whole { files: files.collect(), updated, future })

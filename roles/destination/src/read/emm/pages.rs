@@ -339,7 +339,7 @@ impl Way {
         trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
-        let mut largest = 0;
+        let (mut largest, mut links_both_ways) = (0, false);
         loop {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page.document));
@@ -398,6 +398,12 @@ impl Way {
                 let (items, _) = counted(&page.document, link, &mut only_deletions);
                 let (url, document) = (page.url.as_str(), &page.document);
                 each(walk, &PageOfItems { url, document, items, is_back })?;
+            }
+            // A page of a cache, from when it was the newest one.
+            if let Some(link) = link {
+                let is_linked = link.back().of(&following.document).is_some();
+                seen.is_unstable |= links_both_ways && !is_linked;
+                links_both_ways |= is_linked;
             }
             largest = largest.max(size);
             seen.note_end(std::mem::replace(&mut page, following));

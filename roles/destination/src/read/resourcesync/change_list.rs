@@ -41,6 +41,8 @@ struct Reach {
     earliest: Option<Moment>,
     /// The same of those that were read; an index names others.
     read_from: Option<Moment>,
+    /// The end of those that were passed over, as all of them is known.
+    passed: Option<Timestamp>,
     /// The list before the earliest one, where that links to it.
     before: Option<String>,
     /// Where older lists may be.
@@ -168,15 +170,9 @@ impl Reach {
     }
 }
 
-/// Puts lists into the order of their spans, if all of them state where these begin; an index may
-/// name the newest first.
-fn sort_by_span(lists: &mut [Named]) {
-    if lists.iter().all(|list| list.from.is_some()) {
-        lists.sort_by_key(|list| {
-            let end = list.until.map_or(Timestamp::MAX, Moment::first);
-            (list.from.map(Moment::first), end)
-        });
-    }
+/// Puts lists into the order of their spans.
+fn sort_by_span(walk: &Walk<'_, '_>, lists: &mut [Named]) {
+    walk.sort_by_span(lists, |list| (list.from.map(Moment::first), list.until.map(Moment::first)));
 }
 
 /// Where the links of a relation lead, from the top of a document.
@@ -199,8 +195,8 @@ fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document)
     let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
     let is_past = newest.is_some_and(|newest| newest < clock);
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
-    // An empty one may be the same after changes of the second in which it begins went to the list before.
-    let may_repeat = bookmark.entries == 0 && !is_past && !is_fine(from);
+    // An empty one may be the same after changes of the time at which it begins went to the list before.
+    let may_repeat = bookmark.entries == 0 && !is_past;
     let validators =
         if may_repeat { Document::default() } else { read.answered.validators.clone() };
     (bookmark, validators)
@@ -300,7 +296,7 @@ impl ChangeLists<'_> {
                 }
             }
         }
-        sort_by_span(&mut named);
+        sort_by_span(walk, &mut named);
         reach.name(&named);
         if let Some(place) = named.iter().position(|list| list.url == start && !is_index) {
             let may_be_new = |list: &Named| {
@@ -343,7 +339,7 @@ impl ChangeLists<'_> {
         }
         // Of the changes read last, a list has to have those of the newest time.
         let newest = walk.marks().newest_known().map(|newest| newest.plus_micros(-1));
-        walk.walked.end = reach.read_from.map(Moment::first).max(newest);
+        walk.walked.end = reach.read_from.map(Moment::first).max(newest).max(reach.passed);
         if let Some((bookmark, validators)) = reach.open {
             walk.keep_document(&bookmark.document, &validators);
             walk.walked.bookmark = Some(bookmark);
@@ -398,7 +394,7 @@ impl ChangeLists<'_> {
                 Ok(_) => {
                     // The archive may name what was read already: that is no circle.
                     lists.retain(|list| !reach.read_urls.contains(&list.url));
-                    sort_by_span(&mut lists);
+                    sort_by_span(walk, &mut lists);
                     reach.name(&lists);
                     let since = since.map(|since| since.first().to_string()).unwrap_or_default();
                     let message = format!("changes since {since} are read from the archive");
@@ -496,7 +492,10 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
         lists.into_iter().map(|list| (list, false)).collect();
     while let Some((list, nested)) = waiting.pop_front() {
         walk.requests.check_cancelled()?;
-        if list.until.zip(since).is_some_and(|(until, since)| until.is_before(since)) {
+        if let Some((until, since)) = list.until.zip(since)
+            && until.is_before(since)
+        {
+            reach.passed = reach.passed.max(Some(until.first()));
             continue;
         }
         if let Err(refusal) = walk.admission(&list.index).check(&list.url) {
@@ -521,7 +520,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             if waiting.len() + inner.len() > LISTS_MAX {
                 return Err(too_many_lists(&list.url));
             }
-            sort_by_span(&mut inner);
+            sort_by_span(walk, &mut inner);
             reach.spans.retain(|span| span.2 != list.url);
             reach.name(&inner);
             for list in inner.into_iter().rev() {

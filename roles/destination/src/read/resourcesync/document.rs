@@ -40,10 +40,15 @@ pub(crate) enum Kind {
     ChangesArchive,
     /// A dump or an index of such.
     Dump(Packaged),
+    /// The manifest of a package of resources.
+    Manifest,
 }
 
 impl Kind {
     fn check(self, head: &Head, url: &str) -> Result<(), Error> {
+        let is_of = |wanted: Capability| {
+            (head.capability == Some(wanted), format!("a `{}`", wanted.token()))
+        };
         let (is_right, name) = match self {
             Self::Resources => (
                 matches!(head.capability, None | Some(Capability::ResourceList)),
@@ -56,10 +61,8 @@ impl Kind {
                 head.capability == Some(Capability::ChangeListArchive),
                 "an archive of Change Lists".to_owned(),
             ),
-            Self::Dump(packaged) => {
-                let wanted = dump_capability(packaged);
-                (head.capability == Some(wanted), format!("a `{}`", wanted.token()))
-            }
+            Self::Dump(packaged) => is_of(dump_capability(packaged)),
+            Self::Manifest => is_of(Capability::ResourceDumpManifest),
         };
         if is_right {
             return Ok(());

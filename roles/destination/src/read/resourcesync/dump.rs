@@ -9,7 +9,7 @@ use crate::read::pieces::{Answered, Go};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Document;
-use abreast_webtypes::{Moment, Timestamp};
+use abreast_webtypes::{Moment, Timestamp, resolve};
 use std::collections::HashSet;
 use url::Url;
 
@@ -32,8 +32,8 @@ impl DumpDocument {
     /// As a dump that resources may be taken out of.
     pub(super) fn offered(self, packaged: Packaged) -> Dump {
         let at = self.begins.filter(|_| packaged == Packaged::Snapshot).map(Moment::first);
-        let date = self.answered.stated_date;
-        Dump { packages: self.packages, packaged, at, date, is_plan: false }
+        let latest = Some(self.answered.latest_now());
+        Dump { packages: self.packages, packaged, at, latest, is_plan: false }
     }
 }
 
@@ -45,8 +45,11 @@ pub(super) fn since_url(address: &str, since: Timestamp) -> Option<String> {
     Some(url.into())
 }
 
-fn listed_package(entry: &Entry) -> ListedPackage {
+fn listed_package(document: &str, entry: &Entry, admission: &mut Admission) -> ListedPackage {
+    let contents = entry.links.iter().find(|link| link.has_rel("contents"));
+    let manifest = contents.and_then(|link| resolve(document, &link.href).ok());
     ListedPackage {
+        manifest: manifest.filter(|url| admission.check(url).is_ok()),
         url: entry.loc.clone(),
         length: entry.length,
         digests: entry.digests.clone(),
@@ -117,7 +120,7 @@ fn read_dump_document(
             Part::Member(member) => members.push(member.url),
             Part::Entry(_, entry) => match admission.check(&entry.loc) {
                 Err(refusal) => refused.push((entry.loc.clone(), refusal)),
-                Ok(()) => dump.packages.push(listed_package(entry)),
+                Ok(()) => dump.packages.push(listed_package(url, entry, &mut admission)),
             },
         }
         Ok(Go::On)

@@ -1,7 +1,9 @@
 //! Dumps in place of lists, where a Source has no lists: the manifests in their packages are read as lists
 //! [rs-core §11, §13].
 
+use super::document::{Kind, Part, read_parts};
 use super::dump::read_dump;
+use super::listed::listed;
 use super::manifest::read_manifest;
 use super::resource_list::MARGIN_MICROS;
 use crate::error::{Error, ExitCode};
@@ -9,12 +11,16 @@ use crate::package::archive::Package;
 use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::read::Snapshot;
+use crate::read::pieces::{Go, unasked};
 use crate::read::sitemap::document::ZONE_MICROS;
+use crate::read::sitemap::manifest::refusal;
 use crate::read::walk::Walk;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, W3cDatetime};
 use std::fs::File;
 
+/// # Errors
+/// It is a dry run.
 fn refuse_dry_run(walk: &Walk<'_, '_>, url: &str) -> Result<(), Error> {
     if !walk.options.dry_run {
         return Ok(());
@@ -35,7 +41,6 @@ pub(super) fn resource_dump(
     url: &str,
     has_changes: bool,
 ) -> Result<Snapshot, Error> {
-    refuse_dry_run(walk, url)?;
     let known = if has_changes && !walk.is_probe() { None } else { walk.known(url)? };
     let (requests, options) = (walk.requests, walk.options);
     let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
@@ -47,15 +52,31 @@ pub(super) fn resource_dump(
     if walk.is_probe() && time.is_some() && time == walk.position().snapshot() {
         return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
+    if dump.packages.iter().any(|package| package.manifest.is_none()) {
+        refuse_dry_run(walk, url)?;
+    }
+    // What fills a new copy is received in any case.
+    let are_needed = walk.plans() && !options.dry_run && walk.is_new_copy()?;
     walk.clock(&dump.answered);
     walk.begin_snapshot(url)?;
     let (mut at, mut read, mut failed) = (None::<Moment>, Vec::new(), Vec::new());
     walk.with_downloads(|walk, downloads| {
-        for package in dump.packages {
+        for mut package in dump.packages {
             requests.check_cancelled()?;
-            let own = downloads
-                .fetch(requests, &package)
-                .and_then(|file| read_resources(walk, &package, file));
+            let beside = package.manifest.as_deref().filter(|_| !are_needed);
+            let own = match beside.map(|url| read_manifest_at(walk, url)) {
+                Some(Err(error)) if is_of_package(&error) && !options.dry_run => {
+                    let message = format!("{error}\n  its package is read instead");
+                    walk.notice(error.code(), &package.url, &message);
+                    None
+                }
+                own => own,
+            };
+            let own = own.unwrap_or_else(|| {
+                package.manifest = None;
+                let file = downloads.fetch(requests, &package)?;
+                read_resources(walk, &package, file)
+            });
             match own {
                 Ok(own) => {
                     at = at.into_iter().chain(own).min_by_key(|at| at.first());
@@ -91,9 +112,27 @@ pub(super) fn resource_dump(
         lists_all: true,
         as_of: changes_from,
         changes_from,
-        made_from: Some(Dump { packages: read, packaged, at, date: None, is_plan: true }),
+        made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
     })
+}
+
+/// Hands over the resources of a package by the manifest that is beside it; returns its time.
+fn read_manifest_at(walk: &mut Walk<'_, '_>, url: &str) -> Result<Option<Moment>, Error> {
+    let (requests, mut at) = (walk.requests, None);
+    walk.begin_document(url);
+    let read = read_parts(requests, url, Kind::Manifest, None, &mut |part| {
+        match part {
+            Part::Begin(head, _) => at = head.at.map(W3cDatetime::moment),
+            Part::Entry(head, entry) => walk.resource(&listed(url, head, entry), at, None)?,
+            Part::Member(_) => return Err(refusal(url, "its manifest is an index")),
+        }
+        Ok(Go::On)
+    })?;
+    let read = read.ok_or_else(|| unasked(url))?;
+    walk.end_document(url)?;
+    walk.skipped(url, read.skipped)?;
+    Ok(read.head.at.map(|at| read.moment(at)))
 }
 
 /// Hands over the resources of one package; returns its time.
@@ -152,9 +191,7 @@ pub(super) fn change_dump(
             begins = begins.into_iter().chain(next.begins).min_by_key(|from| from.first());
         }
     }
-    if packages.iter().all(|package| package.from.is_some()) {
-        packages.sort_by_key(|package| package.from);
-    }
+    walk.sort_by_span(&mut packages, |package| (package.from, package.until));
     let of_packages = packages.iter().filter_map(|package| package.from).map(Moment::exact);
     let earliest = begins.take().into_iter().chain(of_packages).min_by_key(|from| from.first());
     if let Some(earliest) = earliest {
@@ -166,11 +203,15 @@ pub(super) fn change_dump(
         }
     }
     walk.walked.hole = hole(&packages, since);
+    let mut passed = None;
     packages.retain(|package| {
         let until = package.until.map(Moment::exact);
-        until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
+        let is_known = until.zip(since).is_some_and(|(until, since)| until.is_before(since));
+        passed = passed.max(package.until.filter(|_| is_known));
+        !is_known
     });
-    walk.walked.end = packages.iter().filter_map(|package| package.from).min();
+    // What is known of those that are passed over is not searched for.
+    walk.walked.end = packages.iter().filter_map(|package| package.from).min().max(passed);
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
@@ -181,7 +222,8 @@ pub(super) fn change_dump(
     // The newest first: without a digest an older one could be taken for what changed last.
     packages.reverse();
     let packaged = Packaged::Changes;
-    walk.walked.made_from = Some(Dump { packages, packaged, at: None, date: None, is_plan: true });
+    walk.walked.made_from =
+        Some(Dump { packages, packaged, at: None, latest: None, is_plan: true });
     Ok(())
 }
 

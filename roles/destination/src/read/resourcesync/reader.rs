@@ -118,8 +118,9 @@ impl Reader for ResourceSync {
             (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
         let indexes = finding.known.map(known_indexes).transpose()?.unwrap_or_default();
         *self = Self { entry_points, indexes, ..Self::default() };
-        if finding.is_read_only && !has_list {
-            let message = "the Source has no Resource List to compare with";
+        if finding.is_read_only && !has_list && self.entry_points.resource_dump.is_none() {
+            let message =
+                "the Source has neither a Resource List nor a Resource Dump to compare with";
             return Err(Error::new("gap", ExitCode::Gap, message));
         }
         Ok(Start { first, uri_space, has_list, is_found_anew })

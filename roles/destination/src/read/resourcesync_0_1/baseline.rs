@@ -104,22 +104,19 @@ fn instant(
     modified: Option<Timestamp>,
     newest: Option<Timestamp>,
 ) -> Timestamp {
-    let stated = modified.filter(|modified| !is_future(*modified, answered.date));
+    let stated = modified.filter(|modified| *modified <= answered.latest_now());
     stated.unwrap_or_else(|| {
         let of_answer = answered.last_modified.unwrap_or(answered.date);
-        newest.map_or(of_answer, |newest| newest.min(of_answer))
+        // HTTP gives whole seconds.
+        newest.map_or(of_answer, |newest| newest.min(of_answer.plus_micros(999_999)))
     })
 }
 
-/// Whether a time is one that a server has not reached, whose clock is given in whole seconds.
-fn is_future(time: Timestamp, date: Timestamp) -> bool {
-    time > date.plus_micros(1_000_000)
-}
-
-/// The newest time in a Sitemap or dump, of those that its server has reached: others show nothing.
+/// The newest time in a Sitemap or dump, of those that any clock has reached: others show nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewestTime {
     date: Timestamp,
+    latest: Timestamp,
     newest: Option<Timestamp>,
     /// Times in the future.
     future: u64,
@@ -127,12 +124,12 @@ pub(super) struct NewestTime {
 
 impl NewestTime {
     pub(super) fn of(answered: &Answered) -> Self {
-        Self { date: answered.date, ..Self::default() }
+        Self { date: answered.date, latest: answered.latest_now(), ..Self::default() }
     }
 
     /// Adds the time of an entry.
     pub(super) fn add(&mut self, time: Option<Timestamp>) {
-        if time.is_some_and(|time| is_future(time, self.date)) {
+        if time.is_some_and(|time| time > self.latest) {
             self.future += 1;
         } else {
             self.newest = self.newest.max(time);

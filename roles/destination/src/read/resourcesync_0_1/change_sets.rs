@@ -1,7 +1,8 @@
 //! Change sets: from the current one back, until what was read before is found [rs-0.1 §6.1].
 //!
 //! A change set names the one before it and does not give the time that it covers. So all changes are known when a change
-//! set is reached that has a change read before. Entries may be in any order [rs-0.1 §5.1].
+//! set is reached that has a change read before. Entries may be in any order [rs-0.1 §5.1]. Where the change sets with
+//! those were removed, the change set that follows the same one as the current one of the last walk has what came next.
 
 use super::document::{Read, from_of, is_change_set, read_head, target};
 use super::listed::listed;
@@ -11,6 +12,7 @@ use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::plan::listed::Listed;
 use crate::read::pieces::Go;
+use crate::read::position::Bookmark;
 use crate::read::sitemap::document::{Part, ZONE_MICROS, read};
 use crate::read::walk::{Category, Cut, Trail, Walk};
 use crate::requests::Requests;
@@ -47,19 +49,21 @@ struct Reach {
     /// The change that was read last, or the instant of the snapshot.
     goal: Timestamp,
     reached: bool,
+    /// A change set ends at the goal: those before it can only have others of that time.
+    is_there: bool,
     /// Change sets read since then.
     more: usize,
 }
 
 impl Reach {
-    /// Whether all changes of a change set that has none after `end`, and those of the ones before, are known.
-    fn is_before_goal(&self, end: Timestamp) -> bool {
-        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
-        end < self.goal || end == self.goal && is_fine
+    /// Whether all changes of a change set that has none after `end`, and those of the ones before, are known. A Sitemap need
+    /// not have all changes of its own time.
+    fn is_before_goal(&self, end: Timestamp, is_found: bool) -> bool {
+        end < self.goal || end == self.goal && self.is_there && is_found
     }
 
     const fn to(goal: Timestamp) -> Self {
-        Self { goal, reached: false, more: 0 }
+        Self { goal, reached: false, is_there: false, more: 0 }
     }
 
     /// Takes a change set into account; whether no other need be read. `is_found` is whether it or a
@@ -68,9 +72,12 @@ impl Reach {
     /// within one second of a coarse clock some may be in the one before.
     fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: Option<bool>) -> bool {
         self.more += usize::from(self.reached);
-        let end = if is_found == Some(true) { times.oldest_end } else { times.newest };
+        let is_found_here = is_found == Some(true);
+        let end = if is_found_here { times.oldest_end } else { times.newest };
+        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
+        self.is_there |= is_fine && end == Some(self.goal);
         self.reached |= from.is_some_and(|from| from <= self.goal)
-            || end.is_some_and(|end| self.is_before_goal(end))
+            || end.is_some_and(|end| self.is_before_goal(end, is_found_here))
             // Those of that second in the one before were published before an older one.
             || end == Some(self.goal) && times.oldest < end;
         self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
@@ -103,6 +110,8 @@ pub(super) fn change_sets(
     let (validators, moved) =
         (one.read.answered.validators.clone(), moved_to(walk.options, change_set, &one.read));
     let (mut oldest, mut url) = (None::<Timestamp>, change_set.to_owned());
+    let place = before(&one.read).map(|before| after(&before));
+    let mut is_next = false;
     let is_joined = loop {
         let has_marks = walk.marks().are_any() && !is_again;
         let is_found = has_marks.then(|| walk.marks().are_found());
@@ -113,7 +122,9 @@ pub(super) fn change_sets(
             break true;
         }
         // The first one that has what is known leaves nothing between.
-        let Some(before) = before(&one.read) else { break is_found == Some(true) };
+        let Some(before) = before(&one.read) else {
+            break is_found == Some(true) || reach.is_there;
+        };
         let next = trail.check(&url, one.entries, &before).and_then(|()| {
             let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
             if let Err(refusal) = admission.check(&before) {
@@ -138,14 +149,29 @@ pub(super) fn change_sets(
             }
             Ok(None) => format!("{before} answered 304 unasked"),
             // What is gone, or is no change set, will not come back.
-            Err(error) if error.may_be_gone() => error.to_string(),
+            Err(error) if error.may_be_gone() => {
+                let known = walk.position().bookmark.as_ref();
+                is_next =
+                    reach.is_there || known.is_some_and(|known| known.document == after(&before));
+                error.to_string()
+            }
             Err(error) => return Err(error),
         };
+        if is_next {
+            break true;
+        }
         walk.cut(Cut { is_newer: false, code: "list.chain", url: url.clone(), why });
         break false;
     };
     if is_joined {
         walk.walked.cut = None;
+        let place = place.filter(|_| since.is_some());
+        walk.walked.bookmark = place.map(|document| Bookmark { document, ..Bookmark::default() });
+    }
+    if is_next {
+        // Those that are known were removed.
+        walk.walked.end = until;
+    } else if is_joined {
         // Of the changes that are known, those of the newest time have to be there.
         let searched = i64::from(walk.marks().are_any());
         walk.walked.end = Some(goal.plus_micros(-searched));
@@ -169,6 +195,7 @@ pub(super) fn change_sets(
             let message = "the oldest change that is listed is newer than the list of all resources; changes between \
                 the two are not known, and it is compared again when it changes";
             walk.notice("gap", change_set, message);
+            walk.walked.is_apart = true;
             walk.walked.recheck = Some(message.to_owned());
         }
         None if !is_joined => {
@@ -213,6 +240,11 @@ fn before(read: &Read) -> Option<String> {
     target(&read.answered.url, typed.or_else(|| links().next())?)
 }
 
+/// The name of the place after a change set.
+fn after(url: &str) -> String {
+    format!("after {url}")
+}
+
 /// A change set that was read.
 struct One {
     read: Read,
@@ -221,10 +253,10 @@ struct One {
 }
 
 impl One {
-    /// The times of its changes. One without changes was modified after all those before it.
+    /// The times of its changes. One without changes, or only with such in the future, was modified after all those before it.
     fn span(&self) -> Times {
         let mut times = self.times;
-        if self.entries == 0
+        if times.newest.is_none()
             && let Some(modified) = self.read.head.modified
         {
             let modified = self.read.at_latest(modified.instant);
@@ -261,7 +293,9 @@ fn read_one(
                 entries += 1;
                 if !hand_over(walk, url, entry, now)? {
                     coming.count += 1;
-                } else if let Some(time) = entry.time {
+                } else if let Some(time) = entry.time
+                    && !walk.is_future(time.instant)
+                {
                     times.add(time.instant, time.moment());
                 }
             }
@@ -374,6 +408,8 @@ mod tests {
         let mut reach = Reach::to(goal);
         assert!(!reach.is_enough(times(1, 20_000_000), None, None));
         assert!(reach.is_enough(times(1, 10_000_000), None, None));
+        let mut reach = Reach::to(goal);
+        assert!(!reach.is_enough(times(10_000_001, 10_000_001), None, None), "others of that time");
         // A clock of whole seconds: others of that second may be in the one before.
         let mut reach = Reach::to(Timestamp::from_seconds(10));
         assert!(!reach.is_enough(times(10_000_000, 20_000_000), None, Some(true)));

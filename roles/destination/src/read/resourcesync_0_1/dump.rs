@@ -28,9 +28,9 @@ use std::fs::File;
 pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
     let package = |part: Part| ListedPackage { length: part.length, ..part.package };
     let parts = made_parts_of(requests, links)?;
-    let date = parts.iter().map(|part| part.answered.date).min();
+    let latest = parts.iter().map(|part| part.answered.latest_now()).min();
     let packages = parts.into_iter().map(package).collect();
-    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, date, is_plan: false })
+    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, latest, is_plan: false })
 }
 
 /// A part of a dump, with what its server states about it.
@@ -246,7 +246,7 @@ fn hand_over(
         lists_all: true,
         as_of: at.filter(|_| is_stated || has_changes).map(Moment::exact),
         changes_from: at.map(|at| Moment::between(at.plus_micros(-MARGIN_MICROS), at)),
-        made_from: Some(Dump { packages, packaged, at, date: None, is_plan: true }),
+        made_from: Some(Dump { packages, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
     })
 }

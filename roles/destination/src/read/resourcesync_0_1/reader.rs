@@ -229,7 +229,6 @@ impl Reader for ResourceSync01 {
             // Another one is the current one by now, and leads back to this one.
             Ok(Some(moved)) => {
                 walk.restart()?;
-                (walk.walked.hole, walk.walked.cut, walk.walked.recheck) = (None, None, None);
                 let read = change_sets(walk, &moved);
                 self.entry_points.change_set = Some(moved);
                 read.map(drop)

@@ -255,8 +255,9 @@ fn read_pages(
                 walk.begin_changes(&url, None, None);
             }
             entries += 1;
-            is_ascending |= before.zip(entry.updated).is_some_and(|(before, now)| before < now);
-            before = entry.updated;
+            let updated = entry.updated.filter(|updated| !walk.is_future(*updated));
+            is_ascending |= before.zip(updated).is_some_and(|(before, now)| before < now);
+            before = updated.or(before);
             if is_ascending {
                 walk.later_document();
             } else {

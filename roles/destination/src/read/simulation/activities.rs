@@ -1,6 +1,5 @@
 //! Copies of change feeds in Activity Streams.
 
-use super::open;
 use super::oracle::{assert_each, assert_right, simulate};
 use super::{BASE, SEEDS, world};
 use crate::read::emm::PROTOCOL;
@@ -8,17 +7,12 @@ use abreast_testkit::providers::{Fault, Faults, Paging, Protocol, Provider};
 
 #[test]
 fn copies_of_quiet_feeds_are_right() {
-    assert_right("activities::copies_of_quiet", (Protocol::Activities, PROTOCOL.reader), true, &[]);
+    assert_right("activities::copies_of_quiet", (Protocol::Activities, PROTOCOL.reader), true);
 }
 
 #[test]
 fn copies_of_feeds_are_right_after_any_adversity() {
-    assert_right(
-        "activities::copies_of_feeds",
-        (Protocol::Activities, PROTOCOL.reader),
-        false,
-        open::ACTIVITIES,
-    );
+    assert_right("activities::copies_of_feeds", (Protocol::Activities, PROTOCOL.reader), false);
 }
 
 #[test]

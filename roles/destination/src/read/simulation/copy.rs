@@ -1,10 +1,10 @@
 //! A copy of a simulated provider: runs of a reader, and a model of the transfer.
 
 use super::BASE;
-use super::world::{Simulated, ask_again, count_gap, note, provider};
+use super::world::{Simulated, ask_again, count_baseline, count_gap, note, provider};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, Summary};
+use crate::events::{Event, Mode, Summary};
 use crate::lasting::Continued;
 use crate::options::{MaxDelete, SyncOptions};
 use crate::plan::planner::{PlanContext, Planner};
@@ -19,7 +19,7 @@ use crate::transfer::guard::WAITS_MAX;
 use crate::verify::{Hasher, Verdict, judge};
 use crate::{PushOptions, SinkOptions};
 use abreast_net::Shared;
-use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Task};
+use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row, Task};
 use abreast_testkit::providers::Known;
 use abreast_webtypes::Digests;
 use std::collections::BTreeMap;
@@ -88,6 +88,9 @@ impl<'b> Copy<'b> {
     pub(super) fn run(&mut self) -> Result<ExitCode, Error> {
         let lasting = Continued::begin(&self.mirror)?;
         let (result, mut summary, lasting) = self.try_run(lasting);
+        if summary.mode == Mode::Baseline {
+            count_baseline();
+        }
         // What was not committed with the state is truncated when the state is opened again.
         self.mirror.rollback().unwrap();
         if let Some(committed) = self.committed.take() {
@@ -186,6 +189,11 @@ fn fetch(
     mirror.begin()?;
     for task in tasks {
         let item = &task.pending;
+        if let (PendingAction::Touch, Some(row)) = (item.action, &task.row) {
+            mirror.put_row(&Row { modified: item.modified, ..row.clone() })?;
+            mirror.forget_pending(&item.uri)?;
+            continue;
+        }
         match bytes_of(planner, &task)? {
             Some(bytes) if bytes.is_empty() && item.describes() => {
                 // Nothing is stated about it any more.

@@ -9,7 +9,6 @@
 //! | `world.rs` | the provider of a thread, and its documents as those of a network |
 //! | `copy.rs` | a copy: a run of a reader, and the model of the transfer |
 //! | `oracle.rs` | the life of a copy, and what it may lack at the end |
-//! | `open.rs` | seeds whose faults are not repaired yet |
 //! | `activities.rs` | EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1 |
 //! | `sitemaps.rs` | ResourceSync 0.1 |
@@ -22,7 +21,6 @@ mod atom;
 mod copy;
 mod lists;
 mod literal;
-mod open;
 mod oracle;
 mod sitemaps;
 mod world;

@@ -30,6 +30,7 @@ struct World {
     asked: usize,
     /// How often the consumer compared with all that the provider has.
     gaps: usize,
+    baselines: usize,
 }
 
 fn with_world<T>(with: impl FnOnce(&mut World) -> T) -> T {
@@ -39,7 +40,7 @@ fn with_world<T>(with: impl FnOnce(&mut World) -> T) -> T {
 /// The thread has this provider from now on.
 pub(super) fn begin(provider: Provider) {
     clock::set(Timestamp::from_micros(provider.clock()));
-    WORLD.set(Some(World { provider, left: 0, asked: 0, gaps: 0 }));
+    WORLD.set(Some(World { provider, left: 0, asked: 0, gaps: 0, baselines: 0 }));
 }
 
 /// The next run sends so many requests at most.
@@ -64,6 +65,16 @@ pub(super) fn asked() -> usize {
 /// Comparisons with all that the provider has, in all runs.
 pub(super) fn gaps() -> usize {
     with_world(|world| world.gaps)
+}
+
+/// Runs that compared the copy with all that the provider has, whether they could or not.
+pub(super) fn baselines() -> usize {
+    with_world(|world| world.baselines)
+}
+
+/// Counts such a run.
+pub(super) fn count_baseline() {
+    with_world(|world| world.baselines += 1);
 }
 
 /// Counts a comparison.

@@ -29,8 +29,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Items whose labels are made durable together.
 const BATCH_ITEMS: u64 = 5_000;
-/// Rows of the state read together.
-const ROWS: usize = 512;
 /// The table of a copy in CSV, in its state folder.
 const DATABASE: &str = "labels.db";
 /// The name of the copy and the number of the last batch, as the state has them.
@@ -253,14 +251,7 @@ fn agree(
         }
         // One of them is new or of an earlier time, or labels are chosen in another way.
         _ => {
-            let (mut key, mut rows) = (String::new(), Vec::new());
-            loop {
-                rows.clear();
-                mirror.rows_after(&key, ROWS, &mut rows)?;
-                let Some(last) = rows.last() else { break };
-                key.clone_from(&last.uri);
-                rows.iter().try_for_each(|row| plan_again(mirror, row))?;
-            }
+            mirror.each_batch(|rows| rows.iter().try_for_each(|row| plan_again(mirror, row)))?;
             table.begin_copy(&own).map_err(failed)?;
             mirror.set_meta(COPY, Some(&own))?;
             mirror.set_meta(CHOICE, Some(&choice))?;

@@ -2,12 +2,11 @@
 //! with the newest or the oldest change first, and IIIF Change Discovery.
 
 use super::history::{Change, Kind, Page, Target, Toward};
-use super::rendering::{Asked, Form, Rendered, body};
+use super::rendering::{Asked, Form, N_TRIPLES, Rendered, statements};
 use abreast_testkit::pages::Answer;
 use serde_json::{Value, json};
 
 const JSON: &str = "application/activity+json";
-const N_TRIPLES: &str = "application/n-triples";
 
 /// The shape of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +32,8 @@ pub(crate) struct Activities {
 }
 
 impl Activities {
-    fn url(asked: &Asked<'_>, target: Target) -> String {
-        match target {
-            Target::Page(number) => asked.url(&format!("/p/{number}")),
-            Target::Entry => asked.url("/start"),
-        }
-    }
-
     fn reference(asked: &Asked<'_>, target: Target) -> Value {
-        json!({"id": Self::url(asked, target), "type": "OrderedCollectionPage"})
+        json!({"id": asked.page_url(target, "/start"), "type": "OrderedCollectionPage"})
     }
 
     fn entry(&self, asked: &Asked<'_>) -> Value {
@@ -92,7 +84,7 @@ impl Activities {
             items.reverse();
         }
         let mut document = json!({"@context": self.context,
-            "id": Self::url(asked, Target::Page(page.number)), "type": "OrderedCollectionPage",
+            "id": asked.url(&format!("/p/{}", page.number)), "type": "OrderedCollectionPage",
             "partOf": {"id": asked.url("/start"), "type": "OrderedCollection"},
             "orderedItems": items});
         let mut name = |name: &str, toward| {
@@ -126,18 +118,10 @@ impl Rendered for Activities {
     }
 
     fn document(&self, asked: &Asked<'_>) -> Option<Answer> {
-        let history = asked.history;
         let value = match asked.path() {
             "/start" => self.entry(asked),
-            "/snapshot" if self.has_download => {
-                let versions = history.snapshot.versions.iter();
-                let lines = |(entity, version): (&usize, &u32)| {
-                    body(Form::Statements, &asked.entity(*entity), *version)
-                };
-                let lines: String = versions.map(lines).collect();
-                return Some(Answer::ok(lines).header("content-type", N_TRIPLES));
-            }
-            _ => self.page(asked, &history.served_page(asked.page()?)?),
+            "/snapshot" if self.has_download => return Some(statements(asked)),
+            _ => self.page(asked, &asked.history.served_page(asked.page()?)?),
         };
         Some(Answer::ok(value.to_string()).header("content-type", JSON))
     }

@@ -2,40 +2,34 @@
 //! later runs neither read everything again nor forget that something is missing.
 
 use super::history::{Endless, Target, Toward};
-use super::table::{EMM_ON, Row, check};
+use super::table::{EMM_ON, Row, check, row};
 use super::world::{Checked, World};
 use std::time::Duration;
 
 pub(super) const CIRCLES: &[Row] = &[
-    Row { name: "calm: changes are followed", run: calm },
-    Row { name: "calm: deletions have no mark", run: unmarked },
-    Row { name: "circle: a page leads to itself", run: |it| hides(it, To::Itself) },
-    Row { name: "circle: a page leads to one read before", run: |it| hides(it, To::Read) },
-    Row { name: "circle: a page leads to the start", run: |it| hides(it, To::Start) },
-    Row { name: "circle: a later page leads to itself", run: |it| hides_later(it, To::Itself) },
-    Row {
-        name: "circle: a later page leads to one read before",
-        run: |it| hides_later(it, To::Read),
-    },
-    Row { name: "circle: a later page leads to the start", run: |it| hides_later(it, To::Start) },
-    Row { name: "circle: the last page leads to itself", run: |it| at_end(it, To::Itself) },
-    Row { name: "circle: the last page leads to one read before", run: |it| at_end(it, To::Read) },
-    Row { name: "circle: the last page leads to the start", run: |it| at_end(it, To::Start) },
-    Row { name: "circle: the newest page leads on to itself", run: |it| onward(it, To::Itself) },
-    Row {
-        name: "circle: the newest page leads on to an older one",
-        run: |it| onward(it, To::Read),
-    },
-    Row { name: "circle: the newest page leads on to the start", run: |it| onward(it, To::Start) },
-    Row { name: "circle: the index names itself", run: index_names_itself },
-    Row { name: "circle: the entry point is its own newest page", run: entry_is_newest },
-    Row { name: "circle: the entry point is its own oldest page", run: entry_is_oldest },
+    row("calm: changes are followed", calm),
+    row("calm: deletions have no mark", unmarked),
+    row("circle: a page leads to itself", |it| hides(it, To::Itself)),
+    row("circle: a page leads to one read before", |it| hides(it, To::Read)),
+    row("circle: a page leads to the start", |it| hides(it, To::Start)),
+    row("circle: a later page leads to itself", |it| hides_later(it, To::Itself)),
+    row("circle: a later page leads to one read before", |it| hides_later(it, To::Read)),
+    row("circle: a later page leads to the start", |it| hides_later(it, To::Start)),
+    row("circle: the last page leads to itself", |it| at_end(it, To::Itself)),
+    row("circle: the last page leads to one read before", |it| at_end(it, To::Read)),
+    row("circle: the last page leads to the start", |it| at_end(it, To::Start)),
+    row("circle: the newest page leads on to itself", |it| onward(it, To::Itself)),
+    row("circle: the newest page leads on to an older one", |it| onward(it, To::Read)),
+    row("circle: the newest page leads on to the start", |it| onward(it, To::Start)),
+    row("circle: the index names itself", index_names_itself),
+    row("circle: the entry point is its own newest page", entry_is_newest),
+    row("circle: the entry point is its own oldest page", entry_is_oldest),
 ];
 
 pub(super) const ENDLESS: &[Row] = &[
-    Row { name: "endless: empty pages behind the oldest", run: empty_older },
-    Row { name: "endless: pages of long ago behind the oldest", run: full_older },
-    Row { name: "endless: empty pages after the newest", run: empty_newer },
+    row("endless: empty pages behind the oldest", empty_older),
+    row("endless: pages of long ago behind the oldest", full_older),
+    row("endless: empty pages after the newest", empty_newer),
 ];
 
 /// Where a link leads that leads in a circle.

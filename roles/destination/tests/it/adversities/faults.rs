@@ -1,64 +1,53 @@
 //! Documents and entities that cannot be read, for some time or for long: the rest is applied, and
 //! deletions that are stated are carried out.
 
-use super::history::Kind;
-use super::table::{Row, check};
-use super::world::{Checked, Fault, World};
+use super::history::{History, Kind};
+use super::served::Fault;
+use super::table::{Row, check, row};
+use super::world::{Checked, World};
 
 const NOT_FOUND: Fault = Fault::Status(404);
 const BROKEN: Fault = Fault::Status(500);
 
 pub(super) const ENTITIES: &[Row] = &[
-    Row { name: "fault of an entity: 404", run: |it| entity(it, NOT_FOUND) },
-    Row { name: "fault of an entity: 500", run: |it| entity(it, BROKEN) },
-    Row { name: "fault of an entity: garbage", run: |it| entity(it, Fault::Garbage) },
-    Row { name: "fault of an entity: it leads to itself", run: |it| entity(it, Fault::Redirect) },
-    Row { name: "fault of an entity: another one in each run", run: others },
-    Row { name: "fault of an entry: it names nothing", run: nameless },
+    row("fault of an entity: 404", |it| entity(it, NOT_FOUND)),
+    row("fault of an entity: 500", |it| entity(it, BROKEN)),
+    row("fault of an entity: garbage", |it| entity(it, Fault::Garbage)),
+    row("fault of an entity: it leads to itself", |it| entity(it, Fault::Redirect)),
+    row("fault of an entity: another one in each run", others),
+    row("fault of an entry: it names nothing", nameless),
 ];
 
 pub(super) const DOCUMENTS: &[Row] = &[
-    Row { name: "fault of a page: 404", run: |it| page(it, NOT_FOUND) },
-    Row { name: "fault of a page: 500", run: |it| page(it, BROKEN) },
-    Row { name: "fault of a page: garbage", run: |it| page(it, Fault::Garbage) },
-    Row { name: "fault of a page: it leads to itself", run: |it| page(it, Fault::Redirect) },
-    Row { name: "fault of the list of pages: 404", run: |it| list(it, NOT_FOUND) },
-    Row { name: "fault of the list of pages: 500", run: |it| list(it, BROKEN) },
-    Row { name: "fault of the list of pages: garbage", run: |it| list(it, Fault::Garbage) },
-    Row {
-        name: "fault of the list of pages: it leads to itself",
-        run: |it| list(it, Fault::Redirect),
-    },
-    Row { name: "fault of the list of all: 404", run: |it| snapshot(it, NOT_FOUND) },
-    Row { name: "fault of the list of all: 500", run: |it| snapshot(it, BROKEN) },
-    Row { name: "fault of the list of all: garbage", run: |it| snapshot(it, Fault::Garbage) },
-    Row {
-        name: "fault of the list of all: it leads to itself",
-        run: |it| snapshot(it, Fault::Redirect),
-    },
-    Row { name: "fault of the list of all: deletions are stated", run: stated },
-    Row { name: "fault of the list of all: a comparison", run: comparison },
+    row("fault of a page: 404", |it| page(it, NOT_FOUND)),
+    row("fault of a page: 500", |it| page(it, BROKEN)),
+    row("fault of a page: garbage", |it| page(it, Fault::Garbage)),
+    row("fault of a page: it leads to itself", |it| page(it, Fault::Redirect)),
+    row("fault of the list of pages: 404", |it| list(it, NOT_FOUND)),
+    row("fault of the list of pages: 500", |it| list(it, BROKEN)),
+    row("fault of the list of pages: garbage", |it| list(it, Fault::Garbage)),
+    row("fault of the list of pages: it leads to itself", |it| list(it, Fault::Redirect)),
+    row("fault of the list of all: 404", |it| snapshot(it, NOT_FOUND)),
+    row("fault of the list of all: 500", |it| snapshot(it, BROKEN)),
+    row("fault of the list of all: garbage", |it| snapshot(it, Fault::Garbage)),
+    row("fault of the list of all: it leads to itself", |it| snapshot(it, Fault::Redirect)),
+    row("fault of the list of all: deletions are stated", stated),
+    row("fault of the list of all: a comparison", comparison),
 ];
 
 pub(super) const PASSING: &[Row] = &[
-    Row { name: "passing fault: an entity, 500", run: |it| passing(it, BROKEN, Part::Entity) },
-    Row { name: "passing fault: a page, 500", run: |it| passing(it, BROKEN, Part::Page) },
-    Row {
-        name: "passing fault: the list of pages, 500",
-        run: |it| passing(it, BROKEN, Part::List),
-    },
-    Row {
-        name: "passing fault: a page, garbage",
-        run: |it| passing(it, Fault::Garbage, Part::Page),
-    },
-    Row { name: "passing fault: a page, 404", run: |it| passing(it, NOT_FOUND, Part::Page) },
+    row("passing fault: an entity, 500", |it| passing(it, BROKEN, Part::Entity)),
+    row("passing fault: a page, 500", |it| passing(it, BROKEN, Part::Page)),
+    row("passing fault: the list of pages, 500", |it| passing(it, BROKEN, Part::List)),
+    row("passing fault: a page, garbage", |it| passing(it, Fault::Garbage, Part::Page)),
+    row("passing fault: a page, 404", |it| passing(it, NOT_FOUND, Part::Page)),
 ];
 
 pub(super) const ABORTED: &[Row] = &[
-    Row { name: "aborted: the list of all, then another", run: aborted_list_of_all },
-    Row { name: "aborted: the list of all in an audit", run: aborted_in_audit },
-    Row { name: "aborted: a page, then another", run: aborted_page },
-    Row { name: "aborted: the list of pages, then another", run: aborted_list },
+    row("aborted: the list of all, then another", aborted_list_of_all),
+    row("aborted: the list of all in an audit", aborted_in_audit),
+    row("aborted: a page, then another", aborted_page),
+    row("aborted: the list of pages, then another", aborted_list),
 ];
 
 #[test]
@@ -120,17 +109,13 @@ fn others(world: &mut World) -> Checked {
 fn nameless(world: &mut World) -> Checked {
     world.begin(5)?;
     world.history.set(2);
-    let change = world.history.apply(1, Kind::Nameless, world.history.now + 1);
-    let id = change.id;
-    world.history.wait(2);
-    world.history.record(change);
+    let id = world.history.set_oddly(1, Kind::Nameless);
     world.history.delete(3);
     world.run()?.named()?;
     world.run()?.named()?.costs(4, 20)?;
     world.history.delete(4);
     world.run()?.named()?;
-    let changes = world.history.pages.iter_mut().flat_map(|page| &mut page.changes);
-    changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
+    world.history.correct(id);
     world.history.set(0);
     world.heal()?;
     world.rest()
@@ -146,8 +131,7 @@ fn changed(world: &mut World) {
 }
 
 fn page(world: &mut World, fault: Fault) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
+    world.begin_listed(5)?;
     changed(world);
     let middle = world.history.newest().number - 1;
     world.fault(&world.page_path(middle), fault, None);
@@ -169,8 +153,7 @@ enum Part {
 
 /// One answer is a fault. A failure of the server at a document is retried; after any other one the next run is right.
 fn passing(world: &mut World, fault: Fault, part: Part) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
+    world.begin_listed(5)?;
     for _ in 0..2 {
         changed(world);
         let path = match part {
@@ -190,8 +173,7 @@ fn passing(world: &mut World, fault: Fault, part: Part) -> Checked {
 }
 
 fn list(world: &mut World, fault: Fault) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
+    world.begin_listed(5)?;
     changed(world);
     world.fault(world.column.rendered.list(), fault, None);
     world.run()?.named()?;
@@ -237,13 +219,10 @@ fn stated(world: &mut World) -> Checked {
 
 /// The list of all cannot be read for a comparison.
 fn comparison(world: &mut World) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
+    world.begin_listed(5)?;
     world.history.set(1);
     world.fault(world.column.rendered.snapshot().unwrap(), NOT_FOUND, None);
-    world.copy.options.baseline = true;
-    world.run()?.named()?;
-    world.copy.options.baseline = false;
+    world.compare()?.named()?;
     world.history.delete(2);
     world.run()?;
     world.repair();
@@ -251,15 +230,21 @@ fn comparison(world: &mut World) -> Checked {
     world.rest()
 }
 
-fn aborted_list_of_all(world: &mut World) -> Checked {
-    world.history.create(0..9);
-    world.history.make_snapshot();
+/// There is another list of all, with other entities. Returns the history before.
+fn list_anew(world: &mut World) -> History {
     let before = world.history.clone();
     world.history.delete(0);
     world.history.delete(2);
     world.history.set(3);
     world.history.create([10]);
     world.history.make_snapshot();
+    before
+}
+
+fn aborted_list_of_all(world: &mut World) -> Checked {
+    world.history.create(0..9);
+    world.history.make_snapshot();
+    let before = list_anew(world);
     world.abort(world.column.rendered.snapshot().unwrap(), before);
     world.run()?.right()?;
     world.rest()
@@ -269,12 +254,7 @@ fn aborted_in_audit(world: &mut World) -> Checked {
     world.history.create(0..9);
     world.history.make_snapshot();
     world.run()?.right()?;
-    let before = world.history.clone();
-    world.history.delete(0);
-    world.history.delete(2);
-    world.history.set(3);
-    world.history.create([10]);
-    world.history.make_snapshot();
+    let before = list_anew(world);
     let ran = world.run()?.right()?;
     world.abort(world.column.rendered.snapshot().unwrap(), before);
     world.audit(&ran);

@@ -69,6 +69,12 @@ pub(crate) struct Page {
     pub(crate) is_named: bool,
 }
 
+impl Page {
+    pub(crate) const fn new(number: i64, from: i64) -> Self {
+        Self { number, changes: Vec::new(), from, until: None, is_named: true }
+    }
+}
+
 /// The direction of a link between pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Toward {
@@ -197,13 +203,8 @@ impl History {
     /// One entity that never changes, and was there from the beginning.
     pub(crate) fn new() -> Self {
         let (id, entity, kind, version, time) = (1, ANCHOR, Kind::Created, 1, BEGIN);
-        let first = Page {
-            number: 0,
-            changes: vec![Change { id, entity, kind, version, time }],
-            from: BEGIN,
-            until: None,
-            is_named: true,
-        };
+        let mut first = Page::new(0, BEGIN);
+        first.changes.push(Change { id, entity, kind, version, time });
         let (versions, modified) =
             (Versions::from([(ANCHOR, 1)]), BTreeMap::from([(ANCHOR, BEGIN)]));
         let snapshot =
@@ -296,8 +297,8 @@ impl History {
         let end = newest.changes.iter().map(|change| change.time).max().unwrap_or(newest.from);
         let end = end.min(now);
         newest.until = Some(end);
-        let (number, from) = (newest.number + 1, end);
-        self.pages.push(Page { number, changes: Vec::new(), from, until: None, is_named: true });
+        let number = newest.number + 1;
+        self.pages.push(Page::new(number, end));
     }
 
     pub(crate) fn newest(&self) -> &Page {
@@ -334,6 +335,28 @@ impl History {
     /// Creates entities.
     pub(crate) fn create(&mut self, entities: impl IntoIterator<Item = usize>) {
         entities.into_iter().for_each(|entity| self.set(entity));
+    }
+
+    /// One change of each kind, of entities that are there or not.
+    pub(crate) fn change(&mut self) {
+        self.set(1);
+        self.delete(2);
+        self.create([6]);
+    }
+
+    /// Changes an entity; the entry is not as it should be. Returns its number.
+    pub(crate) fn set_oddly(&mut self, entity: usize, kind: Kind) -> usize {
+        let change = self.apply(entity, kind, self.now + 1);
+        self.wait(2);
+        let id = change.id;
+        self.record(change);
+        id
+    }
+
+    /// The entry of a change is as it should be.
+    pub(crate) fn correct(&mut self, id: usize) {
+        let changes = self.pages.iter_mut().flat_map(|page| &mut page.changes);
+        changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
     }
 
     /// Goes on by a time.
@@ -373,13 +396,7 @@ impl History {
             return Some(page.clone());
         }
         let oldest = self.pages[0].number;
-        let empty = Page {
-            number,
-            changes: Vec::new(),
-            from: BEGIN - DAY,
-            until: Some(BEGIN - DAY),
-            is_named: true,
-        };
+        let empty = Page { until: Some(BEGIN - DAY), ..Page::new(number, BEGIN - DAY) };
         match self.endless? {
             Endless::EmptyOlder if number < oldest => Some(empty),
             Endless::FullOlder if number < oldest => {
@@ -393,6 +410,14 @@ impl History {
                 Some(Page { from: self.newest().from, until: None, ..empty })
             }
             _ => None,
+        }
+    }
+
+    /// The page to which the entry point leads.
+    pub(crate) fn served_newest(&self) -> Option<Page> {
+        match self.entry_newest() {
+            Target::Page(number) => self.served_page(number),
+            Target::Entry => Some(self.newest().clone()),
         }
     }
 

@@ -1,21 +1,21 @@
 //! Changes that documents do not have: holes, missing and overlapping pages, lists that begin again
 //! elsewhere, and pages that are cut in another way.
 
-use super::history::{History, Page};
-use super::table::{OLD, Row, check};
+use super::history::{BEGIN, History, Page};
+use super::table::{OLD, Row, check, row};
 use super::world::{Checked, World};
 
 pub(super) const ROWS: &[Row] = &[
-    Row { name: "hole: nothing names a page", run: |it| hole(it, false) },
-    Row { name: "hole: nothing names a later page", run: |it| hole(it, true) },
-    Row { name: "overlap: pages repeat changes", run: overlap },
-    Row { name: "closed: a list without an index, list of all fresh", run: |it| closed(it, true) },
-    Row { name: "closed: a list without an index, list of all old", run: |it| closed(it, false) },
-    Row { name: "pruned: pages that were read are removed", run: pruned },
-    Row { name: "pruned: pages are removed, list of all fresh", run: |it| lost(it, true) },
-    Row { name: "pruned: pages are removed, list of all old", run: |it| lost(it, false) },
-    Row { name: "rewritten: pages are cut in another way", run: cut_again },
-    Row { name: "rewritten: the pages begin again at their address", run: begun_again },
+    row("hole: nothing names a page", |it| hole(it, false)),
+    row("hole: nothing names a later page", |it| hole(it, true)),
+    row("overlap: pages repeat changes", overlap),
+    row("closed: a list without an index, list of all fresh", |it| closed(it, true)),
+    row("closed: a list without an index, list of all old", |it| closed(it, false)),
+    row("pruned: pages that were read are removed", pruned),
+    row("pruned: pages are removed, list of all fresh", |it| lost(it, true)),
+    row("pruned: pages are removed, list of all old", |it| lost(it, false)),
+    row("rewritten: pages are cut in another way", cut_again),
+    row("rewritten: the pages begin again at their address", begun_again),
 ];
 
 #[test]
@@ -26,8 +26,7 @@ fn holes_and_rewritten_pages_hide_nothing() {
 /// A page in the middle is not named; later a list of all resources helps.
 fn hole(world: &mut World, is_later: bool) -> Checked {
     if is_later {
-        world.begin(3)?;
-        world.history.make_snapshot();
+        world.begin_listed(3)?;
         world.history.create([3, 4, 1]);
     } else {
         world.history.create(0..3);
@@ -92,8 +91,7 @@ fn closed(world: &mut World, is_fresh: bool) -> Checked {
 
 /// Pages are removed that the copy has read.
 fn pruned(world: &mut World) -> Checked {
-    world.begin(4)?;
-    world.history.make_snapshot();
+    world.begin_listed(4)?;
     world.is_audit_blind = true;
     for round in 0..3 {
         world.history.close();
@@ -121,16 +119,13 @@ fn lost(world: &mut World, is_fresh: bool) -> Checked {
     world.history.close();
     world.history.prune();
     world.history.set(3);
-    if is_fresh {
-        world.history.make_snapshot();
-        world.run()?.right()?;
-    } else {
+    if !is_fresh {
         world.run()?;
         world.history.set(0);
         world.run()?;
-        world.history.make_snapshot();
-        world.run()?.right()?;
     }
+    world.history.make_snapshot();
+    world.run()?.right()?;
     world.history.delete(1);
     world.run()?.right()?;
     world.rest()
@@ -155,9 +150,7 @@ fn cut(history: &mut History, size: usize) {
     let mut changes: Vec<_> = history.pages.drain(..).flat_map(|page| page.changes).collect();
     changes.sort_by_key(|change| (change.time, change.id));
     history.page_size = size;
-    let from = super::history::BEGIN;
-    let first = Page { number: 0, changes: Vec::new(), from, until: None, is_named: true };
-    history.pages.push(first);
+    history.pages.push(Page::new(0, BEGIN));
     let unpushed = std::mem::take(&mut history.unpushed);
     for change in changes {
         history.record(change);

@@ -7,6 +7,7 @@
 //! | `rendering.rs` | what a column does |
 //! | `resourcesync.rs`, `resourcesync_0_1.rs`, `sdshare.rs`, `activities.rs` | columns |
 //! | `pushed.rs` | columns of pushed changes |
+//! | `served.rs` | what the server of a Source answers |
 //! | `world.rs` | a Source, a copy of it, and the rules that hold for each run |
 //! | `outcome.rs` | the outcome of a run, and what rows expect of it |
 //! | `circles.rs`, `faults.rs`, `holes.rs`, `others.rs`, `snapshots.rs`, `states.rs`, `times.rs` | rows |
@@ -29,6 +30,7 @@ mod rendering;
 mod resourcesync;
 mod resourcesync_0_1;
 mod sdshare;
+mod served;
 mod snapshots;
 mod states;
 mod table;

@@ -2,26 +2,26 @@
 //! pushed.
 
 use super::history::{BEGIN, Kind};
-use super::table::{Row, check};
+use super::table::{Row, check, row};
 use super::world::{Checked, World};
 use abreast_destination::MaxDelete;
 
 pub(super) const OTHERS: &[Row] = &[
-    Row { name: "types: all changes are of unknown types", run: unknown_types },
-    Row { name: "types: one change is of an unknown type", run: one_unknown },
-    Row { name: "types: all entries are for other protocols", run: foreign },
-    Row { name: "types: a misspelt namespace", run: |it| misspelt(it, misspell) },
-    Row { name: "lengths: beyond 2^63", run: |it| misspelt(it, lengthen) },
-    Row { name: "unsigned: an update with the same last modification", run: unsigned },
-    Row { name: "much: all is deleted, by changes", run: |it| much(it, false) },
-    Row { name: "much: all is deleted, by a comparison", run: |it| much(it, true) },
+    row("types: all changes are of unknown types", unknown_types),
+    row("types: one change is of an unknown type", one_unknown),
+    row("types: all entries are for other protocols", foreign),
+    row("types: a misspelt namespace", |it| misspelt(it, misspell)),
+    row("lengths: beyond 2^63", |it| misspelt(it, lengthen)),
+    row("unsigned: an update with the same last modification", unsigned),
+    row("much: all is deleted, by changes", |it| much(it, false)),
+    row("much: all is deleted, by a comparison", |it| much(it, true)),
 ];
 
 pub(super) const PUSHED: &[Row] = &[
-    Row { name: "pushed: then older documents of a cache", run: then_older },
-    Row { name: "pushed: then a comparison with older documents", run: then_compared },
-    Row { name: "pushed: a notification is lost", run: lost },
-    Row { name: "pushed: a notification is repeated", run: repeated },
+    row("pushed: then older documents of a cache", then_older),
+    row("pushed: then a comparison with older documents", then_compared),
+    row("pushed: a notification is lost", lost),
+    row("pushed: a notification is repeated", repeated),
 ];
 
 #[test]
@@ -51,18 +51,14 @@ fn unknown_types(world: &mut World) -> Checked {
 
 fn one_unknown(world: &mut World) -> Checked {
     world.begin(4)?;
-    let change = world.history.apply(1, Kind::Unknown, world.history.now + 1);
-    world.history.wait(2);
-    let id = change.id;
-    world.history.record(change);
+    let id = world.history.set_oddly(1, Kind::Unknown);
     world.history.set(2);
     world.run()?;
     world.run()?;
     world.history.set(1);
     world.history.delete(3);
     world.run()?;
-    let changes = world.history.pages.iter_mut().flat_map(|page| &mut page.changes);
-    changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
+    world.history.correct(id);
     world.history.set(0);
     world.heal()?;
     world.rest()
@@ -100,17 +96,12 @@ fn misspelt(world: &mut World, altered: fn(String) -> String) -> Checked {
     world.history.create([6, 7]);
     world.run()?;
     world.run()?;
-    world.stop();
-    world.copy.options.baseline = true;
-    world.run()?;
+    world.compare()?;
     world.history.altered = None;
     world.history.set(3);
     world.history.make_snapshot();
     // Documents that are closed are not read again without need.
-    world.stop();
-    world.run()?.right()?;
-    world.copy.options.baseline = false;
-    world.stop();
+    world.compare()?.right()?;
     world.rest()
 }
 
@@ -167,13 +158,16 @@ fn much(world: &mut World, is_compared: bool) -> Checked {
 }
 
 /// What was pushed is newer than the documents, which come out of a cache.
-fn then_older(world: &mut World) -> Checked {
+fn push_newer(world: &mut World) -> Checked {
     world.begin(4)?;
-    let old = world.history.clone();
-    world.serve_old(old);
+    world.serve_old(world.history.clone());
     world.history.set(1);
     world.history.create([5]);
-    world.run()?.equal()?;
+    world.run()?.equal().map(drop)
+}
+
+fn then_older(world: &mut World) -> Checked {
+    push_newer(world)?;
     // The documents are asked, and know nothing of it.
     world.run()?.equal()?;
     world.history.set(2);
@@ -184,19 +178,10 @@ fn then_older(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// The same, and the copy is compared with the documents of the cache.
+/// The copy is compared with the documents of the cache.
 fn then_compared(world: &mut World) -> Checked {
-    world.begin(4)?;
-    let old = world.history.clone();
-    world.serve_old(old);
-    world.history.set(1);
-    world.history.create([5]);
-    world.run()?.equal()?;
-    world.copy.options.baseline = true;
-    world.stop();
-    world.run()?.equal()?;
-    world.copy.options.baseline = false;
-    world.stop();
+    push_newer(world)?;
+    world.compare()?.equal()?;
     world.history.set(2);
     // It does not continue what the documents show: they are polled until they have it.
     world.are_documents_wrong = true;

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Most time for what surely comes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(12);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// So long nothing happens after the documents were read, if nothing more does.
 const QUIET: Duration = Duration::from_millis(300);
 
@@ -104,7 +104,7 @@ fn wait_for(most: Duration, holds: impl Fn() -> bool) -> bool {
         if holds() {
             return true;
         }
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(10));
     }
     holds()
 }
@@ -113,7 +113,10 @@ impl Following {
     /// Begins to follow, and subscribes.
     pub(crate) fn start(push: Push, server: &Server, options: &SyncOptions) -> Self {
         let mut options = options.clone();
-        options.interval = Duration::from_secs(600);
+        // What is missing is tried again after growing pauses, which end there; without need, the documents are read ten times
+        // less often.
+        options.interval = Duration::from_secs(2);
+        options.poll_pause = Duration::from_millis(20);
         let mut service = None;
         match push {
             Push::Hub | Push::Callback => listening(&mut options),

@@ -5,11 +5,13 @@
 //! changes or is the newest one, `/p/N` a page, `/list` what leads to a snapshot, `/snapshot` its
 //! bytes, and `/e/N` an entity.
 
-use super::history::{Change, History, Kind, Versions};
+use super::history::{Change, History, Kind, Target, Versions};
 use crate::rdf::quads;
 use abreast_destination::{NQuadsOptions, SinkOptions, SyncOptions};
 use abreast_testkit::pages::Answer;
 use std::path::Path;
+
+pub(crate) const N_TRIPLES: &str = "application/n-triples";
 
 /// The form of the entities of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,23 @@ impl Asked<'_> {
 
     pub(crate) fn path(&self) -> &str {
         self.target.split('?').next().unwrap()
+    }
+
+    /// The URL of a page, or of the document where pages begin.
+    pub(crate) fn page_url(&self, target: Target, entry: &str) -> String {
+        match target {
+            Target::Page(number) => self.url(&format!("/p/{number}")),
+            Target::Entry => self.url(entry),
+        }
+    }
+
+    /// The path of the newest page.
+    pub(crate) fn newest_path(&self) -> String {
+        if self.history.is_loose {
+            format!("/p/{}", self.history.newest().number)
+        } else {
+            "/changes".to_owned()
+        }
     }
 
     /// The number of the page that is requested.
@@ -79,7 +98,7 @@ pub(crate) trait Rendered: Send + Sync {
     fn media_type(&self) -> &'static str {
         match self.form() {
             Form::Files => "text/plain",
-            Form::Statements => "application/n-triples",
+            Form::Statements => N_TRIPLES,
         }
     }
 }
@@ -90,6 +109,14 @@ pub(crate) fn body(form: Form, iri: &str, version: u32) -> String {
         Form::Files => format!("entity {iri}\nversion {version:04}\n"),
         Form::Statements => format!("<{iri}> <http://ns.example/version> \"{version:04}\" .\n"),
     }
+}
+
+/// A snapshot as statements.
+pub(crate) fn statements(asked: &Asked<'_>) -> Answer {
+    let versions = asked.history.snapshot.versions.iter();
+    let lines =
+        versions.map(|(entity, version)| body(Form::Statements, &asked.entity(*entity), *version));
+    Answer::ok(lines.collect::<String>()).header("content-type", N_TRIPLES)
 }
 
 /// The sink of a copy.

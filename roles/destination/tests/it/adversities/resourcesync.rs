@@ -1,6 +1,6 @@
 //! The columns of ResourceSync 1.1: Change Lists in an index or in a chain, and dumps.
 
-use super::history::{Change, History, Kind, Page, Target, Toward, Versions};
+use super::history::{Change, History, Kind, Page, Toward, Versions};
 use super::rendering::{Asked, Form, Rendered, body};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{capability_list, document};
@@ -78,12 +78,8 @@ impl ResourceSync {
     fn capability_list(&self, asked: &Asked<'_>) -> String {
         let history = asked.history;
         let is_dumps = self.shape == Shape::Dumps;
-        let newest = history.newest().number;
-        let changes = match (history.is_loose, is_dumps) {
-            (false, _) => "/changes".to_owned(),
-            (true, true) => format!("/changes/{newest}"),
-            (true, false) => format!("/p/{newest}"),
-        };
+        let changes = asked.newest_path();
+        let changes = if is_dumps { changes.replace("/p/", "/changes/") } else { changes };
         let (list, change_list) =
             if is_dumps { ("resourcedump", "changedump") } else { ("resourcelist", "changelist") };
         let mut offered = vec![(change_list, asked.url(&changes))];
@@ -120,7 +116,9 @@ impl ResourceSync {
         let history = asked.history;
         let head = format!("capability=\"changelist\" {}", span(history, page));
         let links = match history.link(page.number, Toward::Older) {
-            Some(target) if self.shape == Shape::Chain => link("prev", &page_url(asked, target)),
+            Some(target) if self.shape == Shape::Chain => {
+                link("prev", &asked.page_url(target, "/changes"))
+            }
             _ => String::new(),
         };
         let list = document("urlset", &head, &entries(asked, &page.changes));
@@ -184,13 +182,6 @@ fn listed(asked: &Asked<'_>, versions: &Versions, has_paths: bool) -> String {
     versions.iter().map(entry).collect()
 }
 
-fn page_url(asked: &Asked<'_>, target: Target) -> String {
-    match target {
-        Target::Page(number) => asked.url(&format!("/p/{number}")),
-        Target::Entry => asked.url("/changes"),
-    }
-}
-
 /// The package of the snapshot.
 fn whole_package(asked: &Asked<'_>) -> Vec<u8> {
     let snapshot = &asked.history.snapshot;
@@ -249,10 +240,7 @@ impl Rendered for ResourceSync {
             "/changes" => match self.shape {
                 Shape::Index => Self::index(asked),
                 Shape::Dumps => Self::change_dump(asked, None),
-                Shape::Chain => match history.entry_newest() {
-                    Target::Page(number) => self.change_list(asked, &history.served_page(number)?),
-                    Target::Entry => self.change_list(asked, history.newest()),
-                },
+                Shape::Chain => self.change_list(asked, &history.served_newest()?),
             },
             path => {
                 if let Some(number) = path.strip_prefix("/changes/") {

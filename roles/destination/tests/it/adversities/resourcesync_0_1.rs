@@ -1,6 +1,6 @@
 //! The column of ResourceSync 0.1: a Sitemap, and change sets with links to the ones before.
 
-use super::history::{Change, History, Kind, Page, Target, Toward};
+use super::history::{Change, History, Kind, Page, Toward};
 use super::rendering::{Asked, Form, Rendered, body};
 use crate::rs01_source::{CHANGE_SET, document, fixity, link, modified};
 use abreast_testkit::pages::Answer;
@@ -38,22 +38,9 @@ fn entries(asked: &Asked<'_>, changes: &[Change]) -> String {
     changes.iter().map(|change| entry(asked, change)).collect()
 }
 
-fn page_url(asked: &Asked<'_>, target: Target) -> String {
-    match target {
-        Target::Page(number) => asked.url(&format!("/p/{number}")),
-        Target::Entry => asked.url("/changes"),
-    }
-}
-
 /// The link to the change set that is the newest.
 fn current(asked: &Asked<'_>) -> String {
-    let history = asked.history;
-    let path = if history.is_loose {
-        format!("/p/{}", history.newest().number)
-    } else {
-        "/changes".to_owned()
-    };
-    link(&format!("current {CHANGE_SET}"), &asked.url(&path))
+    link(&format!("current {CHANGE_SET}"), &asked.url(&asked.newest_path()))
 }
 
 /// A change set that is pushed: of changes after a time.
@@ -91,7 +78,10 @@ impl OldResourceSync {
         let last = page.changes.iter().map(|change| change.time).max().unwrap_or(page.from);
         let mut inside = modified(&history.span(last)) + &current(asked);
         if let Some(target) = history.link(page.number, Toward::Older) {
-            inside.push_str(&link(&format!("prev {CHANGE_SET}"), &page_url(asked, target)));
+            inside.push_str(&link(
+                &format!("prev {CHANGE_SET}"),
+                &asked.page_url(target, "/changes"),
+            ));
         }
         inside.push_str(&entries(asked, &page.changes));
         document("urlset", "rs:type=\"changeset\"", &inside)
@@ -115,10 +105,7 @@ impl Rendered for OldResourceSync {
         let history = asked.history;
         let text = match asked.path() {
             "/start" => self.sitemap(asked),
-            "/changes" => match history.entry_newest() {
-                Target::Page(number) => Self::change_set(asked, &history.served_page(number)?),
-                Target::Entry => Self::change_set(asked, history.newest()),
-            },
+            "/changes" => Self::change_set(asked, &history.served_newest()?),
             _ => Self::change_set(asked, &history.served_page(asked.page()?)?),
         };
         Some(Answer::ok(text).header("content-type", "application/xml"))

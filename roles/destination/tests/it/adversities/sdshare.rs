@@ -1,8 +1,8 @@
 //! The column of SDShare: a collection with snapshots and a fragments feed in pages, the newest
 //! change first.
 
-use super::history::{Change, Kind, Page, Target, Toward};
-use super::rendering::{Asked, Form, Rendered, body};
+use super::history::{Change, Kind, Page, Toward};
+use super::rendering::{Asked, Form, N_TRIPLES, Rendered, statements};
 use crate::sdshare_source::ATOM;
 use abreast_testkit::pages::Answer;
 use abreast_webtypes::{Timestamp, W3cDatetime};
@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 
 const NAMESPACE: &str = "http://www.sdshare.org/2012/core/";
 const MARK: &str = "<category scheme=\"urn:abreast:sdshare\" term=\"deleted\"/>";
-const N_TRIPLES: &str = "application/n-triples";
 
 /// A server of SDShare.
 pub(crate) struct SdShare;
@@ -82,11 +81,8 @@ impl SdShare {
         let has_next = is_odd || history.endless.is_some() || older.clone().any(is_more);
         let next = history.link(page.number, Toward::Older).filter(|_| has_next);
         if let Some(target) = next {
-            let path = match target {
-                Target::Page(number) => format!("/p/{number}"),
-                Target::Entry => "/changes".to_owned(),
-            };
-            let _ = write!(more, "<link rel=\"next\" href=\"{path}{query}\"/>");
+            let url = asked.page_url(target, "/changes");
+            let _ = write!(more, "<link rel=\"next\" href=\"{url}{query}\"/>");
         }
         let newest = history.pages.iter().flat_map(|page| &page.changes).map(|it| it.time).max();
         feed(asked, newest.unwrap_or(page.from), &more, &entries)
@@ -115,13 +111,8 @@ impl Rendered for SdShare {
         let history = asked.history;
         Some(match asked.path() {
             "/start" => {
-                let path = if history.is_loose {
-                    format!("/p/{}", history.newest().number)
-                } else {
-                    "/changes".to_owned()
-                };
-                let fragments = entry(asked, "f", history.now, &link("fragmentsfeed", &path, ATOM));
-                let mut entries = fragments;
+                let fragments = link("fragmentsfeed", &asked.newest_path(), ATOM);
+                let mut entries = entry(asked, "f", history.now, &fragments);
                 if !history.lacks_snapshot {
                     entries +=
                         &entry(asked, "s", history.now, &link("snapshotsfeed", "/list", ATOM));
@@ -136,18 +127,8 @@ impl Rendered for SdShare {
                 );
                 feed(asked, history.snapshot.at, "", &entry)
             }
-            "/snapshot" => {
-                let versions = history.snapshot.versions.iter();
-                let lines = |(entity, version): (&usize, &u32)| {
-                    body(Form::Statements, &asked.entity(*entity), *version)
-                };
-                let lines: String = versions.map(lines).collect();
-                Answer::ok(lines).header("content-type", N_TRIPLES)
-            }
-            "/changes" => match history.entry_newest() {
-                Target::Page(number) => Self::fragments(asked, &history.served_page(number)?),
-                Target::Entry => Self::fragments(asked, history.newest()),
-            },
+            "/snapshot" => statements(asked),
+            "/changes" => Self::fragments(asked, &history.served_newest()?),
             _ => Self::fragments(asked, &history.served_page(asked.page()?)?),
         })
     }

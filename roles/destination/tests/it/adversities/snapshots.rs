@@ -1,17 +1,17 @@
 //! Lists of all resources that are older than what the copy has, or newer than the changes.
 
 use super::outcome::Outcome;
-use super::table::{OLD, Row, check};
+use super::table::{OLD, Row, check, row};
 use super::world::{Checked, World};
 
 pub(super) const ROWS: &[Row] = &[
-    Row { name: "older list: compared, all changes listed", run: compared },
-    Row { name: "older list: after a gap with a loss", run: |it| after_gap(it, true) },
-    Row { name: "older list: after a gap without a loss", run: |it| after_gap(it, false) },
-    Row { name: "older list: all documents are of a cache", run: cached },
-    Row { name: "older list: compared with documents of a cache", run: compared_with_cached },
-    Row { name: "older list: it is older than the first page", run: before_pages },
-    Row { name: "newer list: pages are of a cache", run: newer_list },
+    row("older list: compared, all changes listed", compared),
+    row("older list: after a gap with a loss", |it| after_gap(it, true)),
+    row("older list: after a gap without a loss", |it| after_gap(it, false)),
+    row("older list: all documents are of a cache", cached),
+    row("older list: compared with documents of a cache", compared_with_cached),
+    row("older list: it is older than the first page", before_pages),
+    row("newer list: pages are of a cache", newer_list),
 ];
 
 #[test]
@@ -19,30 +19,16 @@ fn older_lists_of_all_undo_nothing() {
     check(ROWS);
 }
 
-fn change(world: &mut World) {
-    world.history.set(1);
-    world.history.delete(2);
-    world.history.create([6]);
-}
-
 fn compared(world: &mut World) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
-    change(world);
-    world.run()?.right()?;
-    world.copy.options.baseline = true;
-    world.run()?.right()?;
-    world.run()?.right()?;
-    world.copy.options.baseline = false;
+    world.begin_changed()?;
+    world.compare()?.right()?;
+    world.compare()?.right()?;
     world.rest()
 }
 
 /// The pages begin after what the copy knows, and the list of all is older than what it has.
 fn after_gap(world: &mut World, has_loss: bool) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
-    change(world);
-    world.run()?.right()?;
+    world.begin_changed()?;
     world.history.close();
     world.history.wait(5);
     world.history.newest_mut().from = world.history.now;
@@ -65,11 +51,7 @@ fn after_gap(world: &mut World, has_loss: bool) -> Checked {
 }
 
 fn cached(world: &mut World) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
-    let old = world.history.clone();
-    change(world);
-    world.run()?.right()?;
+    let old = world.begin_changed()?;
     // As the documents of a server that was restored.
     world.are_documents_wrong = true;
     world.serve_old(old);
@@ -86,16 +68,10 @@ fn cached(world: &mut World) -> Checked {
 }
 
 fn compared_with_cached(world: &mut World) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
-    let old = world.history.clone();
-    change(world);
-    world.run()?.right()?;
+    let old = world.begin_changed()?;
     world.are_documents_wrong = true;
     world.serve_old(old);
-    world.copy.options.baseline = true;
-    world.run()?;
-    world.copy.options.baseline = false;
+    world.compare()?;
     world.are_documents_kept = false;
     world.run()?;
     world.are_documents_wrong = false;
@@ -111,7 +87,7 @@ fn compared_with_cached(world: &mut World) -> Checked {
 fn before_pages(world: &mut World) -> Checked {
     world.history.create(0..4);
     world.history.make_snapshot();
-    change(world);
+    world.history.change();
     world.history.close();
     world.history.prune();
     world.history.set(3);
@@ -128,7 +104,7 @@ fn before_pages(world: &mut World) -> Checked {
 fn newer_list(world: &mut World) -> Checked {
     world.history.create(0..4);
     let mut old = world.history.clone();
-    change(world);
+    world.history.change();
     world.history.make_snapshot();
     old.snapshot = world.history.snapshot.clone();
     world.serve_old(old);
@@ -137,9 +113,7 @@ fn newer_list(world: &mut World) -> Checked {
     world.is_audit_blind = is_replayed;
     let right = |ran: Outcome| if is_replayed { ran.equal() } else { ran.right() };
     right(world.run()?)?;
-    world.copy.options.baseline = true;
-    right(world.run()?)?;
-    world.copy.options.baseline = false;
+    right(world.compare()?)?;
     world.are_documents_kept = false;
     world.history.set(3);
     world.run()?.right()?;

@@ -2,19 +2,19 @@
 
 use super::history::HOUR;
 use super::rendering::Form;
-use super::table::{Row, check};
+use super::table::{Row, check, row};
 use super::world::{Checked, World};
 use std::path::Path;
 
 pub(super) const ROWS: &[Row] = &[
-    Row { name: "restored server: nothing has changed since", run: |it| server(it, false) },
-    Row { name: "restored server: there are newer changes", run: |it| server(it, true) },
-    Row { name: "moved server: another address", run: moved },
-    Row { name: "restored copy: folder and state", run: folder_and_state },
-    Row { name: "restored copy: the state alone", run: |it| one_of_both(it, Part::State) },
-    Row { name: "restored copy: the folder alone", run: |it| one_of_both(it, Part::Folder) },
-    Row { name: "lost copy: the state", run: lost_state },
-    Row { name: "lost copy: the folder", run: lost_folder },
+    row("restored server: nothing has changed since", |it| server(it, false)),
+    row("restored server: there are newer changes", |it| server(it, true)),
+    row("moved server: another address", moved),
+    row("restored copy: folder and state", folder_and_state),
+    row("restored copy: the state alone", |it| one_of_both(it, Part::State)),
+    row("restored copy: the folder alone", |it| one_of_both(it, Part::Folder)),
+    row("lost copy: the state", lost_state),
+    row("lost copy: the folder", lost_folder),
 ];
 
 #[test]
@@ -22,18 +22,8 @@ fn restored_servers_and_copies_are_noticed() {
     check(ROWS);
 }
 
-fn change(world: &mut World) {
-    world.history.set(1);
-    world.history.delete(2);
-    world.history.create([6]);
-}
-
 fn server(world: &mut World, has_changes: bool) -> Checked {
-    world.begin(5)?;
-    world.history.make_snapshot();
-    let backup = world.history.clone();
-    change(world);
-    world.run()?.right()?;
+    let backup = world.begin_changed()?;
     world.may_go_back = true;
     let (now, known) = (world.history.now, world.history.clone());
     world.history = backup;
@@ -55,7 +45,7 @@ fn server(world: &mut World, has_changes: bool) -> Checked {
 /// The user gives the new address of a Source whose documents name only resources there.
 fn moved(world: &mut World) -> Checked {
     world.begin(5)?;
-    change(world);
+    world.history.change();
     let own = world.go_to(None);
     let ran = world.run()?.named()?.costs(0, 12)?;
     if ran.kept.len() != 6 {
@@ -88,7 +78,7 @@ fn folder_and_state(world: &mut World) -> Checked {
     world.stop();
     let (folder, backup) = (world.copy.options.folder.clone(), world.copy.place.path().join("b"));
     save(&folder, &backup);
-    change(world);
+    world.history.change();
     world.run()?.right()?;
     world.stop();
     std::fs::remove_dir_all(&folder).unwrap();
@@ -120,7 +110,7 @@ fn one_of_both(world: &mut World, part: Part) -> Checked {
         world.history.set(1);
         world.history.create([6]);
     } else {
-        change(world);
+        world.history.change();
     }
     world.run()?.right()?;
     world.stop();
@@ -130,11 +120,7 @@ fn one_of_both(world: &mut World, part: Part) -> Checked {
     world.run()?;
     world.history.set(3);
     world.run()?;
-    world.copy.options.baseline = true;
-    world.stop();
-    world.run()?.right()?;
-    world.copy.options.baseline = false;
-    world.stop();
+    world.compare()?.right()?;
     world.rest()
 }
 

@@ -11,8 +11,7 @@ use super::sdshare::SdShare;
 use super::world::{Checked, World};
 use abreast_testkit::xmpp::SERVICE;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 pub(crate) const LISTS: &str = "1.1 lists";
 pub(crate) const CHAIN: &str = "1.1 chain";
@@ -84,6 +83,10 @@ pub(crate) struct Row {
     pub(crate) run: fn(&mut World) -> Checked,
 }
 
+pub(crate) const fn row(name: &'static str, run: fn(&mut World) -> Checked) -> Row {
+    Row { name, run }
+}
+
 fn reason(row: &str, column: &str) -> Option<&'static str> {
     let found = REASONS.iter().find(|it| row.starts_with(it.0) && it.1.contains(&column));
     found.map(|it| it.2)
@@ -137,44 +140,30 @@ fn every_cell_is_run_or_has_a_reason() {
 /// What is added to the name of a row for the audits of its runs.
 pub(super) const AUDITED: &str = ", audited";
 
-/// Cells whose faults are known and not repaired yet: the begin of a row, and columns. A repair takes its cells out; none is added for a new
-/// fault. They run if `ABREAST_TEST_CELL` names them.
-///
-/// A Source whose clock was decades ahead and is right again: lists of that time are placed after later ones.
-const OPEN: &[(&str, &[&str])] = &[
-    (
-        "future: a clock that is corrected, with Date",
-        &["1.1 chain", "1.1 dumps", "1.1 lists", "events", "hub"],
-    ),
-    (
-        "future: a clock that is corrected, without Date",
-        &["0.1", "1.1 chain", "1.1 dumps", "1.1 lists", "events", "hub"],
-    ),
-];
-
-fn is_open(row: &str, column: &str) -> bool {
-    OPEN.iter().any(|(name, columns)| *name == row && columns.contains(&column))
-}
-
 /// Runs the cells of some rows.
 pub(crate) fn check(rows: &[Row]) {
     let only = std::env::var("ABREAST_TEST_CELL").unwrap_or_default();
-    let cells: Vec<(&Row, &'static Column)> = rows
+    let cells = rows
         .iter()
         .flat_map(|row| COLUMNS.iter().map(move |column| (row, column)))
         .filter(|(row, column)| reason(row.name, column.name).is_none())
-        .filter(|(row, column)| !only.is_empty() || !is_open(row.name, column.name))
-        .filter(|(row, column)| format!("{} / {}", row.name, column.name).contains(&only))
-        .collect();
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        .filter(|(row, column)| format!("{} / {}", row.name, column.name).contains(&only));
+    let (pushed, read): (Vec<_>, Vec<_>) = cells.partition(|(_, column)| column.push.is_some());
+    let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        // Most of the time they wait.
-        for _ in 0..24 {
-            scope.spawn(|| {
-                while let Some((row, column)) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().unwrap().extend(run(row, column));
-                }
-            });
+        // Copies that follow wait most of the time.
+        for (threads, cells) in [(40, pushed), (3, read)] {
+            let cells = Arc::new(Mutex::new(cells.into_iter()));
+            for _ in 0..threads {
+                let (cells, wrong) = (Arc::clone(&cells), &wrong);
+                scope.spawn(move || {
+                    loop {
+                        let Some((row, column)) = cells.lock().unwrap().next() else { break };
+                        let found = run(row, column);
+                        wrong.lock().unwrap().extend(found);
+                    }
+                });
+            }
         }
     });
     let mut wrong = wrong.into_inner().unwrap();

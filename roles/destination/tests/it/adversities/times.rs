@@ -3,74 +3,47 @@
 use super::history::{
     BEGIN, Change, Clock, DAY, FUTURE, HOUR, History, Kind, MINUTE, Precision, SECOND,
 };
-use super::table::{EMM_ON, Row, check};
+use super::table::{EMM_ON, Row, check, row};
 use super::world::{Checked, World};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) const FUTURES: &[Row] = &[
-    Row { name: "future: one change, with Date", run: |it| one_in_future(it, Clock::Right) },
-    Row { name: "future: one change, without Date", run: |it| one_in_future(it, Clock::None) },
-    Row {
-        name: "future: all times, with Date",
-        run: |it| all_in_future(it, Clock::Stopped(BEGIN + 30 * DAY)),
-    },
-    Row { name: "future: all times, without Date", run: |it| all_in_future(it, Clock::None) },
-    Row { name: "future: a clock that is corrected, with Date", run: |it| corrected(it, true) },
-    Row { name: "future: a clock that is corrected, without Date", run: |it| corrected(it, false) },
-    Row { name: "future: the list of all, without Date", run: list_in_future },
+    row("future: one change, with Date", |it| one_in_future(it, Clock::Right)),
+    row("future: one change, without Date", |it| one_in_future(it, Clock::None)),
+    row("future: all times, with Date", |it| all_in_future(it, Clock::Stopped(BEGIN + 30 * DAY))),
+    row("future: all times, without Date", |it| all_in_future(it, Clock::None)),
+    row("future: a clock that is corrected, with Date", |it| corrected(it, true)),
+    row("future: a clock that is corrected, without Date", |it| corrected(it, false)),
+    row("future: the list of all, without Date", list_in_future),
 ];
 
 pub(super) const COARSE: &[Row] = &[
-    Row { name: "coarse: changes in days", run: |it| coarse(it, Precision::Day, Precision::Full) },
-    Row {
-        name: "coarse: changes in minutes",
-        run: |it| coarse(it, Precision::Minute, Precision::Full),
-    },
-    Row {
-        name: "coarse: changes in seconds",
-        run: |it| coarse(it, Precision::Second, Precision::Full),
-    },
-    Row { name: "coarse: spans in days", run: |it| coarse(it, Precision::Full, Precision::Day) },
-    Row {
-        name: "coarse: spans in half seconds",
-        run: |it| coarse(it, Precision::Full, Precision::Half),
-    },
-    Row { name: "coarse: all in days", run: |it| coarse(it, Precision::Day, Precision::Day) },
-    Row {
-        name: "coarse: all in minutes",
-        run: |it| coarse(it, Precision::Minute, Precision::Minute),
-    },
+    row("coarse: changes in days", |it| coarse(it, Precision::Day, Precision::Full)),
+    row("coarse: changes in minutes", |it| coarse(it, Precision::Minute, Precision::Full)),
+    row("coarse: changes in seconds", |it| coarse(it, Precision::Second, Precision::Full)),
+    row("coarse: spans in days", |it| coarse(it, Precision::Full, Precision::Day)),
+    row("coarse: spans in half seconds", |it| coarse(it, Precision::Full, Precision::Half)),
+    row("coarse: all in days", |it| coarse(it, Precision::Day, Precision::Day)),
+    row("coarse: all in minutes", |it| coarse(it, Precision::Minute, Precision::Minute)),
 ];
 
 pub(super) const EQUAL: &[Row] = &[
-    Row { name: "equal: two on one page, fine", run: |it| equal(it, Place::Page, true) },
-    Row { name: "equal: two on one page, whole second", run: |it| equal(it, Place::Page, false) },
-    Row { name: "equal: over a border of pages, fine", run: |it| equal(it, Place::Border, true) },
-    Row {
-        name: "equal: over a border of pages, whole second",
-        run: |it| equal(it, Place::Border, false),
-    },
-    Row { name: "equal: over two runs, fine", run: |it| equal(it, Place::Runs, true) },
-    Row { name: "equal: over two runs, whole second", run: |it| equal(it, Place::Runs, false) },
-    Row {
-        name: "equal: over runs and pages, fine",
-        run: |it| equal(it, Place::RunsAndPages, true),
-    },
-    Row {
-        name: "equal: over runs and pages, whole second",
-        run: |it| equal(it, Place::RunsAndPages, false),
-    },
-    Row { name: "equal: other entities in the next run", run: others_at_one_time },
+    row("equal: two on one page, fine", |it| equal(it, Place::Page, true)),
+    row("equal: two on one page, whole second", |it| equal(it, Place::Page, false)),
+    row("equal: over a border of pages, fine", |it| equal(it, Place::Border, true)),
+    row("equal: over a border of pages, whole second", |it| equal(it, Place::Border, false)),
+    row("equal: over two runs, fine", |it| equal(it, Place::Runs, true)),
+    row("equal: over two runs, whole second", |it| equal(it, Place::Runs, false)),
+    row("equal: over runs and pages, fine", |it| equal(it, Place::RunsAndPages, true)),
+    row("equal: over runs and pages, whole second", |it| equal(it, Place::RunsAndPages, false)),
+    row("equal: other entities in the next run", others_at_one_time),
 ];
 
 pub(super) const ORDER: &[Row] = &[
-    Row { name: "order: pages are reversed", run: |it| order(it, |changes| changes.reverse()) },
-    Row {
-        name: "order: pages are shuffled",
-        run: |it| order(it, |changes| changes.rotate_left(1)),
-    },
-    Row { name: "late: a change comes before others in time", run: |it| late(it, false) },
-    Row { name: "late: a deletion comes before others in time", run: |it| late(it, true) },
+    row("order: pages are reversed", |it| order(it, |changes| changes.reverse())),
+    row("order: pages are shuffled", |it| order(it, |changes| changes.rotate_left(1))),
+    row("late: a change comes before others in time", |it| late(it, false)),
+    row("late: a deletion comes before others in time", |it| late(it, true)),
 ];
 
 #[test]
@@ -151,14 +124,10 @@ fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.run()?;
     world.history.make_snapshot();
     world.run()?;
-    world.copy.options.baseline = true;
-    world.stop();
-    world.run()?.right()?;
-    world.copy.options.baseline = false;
-    world.stop();
+    world.compare()?.right()?;
     // The time of its creation is later.
     world.history.delete(0);
-    world.run().map(drop)
+    world.run()?.right().map(drop)
 }
 
 fn own_clock() -> i64 {

@@ -1,55 +1,28 @@
 //! A Source under adversity and a copy of it: runs, and the rules that hold for each of them.
 
 use super::Column;
-use super::history::{Clock, FUTURE, History, SECOND, Versions};
+use super::history::{History, Versions};
 use super::outcome::Outcome;
 use super::pushed::{Following, Push, Settled};
-use super::rendering::{Asked, body, kept, prepare};
+use super::rendering::{kept, prepare};
+use super::served::{Fault, Published, serve};
 use super::table::EMM_ON;
 use crate::copy::{Copy, Ran, Reported};
 use abreast_destination::{AuditOptions, audit, sync};
-use abreast_testkit::pages::{Answer, Server};
+use abreast_testkit::pages::Server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::Duration;
 
 /// After so long a run is stopped, and has failed.
-const TIME_MAX: Duration = Duration::from_secs(10);
+const TIME_MAX: Duration = Duration::from_secs(60);
 /// Requests of a run, unless a row states another number.
 const REQUESTS_MAX: usize = 80;
 
 /// The outcome of a row, or of one of its steps; what is wrong.
 pub(crate) type Checked = Result<(), String>;
-
-/// What a document answers instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Status(u16),
-    Garbage,
-    /// The transfer ends in the middle.
-    Cut,
-    /// It leads to itself.
-    Redirect,
-}
-
-/// What the server has.
-struct Published {
-    documents: History,
-    /// The entities.
-    versions: History,
-    /// By path; the number of answers that are left, or all.
-    faults: BTreeMap<String, (Fault, Option<usize>)>,
-    /// The document at a path until its transfer ended in the middle.
-    before: Option<(String, History)>,
-    /// When a document was requested last.
-    requested: Option<Instant>,
-    /// Requests that may still come in this run.
-    left: usize,
-    /// Stops the run.
-    cancel: Arc<AtomicBool>,
-}
 
 pub(crate) struct World {
     pub(crate) column: &'static Column,
@@ -72,8 +45,6 @@ pub(crate) struct World {
     pub(crate) may_go_back: bool,
     /// The documents of the last publication stay, as in a cache.
     pub(crate) are_documents_kept: bool,
-    /// Nothing is pushed: the copy polls.
-    pub(crate) is_push_lost: bool,
     /// Documents do not show all that the Source has, so an audit may end, or find differences.
     pub(crate) is_audit_blind: bool,
     /// Documents show an earlier state as the present one: nothing shows that it is not.
@@ -86,8 +57,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(column: &'static Column) -> Self {
-        let (server, history) = (Server::start(), History::new());
-        let published = Published {
+        let history = History::new();
+        let published = Arc::new(Mutex::new(Published {
             documents: history.clone(),
             versions: history.clone(),
             faults: BTreeMap::new(),
@@ -95,10 +66,8 @@ impl World {
             requested: None,
             left: REQUESTS_MAX,
             cancel: Arc::default(),
-        };
-        let published = Arc::new(Mutex::new(published));
-        let (state, base) = (Arc::clone(&published), server.base.clone());
-        server.handler(move |target, _| answer(column, &state, &base, target));
+        }));
+        let server = serve(column, &published);
         let place = abreast_testkit::folder::in_memory();
         let mut copy = Copy::at(place, server.url("/start"));
         prepare(column.rendered.form(), &server.base, &mut copy.options);
@@ -118,7 +87,6 @@ impl World {
             requests_max: REQUESTS_MAX,
             may_go_back: false,
             are_documents_kept: false,
-            is_push_lost: false,
             is_audit_blind: false,
             are_documents_wrong: false,
             audits_left: 2,
@@ -177,10 +145,7 @@ impl World {
     /// The Source has another address from now on. Returns the one from before.
     pub(crate) fn go_to(&mut self, url: Option<String>) -> String {
         let url = url.unwrap_or_else(|| {
-            let server = Server::start();
-            let (column, state) = (self.column, Arc::clone(&self.published));
-            let base = server.base.clone();
-            server.handler(move |target, _| answer(column, &state, &base, target));
+            let server = serve(self.column, &self.published);
             let url = server.url("/start");
             self.others.push(server);
             url
@@ -285,7 +250,7 @@ impl World {
         let requested = || published.lock().unwrap().requested;
         let settled = Settled { is_right: &is_right, requested: &requested };
         let following = self.following.as_mut().unwrap();
-        match document.filter(|_| !self.is_push_lost) {
+        match document {
             Some(document) if was_started => following.deliver(&document, &settled),
             // A document that cannot be used is a reason to poll.
             None if was_started => following.deliver("<urlset/>", &settled),
@@ -402,78 +367,31 @@ impl World {
         self.seen = Some(self.history.versions.clone());
         self.run()?.right()
     }
-}
 
-fn answer(
-    column: &Column,
-    published: &Mutex<Published>,
-    base: &str,
-    target: &str,
-) -> Option<Answer> {
-    if target == "/hub" || target == "/subscribe" {
-        return None;
+    /// The same; then there is a new list of all.
+    pub(crate) fn begin_listed(&mut self, entities: usize) -> Checked {
+        self.begin(entities)?;
+        self.history.make_snapshot();
+        Ok(())
     }
-    let mut published = published.lock().unwrap();
-    if published.left == 0 {
-        published.cancel.store(true, Ordering::Relaxed);
+
+    /// The same; then there are changes, which the copy has. Returns the history without them.
+    pub(crate) fn begin_changed(&mut self) -> Result<History, String> {
+        self.begin_listed(5)?;
+        let before = self.history.clone();
+        self.history.change();
+        self.run()?.right()?;
+        Ok(before)
     }
-    published.left = published.left.saturating_sub(1);
-    let path = target.split('?').next().unwrap();
-    if !path.starts_with("/e/") && path != "/topic" {
-        published.requested = Some(Instant::now());
+
+    /// A run that compares the copy with the list of all.
+    pub(crate) fn compare(&mut self) -> Result<Outcome, String> {
+        // A copy that follows has the option from its begin.
+        self.stop();
+        self.copy.options.baseline = true;
+        let compared = self.run();
+        self.copy.options.baseline = false;
+        self.stop();
+        compared
     }
-    let mut fault = None;
-    if let Some((one, left)) = published.faults.get_mut(path)
-        && *left != Some(0)
-    {
-        fault = Some(*one);
-        *left = left.map(|left| left - 1);
-    }
-    // What is answered after that is another version.
-    let before = match fault {
-        Some(Fault::Cut) => published.before.take_if(|before| before.0 == path),
-        _ => None,
-    };
-    match fault {
-        Some(Fault::Status(status)) => return Some(Answer::status(status)),
-        Some(Fault::Garbage) => return Some(Answer::ok("<garbage & {\"not")),
-        Some(Fault::Redirect) => return Some(Answer::status(302).header("location", target)),
-        Some(Fault::Cut) | None => {}
-    }
-    let (history, form) =
-        (before.as_ref().map_or(&published.documents, |before| &before.1), column.rendered.form());
-    if target == "/topic" && column.push == Some(Push::Events) {
-        return Some(Answer::events());
-    }
-    let asked = Asked { history, base, target };
-    let answer = if let Some(entity) = path.strip_prefix("/e/") {
-        let entity = entity.parse().ok()?;
-        match published.versions.versions.get(&entity) {
-            Some(version) => Answer::ok(body(form, &asked.entity(entity), *version))
-                .header("content-type", column.rendered.media_type()),
-            None => column.rendered.deleted(),
-        }
-    } else {
-        let mut answer = column.rendered.document(&asked)?;
-        if let Ok(text) = String::from_utf8(answer.body.clone()) {
-            answer.body = history.written(text).into_bytes();
-        }
-        answer
-    };
-    let date = match history.clock {
-        Clock::Right => Some(published.versions.now + SECOND),
-        Clock::Stopped(time) => Some(time),
-        Clock::None => None,
-    };
-    if fault == Some(Fault::Cut) {
-        let short = answer.body.len() / 2;
-        return Some(Answer::cut(answer.body, short));
-    }
-    Some(match date {
-        Some(micros) => {
-            let date = UNIX_EPOCH + Duration::from_micros(micros.clamp(0, FUTURE * 2) as u64);
-            answer.header("date", &httpdate::fmt_http_date(date))
-        }
-        None => answer,
-    })
 }

@@ -50,6 +50,8 @@ fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
         "receiver" => SinkOptions::Push(PushOptions { url: url(2), graph: None }),
         // Small files, so that they are compacted.
         "nquads" => SinkOptions::NQuads(NQuadsOptions { graph, file_bytes: 3_000 }),
+        #[cfg(feature = "s3")]
+        "bucket" => crate::objects::in_bucket(services[3], place),
         _ => (sinks().into_iter().find(|case| case.name == name).unwrap().sink)(place),
     }
 }
@@ -84,8 +86,7 @@ struct Killed {
 }
 
 impl Killed {
-    fn new(name: &str) -> Self {
-        let case = sinks().into_iter().find(|case| case.name == name).unwrap();
+    fn new(case: SinkCase) -> Self {
         let source = (case.source)();
         let copy = Self::empty(&case, &source);
         Self { case, source, copy, versions: BTreeMap::new() }
@@ -134,7 +135,13 @@ impl Killed {
 
     /// Runs the child under strace, with these options of it.
     fn traced(&self, run: &str, options: &[String]) -> Option<ExitStatus> {
-        let services = [endpoint().url(), endpoint().graph_store_url(), endpoint().push_url()];
+        let services = [
+            endpoint().url(),
+            endpoint().graph_store_url(),
+            endpoint().push_url(),
+            #[cfg(feature = "s3")]
+            crate::objects::address(),
+        ];
         let (name, place) = (self.case.name.to_owned(), self.copy.place.path());
         let fields = [run.to_owned(), name, place.display().to_string(), self.source.url()];
         let text: Vec<String> = fields.into_iter().chain(services).collect();
@@ -212,12 +219,22 @@ impl Killed {
 }
 
 fn killed(name: &str) {
-    let mut killed = Killed::new(name);
+    killed_in(sinks().into_iter().find(|case| case.name == name).unwrap());
+}
+
+fn killed_in(case: SinkCase) {
+    let (name, mut killed) = (case.name, Killed::new(case));
     for number in 0..6 {
         killed.set(&format!("/d/{number}"), "1");
     }
-    if ["folder", "warc", "objects", "nquads"].contains(&name) {
-        killed.set("/large", &"0123456789abcdef".repeat(80_000));
+    let large = match name {
+        "folder" | "warc" | "objects" | "nquads" => 80_000,
+        // In several parts.
+        "bucket" => 1_100_000,
+        _ => 0,
+    };
+    if large > 0 {
+        killed.set("/large", &"0123456789abcdef".repeat(large));
     }
     killed.source.snapshot();
     killed.copy.run();
@@ -268,6 +285,13 @@ fn copies_in_files_recover_from_processes_killed_anywhere() {
     ["folder", "warc"].into_iter().for_each(killed);
     #[cfg(feature = "s3")]
     killed("objects");
+}
+
+#[cfg(feature = "s3")]
+#[test]
+fn copies_in_a_bucket_recover_from_processes_killed_anywhere() {
+    let Some(_server) = crate::objects::s3("copies in a bucket") else { return };
+    killed_in(crate::objects::BUCKET);
 }
 
 #[test]

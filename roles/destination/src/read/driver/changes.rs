@@ -1,0 +1,208 @@
+//! The plan of what changed since a position.
+
+use super::Driver;
+use super::judged::{Judged, judge_walk, moved, unknown_between};
+use super::remarks::report;
+use crate::clock::now_seconds;
+use crate::error::{Error, ExitCode};
+use crate::events::Mode;
+use crate::plan::planner::PlanContext;
+use crate::plan::planning::Planning;
+use crate::read::position::{Due, Position, Unknown};
+use crate::read::walk::Walk;
+use abreast_webtypes::Moment;
+use std::time::Duration;
+
+/// How long documents may lack what was pushed.
+const LATE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// The result of reading changes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    Unchanged,
+    /// The changes are in the plan; whether there were any.
+    Planned(bool),
+    /// Pushed changes are still missing in the documents.
+    Late,
+    Gap(Due),
+}
+
+impl Driver {
+    /// Plans what changed since a position. After a snapshot (`first` is the mode of the run then) whatever changes are
+    /// listed is applied, and what lies between is noted as unknown.
+    pub(super) fn follow(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        position: &Position,
+        first: Option<Mode>,
+    ) -> Result<Followed, Error> {
+        // Documents that could not be reached may be there by now.
+        let is_cut = position.unknown.as_ref().is_some_and(|unknown| unknown.is_cut);
+        let again = (is_cut && first.is_none()).then(|| position.back_to(position.snapshot()));
+        let followed = self.follow_from(run, position, again, first);
+        let Ok(Followed::Late) = followed else { return followed };
+        let (mirror, now) = (run.planner.mirror, now_seconds());
+        let mut late = position.clone();
+        let since = late.late_since.filter(|since| *since <= now);
+        if since.is_some_and(|since| now - since >= LATE_MAX.as_secs()) {
+            let why = "the documents lack what was pushed: the Source went back";
+            return Ok(Followed::Gap(Due { why: why.to_owned(), is_uncertain: true }));
+        }
+        late.late_since = since.or(Some(now));
+        late.store(mirror)?;
+        Ok(Followed::Late)
+    }
+
+    /// As [`Driver::follow`]; with `again` all changes since that earlier position are compared with the copy.
+    fn follow_from(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        position: &Position,
+        again: Option<Position>,
+        first: Option<Mode>,
+    ) -> Result<Followed, Error> {
+        run.report.begin_phase("reading");
+        if let (None, Some(until)) = (first, position.until()) {
+            run.planner.since.get_or_insert(until.first());
+        }
+        let offers = self.reader.offers(None, run.planner.options)?;
+        let url = offers.changes.unwrap_or_else(|| run.planner.options.url.clone());
+        let (mut followed, mut found_late, mut seen) =
+            (Followed::Unchanged, None, (None, Vec::new()));
+        let is_again = again.is_some();
+        let from = again.unwrap_or_else(|| position.clone());
+        let mut has_reported = self.has_reported;
+        let (reader, known_before) = (&mut self.reader, self.known_before);
+        run.planner.settled = position.settled();
+        let planned = run.plan_noted(&mut |run| {
+            let (requests, options) = (run.requests, run.planner.options);
+            let (mirror, admission) = (run.planner.mirror, run.planner.admission.clone());
+            let is_everything = position.until().is_none() && position.bookmark.is_none();
+            let mut planning = Planning::new(run)?
+                .with_known_since(position.snapshot().max(position.until().map(Moment::last)));
+            let is_conditional = first.is_none() && !is_again;
+            let mut walk = Walk::new((requests, options), &from, is_conditional, &mut planning)
+                .with_admission(admission);
+            let read = reader.changes(&mut walk);
+            let (mut walked, marks) = walk.finish();
+            let (base, uncategorised) = (planning.take_base(), planning.uncategorised);
+            seen.0 = walked.newest.map(Moment::first);
+            if let Err(error) = read {
+                seen.1 = marks.into_newest(false);
+                return Err(error);
+            }
+            if walked.is_unchanged {
+                return Ok(false);
+            }
+            let made_from = walked.made_from.take();
+            // Clocks of two answers of one run show nothing about the Source's history.
+            walked.is_ahead &= first.is_none();
+            let judged = judge_walk(position, &walked, &marks);
+            // What was not reached before is searched for from the snapshot on.
+            let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
+            match (judged, first) {
+                (Judged::Continued, _) => {}
+                (Judged::Gap(due), Some(_))
+                    if due.is_uncertain && run.planner.uncertain_from.is_none() =>
+                {
+                    followed = Followed::Gap(due);
+                    return Ok(false);
+                }
+                (Judged::Gap(Due { why, .. }) | Judged::Late(why), Some(_)) => {
+                    // A list between two others may be there by the next run.
+                    unknown =
+                        Some(Unknown { is_cut: walked.hole.is_some(), ..Unknown::fault(why) });
+                }
+                (Judged::Late(_), None) => {
+                    followed = Followed::Late;
+                    return Ok(false);
+                }
+                (Judged::Gap(due), None) => {
+                    followed = Followed::Gap(due);
+                    return Ok(false);
+                }
+            }
+            if let Some(time) = walked.late.filter(|_| !is_again) {
+                found_late = Some(time);
+                return Ok(false);
+            }
+            let new = walked.new;
+            report(run, &url, &walked, uncategorised, &mut has_reported);
+            if first.is_some() && unknown.is_none() {
+                unknown = unknown_between(position, &walked, known_before).map(Unknown::fault);
+            }
+            if let Some(Unknown { why, .. }) = unknown.as_ref().filter(|_| first.is_some()) {
+                let message = format!("{why}; changes in between are known from a newer list only");
+                run.report.lacking("gap", &url, &message);
+            }
+            let was_cut = position.unknown.as_ref().is_some_and(|unknown| unknown.is_cut);
+            // Without a snapshot, an earlier history of the copy is not replaced by a part of the changes.
+            let is_replaced = position.until().is_some() || run.planner.uncertain_from.is_none();
+            let is_first = (first.is_some() || was_cut) && is_replaced;
+            if let Some(cut) = walked.cut.as_ref().filter(|cut| !cut.is_newer && is_first) {
+                let why = format!("changes before those read are not known: {}", cut.why);
+                unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
+            }
+            if unknown.as_ref().is_some_and(|unknown| unknown.is_fault) && first.is_some() {
+                if run.planner.uncertain_from.is_some() {
+                    // What the list lacks may have come between it and the changes.
+                    mirror.forget_absent()?;
+                }
+                // What lies before the changes that are listed is noted; they are followed from where they begin.
+                walked.newest = walked.newest.or(walked.from);
+            }
+            let recheck = walked.recheck.clone().or_else(|| {
+                (uncategorised > 0).then(|| "resources without categories are new".to_owned())
+            });
+            if let (None, Some(why)) = (&unknown, recheck) {
+                unknown = Some(Unknown { why, ..Unknown::default() });
+            }
+            run.planner.made_from = made_from.or(run.planner.made_from.take());
+            run.plan_coming()?;
+            if is_everything && first.is_some() {
+                if mirror.count_rows_up_to(1)? == 0 && mirror.pending_counts()?.fetches == 0 {
+                    run.planner.selection.report_nothing(&url, walked.entries, run.report);
+                }
+                if run.planner.selection.has_changed() {
+                    run.planner.selection.keep(mirror)?;
+                }
+            }
+            run.keep_common(&base)?;
+            let mut after = position.clone();
+            after.unknown = unknown;
+            let is_settled = !walked.left_out && !walked.is_unstable && walked.cut.is_none();
+            if is_settled || after.due.is_none() {
+                after.run = Some(run.planner.epoch);
+            }
+            let mut after = moved(after, walked, marks, is_first, mirror)?;
+            if !is_replaced && after.until().is_none() {
+                let why = "the comparison with all changes did not reach all of them".to_owned();
+                after.due = Some(Due { why, is_uncertain: true });
+            }
+            after.store(mirror)?;
+            reader.keep(mirror)?;
+            followed = Followed::Planned(new > 0);
+            Ok(true)
+        });
+        self.has_reported |= has_reported;
+        if let Err(error) = planned {
+            if error.exit_code() != ExitCode::Cancelled {
+                // Should a server be restored before the next run, what this one saw is missing then.
+                let mut known = Position::load(run.planner.mirror)?;
+                if known.until().is_some() {
+                    known.see(seen.0);
+                    known.glimpse(seen.1);
+                    known.store(run.planner.mirror)?;
+                }
+            }
+            return Err(error);
+        }
+        // Changes were published late: all since the earliest of them are compared with the copy.
+        match found_late {
+            Some(late) => {
+                self.follow_from(run, position, Some(position.back_to(Some(late))), first)
+            }
+            None => Ok(followed),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a walk through changes shows beside what the copy knew, and the position after it.
+
+use crate::error::Error;
+use crate::read::marks::Marks;
+use crate::read::position::{Due, Of, Position, Span};
+use crate::read::walk::Walked;
+use abreast_store::mirror::{Document, Mirror};
+use abreast_webtypes::{Moment, Timestamp};
+
+/// What changes show.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// They continue from the position.
+    Continued,
+    /// They lack what was pushed; what it means if they should have it.
+    Late(String),
+    /// Changes since the position cannot all be known; why.
+    Gap(Due),
+}
+
+/// Judges a walk by what the copy knew before it.
+///
+/// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.
+pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
+    let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
+    let lost = marks
+        .newest_lost(walked.end.or(walked.from.map(Moment::first)))
+        .filter(|_| !is_newer_cut && (walked.dated > 0 || walked.entries == 0));
+    // Documents that cover its time and do not list it are of another history.
+    let is_removed = lost.is_some_and(|lost| {
+        walked.oldest.is_some_and(|oldest| lost < oldest)
+            && walked.from.is_none_or(|from| lost < from.first())
+    });
+    let went_back = |time: Timestamp| {
+        format!(
+            "the changes of {time}, which were applied, are not listed any more: the Source went back"
+        )
+    };
+    let Some(until) = position.until() else {
+        // A walk that was cut saw changes, and the position did not move.
+        return match lost.filter(|_| walked.cut.is_none() && !is_removed) {
+            Some(lost) => Judged::Gap(Due { why: went_back(lost), is_uncertain: true }),
+            None => Judged::Continued,
+        };
+    };
+    let (why, is_uncertain) = if walked.is_ahead {
+        let why = format!(
+            "the copy is known up to {}, which the Source's clock has not reached: its clock was wrong then, or is now",
+            until.first()
+        );
+        (why, true)
+    } else if let Some(why) = &walked.went_back {
+        (why.clone(), true)
+    } else if let Some(why) = &walked.hole {
+        // What is left ends before it.
+        let newest = walked.newest.map(Moment::last);
+        (why.clone(), lost.zip(newest).is_some_and(|(lost, newest)| newest < lost))
+    } else if let Some(from) = walked.from.filter(|from| !position.is_touched_by(*from)) {
+        let (from, until) = (from.first(), until.first());
+        let why = format!(
+            "the changes that are listed begin at {from}, after {until}, up to which the copy is known"
+        );
+        (why, false)
+    } else if let Some(seen) = position.newest_seen().filter(|seen| {
+        let newest = walked
+            .newest
+            .filter(|_| walked.from.is_none() && walked.end.is_none() && !is_newer_cut);
+        newest.is_some_and(|newest| newest.last() < *seen)
+    }) {
+        let newest = walked.newest.map(|newest| newest.first().to_string()).unwrap_or_default();
+        let why = format!("the changes end at {newest}, and changes of {seen} were seen already");
+        (why, true)
+    } else {
+        let is_unchanged_end =
+            walked.entries == 0 && walked.from.is_some_and(|from| from.contains(until.first()));
+        match lost.filter(|_| !is_unchanged_end) {
+            Some(lost) if is_removed => {
+                let why = format!(
+                    "the changes of {lost}, up to which the copy is known, were removed from those listed"
+                );
+                (why, false)
+            }
+            Some(_) => (went_back(until.first()), true),
+            None => return Judged::Continued,
+        }
+    };
+    // Documents with later changes would have what was pushed.
+    let has_later = walked.newest.is_some_and(|newest| newest.first() > until.last());
+    if position.of() == Of::Pushed && !has_later {
+        Judged::Late(why)
+    } else {
+        Judged::Gap(Due { why, is_uncertain })
+    }
+}
+
+/// Why changes between a snapshot and those listed after a gap are not known: an earlier state of the copy had later ones, or
+/// the documents do not give since when they list all changes.
+pub(super) fn unknown_between(
+    position: &Position,
+    walked: &Walked,
+    known_before: Option<Timestamp>,
+) -> Option<String> {
+    let snapshot = position.snapshot()?;
+    if known_before.is_none_or(|known| known <= snapshot && !walked.is_apart) {
+        return None;
+    }
+    let is_reached = walked.from.is_some_and(|from| from.first() <= snapshot)
+        || walked.oldest.is_some_and(|oldest| oldest <= snapshot);
+    let why = || {
+        format!(
+            "the list of all resources is of {snapshot}, and the changes since then are not all listed"
+        )
+    };
+    walked.recheck.clone().or_else(|| (!is_reached).then(why))
+}
+
+/// The position after a walk; `is_first` after a snapshot, or if all changes were read.
+pub(super) fn moved(
+    mut after: Position,
+    walked: Walked,
+    marks: Marks,
+    is_first: bool,
+    mirror: &Mirror,
+) -> Result<Position, Error> {
+    after.late_since = None;
+    after.see(walked.newest.map(Moment::first));
+    after.settle(walked.newest.map(Moment::first));
+    after.note_recent(&walked.recent);
+    // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
+    let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
+    if walked.left_out || walked.is_unstable || is_cut_short {
+        // What was left out may be any change: the next run reads all of them again.
+        after.bookmark = None;
+        for (url, _) in &walked.documents {
+            mirror.set_document(url, &Document::default())?;
+        }
+        after.glimpse(marks.into_newest(false));
+        return Ok(after);
+    }
+    after.due = None;
+    let newest = walked.newest.map(|newest| newest.widened(walked.widen));
+    let until = match (newest, walked.limit) {
+        (Some(newest), Some(limit)) if limit < newest.first() => Some(Moment::exact(limit)),
+        (newest, _) => newest,
+    };
+    let is_cut = walked.cut.is_some();
+    // The span was judged: it continues from the position, or what lies between is noted as unknown.
+    let span = Span { from: walked.from, until, is_joined: true };
+    let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
+    debug_assert!(advanced.is_ok(), "a joined span is never apart");
+    after.confirm();
+    after.note_future(&walked.future);
+    after.bookmark = walked.bookmark;
+    for (url, document) in &walked.documents {
+        mirror.set_document(url, document)?;
+    }
+    Ok(after)
+}

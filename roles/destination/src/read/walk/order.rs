@@ -1,0 +1,61 @@
+//! The order of changes.
+
+use abreast_store::mirror::ChangeOrder;
+use abreast_webtypes::{Moment, Timestamp};
+
+/// The order of changes: by their times; where these are missing, coarse or the same, by the order of documents.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// Where the document being read stands among all.
+    pub(super) list: i64,
+    /// The newest time among the entries read before, or the begin of the document's span.
+    pub(super) last: Option<Timestamp>,
+    /// The place of the last entry of the document without a time.
+    pub(super) undated: Option<Timestamp>,
+    /// The oldest time of all: no entry of an earlier document is later.
+    pub(super) least: Option<Timestamp>,
+    /// Documents are read from the newest back.
+    pub(super) is_back: bool,
+    /// Then the end of all: an entry of the first one is not earlier than others.
+    pub(super) end: Option<Timestamp>,
+    /// The document's span.
+    pub(super) from: Option<Moment>,
+    pub(super) until: Option<Moment>,
+}
+
+impl Order {
+    pub(super) fn begin(&mut self, from: Option<Moment>, until: Option<Moment>) {
+        self.last = self.last.max(from.map(Moment::first));
+        (self.from, self.until, self.undated) = (from, until, None);
+    }
+
+    /// The place of a change without a time that can be used. It happened after the begin of its document's span, and after
+    /// what is known.
+    pub(super) fn undated(&mut self, since: Option<Moment>, stated: Option<Moment>) -> ChangeOrder {
+        let begin =
+            self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
+        let begin = begin.map(|begin| begin.plus_micros(1));
+        let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
+        let changed = begin.map(|begin| (begin.as_micros(), i64::MAX));
+        ChangeOrder { changed, ..self.of(None) }
+    }
+
+    /// The place of the next change.
+    pub(super) fn of(&mut self, time: Option<Moment>) -> ChangeOrder {
+        let placed = match time {
+            None => {
+                let placed = self.last.or(self.least).or(self.end).max(self.undated);
+                self.undated = placed;
+                placed.unwrap_or(Timestamp::MIN)
+            }
+            // Of a coarse time the order of the document decides, as far as the time leaves it open.
+            Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
+        };
+        if time.is_some() {
+            self.last = self.last.max(Some(placed));
+            self.least = self.least.into_iter().chain([placed]).min();
+        }
+        let changed = time.map(|time| (time.first().as_micros(), time.last().as_micros()));
+        ChangeOrder { time: placed.as_micros(), list: self.list, changed, ..ChangeOrder::default() }
+    }
+}

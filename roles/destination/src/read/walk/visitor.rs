@@ -1,0 +1,110 @@
+//! What takes the entries of a walk.
+
+use crate::error::Error;
+use crate::package::download::Downloads;
+use crate::plan::listed::Listed;
+use abreast_store::mirror::{ChangeOrder, Document};
+use abreast_webtypes::Moment;
+
+/// A resource that documents leave open whether it is of a wanted category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Category {
+    /// What the document gives decides.
+    Own,
+    /// The resource is kept because of its categories, and keeps them.
+    AsKept,
+    /// The copy does not have the resource: a list of all resources shows its categories.
+    Unknown,
+}
+
+/// Takes what a walk reads.
+pub(crate) trait Visitor {
+    /// The documents of a snapshot are read from here on, in whole.
+    fn begin_snapshot(&mut self, _name: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A document with resources or changes begins.
+    fn begin_document(&mut self, _url: &str) {}
+
+    /// A resource of a snapshot; `as_of` is the time of its document, `lines` its bytes if they came with it.
+    fn resource(
+        &mut self,
+        listed: &Listed<'_>,
+        as_of: Option<Moment>,
+        lines: Option<&[u8]>,
+    ) -> Result<(), Error>;
+
+    /// A snapshot lists a resource as deleted.
+    fn gone(&mut self) {}
+
+    /// A document of a snapshot was read to its end. An error is one of the document.
+    fn end_document(&mut self, _url: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// One of `named` documents of a snapshot cannot be read; an error ends the walk.
+    fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
+
+    /// Whether the documents that were left out because of their categories are read after all.
+    fn needs_all(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// A resource that the user named, whatever the documents list; with `anew` also if the copy has it.
+    fn wanted(&mut self, listed: &Listed<'_>, _anew: bool) -> Result<(), Error> {
+        self.resource(listed, None, None)
+    }
+
+    /// A change that is not known.
+    fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error>;
+
+    /// The changes so far are handed over again.
+    fn forget(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A change that is known already.
+    fn known_change(&mut self, _listed: &Listed<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether a change without categories is of a wanted one.
+    fn category(&mut self, _listed: &Listed<'_>) -> Result<Category, Error> {
+        Ok(Category::Own)
+    }
+
+    /// Lists were not read because of their categories.
+    fn left_out(&mut self, _categories: &crate::select::OtherCategories) {}
+
+    /// Whether a plan is made; else the documents are only compared or listed.
+    fn plans(&self) -> bool {
+        false
+    }
+
+    /// Whether the copy has nothing and plans nothing.
+    fn is_new_copy(&self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    /// What is known of a document, for a conditional request.
+    fn document(&self, _url: &str) -> Result<Option<Document>, Error> {
+        Ok(None)
+    }
+
+    /// Where packages and descriptions are received, if the copy has a place for them.
+    fn downloads(&self) -> Option<Downloads> {
+        None
+    }
+
+    /// A deviation that does not matter for the copy.
+    fn notice(&mut self, code: &str, url: &str, message: &str);
+
+    /// A fault without which the copy may lack something. An error ends the walk.
+    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error>;
+
+    /// Entries of a document that were left out because they could not be understood; whether there are any.
+    fn skipped(&mut self, _url: &str, skipped: u64) -> Result<bool, Error> {
+        Ok(skipped > 0)
+    }
+}
