@@ -5,6 +5,7 @@ mod apt;
 mod check;
 mod citations;
 mod coverage;
+mod faults;
 mod generated;
 mod layers;
 mod process;
@@ -32,6 +33,7 @@ usage: cargo xtask TASK
   coverage                     each sentence of the core specification with what shows that it is kept
   words                        no registry host, machine path or house idiom; short test names
   generate                     rewrite the generated files
+  faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
   testdata                     prepare the real collections under target/testdata
   bench [NAME…]                the benches, in release mode
 
@@ -67,6 +69,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "coverage" => coverage::run()?,
         "words" => words::run()?,
         "generate" => generated::write()?,
+        "faults" => faults::run(rest)?,
         "testdata" => testdata::run()?,
         "bench" => {
             let mut command = process::cargo(&["run", "--release", "-p", "abreast-bench", "--"]);

@@ -36,10 +36,12 @@ fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let kind = entry.file_type()?;
+        if LEFT_OUT.contains(&name.as_ref()) {
+            // In a linked worktree `.git` is a file.
+            continue;
+        }
         if kind.is_dir() {
-            if !LEFT_OUT.contains(&name.as_ref()) {
-                collect(&entry.path(), endings, found)?;
-            }
+            collect(&entry.path(), endings, found)?;
         } else if kind.is_file()
             && (endings.is_empty() || endings.iter().any(|ending| name.ends_with(ending)))
         {

@@ -13,6 +13,7 @@
 //! | `lists.rs` | ResourceSync 1.1 |
 //! | `sitemaps.rs` | ResourceSync 0.1 |
 //! | `atom.rs` | SDShare |
+//! | `faults/` | faults as patches: `cargo xtask faults` puts them back, one at a time |
 //! | `literal.rs` | the algorithms that specifications of activities state, for comparison |
 
 mod activities;

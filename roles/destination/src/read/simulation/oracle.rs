@@ -122,19 +122,22 @@ pub(super) fn simulate(
     })
 }
 
-/// Does something for each seed, on two threads.
+/// Does something for each seed, on two threads; the results are in the order of the seeds.
 pub(super) fn each_seed<T: Send>(seeds: &[u64], each: impl Fn(&Bench, u64) -> T + Sync) -> Vec<T> {
     let each = &each;
     std::thread::scope(|scope| {
         let half = |offset: usize| {
             move || {
                 let bench = Bench::new();
-                let own = seeds.iter().skip(offset).step_by(2);
-                own.map(|seed| each(&bench, *seed)).collect::<Vec<_>>()
+                let own = seeds.iter().enumerate().skip(offset).step_by(2);
+                own.map(|(at, seed)| (at, each(&bench, *seed))).collect::<Vec<_>>()
             }
         };
         let threads = [scope.spawn(half(0)), scope.spawn(half(1))];
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let done = threads.into_iter().flat_map(|thread| thread.join().unwrap());
+        let mut done: Vec<(usize, T)> = done.collect();
+        done.sort_unstable_by_key(|it| it.0);
+        done.into_iter().map(|it| it.1).collect()
     })
 }
 
