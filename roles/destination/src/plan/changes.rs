@@ -133,7 +133,7 @@ impl PlanContext<'_, '_> {
     fn plan_change(&mut self, coming: &mut Coming) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
-        // What a list planned that may be older is planned anew.
+        // What a list planned that may be older is planned again.
         if *is_known && !(*is_new && mirror.task(&pending.uri)?.is_some()) {
             return Ok(());
         }

@@ -191,7 +191,7 @@ fn packages_are_read_where_manifests_beside_them_are_of_no_use() {
 
 /// A package that is older than the manifest beside it, as a cache may have it.
 #[test]
-fn a_member_of_another_time_than_the_manifest_beside_lists_is_not_used() {
+fn a_member_of_another_time_than_the_manifest_is_not_used() {
     let mut source = of_two(true);
     let copy = Copy::of(source.url());
     copy.run();
