@@ -60,6 +60,7 @@ impl PlanContext<'_, '_> {
         let (mut key, mut changes) = (String::new(), Vec::new());
         let (mut left, mut is_admitted) = (Left::new(self.planner.mirror)?, false);
         let mut admission = self.planner.admission.clone();
+        let has_gone = self.planner.mirror.has_gone()?;
         loop {
             changes.clear();
             self.planner.mirror.coming_after(&key, ITEMS, &mut changes)?;
@@ -75,7 +76,7 @@ impl PlanContext<'_, '_> {
                 left.note(self.planner.mirror, &pending.uri, row.is_some())?;
                 is_admitted |= !left.is_of_other_scheme(&pending.uri)
                     && admission.as_mut().is_none_or(|rule| rule.check(&pending.uri).is_ok());
-                self.plan_change(change)?;
+                self.plan_change(change, has_gone)?;
             }
         }
     }
@@ -130,7 +131,8 @@ impl PlanContext<'_, '_> {
         Ok(true)
     }
 
-    fn plan_change(&mut self, coming: &mut Coming) -> Result<(), Error> {
+    /// Plans a change; `has_gone` is whether anything is noted as deleted.
+    fn plan_change(&mut self, coming: &mut Coming, has_gone: bool) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
         // What a list planned that may be older is planned again.
@@ -164,7 +166,7 @@ impl PlanContext<'_, '_> {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
         let settled = self.planner.settled.filter(|_| !is_uncertain);
-        let gone = mirror.gone(&pending.uri)?;
+        let gone = if has_gone { mirror.gone(&pending.uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
         let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone, listed: None };
         let mut digests = Digests::default();

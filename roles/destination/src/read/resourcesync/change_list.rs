@@ -195,8 +195,8 @@ fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document)
     let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
     let is_past = newest.is_some_and(|newest| newest < clock);
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
-    // An empty one may be the same after changes of the time at which it begins went to the list before.
-    let may_repeat = bookmark.entries == 0 && !is_past;
+    // An empty one may be the same after changes of the second in which it begins went to the list before.
+    let may_repeat = bookmark.entries == 0 && !is_past && !is_fine(from);
     let validators =
         if may_repeat { Document::default() } else { read.answered.validators.clone() };
     (bookmark, validators)
