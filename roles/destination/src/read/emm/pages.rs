@@ -300,7 +300,7 @@ fn usable_times(page: &Read) -> Vec<Timestamp> {
     let all: Vec<_> = page.document.items.iter().filter_map(|item| item.time).collect();
     let past: Vec<_> = all.iter().copied().filter(|time| *time <= latest).collect();
     let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
-    if past.is_empty() && is_ordered { all } else { past }
+    if past.len() < 2 && is_ordered { all } else { past }
 }
 
 pub(super) fn newest_of(page: &Document) -> Option<Timestamp> {
