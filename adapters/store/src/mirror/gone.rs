@@ -43,20 +43,28 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Forgets what was noted before a time, in microseconds, or all of it; and the oldest of too many.
+    /// Forgets what was noted before a time, in microseconds, or all of it.
     ///
     /// # Errors
     /// The system's own.
     pub fn forget_gone(&self, before: Option<i64>) -> Result<(), LogError> {
         self.connection
             .execute("DELETE FROM gone WHERE changed < ?1", [before.unwrap_or(i64::MAX)])
-            .and_then(|_| {
-                self.connection.execute(
-                    "DELETE FROM gone WHERE changed <=
-                        (SELECT changed FROM gone ORDER BY changed DESC LIMIT 1 OFFSET ?1)",
-                    [GONE_MAX],
-                )
-            })
+            .map(drop)
+            .map_err(failed(WRITE))
+    }
+
+    /// Forgets the oldest of too many.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn limit_gone(&self) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "DELETE FROM gone WHERE changed <=
+                    (SELECT changed FROM gone ORDER BY changed DESC LIMIT 1 OFFSET ?1)",
+            )
+            .and_then(|mut statement| statement.execute([GONE_MAX]))
             .map(drop)
             .map_err(failed(WRITE))
     }
@@ -93,5 +101,18 @@ mod tests {
         mirror.note_gone("a", 5).unwrap();
         mirror.forget_gone(None).unwrap();
         assert!(!mirror.has_gone().unwrap());
+    }
+
+    #[test]
+    fn no_more_than_a_limit_are_kept() {
+        let mirror = Mirror::scratch().unwrap();
+        mirror.begin().unwrap();
+        for changed in 0..GONE_MAX + 2 {
+            mirror.note_gone(&changed.to_string(), changed).unwrap();
+        }
+        mirror.limit_gone().unwrap();
+        mirror.commit().unwrap();
+        let gone = |changed: i64| mirror.gone(&changed.to_string()).unwrap();
+        assert_eq!((gone(1), gone(2), gone(GONE_MAX + 1)), (None, Some(2), Some(GONE_MAX + 1)));
     }
 }

@@ -68,6 +68,7 @@ impl PlanContext<'_, '_> {
                 if !is_admitted {
                     left.check(self.planner.options, &self.planner.options.url)?;
                 }
+                self.planner.mirror.limit_gone()?;
                 return self.plan_deprecated();
             };
             key.clone_from(&last.task.pending.uri);

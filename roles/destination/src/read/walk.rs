@@ -421,7 +421,8 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// A change that is known. It may have followed one without a usable time.
     fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         self.to.known_change(listed)?;
-        if self.walked.first_future.is_none() {
+        // An audit compares with what the list has instead.
+        if self.walked.first_future.is_none() || !self.to.plans() {
             return Ok(());
         }
         self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })

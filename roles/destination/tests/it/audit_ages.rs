@@ -310,6 +310,27 @@ fn an_audit_follows_change_lists_back() {
     assert_eq!((counts(&report), report.exit_code), ([3, 0, 0, 0, 0], 0));
 }
 
+/// A list has a later version of a resource than the change before it, which stands behind one in the future.
+#[test]
+fn changes_before_a_list_replace_nothing_in_it() {
+    let mut source = Source::new();
+    source.set("/future", "later");
+    source.changes = source.changes.replace(&source.now(), "2099-01-01T00:00:00Z");
+    source.set("/0", "first");
+    source.clock += 5;
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    copy.run();
+    assert_eq!(counts(&audit(&copy, true, "")), [2, 0, 0, 0, 0]);
+    source.serve("/0", "worse");
+    source.kept.insert("/0".to_owned(), b"worse".to_vec());
+    source.clock += 5;
+    source.snapshot();
+    for full in [false, true] {
+        assert_eq!(counts(&audit(&copy, full, "of the list")), [1, 1, 0, 0, 0], "full: {full}");
+    }
+}
+
 /// The transfer of the list is aborted, and what comes then is another version.
 #[test]
 fn an_aborted_transfer_of_a_list_adds_nothing_to_an_audit() {
