@@ -185,6 +185,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
+    /// Later times are in the future.
+    pub(crate) fn latest(&self) -> Timestamp {
+        self.latest.unwrap_or_else(now)
+    }
+
     /// Whether a time is in the future, both by the server's clock and by our own.
     pub(crate) fn is_future(&self, time: Timestamp) -> bool {
         self.latest.is_some_and(|latest| time > latest)

@@ -212,3 +212,24 @@ fn an_empty_change_list_without_validators_starts_no_baseline() {
     assert!(!ran.codes.contains(&"gap".to_owned()), "{:?}", ran.codes);
     assert_ne!(ran.summary().mode, Mode::Baseline);
 }
+
+/// Its time shows nothing of the lists that come after it.
+#[test]
+fn a_list_of_a_time_to_come_outdates_no_later_one() {
+    let mut source = Source::new();
+    (0..5).for_each(|number| source.set(&format!("/{number}"), "first"));
+    source.snapshot();
+    let right = source.server.page("/resourcelist.xml");
+    let list = String::from_utf8(right).unwrap();
+    source.server.body("/resourcelist.xml", list.replace(&source.at, "2099-01-01T00:00:00Z"));
+    let mut copy = Copy::of(source.url());
+    assert_eq!(copy.run().created, 5);
+    // Nothing but the next list shows that it is gone.
+    source.kept.remove("/1");
+    source.server.remove("/1");
+    source.clock += 5;
+    source.snapshot();
+    copy.options.baseline = true;
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().deleted), (0, 1), "{:?}", ran.reported);
+}

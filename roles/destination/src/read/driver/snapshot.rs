@@ -89,6 +89,7 @@ impl Driver {
             // What such a list lacks may have come later.
             let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
             let documents = std::mem::take(&mut walk.walked.documents);
+            let latest = walk.latest();
             drop(walk);
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;
             let (comparison, bodies, has_wanted) = (comparison.take(), bodies.take(), *has_wanted);
@@ -125,7 +126,8 @@ impl Driver {
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
-                after.see_list(snapshot.as_of);
+                // The time of a list that is in the future would make later ones older.
+                after.see_list(snapshot.as_of.filter(|at| at.first() <= latest));
                 after.bookmark.clone_from(&snapshot.bookmark);
                 // After a gap, the changes that were seen may be older than those listed.
                 if run.planner.uncertain_from.is_none() && position.due.is_none() {
