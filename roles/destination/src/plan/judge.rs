@@ -272,6 +272,18 @@ mod tests {
         }
 
         #[test]
+        fn a_list_older_than_one_read_before_changes_nothing(kind in 1_u8..5, version in 2_u8..5, changed: Option<u8>, time in 0_i64..50, later in 1_i64..50) {
+            let none = Digests::default();
+            let row = row(version, changed.map(i64::from), 7);
+            let listed = Some(Timestamp::from_micros(time + later));
+            let as_of = AsOf { at: Some(at(time)), listed, ..AsOf::default() };
+            let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
+            prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+            let lost = AsOf { is_uncertain: true, ..as_of };
+            prop_assert_eq!(judge(stated(1, &none, false), lost, Some(&row)), Verdict::Delete);
+        }
+
+        #[test]
         fn a_verdict_that_was_carried_out_is_kept(kind in 2_u8..5, version in 0_u8..5, is_change: bool, time in 0_i64..50, changed: Option<u8>) {
             let none = Digests::default();
             let as_of = AsOf { at: Some(at(time)), ..AsOf::default() };

@@ -192,7 +192,7 @@ impl Visitor for Planning<'_, '_, '_> {
             // It is not older than what its document gives.
             item.changed = Some(order.time);
         }
-        if let Some(patch) = listed.patch {
+        if let Some(patch) = listed.patch.filter(|_| !order.is_known) {
             item.body = planner.keep_patch(patch.as_bytes())?;
         }
         item.action = match listed.change {
