@@ -222,7 +222,8 @@ impl Provider {
             // Without a time of its own, it is at least as new as its newest entry. What was deleted after that is not seen.
             Rendering::Sitemaps(sitemaps) if !sitemaps.has_modified => {
                 let times = listing.entities.values().map(|it| it.time);
-                next.is_some() && next <= times.filter(|time| *time <= self.now).max()
+                let newest = times.filter(|time| *time <= self.now).max();
+                next.is_some() && (next < newest || !are_equal && next == newest)
             }
             // Change sets do not state since when they have all changes.
             Rendering::Sitemaps(_) if next.is_some_and(|next| next > at) => false,

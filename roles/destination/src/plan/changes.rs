@@ -55,8 +55,9 @@ impl PlanContext<'_, '_> {
         Ok(())
     }
 
-    /// Turns the newest change of each resource into what is to be done about it.
-    pub(crate) fn plan_coming(&mut self) -> Result<(), Error> {
+    /// Turns the newest change of each resource into what is to be done about it. Changes without a time that can be used
+    /// happened until `until`.
+    pub(crate) fn plan_coming(&mut self, until: Timestamp) -> Result<(), Error> {
         let (mut key, mut changes) = (String::new(), Vec::new());
         let (mut left, mut is_admitted) = (Left::new(self.planner.mirror)?, false);
         let mut admission = self.planner.admission.clone();
@@ -77,7 +78,7 @@ impl PlanContext<'_, '_> {
                 left.note(self.planner.mirror, &pending.uri, row.is_some())?;
                 is_admitted |= !left.is_of_other_scheme(&pending.uri)
                     && admission.as_mut().is_none_or(|rule| rule.check(&pending.uri).is_ok());
-                self.plan_change(change, has_gone)?;
+                self.plan_change(change, has_gone, until)?;
             }
         }
     }
@@ -133,7 +134,12 @@ impl PlanContext<'_, '_> {
     }
 
     /// Plans a change; `has_gone` is whether anything is noted as deleted.
-    fn plan_change(&mut self, coming: &mut Coming, has_gone: bool) -> Result<(), Error> {
+    fn plan_change(
+        &mut self,
+        coming: &mut Coming,
+        has_gone: bool,
+        until: Timestamp,
+    ) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
         // What a list planned that may be older is planned again.
@@ -208,9 +214,12 @@ impl PlanContext<'_, '_> {
             Verdict::Unknown => return Ok(()),
         };
         // A change whose time is not known happened before it was read.
-        let is_undated = changed.is_some_and(|(_, last)| last == i64::MAX);
-        let last = changed.map(|(_, last)| if is_undated { now().as_micros() } else { last });
-        match last.or(pending.changed) {
+        let is_undated = changed.is_none_or(|(_, last)| last == i64::MAX);
+        let time = match changed {
+            _ if is_undated => Some(until.as_micros()),
+            changed => changed.map(|(_, last)| last),
+        };
+        match time {
             Some(time) if is_undated || pending.action.is_deletion() => {
                 mirror.note_gone(&pending.uri, time)?;
             }

@@ -84,7 +84,7 @@ impl AsOf {
     /// change that brings it back may have been published late.
     fn is_older_than_known(self) -> bool {
         let known = self.gone.zip(self.at).filter(|_| !self.is_uncertain);
-        known.is_some_and(|(gone, at)| at.last() < gone || !at.is_exact() && at.first() <= gone)
+        known.is_some_and(|(gone, at)| at.first() <= gone)
     }
 
     /// Whether the copy was compared with a later list.
@@ -93,9 +93,9 @@ impl AsOf {
         known.is_some_and(|(listed, at)| at.last() < listed)
     }
 
-    /// Whether the copy may have a later version than a list of such a coarse time.
+    /// Whether the copy may have a later version than a list: of changes of the time of the list, it need not have all.
     fn may_be_older_than(self, row: &Row) -> bool {
-        self.beside(row).is_some_and(|(changed, at)| !at.is_exact() && at.first() <= changed)
+        self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)
     }
 
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there

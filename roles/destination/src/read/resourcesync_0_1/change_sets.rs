@@ -24,6 +24,8 @@ use abreast_webtypes::{Moment, Timestamp};
 const CHAIN_MAX: usize = 10_000;
 /// Most change sets that are read beyond the position to find a change that was read before.
 const MORE_SETS_MAX: usize = 3;
+/// A second, microseconds.
+const SECOND_MICROS: i64 = 1_000_000;
 
 /// The times in a change set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +39,7 @@ struct Times {
 impl Times {
     /// A second is distinguished from others by its begin.
     fn add(&mut self, at: Timestamp, time: Moment) {
-        let end = if time.last() < at.plus_micros(1_000_000) { at } else { time.last() };
+        let end = if time.last() < at.plus_micros(SECOND_MICROS) { at } else { time.last() };
         self.oldest = self.oldest.into_iter().chain([at]).min();
         self.oldest_end = self.oldest_end.into_iter().chain([end]).min();
         self.newest = self.newest.max(Some(end));
@@ -74,7 +76,7 @@ impl Reach {
         self.more += usize::from(self.reached);
         let is_found_here = is_found == Some(true);
         let end = if is_found_here { times.oldest_end } else { times.newest };
-        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
+        let is_fine = self.goal.as_micros() % SECOND_MICROS != 0;
         self.is_there |= is_fine && end == Some(self.goal);
         self.reached |= from.is_some_and(|from| from <= self.goal)
             || end.is_some_and(|end| self.is_before_goal(end, is_found_here))
@@ -97,7 +99,7 @@ pub(super) fn change_sets(
     let is_again = newest.zip(since).is_some_and(|(newest, since)| since.last() < newest);
     let goal = newest.filter(|_| !is_again).or(walk.position().snapshot());
     let until = since.map(Moment::last);
-    let goal = goal.into_iter().chain(until).min().unwrap_or(Timestamp::MIN);
+    let goal = goal.into_iter().chain(until).min().map_or(Timestamp::MIN, begin_of);
     let (mut reach, mut trail, mut deletions) =
         (Reach::to(goal), Trail::new(false), Coming::default());
     let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
@@ -238,6 +240,12 @@ fn before(read: &Read) -> Option<String> {
     let links = || read.head.links.iter().filter(|link| link.has_rel("prev"));
     let typed = links().find(|link| link.has_rel(CHANGE_SET));
     target(&read.answered.url, typed.or_else(|| links().next())?)
+}
+
+/// The begin of the second that a time is the end of: so are changes compared.
+fn begin_of(time: Timestamp) -> Timestamp {
+    let begin = time.plus_micros(1 - SECOND_MICROS);
+    if begin.as_micros() % SECOND_MICROS == 0 { begin } else { time }
 }
 
 /// The name of the place after a change set.
