@@ -202,7 +202,11 @@ impl Provider {
             Rendering::Atom(_) => true,
             Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
             _ => {
-                self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1))
+                // Documents are missing as a whole.
+                let length = self.rendering.changes_per_document().unwrap_or(1);
+                let begin = |place: usize| place - place % length;
+                self.is_listed(begin(self.data.first))
+                    && hole.is_none_or(|hole| self.is_listed(begin(hole) + length))
             }
         }
     }
@@ -215,19 +219,24 @@ impl Provider {
         };
         let are_equal =
             self.faults.has(Fault::EqualTimes) || self.rendering.precision() != Precision::Micro;
-        let next = self.data.log.get(end).map(|next| next.noted);
         let listing = &self.data.listing;
         let at = listing.at;
-        let is_covered = match &self.rendering {
-            // Without a time of its own, it is at least as new as its newest entry. What was deleted after that is not seen.
-            Rendering::Sitemaps(sitemaps) if !sitemaps.has_modified => {
-                let times = listing.entities.values().map(|it| it.time);
-                let newest = times.filter(|time| *time <= self.now).max();
-                next.is_some() && (next < newest || !are_equal && next == newest)
+        let is_covered = if let Rendering::Sitemaps(sitemaps) = &self.rendering {
+            // Change sets do not state since when they have all changes: all of the oldest one has to be older than the list.
+            let length = self.rendering.changes_per_document().unwrap_or(1);
+            let times = self.data.log.iter().skip(end).take(length).map(|change| change.time);
+            let oldest = times.filter(|time| *time <= self.now).max();
+            // A list without a time of its own is at least as new as its newest entry. What was deleted after that is not seen.
+            let times = listing.entities.values().map(|it| it.time);
+            let newest = times.filter(|time| *time <= self.now).max();
+            let shown = if sitemaps.has_modified { Some(at) } else { newest };
+            match oldest {
+                Some(oldest) => Some(oldest) < shown,
+                None => sitemaps.has_modified && !(are_equal && last.noted == at),
             }
-            // Change sets do not state since when they have all changes.
-            Rendering::Sitemaps(_) if next.is_some_and(|next| next > at) => false,
-            _ => !(are_equal && (last.noted == at || next == Some(at))),
+        } else {
+            let next = self.data.log.get(end).map(|next| next.noted);
+            !(are_equal && (last.noted == at || next == Some(at)))
         };
         end <= listing.end && is_covered
     }

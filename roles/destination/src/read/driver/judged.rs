@@ -111,7 +111,7 @@ pub(super) fn unknown_between(
             "the list of all resources is of {snapshot}, and the changes since then are not all listed"
         )
     };
-    walked.recheck.clone().or_else(|| (!is_reached).then(why))
+    (!is_reached).then(|| walked.recheck.clone().unwrap_or_else(why))
 }
 
 /// The position after a walk; `is_first` after a snapshot, or if all changes were read.
