@@ -18,8 +18,10 @@ use std::collections::HashSet;
 
 /// Most pages that are newer than the Entry Point, and are searched for from there.
 const NEWER_MAX: usize = 1_000;
-/// Most pages that are read to find changes before the cursor, or any at all.
+/// Most pages that are read to find changes before the cursor, or other times.
 const MORE_PAGES_MAX: usize = 3;
+/// Most pages that show nothing of the order and are passed over.
+const SKIPPED_MAX: usize = 16;
 
 /// The way through the pages.
 #[derive(Clone, Debug)]
@@ -144,37 +146,7 @@ pub(super) fn way(
             return Ok((Way::Back { newest, link: PageLink::Prev }, false));
         }
     };
-    let (mut order, mut is_single) = (order_of(&first), false);
-    // The order of pages decides, whatever that within one is.
-    let other = match (&last, &first.document.next) {
-        (Some(last), _) if last.url != first.url => Some(last.clone()),
-        (None, Some(next)) if order == Some(Ordering::Less) && *next != first.url => {
-            Some(fetch(next)?)
-        }
-        _ => None,
-    };
-    if let Some(other) = other.as_ref().and_then(|other| order_of_pages(&first, other)) {
-        order = Some(other);
-    }
-    if order.is_none_or(|order| order == Ordering::Equal) {
-        // All times on it are the same: another page has others.
-        let other = match (&last, &first.document.next) {
-            (Some(last), _) if last.url != first.url => Some(with_items(last.clone(), &fetch)?),
-            (_, Some(_)) => Some(with_other_times(&first, &fetch)?),
-            _ => None,
-        };
-        is_single = other.is_none();
-        order = match other {
-            // Entry Points that name a last page are in the order of the specifications.
-            None if last.is_some() => Some(Ordering::Less),
-            None => Some(Ordering::Greater),
-            // That page may begin or end with the same time.
-            Some(other) => {
-                times_of(&first).zip(times_of(&other)).map(|(first, other)| first.cmp(&other))
-            }
-        };
-    }
-    let is_sure = !is_single && order.is_some_and(Ordering::is_ne);
+    let (order, is_sure) = direction(&first, last.as_ref(), &fetch)?;
     let way = match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
         (Some(Ordering::Greater), _) | (Some(Ordering::Equal) | None, None) => {
@@ -190,32 +162,58 @@ pub(super) fn way(
     Ok((way, is_sure))
 }
 
-/// This page, or one before it that has activities.
-fn with_items(mut page: Read, fetch: &dyn Fn(&str) -> Result<Read, Error>) -> Result<Read, Error> {
-    for _ in 0..MORE_PAGES_MAX {
-        match &page.document.prev {
-            Some(prev) if page.document.items.is_empty() => page = fetch(prev)?,
+/// Whether changes become newer from the first page on (`Less`) or older, and whether times show it. The order of pages
+/// decides, whatever that within one is; times in the future show none where there are others.
+fn direction(
+    first: &Read,
+    last: Option<&Read>,
+    fetch: &dyn Fn(&str) -> Result<Read, Error>,
+) -> Result<(Option<Ordering>, bool), Error> {
+    let within = order_of(first).filter(|order| order.is_ne());
+    let begin = beyond(first, PageLink::Next, fetch, &mut is_ahead)?;
+    let other = match last.filter(|last| last.url != first.url) {
+        Some(last) => Some(beyond(last, PageLink::Prev, fetch, &mut is_ahead)?),
+        None if first.document.next.is_none() || within == Some(Ordering::Greater) => None,
+        None => {
+            let mut equal = 0;
+            Some(beyond(&begin, PageLink::Next, fetch, &mut |page| {
+                equal += usize::from(times_of(page) == times_of(&begin));
+                is_ahead(page) || times_of(page) == times_of(&begin) && equal <= MORE_PAGES_MAX
+            })?)
+        }
+    };
+    let is_single = within.is_none() && other.is_none();
+    let other = other.filter(|other| is_ahead(other) == is_ahead(&begin));
+    let pages = other.as_ref().and_then(|other| order_of_pages(&begin, other));
+    // A page may begin or end with the time of another one.
+    let touching = || {
+        let (begin, other) = (times_of(&begin)?, times_of(other.as_ref()?)?);
+        Some(begin.cmp(&other))
+    };
+    let order = match pages.or(within).or_else(touching) {
+        // Entry Points that name a last page are in the order of the specifications.
+        None if is_single && last.is_some() => Some(Ordering::Less),
+        None if is_single => Some(Ordering::Greater),
+        order => order,
+    };
+    Ok((order, !is_single && order.is_some_and(Ordering::is_ne)))
+}
+
+/// This page, or the next of a few behind it that is not skipped.
+fn beyond(
+    page: &Read,
+    link: PageLink,
+    fetch: &dyn Fn(&str) -> Result<Read, Error>,
+    is_skipped: &mut dyn FnMut(&Read) -> bool,
+) -> Result<Read, Error> {
+    let mut page = page.clone();
+    for _ in 0..SKIPPED_MAX {
+        match link.of(&page.document) {
+            Some(url) if is_skipped(&page) && *url != page.url => page = fetch(url)?,
             _ => break,
         }
     }
     Ok(page)
-}
-
-/// The next page with other times than this one, if it is one of the next few.
-fn with_other_times(
-    page: &Read,
-    fetch: &dyn Fn(&str) -> Result<Read, Error>,
-) -> Result<Read, Error> {
-    let mut other = page.clone();
-    for _ in 0..MORE_PAGES_MAX {
-        match &other.document.next {
-            Some(next) if times_of(&other) == times_of(page) || is_ahead(&other) => {
-                other = fetch(next)?;
-            }
-            _ => break,
-        }
-    }
-    Ok(other)
 }
 
 /// How the times on a page compare with those on another one, if they do not overlap.
@@ -236,7 +234,7 @@ pub(super) fn turned(
     known: Option<Timestamp>,
 ) -> Result<Way, Error> {
     let Way::Back { newest: page, link: PageLink::Next } = &way else { return Ok(way) };
-    let newest = newest_of(&page.document);
+    let newest = newest_of(page);
     let is_old = known.is_some_and(|known| newest.is_some_and(|newest| newest < known));
     let Some(next) = page.document.next.as_ref().filter(|next| is_old && **next != page.url) else {
         return Ok(way);
@@ -272,7 +270,7 @@ fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
     let back = link.of(&newer.document);
     let is_linked = back == Some(&page.url)
         || page.document.items.is_empty() && back.is_some() && back == link.of(&page.document);
-    is_linked && newest_of(&newer.document) >= newest_of(&page.document)
+    is_linked && newest_of(newer).is_none_or(|newest| Some(newest) >= newest_of(page))
 }
 
 /// How the first time on a page compares with the last one.
@@ -288,23 +286,27 @@ fn times_of(page: &Read) -> Option<(Timestamp, Timestamp)> {
     times.iter().copied().max().zip(times.iter().copied().min())
 }
 
-/// Whether all times on a page are in the future.
+/// Whether a page shows no order beside others: all of its times are in the future, or nothing is on it.
 fn is_ahead(page: &Read) -> bool {
-    let latest = page.answered.latest_now();
-    page.document.items.iter().filter_map(|item| item.time).all(|time| time > latest)
+    let (latest, items) = (page.answered.latest_now(), &page.document.items);
+    let mut times = items.iter().filter_map(|item| item.time).peekable();
+    items.is_empty() || times.peek().is_some() && times.all(|time| time > latest)
 }
 
-/// The times on a page; those in the future show no order where there are others, or they are in none.
+/// The times on a page; those in the future show no order where there are others, nor if they are in none.
 fn usable_times(page: &Read) -> Vec<Timestamp> {
     let latest = page.answered.latest_now();
     let all: Vec<_> = page.document.items.iter().filter_map(|item| item.time).collect();
     let past: Vec<_> = all.iter().copied().filter(|time| *time <= latest).collect();
     let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
-    if past.len() < 2 && is_ordered { all } else { past }
+    if past.is_empty() && is_ordered { all } else { past }
 }
 
-pub(super) fn newest_of(page: &Document) -> Option<Timestamp> {
-    page.items.iter().filter_map(|item| item.time).max()
+/// The newest time on a page that is not in the future.
+fn newest_of(page: &Read) -> Option<Timestamp> {
+    let latest = page.answered.latest_now();
+    let times = page.document.items.iter().filter_map(|item| item.time);
+    times.filter(|time| *time <= latest).max()
 }
 
 impl Seen {
@@ -356,7 +358,7 @@ impl Way {
         let (mut largest, mut links_both_ways) = (0, false);
         loop {
             trail.visit(&page.url);
-            seen.newest = seen.newest.max(newest_of(&page.document));
+            seen.newest = seen.newest.max(newest_of(&page));
             seen.pages += 1;
             let (items, refreshed) = counted(&page, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
