@@ -84,6 +84,19 @@ impl Mirror {
         self.connection.execute_batch("DELETE FROM pending WHERE action = 5").map_err(failed(WRITE))
     }
 
+    /// Forgets the fetches of versions that the copy does not have and no noted change names.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_unnamed(&self) -> Result<(), LogError> {
+        self.connection
+            .execute_batch(
+                "DELETE FROM pending WHERE action = 0 AND uri NOT IN (SELECT uri FROM temp.coming)
+                    AND NOT EXISTS (SELECT 1 FROM resource r WHERE r.uri = pending.uri AND r.changed IS pending.changed)",
+            )
+            .map_err(failed(WRITE))
+    }
+
     /// Plans to delete the resources that a query yields; returns how many. A deletion that is
     /// planned already stays as it is.
     pub(super) fn plan_deletes(&self, action: PendingAction, query: &str) -> Result<u64, LogError> {

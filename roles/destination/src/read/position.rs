@@ -175,6 +175,11 @@ impl Position {
         self.recent = super::marks::newest_of(&self.recent, read);
     }
 
+    /// All changes since the first one were read: as long as that is among the newest, any other is new.
+    pub(crate) fn note_begin(&mut self) {
+        self.note_recent(&[(i64::MIN, 0)]);
+    }
+
     /// Whether a change with this fingerprint was read when its time was in the future.
     pub(crate) fn is_future(&self, fingerprint: u64) -> bool {
         self.future.contains(&fingerprint)

@@ -122,7 +122,11 @@ impl Driver {
                     return Ok(false);
                 }
             }
-            if let Some(time) = walked.late.filter(|_| !is_again) {
+            // A walk that goes further back may find more of them.
+            let is_earlier = |late: &Timestamp| {
+                !is_again || from.until().is_some_and(|until| *late < until.first())
+            };
+            if let Some(time) = walked.late.filter(is_earlier) {
                 found_late = Some(time);
                 return Ok(false);
             }
@@ -158,6 +162,11 @@ impl Driver {
                 unknown = Some(Unknown { why, ..Unknown::default() });
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
+            let has_all = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
+            if is_everything && has_all && run.planner.uncertain_from.is_some() {
+                // What was planned by a history that the Source does not have any more.
+                mirror.forget_unnamed()?;
+            }
             // By the Source's clock, which may be ahead of ours.
             let until = walked.newest.map_or(Timestamp::MIN, Moment::last).max(now());
             run.plan_coming(until)?;
@@ -172,8 +181,7 @@ impl Driver {
             run.keep_common(&base)?;
             let mut after = position.clone();
             after.unknown = unknown;
-            let is_settled = !walked.left_out && !walked.is_unstable && walked.cut.is_none();
-            if is_settled || after.due.is_none() {
+            if has_all || after.due.is_none() {
                 after.run = Some(run.planner.epoch);
             }
             let mut after = moved(after, walked, marks, is_first, mirror)?;

@@ -138,6 +138,9 @@ pub(super) fn moved(
         return Ok(after);
     }
     after.due = None;
+    if after.until().is_none() && walked.cut.is_none() && walked.from.is_none() {
+        after.note_begin();
+    }
     let newest = walked.newest.map(|newest| newest.widened(walked.widen));
     let until = match (newest, walked.limit) {
         (Some(newest), Some(limit)) if limit < newest.first() => Some(Moment::exact(limit)),
