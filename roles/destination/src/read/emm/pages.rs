@@ -13,6 +13,7 @@ use crate::read::walk::{Cut, Trail, Walk};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -99,15 +100,19 @@ pub(super) struct PageOfItems<'p> {
     pub(super) is_back: bool,
 }
 
-/// Finds the way through the pages of a feed, and whether times show that it is the right one.
+/// Finds the way through the pages of a feed, and whether times show that it is the right one. `newest` is the newest time
+/// on the pages that were read, also if others cannot be read.
 pub(super) fn way(
     requests: &Requests<'_>,
     options: &SyncOptions,
     entry: &Read,
+    newest: &Cell<Option<Timestamp>>,
 ) -> Result<(Way, bool), Error> {
     let fetch = |url: &str| -> Result<Read, Error> {
         check_host(options, &entry.url, url)?;
-        read(requests, url)
+        let page = read(requests, url)?;
+        newest.set(newest.get().max(newest_of(&page)));
+        Ok(page)
     };
     let back = |page: Read, link: PageLink| -> Result<Way, Error> {
         let newest = newest_from(page, link, &fetch)?;

@@ -21,7 +21,7 @@ use crate::requests::Requests;
 use abreast_emm::{Action, Item, Link};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, SyntaxError, Timestamp};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 /// The Entry Point.
 const ENTRY: &str = "emm-entry";
@@ -111,7 +111,7 @@ impl Emm {
         } else if let Some(known) = known {
             known
         } else {
-            let (way, _) = way(walk.requests, walk.options, &self.entry)?;
+            let (way, _) = way(walk.requests, walk.options, &self.entry, &Cell::default())?;
             let newest = Some(Since::time(Timestamp::MAX));
             let end = way.walk(walk, &self.entry, newest, &mut |_, _| Ok(()))?;
             let newest = end.newest.filter(|_| end.cut.is_none());
@@ -322,7 +322,11 @@ impl Reader for Emm {
         let only_files =
             if walk.plans() { self.state.only_files } else { self.is_of_files(requests, options)? };
         let own = names_of(&self.entry);
-        let found = way(requests, options, &self.entry)?;
+        let newest = Cell::default();
+        let found = way(requests, options, &self.entry, &newest).inspect_err(|_| {
+            // Should a server be restored before the next run, it is missing then.
+            newest.get().into_iter().for_each(|newest| walk.covers_until(newest.into()));
+        })?;
         let known = walk.marks().newest_known();
         let found = (turned(requests, options, found.0, known)?, found.1);
         // A copy that has something needs the deletions before a refresh too.

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
+use std::cell::Cell;
 
 /// Most walks of one run.
 const WALKS_MAX: usize = 5;
@@ -139,7 +140,7 @@ fn renewed(
             let newest = newest_from(first_now, *link, &fetch)?;
             (Way::Back { newest, link: *link }, is_sure)
         }
-        _ => way(requests, options, &read(requests, &entry.url)?)?,
+        _ => way(requests, options, &read(requests, &entry.url)?, &Cell::default())?,
     };
     Ok(Some(match way {
         Way::Back { .. } if !has_missed => Renewed::Grown(way),
