@@ -607,6 +607,17 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// Lets any other change of a resource count more than one of a time that is not known at all.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn doubt_undated(&self) -> Result<(), LogError> {
+        self.connection
+            .execute("UPDATE temp.coming SET time = ?1 WHERE first IS NULL", [i64::MIN])
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
     /// Appends the changes noted, after a URI, in order.
     ///
     /// # Errors

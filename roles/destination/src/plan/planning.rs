@@ -233,6 +233,10 @@ impl Visitor for Planning<'_, '_, '_> {
         Ok(())
     }
 
+    fn again(&mut self) -> Result<(), Error> {
+        Ok(self.run.planner.mirror.doubt_undated()?)
+    }
+
     fn forget(&mut self) -> Result<(), Error> {
         self.run.planner.changed = Changed::default();
         Ok(self.run.planner.mirror.clear_scratch()?)

@@ -326,12 +326,13 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// The documents are read again from here on, and count more than before.
-    pub(crate) fn again(&mut self) {
+    pub(crate) fn again(&mut self) -> Result<(), Error> {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
         (self.order.last, self.order.least, self.order.is_back) = (None, None, false);
         // The next run places those again that are not among the documents now.
         self.walked.future.clear();
+        self.to.again()
     }
 
     /// Whether a change without categories is of a wanted one.
@@ -470,7 +471,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// All changes so far are read again, in another order: what was read before shows nothing.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
-        self.again();
+        self.again()?;
         let Walked { is_ahead, date, documents, .. } = std::mem::take(&mut self.walked);
         self.walked = Walked { is_ahead, date, documents, ..Walked::default() };
         self.marks = Marks::known(self.position.marks(), self.position.glimpsed());

@@ -208,11 +208,12 @@ impl Driver {
             return Err(error);
         }
         // Changes were published late: all since the earliest of them are compared with the copy.
-        match found_late {
-            Some(late) => {
-                self.follow_from(run, position, Some(position.back_to(Some(late))), first)
-            }
-            None => Ok(followed),
+        let Some(mut late) = found_late else { return Ok(followed) };
+        if is_again {
+            // There are more of them further back: all that any of them can be among.
+            let oldest = position.recent().first().map(|it| Timestamp::from_micros(it.0));
+            late = oldest.map_or(late, |oldest| late.min(oldest));
         }
+        self.follow_from(run, position, Some(position.back_to(Some(late))), first)
     }
 }

@@ -126,6 +126,7 @@ pub(super) fn way(
     let last = last.map(|url| fetch(url)).transpose()?;
     if let Some(last) = &last
         && order_of(last) == Some(Ordering::Less)
+        && !is_ahead(last)
         && (last.document.prev.is_some() || document.first == document.last)
     {
         return Ok((back(last.clone(), PageLink::Prev)?, true));
@@ -174,8 +175,8 @@ fn direction(
     last: Option<&Read>,
     fetch: &dyn Fn(&str) -> Result<Read, Error>,
 ) -> Result<(Option<Ordering>, bool), Error> {
-    let within = order_of(first).filter(|order| order.is_ne());
     let begin = beyond(first, PageLink::Next, fetch, &mut is_ahead)?;
+    let within = order_of(&begin).filter(|order| order.is_ne());
     let other = match last.filter(|last| last.url != first.url) {
         Some(last) => Some(beyond(last, PageLink::Prev, fetch, &mut is_ahead)?),
         None if first.document.next.is_none() || within == Some(Ordering::Greater) => None,
@@ -462,7 +463,7 @@ fn counted<'p>(
     only_deletions: &mut bool,
 ) -> (Vec<&'p Item>, bool) {
     // Where all times are the same, a page has the direction of the feed.
-    let is_descending = match order_of(page) {
+    let is_descending = match order_of(page).filter(|_| !is_ahead(page)) {
         Some(Ordering::Greater) => true,
         Some(Ordering::Less) => false,
         _ => link == Some(PageLink::Next),

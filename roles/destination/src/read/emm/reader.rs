@@ -343,8 +343,7 @@ impl Reader for Emm {
                 Step::Page(page, is_sure) => (page, is_sure),
                 Step::Again => {
                     begin = None;
-                    walk.again();
-                    return Ok(());
+                    return walk.again();
                 }
             };
             if page.is_back {

@@ -59,6 +59,11 @@ pub(crate) trait Visitor {
     /// A change that is not known.
     fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error>;
 
+    /// Changes are handed over again: the place of those without one was a guess.
+    fn again(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The changes so far are handed over again.
     fn forget(&mut self) -> Result<(), Error> {
         Ok(())
