@@ -509,6 +509,45 @@ mod tests {
     }
 
     #[test]
+    fn a_change_whose_time_is_a_guess_can_be_doubted() {
+        let (_folder, mirror) = mirror();
+        let guessed = ChangeOrder { time: 9, ..ChangeOrder::default() };
+        let deletion = |uri| Pending { action: PendingAction::Delete, ..fetch(uri) };
+        mirror.put_coming(&deletion("http://h/a"), guessed).unwrap();
+        mirror.put_coming(&deletion("http://h/b"), at(9)).unwrap();
+        mirror.doubt_undated().unwrap();
+        for uri in ["http://h/a", "http://h/b"] {
+            mirror.put_coming(&fetch(uri), at(5)).unwrap();
+        }
+        let mut coming = Vec::new();
+        mirror.coming_after("", 10, &mut coming).unwrap();
+        let actions: Vec<_> = coming.iter().map(|it| it.task.pending.action).collect();
+        assert_eq!(actions, [PendingAction::Fetch, PendingAction::Delete]);
+    }
+
+    #[test]
+    fn fetches_that_no_change_names_can_be_forgotten() {
+        let (_folder, mirror) = mirror();
+        mirror
+            .put_row(&Row {
+                uri: "http://h/damaged".to_owned(),
+                changed: Some(3),
+                ..Row::default()
+            })
+            .unwrap();
+        for uri in ["http://h/a", "http://h/b", "http://h/damaged"] {
+            mirror.put_pending(&Pending { changed: Some(3), ..fetch(uri) }).unwrap();
+        }
+        mirror.put_coming(&fetch("http://h/b"), at(5)).unwrap();
+        mirror.forget_unnamed().unwrap();
+        let is_planned = |uri| mirror.task(uri).unwrap().is_some();
+        assert_eq!(
+            (is_planned("http://h/a"), is_planned("http://h/b"), is_planned("http://h/damaged")),
+            (false, true, true)
+        );
+    }
+
+    #[test]
     fn deprecations_wait_until_they_are_reported() {
         let (folder, mirror) = mirror();
         for uri in ["http://h/b", "http://h/a", "http://h/b"] {

@@ -307,6 +307,16 @@ mod tests {
     }
 
     #[test]
+    fn where_all_are_known_one_before_all_of_them_is_late() {
+        let exact = |micros| Moment::exact(Timestamp::from_micros(micros));
+        let mut next = Recent::known(&[(i64::MIN, 0), (20, 2)]);
+        assert!(!next.note(exact(20), 2) && next.note(exact(20), 3) && next.note(exact(10), 1));
+        let many: Vec<_> = (0..RECENT_MAX).map(|number| (number as i64, 0)).collect();
+        let mut next = Recent::known(&newest_of(&[(i64::MIN, 0)], &many));
+        assert!(!next.note(exact(-5), 1), "older ones need not be known any more");
+    }
+
+    #[test]
     fn all_changes_of_the_newest_time_are_kept_and_few_others() {
         let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
         let mut changes: Vec<_> = names.iter().map(|name| (name.as_str(), 9, "x")).collect();

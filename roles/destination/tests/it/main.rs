@@ -30,6 +30,7 @@ mod emm;
 mod emm_download;
 mod emm_files;
 mod emm_hostile;
+mod emm_order;
 mod emm_patches;
 mod emm_simulation;
 mod emm_source;
