@@ -13,9 +13,9 @@ use crate::read::walk::{Cut, Trail, Walk};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Most pages that are newer than the Entry Point, and are searched for from there.
 const NEWER_MAX: usize = 1_000;
@@ -155,9 +155,7 @@ pub(super) fn way(
     let (order, is_sure) = direction(&first, last.as_ref(), &fetch)?;
     let way = match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
-        (Some(Ordering::Greater), _) | (Some(Ordering::Equal) | None, None) => {
-            back(first, PageLink::Next)?
-        }
+        (Some(Ordering::Greater), _) | (None, None) => back(first, PageLink::Next)?,
         (Some(Ordering::Less), Some(last))
             if last.document.prev.is_some() || last.url == first.url =>
         {
@@ -175,7 +173,22 @@ fn direction(
     last: Option<&Read>,
     fetch: &dyn Fn(&str) -> Result<Read, Error>,
 ) -> Result<(Option<Ordering>, bool), Error> {
-    let begin = beyond(first, PageLink::Next, fetch, &mut is_ahead)?;
+    // Pages at both ends may be passed over.
+    let known = RefCell::new(HashMap::from([(first.url.clone(), first.clone())]));
+    let fetch = &|url: &str| -> Result<Read, Error> {
+        if let Some(page) = known.borrow().get(url) {
+            return Ok(page.clone());
+        }
+        let page = fetch(url)?;
+        known.borrow_mut().insert(url.to_owned(), page.clone());
+        Ok(page)
+    };
+    let mut ahead = Vec::new();
+    let begin = beyond(first, PageLink::Next, fetch, &mut |page| {
+        let is_ahead = is_ahead(page);
+        ahead.extend(page.document.items.iter().filter_map(|item| item.time).filter(|_| is_ahead));
+        is_ahead
+    })?;
     let within = order_of(&begin).filter(|order| order.is_ne());
     let other = match last.filter(|last| last.url != first.url) {
         Some(last) => Some(beyond(last, PageLink::Prev, fetch, &mut is_ahead)?),
@@ -184,7 +197,8 @@ fn direction(
             let mut equal = 0;
             Some(beyond(&begin, PageLink::Next, fetch, &mut |page| {
                 equal += usize::from(times_of(page) == times_of(&begin));
-                is_ahead(page) || times_of(page) == times_of(&begin) && equal <= MORE_PAGES_MAX
+                is_ahead(page) && !is_ahead(&begin)
+                    || times_of(page) == times_of(&begin) && equal <= MORE_PAGES_MAX
             })?)
         }
     };
@@ -196,30 +210,39 @@ fn direction(
         let (begin, other) = (times_of(&begin)?, times_of(other.as_ref()?)?);
         Some(begin.cmp(&other))
     };
-    let order = match pages.or(within).or_else(touching) {
+    let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
+    let is_sure = !is_single && order.is_some();
+    // Where nothing else shows it, those in the future do if all of them are in one order.
+    let is_ordered = ahead.is_sorted() || ahead.is_sorted_by(|one, two| one >= two);
+    let by_ahead = ahead.first().zip(ahead.last()).filter(|_| is_ordered);
+    let by_ahead = by_ahead.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne());
+    let order = match order.or(by_ahead) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
         None if is_single => Some(Ordering::Greater),
         order => order,
     };
-    Ok((order, !is_single && order.is_some_and(Ordering::is_ne)))
+    Ok((order, is_sure))
 }
 
-/// This page, or the next of a few behind it that is not skipped.
+/// The first of a few pages, from this one on, that is not skipped; this one if there is none.
 fn beyond(
     page: &Read,
     link: PageLink,
     fetch: &dyn Fn(&str) -> Result<Read, Error>,
     is_skipped: &mut dyn FnMut(&Read) -> bool,
 ) -> Result<Read, Error> {
-    let mut page = page.clone();
+    let mut other = page.clone();
     for _ in 0..SKIPPED_MAX {
-        match link.of(&page.document) {
-            Some(url) if is_skipped(&page) && *url != page.url => page = fetch(url)?,
+        if !is_skipped(&other) {
+            return Ok(other);
+        }
+        match link.of(&other.document) {
+            Some(url) if *url != other.url => other = fetch(url)?,
             _ => break,
         }
     }
-    Ok(page)
+    Ok(page.clone())
 }
 
 /// How the times on a page compare with those on another one, if they do not overlap.
