@@ -201,6 +201,9 @@ pub(super) fn change_sets(
             walk.walked.recheck = Some(message.to_owned());
         }
         None if !is_joined => {
+            // Some may have been removed.
+            let modified = one.read.modified();
+            walk.walked.is_apart = modified.is_some_and(|modified| modified.first() > goal);
             walk.walked.recheck = Some("the change sets list nothing yet".to_owned());
         }
         _ => {}
