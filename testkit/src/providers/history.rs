@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 /// Entities that are ever there.
 pub(super) const ENTITIES: u64 = 9;
+/// An hour, microseconds.
+const HOUR: i64 = 3_600 * SECOND;
 /// How far ahead a time is that is wrong.
 const FUTURE: i64 = 40 * DAY;
 
@@ -236,7 +238,14 @@ impl Provider {
             }
         } else {
             let next = self.data.log.get(end).map(|next| next.noted);
+            // Without `at` there is the time of the answer, less an hour.
+            let is_dated = match &self.rendering {
+                Rendering::Lists(lists) => lists.has_at,
+                _ => true,
+            };
+            let made = listing.made / SECOND * SECOND - HOUR;
             !(are_equal && (last.noted == at || next == Some(at)))
+                && (is_dated || last.noted <= made)
         };
         end <= listing.end && is_covered
     }

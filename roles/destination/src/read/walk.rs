@@ -207,7 +207,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         let message = format!("`{what}` is {}, but {whose} shows {date}", stated.first());
         self.notice("time.future", url, &message);
         let latest = now().max(date);
-        self.walked.is_undated |= stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
+        let is_undated = stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
+        self.walked.is_undated |= is_undated;
+        self.walked.is_early |= !is_undated;
         Moment::between(date, latest)
     }
 
