@@ -98,6 +98,12 @@ impl AsOf {
         self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)
     }
 
+    /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
+    pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
+        let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
+        changed.max(self.gone).zip(self.at).is_some_and(|(known, at)| known <= at.last())
+    }
+
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there
     /// may be several changes.
     fn may_be_newer_than(self, row: &Row) -> bool {
