@@ -69,7 +69,14 @@ pub(super) struct Data {
 impl Provider {
     /// Goes on to the time of the next change.
     fn tick(&mut self) -> i64 {
-        let is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        let mut is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        if let (Rendering::Lists(lists), Precision::Micro) =
+            (&self.rendering, self.rendering.precision())
+            && lists.length().is_some_and(|length| self.data.log.len().is_multiple_of(length))
+        {
+            // An empty list would be the same after a change of the microsecond in which it begins.
+            is_same = false;
+        }
         self.now += match self.random.below(5) {
             _ if is_same => 0,
             0 => 1 + self.random.below(900) as i64,
@@ -272,7 +279,7 @@ impl Provider {
     }
 
     /// Whether so many changes, from two before a place on, have times of their own.
-    fn are_at_other_times(&self, place: usize, count: usize) -> bool {
+    pub(super) fn are_at_other_times(&self, place: usize, count: usize) -> bool {
         let changes = self.data.log.iter().skip(place.saturating_sub(2)).take(count);
         changes.is_sorted_by(|one, two| one.noted < two.noted)
     }
