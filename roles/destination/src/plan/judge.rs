@@ -148,6 +148,8 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
             Verdict::Fetch
         }
         Verdict::Keep => Verdict::Keep,
+        // The same bytes: of their times, that of the later change counts.
+        Verdict::Touch if is_old => Verdict::Keep,
         _ if is_old => Verdict::Unknown,
         verdict => verdict,
     }
