@@ -269,6 +269,22 @@ mod tests {
         }
 
         #[test]
+        fn a_list_of_the_time_of_a_change_changes_nothing(kind in 1_u8..5, version in 2_u8..5, time in 0_i64..50, before in 0_i64..50, after in 0_i64..50) {
+            let none = Digests::default();
+            let around = Moment::between(Timestamp::from_micros(time - before), Timestamp::from_micros(time + after));
+            let (as_of, row) = (AsOf { at: Some(around), ..AsOf::default() }, row(version, Some(time), 1));
+            let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
+            prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+            prop_assert!(as_of.is_open(Some(&row)));
+            let later = AsOf { at: Some(at(time + 1)), ..AsOf::default() };
+            prop_assert_eq!(judge(stated(1, &none, false), later, Some(&row)), Verdict::Delete);
+            // What was deleted then is not brought back.
+            let as_of = AsOf { gone: Some(Timestamp::from_micros(time)), ..as_of };
+            prop_assert_eq!(judge(stated(version, &none, false), as_of, None), Verdict::Unknown);
+            prop_assert!(as_of.is_open(None));
+        }
+
+        #[test]
         fn an_older_list_brings_nothing_back(time in 0_i64..50, later in 1_i64..50) {
             let none = Digests::default();
             let gone = Some(Timestamp::from_micros(time + later));
