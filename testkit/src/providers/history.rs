@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 /// Entities that are ever there.
 pub(super) const ENTITIES: u64 = 9;
+/// An hour, microseconds.
+const HOUR: i64 = 3_600 * SECOND;
 /// How far ahead a time is that is wrong.
 const FUTURE: i64 = 40 * DAY;
 
@@ -67,7 +69,14 @@ pub(super) struct Data {
 impl Provider {
     /// Goes on to the time of the next change.
     fn tick(&mut self) -> i64 {
-        let is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        let mut is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        if let (Rendering::Lists(lists), Precision::Micro) =
+            (&self.rendering, self.rendering.precision())
+            && lists.length().is_some_and(|length| self.data.log.len().is_multiple_of(length))
+        {
+            // An empty list would be the same after a change of the microsecond in which it begins.
+            is_same = false;
+        }
         self.now += match self.random.below(5) {
             _ if is_same => 0,
             0 => 1 + self.random.below(900) as i64,
@@ -236,7 +245,14 @@ impl Provider {
             }
         } else {
             let next = self.data.log.get(end).map(|next| next.noted);
+            // Without `at` there is the time of the answer, less an hour.
+            let is_dated = match &self.rendering {
+                Rendering::Lists(lists) => lists.has_at,
+                _ => true,
+            };
+            let made = listing.made / SECOND * SECOND - HOUR;
             !(are_equal && (last.noted == at || next == Some(at)))
+                && (is_dated || last.noted <= made)
         };
         end <= listing.end && is_covered
     }
@@ -263,7 +279,7 @@ impl Provider {
     }
 
     /// Whether so many changes, from two before a place on, have times of their own.
-    fn are_at_other_times(&self, place: usize, count: usize) -> bool {
+    pub(super) fn are_at_other_times(&self, place: usize, count: usize) -> bool {
         let changes = self.data.log.iter().skip(place.saturating_sub(2)).take(count);
         changes.is_sorted_by(|one, two| one.noted < two.noted)
     }

@@ -18,6 +18,8 @@ use crate::state::key;
 use abreast_store::mirror::{Coming, Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
+/// A second: changes of a wider time are not ordered by it, microseconds.
+const SECOND_MICROS: i64 = 1_000_000;
 /// Changes planned together.
 const ITEMS: usize = 512;
 
@@ -214,17 +216,12 @@ impl PlanContext<'_, '_> {
             Verdict::Unknown => return Ok(()),
         };
         // A change whose time is not known happened before it was read.
-        let is_undated = changed.is_none_or(|(_, last)| last == i64::MAX);
-        let time = match changed {
-            _ if is_undated => Some(until.as_micros()),
-            changed => changed.map(|(_, last)| last),
-        };
-        match time {
-            Some(time) if is_undated || pending.action.is_deletion() => {
-                mirror.note_gone(&pending.uri, time)?;
-            }
-            _ if gone.is_some() => mirror.is_back(&pending.uri)?,
-            _ => {}
+        let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
+        let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
+        if is_undated || pending.action.is_deletion() {
+            mirror.note_gone(&pending.uri, last.min(until.as_micros()))?;
+        } else if gone.is_some() {
+            mirror.is_back(&pending.uri)?;
         }
         if let Some(action) = action {
             pending.action = action;

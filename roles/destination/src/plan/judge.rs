@@ -98,6 +98,12 @@ impl AsOf {
         self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)
     }
 
+    /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
+    pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
+        let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
+        changed.max(self.gone).zip(self.at).is_some_and(|(known, at)| known <= at.last())
+    }
+
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there
     /// may be several changes.
     fn may_be_newer_than(self, row: &Row) -> bool {
@@ -142,6 +148,8 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
             Verdict::Fetch
         }
         Verdict::Keep => Verdict::Keep,
+        // The same bytes: of their times, that of the later change counts.
+        Verdict::Touch if is_old => Verdict::Keep,
         _ if is_old => Verdict::Unknown,
         verdict => verdict,
     }
@@ -258,6 +266,22 @@ mod tests {
             let row = row(version, Some(time + later), 1);
             let verdict = judge(stated(kind, &none, is_change), as_of, Some(&row));
             prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+        }
+
+        #[test]
+        fn a_list_of_the_time_of_a_change_changes_nothing(kind in 1_u8..5, version in 2_u8..5, time in 0_i64..50, before in 0_i64..50, after in 0_i64..50) {
+            let none = Digests::default();
+            let around = Moment::between(Timestamp::from_micros(time - before), Timestamp::from_micros(time + after));
+            let (as_of, row) = (AsOf { at: Some(around), ..AsOf::default() }, row(version, Some(time), 1));
+            let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
+            prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+            prop_assert!(as_of.is_open(Some(&row)));
+            let later = AsOf { at: Some(at(time + 1)), ..AsOf::default() };
+            prop_assert_eq!(judge(stated(1, &none, false), later, Some(&row)), Verdict::Delete);
+            // What was deleted then is not brought back.
+            let as_of = AsOf { gone: Some(Timestamp::from_micros(time)), ..as_of };
+            prop_assert_eq!(judge(stated(version, &none, false), as_of, None), Verdict::Unknown);
+            prop_assert!(as_of.is_open(None));
         }
 
         #[test]

@@ -133,7 +133,9 @@ impl Driver {
             let new = walked.new;
             report(run, &url, &walked, uncategorised, &mut has_reported);
             if first.is_some() && unknown.is_none() {
-                unknown = unknown_between(position, &walked, known_before).map(Unknown::fault);
+                let open_since = run.planner.open_since;
+                unknown = unknown_between(position, &walked, known_before, open_since)
+                    .map(Unknown::fault);
             }
             if let Some(Unknown { why, .. }) = unknown.as_ref().filter(|_| first.is_some()) {
                 let message = format!("{why}; changes in between are known from a newer list only");

@@ -66,7 +66,8 @@ pub(super) fn sitemap_snapshot(
             "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",
         )
     });
-    let changes_from = Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.last());
+    // Change sets may have any change of that time.
+    let changes_from = Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.first());
     Ok(Snapshot {
         is_unstable,
         lists_all: true,
@@ -80,7 +81,7 @@ pub(super) fn sitemap_snapshot(
 
 /// Whether a Sitemap gives the time of the one that was read last.
 fn is_of_known_time(walk: &Walk<'_, '_>, sitemap: &str) -> Result<bool, Error> {
-    let modified = read_head(walk.requests, sitemap)?.modified().map(Moment::last);
+    let modified = read_head(walk.requests, sitemap)?.modified().map(Moment::first);
     Ok(modified.is_some() && modified == walk.position().snapshot())
 }
 

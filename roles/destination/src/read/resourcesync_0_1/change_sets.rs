@@ -99,7 +99,7 @@ pub(super) fn change_sets(
     let is_again = newest.zip(since).is_some_and(|(newest, since)| since.last() < newest);
     let goal = newest.filter(|_| !is_again).or(walk.position().snapshot());
     let until = since.map(Moment::last);
-    let goal = goal.into_iter().chain(until).min().map_or(Timestamp::MIN, begin_of);
+    let goal = goal.into_iter().chain(until).min().unwrap_or(Timestamp::MIN);
     let (mut reach, mut trail, mut deletions) =
         (Reach::to(goal), Trail::new(false), Coming::default());
     let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
@@ -201,6 +201,9 @@ pub(super) fn change_sets(
             walk.walked.recheck = Some(message.to_owned());
         }
         None if !is_joined => {
+            // Some may have been removed.
+            let modified = one.read.modified();
+            walk.walked.is_apart = modified.is_some_and(|modified| modified.first() > goal);
             walk.walked.recheck = Some("the change sets list nothing yet".to_owned());
         }
         _ => {}
@@ -240,12 +243,6 @@ fn before(read: &Read) -> Option<String> {
     let links = || read.head.links.iter().filter(|link| link.has_rel("prev"));
     let typed = links().find(|link| link.has_rel(CHANGE_SET));
     target(&read.answered.url, typed.or_else(|| links().next())?)
-}
-
-/// The begin of the second that a time is the end of: so are changes compared.
-fn begin_of(time: Timestamp) -> Timestamp {
-    let begin = time.plus_micros(1 - SECOND_MICROS);
-    if begin.as_micros() % SECOND_MICROS == 0 { begin } else { time }
 }
 
 /// The name of the place after a change set.

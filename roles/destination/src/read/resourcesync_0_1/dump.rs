@@ -246,7 +246,7 @@ fn hand_over(
         lists_all: true,
         as_of: at.filter(|_| is_stated || has_changes),
         changes_from: at
-            .map(|at| Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.last())),
+            .map(|at| Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.first())),
         made_from: Some(Dump {
             packages,
             packaged,

@@ -8,6 +8,7 @@ pub(super) const ROWS: &[Row] = &[
     row("older list: compared, all changes listed", compared),
     row("older list: after a gap with a loss", |it| after_gap(it, true)),
     row("older list: after a gap without a loss", |it| after_gap(it, false)),
+    row("older list: of the time of a change, after a gap", of_the_same_time),
     row("older list: all documents are of a cache", cached),
     row("older list: compared with documents of a cache", compared_with_cached),
     row("older list: it is older than the first page", before_pages),
@@ -43,6 +44,25 @@ fn after_gap(world: &mut World, has_loss: bool) -> Checked {
     world.is_audit_blind = true;
     world.run()?;
     world.history.set(3);
+    world.run()?;
+    world.history.make_snapshot();
+    world.is_audit_blind = false;
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// A resource was created after the list of all was made, and at the same time.
+fn of_the_same_time(world: &mut World) -> Checked {
+    world.begin_changed()?;
+    world.history.make_snapshot();
+    world.history.set_at(8, world.history.now);
+    world.run()?.right()?;
+    world.history.close();
+    world.history.wait(5);
+    world.history.newest_mut().from = world.history.now;
+    world.history.prune();
+    world.history.set(3);
+    world.is_audit_blind = true;
     world.run()?;
     world.history.make_snapshot();
     world.is_audit_blind = false;
