@@ -183,11 +183,10 @@ fn direction(
         known.borrow_mut().insert(url.to_owned(), page.clone());
         Ok(page)
     };
-    let mut ahead = Vec::new();
+    let mut all = Vec::new();
     let begin = beyond(first, PageLink::Next, fetch, &mut |page| {
-        let is_ahead = is_ahead(page);
-        ahead.extend(page.document.items.iter().filter_map(|item| item.time).filter(|_| is_ahead));
-        is_ahead
+        all.extend(page.document.items.iter().filter_map(|item| item.time));
+        is_ahead(page)
     })?;
     let within = order_of(&begin).filter(|order| order.is_ne());
     let other = match last.filter(|last| last.url != first.url) {
@@ -196,6 +195,8 @@ fn direction(
         None => {
             let mut equal = 0;
             Some(beyond(&begin, PageLink::Next, fetch, &mut |page| {
+                let times = page.document.items.iter().filter_map(|item| item.time);
+                all.extend(times.filter(|_| page.url != begin.url));
                 equal += usize::from(times_of(page) == times_of(&begin));
                 is_ahead(page) && !is_ahead(&begin)
                     || times_of(page) == times_of(&begin) && equal <= MORE_PAGES_MAX
@@ -212,11 +213,11 @@ fn direction(
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, those in the future do if all of them are in one order.
-    let is_ordered = ahead.is_sorted() || ahead.is_sorted_by(|one, two| one >= two);
-    let by_ahead = ahead.first().zip(ahead.last()).filter(|_| is_ordered);
-    let by_ahead = by_ahead.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne());
-    let order = match order.or(by_ahead) {
+    // Where nothing else shows it, times in the future do if all are in one order.
+    let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
+    let ends = all.first().zip(all.last()).filter(|_| is_ordered);
+    let of_all = ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne());
+    let order = match order.or(of_all) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
         None if is_single => Some(Ordering::Greater),
