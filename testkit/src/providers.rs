@@ -396,7 +396,12 @@ impl Provider {
         }
         if self.has(Fault::Truncated) && self.chance(12) {
             // Before the last brace.
-            reply.body.truncate(self.random.below(length - 1) as usize);
+            let end = self.random.below(length - 1) as usize;
+            let rest = reply.body.split_off(end);
+            if is_statements(&rest, &reply.body) {
+                // Whole statements are a document by themselves: nothing shows that others are missing.
+                reply.body.push_str(&rest);
+            }
         } else if self.has(Fault::Cut) && self.chance(8) {
             reply.cut = Some(self.random.below(length) as usize);
             // The next transfer has another version.
@@ -414,7 +419,9 @@ impl Provider {
         {
             return Some(cached.clone());
         }
-        if path.starts_with("/id/") || !self.has(Fault::Caches) {
+        // Nothing in a list of statements shows of which time it is.
+        let is_untimed = path == "/snapshot" || path.starts_with("/chunk/");
+        if path.starts_with("/id/") || is_untimed || !self.has(Fault::Caches) {
             return self.document(path);
         }
         if let Some(cached) = self.cached.get(path)
@@ -473,6 +480,13 @@ impl Provider {
             reply.last_modified = Some(history::http_date(time));
         }
     }
+}
+
+/// Whether both parts of a body are whole statements, or nothing.
+fn is_statements(one: &str, two: &str) -> bool {
+    [one, two]
+        .iter()
+        .all(|part| part.is_empty() || part.starts_with('<') && part.trim_end().ends_with('.'))
 }
 
 fn is_known(known: Known<'_>, reply: &Reply) -> bool {

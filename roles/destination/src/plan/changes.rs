@@ -136,8 +136,11 @@ impl PlanContext<'_, '_> {
     fn plan_change(&mut self, coming: &mut Coming, has_gone: bool) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
-        // What a list planned that may be older is planned again.
-        if *is_known && !(*is_new && mirror.task(&pending.uri)?.is_some()) {
+        // What a list planned that may be older is planned again, and what it took out of the plan.
+        let is_compared = self.report.summary.mode == crate::Mode::Baseline;
+        let is_here = row.as_ref().is_some_and(|row| row.changed >= pending.changed);
+        let is_due = *is_new && (is_compared && !is_here || mirror.task(&pending.uri)?.is_some());
+        if *is_known && !is_due {
             return Ok(());
         }
         if pending.action == PendingAction::Leave {

@@ -21,7 +21,11 @@ pub(super) enum Judged {
 /// Judges a walk by what the copy knew before it.
 ///
 /// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.
+/// Documents that changed each time they were read show nothing of what is missing in them.
 pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
+    if walked.is_unstable {
+        return Judged::Continued;
+    }
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
     let lost = marks
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
