@@ -374,7 +374,7 @@ impl Provider {
             if is_known(known, &reply) {
                 return Reply { status: 304, body: String::new(), ..reply };
             }
-            self.spoil(&mut reply);
+            self.spoil(&path, &mut reply);
         }
         reply
     }
@@ -389,7 +389,7 @@ impl Provider {
     }
 
     /// Lets a transfer end in the middle.
-    fn spoil(&mut self, reply: &mut Reply) {
+    fn spoil(&mut self, path: &str, reply: &mut Reply) {
         let length = reply.body.len() as u64;
         if length < 2 {
             return;
@@ -397,10 +397,9 @@ impl Provider {
         if self.has(Fault::Truncated) && self.chance(12) {
             // Before the last brace.
             let end = self.random.below(length - 1) as usize;
-            let rest = reply.body.split_off(end);
-            if is_statements(&rest, &reply.body) {
-                // Whole statements are a document by themselves: nothing shows that others are missing.
-                reply.body.push_str(&rest);
+            let is_whole = matches!(reply.body[..end].trim_end().bytes().last(), None | Some(b'.'));
+            if !(is_whole && is_statements(path)) {
+                reply.body.truncate(end);
             }
         } else if self.has(Fault::Cut) && self.chance(8) {
             reply.cut = Some(self.random.below(length) as usize);
@@ -419,15 +418,21 @@ impl Provider {
         {
             return Some(cached.clone());
         }
-        // Nothing in a list of statements shows of which time it is.
-        let is_untimed = path == "/snapshot" || path.starts_with("/chunk/");
-        if path.starts_with("/id/") || is_untimed || !self.has(Fault::Caches) {
+        if path.starts_with("/id/") || is_statements(path) || !self.has(Fault::Caches) {
             return self.document(path);
         }
         if let Some(cached) = self.cached.get(path)
             && self.random.below(2) == 0
         {
-            return Some(cached.clone());
+            let cached = cached.clone();
+            if !matches!(self.rendering, Rendering::Atom(_)) {
+                return Some(cached);
+            }
+            // The time of a feed is all that shows the age of its pages.
+            let is_fragments = path.starts_with("/fragments");
+            let now = self.document(path).filter(|_| is_fragments);
+            let is_hidden = |now: &String| atom::time_of(now) == atom::time_of(&cached);
+            return Some(now.filter(is_hidden).unwrap_or(cached));
         }
         let body = self.document(path)?;
         if self.chance(2) {
@@ -482,11 +487,10 @@ impl Provider {
     }
 }
 
-/// Whether both parts of a body are whole statements, or nothing.
-fn is_statements(one: &str, two: &str) -> bool {
-    [one, two]
-        .iter()
-        .all(|part| part.is_empty() || part.starts_with('<') && part.trim_end().ends_with('.'))
+/// Whether a document is a list of statements: nothing in it shows of which time it is, nor that others are missing behind
+/// a whole one.
+fn is_statements(path: &str) -> bool {
+    path == "/snapshot" || path.starts_with("/chunk/")
 }
 
 fn is_known(known: Known<'_>, reply: &Reply) -> bool {

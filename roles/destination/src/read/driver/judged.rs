@@ -27,9 +27,9 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
         return Judged::Continued;
     }
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
-    let lost = marks
-        .newest_lost(walked.end.or(walked.from.map(Moment::first)))
-        .filter(|_| !is_newer_cut && (walked.dated > 0 || walked.entries == 0));
+    let lost = marks.newest_lost(walked.end.or(walked.from.map(Moment::first))).filter(|_| {
+        !is_newer_cut && !walked.has_grown && (walked.dated > 0 || walked.entries == 0)
+    });
     // Documents that cover its time and do not list it are of another history.
     let is_removed = lost.is_some_and(|lost| {
         walked.oldest.is_some_and(|oldest| lost < oldest)

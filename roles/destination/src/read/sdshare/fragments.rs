@@ -171,14 +171,22 @@ impl Pages {
         self.last = page;
     }
 
-    /// Whether the pages read may lack entries that were on others meanwhile. A change moves its entry to the newest page: of
-    /// pages from the oldest on, the entries behind it move back, also to pages that were read before. With pages from the
-    /// newest on they move forward, unless the number of entries of a page changed.
-    fn have_moved(&self, walk: &Walk<'_, '_>) -> Result<bool, Error> {
+    /// Whether the pages read may lack entries that were on others meanwhile; `is_same` if they are those that were read just
+    /// before. A change moves its entry to the newest page: of pages from the oldest on, the entries behind it move back, also
+    /// to pages that were read before. With pages from the newest on they move forward, unless the number of entries of a page
+    /// changed.
+    fn have_moved(&self, walk: &mut Walk<'_, '_>, is_same: bool) -> Result<bool, Error> {
         if self.first.url == self.last.url {
             return Ok(false);
         }
         let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
+        let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
+        if self.has_one_time && is_mixed {
+            return Ok(true);
+        }
+        if is_same {
+            return Ok(false);
+        }
         // Within a second of a coarse clock, or before a time in the future, there may have been changes that the time of the
         // feed does not show.
         let hides_changes = self.first.updated.is_none_or(|updated| {
@@ -189,14 +197,12 @@ impl Pages {
         if !is_newest_first && hides_changes {
             return Ok(true);
         }
-        let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
-        if self.has_one_time && is_mixed {
+        let Some(first) = self.first.now(walk.requests)? else { return Ok(true) };
+        if first.entries.len() != self.first.entries.len() {
             return Ok(true);
         }
-        let first = self.first.now(walk.requests)?;
-        if first.is_none_or(|now| now.entries.len() != self.first.entries.len()) {
-            return Ok(true);
-        }
+        // What is missing may be on the first page, or behind it, with a later time.
+        walk.walked.has_grown |= is_newest_first && (self.has_later || first != self.first);
         Ok(!is_newest_first && self.last.now(walk.requests)?.as_ref() != Some(&self.last))
     }
 }
@@ -213,9 +219,8 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     let (mut found, mut before) = (Found::default(), None);
     for reads in 1.. {
         let pages = read_pages(walk, feed, &start, &mut found)?;
-        // What is the same twice has not moved in between.
         let is_same = before.replace(pages.entries) == Some(pages.entries);
-        if walk.walked.cut.is_some() || is_same || !pages.have_moved(walk)? {
+        if walk.walked.cut.is_some() || !pages.have_moved(walk, is_same)? {
             break;
         }
         if reads == READS_MAX {
@@ -230,7 +235,9 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
         walk.notice("sdshare.dry-run", feed, message);
     }
     walk.walked.end = asked;
-    if walk.marks().are_lost(asked) {
+    let is_complete =
+        walk.walked.cut.is_none() && !walk.walked.is_unstable && !walk.walked.has_grown;
+    if is_complete && walk.marks().are_lost(asked) {
         let earliest = walk.walked.oldest.or(found.updated);
         // What is listed begins after what is known: entries were removed.
         if let Some(earliest) = earliest.filter(|at| since.is_some_and(|since| since < *at)) {

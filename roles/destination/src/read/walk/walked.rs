@@ -31,6 +31,8 @@ pub(crate) struct Walked {
     pub(crate) cut: Option<Cut>,
     /// The documents changed each time they were read.
     pub(crate) is_unstable: bool,
+    /// Changes came while the documents were read: what is missing in them may be on one that was read before.
+    pub(crate) has_grown: bool,
     /// Entries were left out: the position stays.
     pub(crate) left_out: bool,
     /// Why the Source is of an earlier state than the copy knows, if it is.
