@@ -131,6 +131,8 @@ pub struct Provider {
     cached_entry: Option<String>,
     /// Other documents as caches have them.
     cached: BTreeMap<String, String>,
+    /// The time of the feed on the page that was read last.
+    feed_time: Option<String>,
     /// Nothing goes wrong, and nothing changes any more.
     is_quiet: bool,
     /// Entities that were ever deleted.
@@ -195,6 +197,7 @@ impl Provider {
             lost: None,
             cached_entry: None,
             cached: BTreeMap::new(),
+            feed_time: None,
             is_quiet: false,
             deleted: BTreeSet::new(),
             served: 0,
@@ -368,6 +371,9 @@ impl Provider {
             let status = if is_entity { of_entity } else { self.gone };
             return Reply { status, date, ..Reply::default() };
         };
+        if path.starts_with("/fragments") {
+            self.feed_time = atom::time_of(&body).map(str::to_owned);
+        }
         let mut reply = Reply { status: 200, date, body, ..Reply::default() };
         if !is_entity {
             self.validate(&path, &mut reply);
@@ -428,10 +434,12 @@ impl Provider {
             if !matches!(self.rendering, Rendering::Atom(_)) {
                 return Some(cached);
             }
-            // The time of a feed is all that shows the age of its pages.
-            let is_fragments = path.starts_with("/fragments");
-            let now = self.document(path).filter(|_| is_fragments);
-            let is_hidden = |now: &String| atom::time_of(now) == atom::time_of(&cached);
+            // The time of a feed is all that shows the age of its pages: it differs from those of the page read before, and of
+            // this page now.
+            let now = self.document(path).filter(|_| path.starts_with("/fragments"));
+            let time = atom::time_of(&cached);
+            let is_hidden = time == self.feed_time.as_deref();
+            let is_hidden = |now: &String| is_hidden || time == atom::time_of(now);
             return Some(now.filter(is_hidden).unwrap_or(cached));
         }
         let body = self.document(path)?;

@@ -382,7 +382,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.walked.first_future.get_or_insert(time.first());
             self.marks.supersede(listed);
             if self.walked.future.len() < FUTURE_MAX {
-                self.walked.future.push(fingerprint);
+                let width = time.last().as_micros() - time.first().as_micros();
+                self.walked.future.push((fingerprint, width));
             }
             let order = self.order.undated(since, Some(time));
             return if self.was_future(fingerprint) {

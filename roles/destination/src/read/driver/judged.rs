@@ -1,5 +1,6 @@
 //! What a walk through changes shows beside what the copy knew, and the position after it.
 
+use crate::clock::now;
 use crate::error::Error;
 use crate::read::marks::Marks;
 use crate::read::position::{Due, Of, Position, Span};
@@ -153,7 +154,7 @@ pub(super) fn moved(
     let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
     debug_assert!(advanced.is_ok(), "a joined span is never apart");
     after.confirm();
-    after.note_future(&walked.future);
+    after.note_future(&walked.future, now());
     after.bookmark = walked.bookmark;
     for (url, document) in &walked.documents {
         mirror.set_document(url, document)?;

@@ -180,7 +180,9 @@ impl Pages {
             return Ok(false);
         }
         let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
-        let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
+        let is_oldest_first = self.first.newest < self.last_newest;
+        // Of one page with entries there is no order.
+        let is_mixed = self.has_later && !is_newest_first || self.has_earlier && !is_oldest_first;
         if self.has_one_time && is_mixed {
             return Ok(true);
         }

@@ -47,9 +47,9 @@ pub(crate) struct Walked {
     pub(crate) limit: Option<Timestamp>,
     /// A change was published late: its time is before the position.
     pub(crate) late: Option<Timestamp>,
-    /// The first time in the future, and fingerprints of the entries that have one.
+    /// The first time in the future, and fingerprints of the entries that have one, with the width of their times, microseconds.
     pub(crate) first_future: Option<Timestamp>,
-    pub(crate) future: Vec<u64>,
+    pub(crate) future: Vec<(u64, i64)>,
     /// Entries that no change could be made of, and what the first one is.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
