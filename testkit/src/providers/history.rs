@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 /// Entities that are ever there.
 pub(super) const ENTITIES: u64 = 9;
+/// An hour, microseconds.
+const HOUR: i64 = 3_600 * SECOND;
 /// How far ahead a time is that is wrong.
 const FUTURE: i64 = 40 * DAY;
 
@@ -67,7 +69,14 @@ pub(super) struct Data {
 impl Provider {
     /// Goes on to the time of the next change.
     fn tick(&mut self) -> i64 {
-        let is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        let mut is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        if let (Rendering::Lists(lists), Precision::Micro) =
+            (&self.rendering, self.rendering.precision())
+            && lists.length().is_some_and(|length| self.data.log.len().is_multiple_of(length))
+        {
+            // An empty list would be the same after a change of the microsecond in which it begins.
+            is_same = false;
+        }
         self.now += match self.random.below(5) {
             _ if is_same => 0,
             0 => 1 + self.random.below(900) as i64,
@@ -204,7 +213,11 @@ impl Provider {
             }
             Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
             _ => {
-                self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1))
+                // Documents are missing as a whole.
+                let length = self.rendering.changes_per_document().unwrap_or(1);
+                let begin = |place: usize| place - place % length;
+                self.is_listed(begin(self.data.first))
+                    && hole.is_none_or(|hole| self.is_listed(begin(hole) + length))
             }
         }
     }
@@ -217,18 +230,31 @@ impl Provider {
         };
         let are_equal =
             self.faults.has(Fault::EqualTimes) || self.rendering.precision() != Precision::Micro;
-        let next = self.data.log.get(end).map(|next| next.noted);
         let listing = &self.data.listing;
         let at = listing.at;
-        let is_covered = match &self.rendering {
-            // Without a time of its own, it is at least as new as its newest entry. What was deleted after that is not seen.
-            Rendering::Sitemaps(sitemaps) if !sitemaps.has_modified => {
-                let times = listing.entities.values().map(|it| it.time);
-                next.is_some() && next <= times.filter(|time| *time <= self.now).max()
+        let is_covered = if let Rendering::Sitemaps(sitemaps) = &self.rendering {
+            // Change sets do not state since when they have all changes: all of the oldest one has to be older than the list.
+            let length = self.rendering.changes_per_document().unwrap_or(1);
+            let times = self.data.log.iter().skip(end).take(length).map(|change| change.time);
+            let oldest = times.filter(|time| *time <= self.now).max();
+            // A list without a time of its own is at least as new as its newest entry. What was deleted after that is not seen.
+            let times = listing.entities.values().map(|it| it.time);
+            let newest = times.filter(|time| *time <= self.now).max();
+            let shown = if sitemaps.has_modified { Some(at) } else { newest };
+            match oldest {
+                Some(oldest) => Some(oldest) < shown,
+                None => sitemaps.has_modified && !(are_equal && last.noted == at),
             }
-            // Change sets do not state since when they have all changes.
-            Rendering::Sitemaps(_) if next.is_some_and(|next| next > at) => false,
-            _ => !(are_equal && (last.noted == at || next == Some(at))),
+        } else {
+            let next = self.data.log.get(end).map(|next| next.noted);
+            // Without `at` there is the time of the answer, less an hour.
+            let is_dated = match &self.rendering {
+                Rendering::Lists(lists) => lists.has_at,
+                _ => true,
+            };
+            let made = listing.made / SECOND * SECOND - HOUR;
+            !(are_equal && (last.noted == at || next == Some(at)))
+                && (is_dated || last.noted <= made)
         };
         end <= listing.end && is_covered
     }
@@ -255,7 +281,7 @@ impl Provider {
     }
 
     /// Whether so many changes, from two before a place on, have times of their own.
-    fn are_at_other_times(&self, place: usize, count: usize) -> bool {
+    pub(super) fn are_at_other_times(&self, place: usize, count: usize) -> bool {
         let changes = self.data.log.iter().skip(place.saturating_sub(2)).take(count);
         changes.is_sorted_by(|one, two| one.noted < two.noted)
     }

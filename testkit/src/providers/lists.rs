@@ -228,7 +228,8 @@ impl Provider {
         };
         let is_there = |list: &ChangeList| {
             let hole = self.data.hole.filter(|_| has_hole);
-            !(list.is_closed && hole.is_some_and(|hole| (list.begin..list.end).contains(&hole)))
+            let is_hole = hole.is_some_and(|hole| (list.begin..list.end).contains(&hole));
+            !(list.is_closed && is_hole && self.are_at_other_times(list.begin, length + 2))
         };
         (first..=open).map(of).filter(is_there).collect()
     }

@@ -18,6 +18,8 @@ use crate::state::key;
 use abreast_store::mirror::{Coming, Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
+/// A second: changes of a wider time are not ordered by it, microseconds.
+const SECOND_MICROS: i64 = 1_000_000;
 /// Changes planned together.
 const ITEMS: usize = 512;
 
@@ -55,8 +57,9 @@ impl PlanContext<'_, '_> {
         Ok(())
     }
 
-    /// Turns the newest change of each resource into what is to be done about it.
-    pub(crate) fn plan_coming(&mut self) -> Result<(), Error> {
+    /// Turns the newest change of each resource into what is to be done about it. Changes without a time that can be used
+    /// happened until `until`.
+    pub(crate) fn plan_coming(&mut self, until: Timestamp) -> Result<(), Error> {
         let (mut key, mut changes) = (String::new(), Vec::new());
         let (mut left, mut is_admitted) = (Left::new(self.planner.mirror)?, false);
         let mut admission = self.planner.admission.clone();
@@ -77,7 +80,7 @@ impl PlanContext<'_, '_> {
                 left.note(self.planner.mirror, &pending.uri, row.is_some())?;
                 is_admitted |= !left.is_of_other_scheme(&pending.uri)
                     && admission.as_mut().is_none_or(|rule| rule.check(&pending.uri).is_ok());
-                self.plan_change(change, has_gone)?;
+                self.plan_change(change, has_gone, until)?;
             }
         }
     }
@@ -133,7 +136,12 @@ impl PlanContext<'_, '_> {
     }
 
     /// Plans a change; `has_gone` is whether anything is noted as deleted.
-    fn plan_change(&mut self, coming: &mut Coming, has_gone: bool) -> Result<(), Error> {
+    fn plan_change(
+        &mut self,
+        coming: &mut Coming,
+        has_gone: bool,
+        until: Timestamp,
+    ) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
         // What a list planned that may be older is planned again, and what it took out of the plan.
@@ -213,14 +221,12 @@ impl PlanContext<'_, '_> {
             Verdict::Unknown => return Ok(()),
         };
         // A change whose time is not known happened before it was read.
-        let is_undated = changed.is_some_and(|(_, last)| last == i64::MAX);
-        let last = changed.map(|(_, last)| if is_undated { now().as_micros() } else { last });
-        match last.or(pending.changed) {
-            Some(time) if is_undated || pending.action.is_deletion() => {
-                mirror.note_gone(&pending.uri, time)?;
-            }
-            _ if gone.is_some() => mirror.is_back(&pending.uri)?,
-            _ => {}
+        let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
+        let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
+        if is_undated || pending.action.is_deletion() {
+            mirror.note_gone(&pending.uri, last.min(until.as_micros()))?;
+        } else if gone.is_some() {
+            mirror.is_back(&pending.uri)?;
         }
         if let Some(action) = action {
             pending.action = action;

@@ -27,6 +27,7 @@ impl PlanContext<'_, '_> {
     /// Begins to compare with the snapshot of that name.
     pub(crate) fn begin_comparison(&mut self, name: &str) -> Result<Comparison, Error> {
         self.planner.mirror.clear_scratch()?;
+        self.planner.open_since = None;
         let stale = self.planner.mirror.mark_stale()? > 0;
         Comparison::new(name, self.planner, stale)
     }
@@ -80,21 +81,27 @@ impl PlanContext<'_, '_> {
     }
 
     /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
-    fn spare_newer(&self, at: Option<Moment>) -> Result<(), Error> {
+    fn spare_newer(&mut self, at: Option<Moment>) -> Result<(), Error> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
         let listed = self.planner.listed;
         let as_of = AsOf { at, is_uncertain, now: Some(now()), listed, ..AsOf::default() };
-        let has_gone = mirror.has_gone()?;
+        let (has_gone, mut is_open) = (mirror.has_gone()?, false);
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
             mirror.unseen_after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else { return Ok(()) };
+            let Some(last) = rows.last() else {
+                if is_open {
+                    self.planner.open_since = at.map(Moment::first);
+                }
+                return Ok(());
+            };
             key.clone_from(&last.uri);
             for row in &rows {
                 let gone = if has_gone { mirror.gone(&row.uri)? } else { None };
                 let as_of = AsOf { gone: gone.map(Timestamp::from_micros), ..as_of };
                 if judge(Stated::Absent, as_of, Some(row)) == Verdict::Unknown {
+                    is_open |= as_of.is_open(Some(row));
                     mirror.take_unseen(&row.uri)?;
                 }
             }
@@ -231,7 +238,12 @@ impl Comparison {
                 },
             ),
             // What is planned is for the later change.
-            Verdict::Delete | Verdict::Unknown => return Ok(false),
+            Verdict::Delete | Verdict::Unknown => {
+                if as_of.is_open(row.as_ref()) {
+                    planner.open_since = at.map(Moment::first);
+                }
+                return Ok(false);
+            }
         };
         match due {
             None => {

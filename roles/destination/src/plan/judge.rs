@@ -84,7 +84,7 @@ impl AsOf {
     /// change that brings it back may have been published late.
     fn is_older_than_known(self) -> bool {
         let known = self.gone.zip(self.at).filter(|_| !self.is_uncertain);
-        known.is_some_and(|(gone, at)| at.last() < gone || !at.is_exact() && at.first() <= gone)
+        known.is_some_and(|(gone, at)| at.first() <= gone)
     }
 
     /// Whether the copy was compared with a later list.
@@ -93,9 +93,15 @@ impl AsOf {
         known.is_some_and(|(listed, at)| at.last() < listed)
     }
 
-    /// Whether the copy may have a later version than a list of such a coarse time.
+    /// Whether the copy may have a later version than a list: of changes of the time of the list, it need not have all.
     fn may_be_older_than(self, row: &Row) -> bool {
-        self.beside(row).is_some_and(|(changed, at)| !at.is_exact() && at.first() <= changed)
+        self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)
+    }
+
+    /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
+    pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
+        let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
+        changed.max(self.gone).zip(self.at).is_some_and(|(known, at)| known <= at.last())
     }
 
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there
@@ -142,6 +148,8 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
             Verdict::Fetch
         }
         Verdict::Keep => Verdict::Keep,
+        // The same bytes: of their times, that of the later change counts.
+        Verdict::Touch if is_old => Verdict::Keep,
         _ if is_old => Verdict::Unknown,
         verdict => verdict,
     }

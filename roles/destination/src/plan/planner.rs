@@ -59,6 +59,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) settled: Option<Timestamp>,
     /// The time of the newest list of resources that was read, also in part.
     pub(crate) listed: Option<Timestamp>,
+    /// The begin of the time of a list that leaves it open whether it is later than what the copy has.
+    pub(crate) open_since: Option<Timestamp>,
     /// How much has changed since then.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
@@ -129,6 +131,7 @@ impl<'a> Planner<'a> {
             uncertain_from: None,
             settled: None,
             listed: None,
+            open_since: None,
             changes: Changes::default(),
             made_from: None,
             notifications: Vec::new(),

@@ -202,7 +202,9 @@ impl Driver {
             return Ok(());
         }
         if !is_compared {
-            let followed = match self.snapshot_since(run, &position)? {
+            let newer_list = self.snapshot_since(run, &position)?;
+            let is_list = newer_list.is_some();
+            let followed = match newer_list {
                 Some(why) => Followed::Gap(Due { why, is_uncertain: false }),
                 None => self.follow(run, &position, None)?,
             };
@@ -219,6 +221,8 @@ impl Driver {
             run.report.notice("gap", offers.changes.as_deref().unwrap_or(&options.url), &message);
             // Until the comparison has succeeded: what shows the gap may be superseded then.
             position.due = Some(due);
+            // A new list of all resources is no gap.
+            position.unknown = position.unknown.filter(|unknown| is_list || unknown.is_fault);
             position.store(mirror)?;
         }
         run.planner.since = None;

@@ -221,7 +221,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         let message = format!("`{what}` is {}, but {whose} shows {date}", stated.first());
         self.notice("time.future", url, &message);
         let latest = now().max(date);
-        self.walked.is_undated |= stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
+        let is_undated = stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
+        self.walked.is_undated |= is_undated;
+        self.walked.is_early |= !is_undated;
         Moment::between(date, latest)
     }
 
@@ -316,7 +318,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
-        self.order.end = self.order.end.or(self.latest).filter(|_| self.order.is_back);
+        let known = self.since.map(Moment::last);
+        self.order.end = self.order.end.or(self.latest.max(known)).filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));

@@ -3,14 +3,14 @@
 use super::Driver;
 use super::judged::{Judged, judge_walk, moved, unknown_between};
 use super::remarks::report;
-use crate::clock::now_seconds;
+use crate::clock::{now, now_seconds};
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
 use crate::read::position::{Due, Position, Unknown};
 use crate::read::walk::Walk;
-use abreast_webtypes::Moment;
+use abreast_webtypes::{Moment, Timestamp};
 use std::time::Duration;
 
 /// How long documents may lack what was pushed.
@@ -130,7 +130,9 @@ impl Driver {
             let new = walked.new;
             report(run, &url, &walked, uncategorised, &mut has_reported);
             if first.is_some() && unknown.is_none() {
-                unknown = unknown_between(position, &walked, known_before).map(Unknown::fault);
+                let open_since = run.planner.open_since;
+                unknown = unknown_between(position, &walked, known_before, open_since)
+                    .map(Unknown::fault);
             }
             if let Some(Unknown { why, .. }) = unknown.as_ref().filter(|_| first.is_some()) {
                 let message = format!("{why}; changes in between are known from a newer list only");
@@ -164,7 +166,9 @@ impl Driver {
                 unknown = Some(Unknown { why, ..Unknown::default() });
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
-            run.plan_coming()?;
+            // By the Source's clock, which may be ahead of ours.
+            let until = walked.newest.map_or(Timestamp::MIN, Moment::last).max(now());
+            run.plan_coming(until)?;
             if is_everything && first.is_some() {
                 if mirror.count_rows_up_to(1)? == 0 && mirror.pending_counts()?.fetches == 0 {
                     run.planner.selection.report_nothing(&url, walked.entries, run.report);

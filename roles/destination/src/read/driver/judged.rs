@@ -99,24 +99,29 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
 }
 
 /// Why changes between a snapshot and those listed after a gap are not known: an earlier state of the copy had later ones, or
-/// the documents do not give since when they list all changes.
+/// the documents do not give since when they list all changes. Since `open_since`, the snapshot may lack changes that the copy
+/// has.
 pub(super) fn unknown_between(
     position: &Position,
     walked: &Walked,
     known_before: Option<Timestamp>,
+    open_since: Option<Timestamp>,
 ) -> Option<String> {
     let snapshot = position.snapshot()?;
-    if known_before.is_none_or(|known| known <= snapshot && !walked.is_apart) {
+    if open_since.is_none()
+        && known_before.is_none_or(|known| known <= snapshot && !walked.is_apart)
+    {
         return None;
     }
-    let is_reached = walked.from.is_some_and(|from| from.first() <= snapshot)
-        || walked.oldest.is_some_and(|oldest| oldest <= snapshot);
+    let begin = open_since.unwrap_or(snapshot);
+    let is_reached = walked.from.is_some_and(|from| from.first() <= begin)
+        || walked.oldest.is_some_and(|oldest| oldest <= begin);
     let why = || {
         format!(
             "the list of all resources is of {snapshot}, and the changes since then are not all listed"
         )
     };
-    walked.recheck.clone().or_else(|| (!is_reached).then(why))
+    (!is_reached).then(|| walked.recheck.clone().unwrap_or_else(why))
 }
 
 /// The position after a walk; `is_first` after a snapshot, or if all changes were read.

@@ -90,7 +90,7 @@ impl Driver {
                 return Ok(false);
             }
             run.planner.since.get_or_insert(until.first());
-            run.plan_coming()?;
+            run.plan_coming(now())?;
             run.report.summary.mode = Mode::Incremental;
             tracing::debug!(url, "pushed changes are applied");
             after.run = Some(run.planner.epoch);

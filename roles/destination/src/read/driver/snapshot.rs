@@ -88,7 +88,11 @@ impl Driver {
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
             // What such a list lacks may have come later.
             let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
-            let documents = std::mem::take(&mut walk.walked.documents);
+            let mut documents = std::mem::take(&mut walk.walked.documents);
+            if walk.walked.is_early {
+                // It shows more once its time has come.
+                documents.iter_mut().for_each(|document| document.1 = Document::default());
+            }
             let latest = walk.latest();
             drop(walk);
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;

@@ -17,6 +17,8 @@ use abreast_webtypes::{Moment, Timestamp};
 /// How far before the time of a Sitemap changes are replayed, microseconds. The draft does not state
 /// whether that is the begin or the end of its making.
 pub(super) const MARGIN_MICROS: i64 = 3_600_000_000;
+/// A second, microseconds.
+const SECOND_MICROS: i64 = 1_000_000;
 
 /// Hands over the Sitemap, and adds the documents that it names to those known; `indexes` are those of its parts that are
 /// indexes.
@@ -64,12 +66,13 @@ pub(super) fn sitemap_snapshot(
             "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",
         )
     });
-    let changes_from = Moment::between(at.plus_micros(-MARGIN_MICROS), at);
+    // Change sets may have any change of that time.
+    let changes_from = Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.first());
     Ok(Snapshot {
         is_unstable,
         lists_all: true,
         // What changed later need not be in it.
-        as_of: Some(Moment::exact(at)).filter(|_| has_changes),
+        as_of: Some(at).filter(|_| has_changes),
         changes_from: Some(changes_from),
         doubt,
         ..Snapshot::default()
@@ -78,7 +81,7 @@ pub(super) fn sitemap_snapshot(
 
 /// Whether a Sitemap gives the time of the one that was read last.
 fn is_of_known_time(walk: &Walk<'_, '_>, sitemap: &str) -> Result<bool, Error> {
-    let modified = read_head(walk.requests, sitemap)?.modified();
+    let modified = read_head(walk.requests, sitemap)?.modified().map(Moment::first);
     Ok(modified.is_some() && modified == walk.position().snapshot())
 }
 
@@ -87,11 +90,11 @@ pub(super) fn time_of(
     walk: &mut Walk<'_, '_>,
     url: &str,
     answered: &Answered,
-    modified: Option<Timestamp>,
+    modified: Option<Moment>,
     newest: Option<Timestamp>,
-) -> Timestamp {
+) -> Moment {
     if let Some(modified) = modified {
-        walk.not_after(url, "DCTERMS.modified", modified.into());
+        walk.not_after(url, "DCTERMS.modified", modified);
     }
     instant(answered, modified, newest)
 }
@@ -99,17 +102,19 @@ pub(super) fn time_of(
 /// The time of a Sitemap or dump. One that does not state when it was modified, or a time that its
 /// server has not reached, may be a file that was copied later: then it is not newer than what it
 /// lists.
-fn instant(
-    answered: &Answered,
-    modified: Option<Timestamp>,
-    newest: Option<Timestamp>,
-) -> Timestamp {
-    let stated = modified.filter(|modified| *modified <= answered.latest_now());
+fn instant(answered: &Answered, modified: Option<Moment>, newest: Option<Timestamp>) -> Moment {
+    let stated = modified.filter(|modified| modified.first() <= answered.latest_now());
     stated.unwrap_or_else(|| {
-        let of_answer = answered.last_modified.unwrap_or(answered.date);
-        // HTTP gives whole seconds.
-        newest.map_or(of_answer, |newest| newest.min(of_answer.plus_micros(999_999)))
+        let of_answer = in_its_second(answered.last_modified.unwrap_or(answered.date));
+        let newest = newest.filter(|newest| *newest <= of_answer.last());
+        newest.map_or(of_answer, in_its_second)
     })
+}
+
+/// A time in whole seconds may be any instant of that second.
+pub(super) fn in_its_second(time: Timestamp) -> Moment {
+    let is_whole = time.as_micros() % SECOND_MICROS == 0;
+    Moment::between(time, time.plus_micros(if is_whole { SECOND_MICROS - 1 } else { 0 }))
 }
 
 /// The newest time in a Sitemap or dump, of those that any clock has reached: others show nothing.

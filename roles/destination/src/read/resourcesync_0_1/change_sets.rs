@@ -24,6 +24,8 @@ use abreast_webtypes::{Moment, Timestamp};
 const CHAIN_MAX: usize = 10_000;
 /// Most change sets that are read beyond the position to find a change that was read before.
 const MORE_SETS_MAX: usize = 3;
+/// A second, microseconds.
+const SECOND_MICROS: i64 = 1_000_000;
 
 /// The times in a change set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +39,7 @@ struct Times {
 impl Times {
     /// A second is distinguished from others by its begin.
     fn add(&mut self, at: Timestamp, time: Moment) {
-        let end = if time.last() < at.plus_micros(1_000_000) { at } else { time.last() };
+        let end = if time.last() < at.plus_micros(SECOND_MICROS) { at } else { time.last() };
         self.oldest = self.oldest.into_iter().chain([at]).min();
         self.oldest_end = self.oldest_end.into_iter().chain([end]).min();
         self.newest = self.newest.max(Some(end));
@@ -74,7 +76,7 @@ impl Reach {
         self.more += usize::from(self.reached);
         let is_found_here = is_found == Some(true);
         let end = if is_found_here { times.oldest_end } else { times.newest };
-        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
+        let is_fine = self.goal.as_micros() % SECOND_MICROS != 0;
         self.is_there |= is_fine && end == Some(self.goal);
         self.reached |= from.is_some_and(|from| from <= self.goal)
             || end.is_some_and(|end| self.is_before_goal(end, is_found_here))
@@ -199,6 +201,9 @@ pub(super) fn change_sets(
             walk.walked.recheck = Some(message.to_owned());
         }
         None if !is_joined => {
+            // Some may have been removed.
+            let modified = one.read.modified();
+            walk.walked.is_apart = modified.is_some_and(|modified| modified.first() > goal);
             walk.walked.recheck = Some("the change sets list nothing yet".to_owned());
         }
         _ => {}

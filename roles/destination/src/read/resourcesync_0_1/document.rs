@@ -5,7 +5,7 @@ use crate::read::pieces::Go;
 use crate::read::sitemap::document as sitemap;
 use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, V0_1};
-use abreast_webtypes::{Timestamp, W3cDatetime, resolve};
+use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
 
 /// The name of the period that a document is about; its begin is written `start=TIME` (DCMI Period).
 const PERIOD: &str = "DCTERMS.temporal";
@@ -15,8 +15,8 @@ pub(super) type Read = sitemap::Read<V0_1>;
 
 impl Read {
     /// When it was last modified, as it states.
-    pub(super) fn modified(&self) -> Option<Timestamp> {
-        self.head.modified.map(|modified| self.at_earliest(modified.instant))
+    pub(super) fn modified(&self) -> Option<Moment> {
+        self.head.modified.map(|modified| self.moment(modified))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Dumps and their manifests [rs-0.1 §4.2], also in place of a Sitemap.
 
-use super::baseline::{MARGIN_MICROS, NewestTime, time_of};
+use super::baseline::{MARGIN_MICROS, NewestTime, in_its_second, time_of};
 use super::entry_points::DumpLink;
 use super::listed::listed;
 use super::sitemap::is_gone;
@@ -236,17 +236,24 @@ fn hand_over(
         walk.skipped(url, manifest.skipped)?;
         is_stated &= manifest.at.is_some();
         let newest = newest.end(&diagnostics, url, manifest.zoneless);
-        let own = time_of(walk, url, answered, manifest.at, newest);
-        at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
+        let own = time_of(walk, url, answered, manifest.at.map(in_its_second), newest);
+        at = at.filter(|at: &Moment| at.first() <= own.first()).or(Some(own));
         walk.keep_document(url, &answered.validators);
     }
     let packages = parts.iter().map(|part| part.package.clone()).collect();
     let packaged = Packaged::Snapshot;
     Ok(Snapshot {
         lists_all: true,
-        as_of: at.filter(|_| is_stated || has_changes).map(Moment::exact),
-        changes_from: at.map(|at| Moment::between(at.plus_micros(-MARGIN_MICROS), at)),
-        made_from: Some(Dump { packages, packaged, at, latest: None, is_plan: true }),
+        as_of: at.filter(|_| is_stated || has_changes),
+        changes_from: at
+            .map(|at| Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.first())),
+        made_from: Some(Dump {
+            packages,
+            packaged,
+            at: at.map(Moment::first),
+            latest: None,
+            is_plan: true,
+        }),
         ..Snapshot::default()
     })
 }

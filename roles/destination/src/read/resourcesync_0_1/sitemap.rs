@@ -20,7 +20,7 @@ use abreast_webtypes::{Moment, Timestamp};
 pub(super) struct Sitemaps<'a> {
     options: &'a SyncOptions,
     /// When the snapshot was last modified, if that is stated.
-    pub(super) modified: Option<Timestamp>,
+    pub(super) modified: Option<Moment>,
     /// The newest time of a resource.
     pub(super) newest: Option<Timestamp>,
     /// What the documents name.
@@ -71,8 +71,8 @@ impl Lists for Sitemaps<'_> {
                     check_is_sitemap(head, url)?;
                     newest = NewestTime::of(answered);
                     now = answered.latest_now();
-                    let modified = head.modified.map(|modified| modified.instant);
-                    at = modified.filter(|modified| *modified <= now);
+                    let modified = head.modified.map(|modified| modified.moment());
+                    at = modified.filter(|modified| modified.first() <= now);
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
                     self.is_sure = true;
@@ -95,8 +95,14 @@ impl Lists for Sitemaps<'_> {
                         let listed = listed(url, false, entry);
                         newest.add(listed.modified.map(Timestamp::from_micros));
                         // One that was modified later was added to it later.
-                        let own = listed.modified.map(Timestamp::from_micros).max(at);
-                        each(Found::Resource(&listed, at.and(own).map(Moment::exact)))?;
+                        let own = listed.modified.map(Timestamp::from_micros);
+                        let is_later = |at: &Moment| own.is_some_and(|own| own > at.last());
+                        let as_of = if at.as_ref().is_some_and(is_later) {
+                            own.map(Moment::exact)
+                        } else {
+                            at
+                        };
+                        each(Found::Resource(&listed, as_of))?;
                     }
                 }
             }
@@ -118,9 +124,9 @@ impl Lists for Sitemaps<'_> {
         // A Sitemap older than its index states comes from some cache: the changes in between are
         // replayed.
         if let (Some(own), Some(stated)) = (read.modified(), member.time)
-            && own < stated
+            && own.last() < stated
         {
-            self.modified = self.modified.map(|modified| modified.min(own));
+            self.modified = self.modified.map(|at| if own.first() < at.first() { own } else { at });
         }
         self.entry_points.add(EntryPoints { sitemap: None, ..found });
     }

@@ -65,6 +65,8 @@ pub(super) struct Copy<'b> {
     pub(super) kept: BTreeMap<String, String>,
     /// What is kept as it was when the transaction that is open began.
     committed: Option<BTreeMap<String, String>>,
+    /// Entities that could not be fetched by the last run.
+    pub(super) failed: Vec<String>,
     /// Entities that were deleted here and never there.
     pub(super) wrongly_deleted: Vec<String>,
 }
@@ -80,6 +82,7 @@ impl<'b> Copy<'b> {
             mirror: Mirror::scratch().unwrap(),
             kept: BTreeMap::new(),
             committed: None,
+            failed: Vec::new(),
             wrongly_deleted: Vec::new(),
         }
     }
@@ -109,7 +112,9 @@ impl<'b> Copy<'b> {
 
     /// The order of `run.rs`: the only place that knows how a run uses a reader.
     fn try_run(&mut self, lasting: Continued) -> (Result<(), Error>, Summary, Continued) {
-        let Self { bench, options, make, mirror, kept, committed, wrongly_deleted } = self;
+        let Self { bench, options, make, mirror, kept, committed, failed: last, wrongly_deleted } =
+            self;
+        last.clear();
         let (options, mirror) = (&*options, &*mirror);
         let mut requests = Requests::new(options, &bench.cancel, &bench.shared).unwrap();
         requests.documents = Rc::new(Simulated);
@@ -142,6 +147,7 @@ impl<'b> Copy<'b> {
                     run.report.summary.failed += 1;
                     run.report.new_failures += u64::from(is_new);
                     note(|| format!("{uri} failed"));
+                    last.push(uri);
                 }
             }
             if run.report.new_failures + run.report.new_faults > 0 {

@@ -96,8 +96,11 @@ pub(super) fn simulate(
     let mut copy = Copy::new(bench, made.url(), make);
     let lived = live(made, seed, &mut || copy.run());
     let wrong = Wrong::of(&copy.kept);
-    // What nothing states any more is reported permanently.
-    let may_fail = provider(|provider| !provider.is_knowable());
+    // What nothing states any more is reported permanently, as are versions that a restored server does not have.
+    let may_fail = provider(|provider| {
+        let is_lost = |uri: &String| provider.has_forgotten(uri);
+        !provider.is_knowable() || !copy.failed.is_empty() && copy.failed.iter().all(is_lost)
+    });
     let what = match lived {
         Err(what) => what,
         Ok(_) if !copy.wrongly_deleted.is_empty() => {

@@ -38,12 +38,7 @@ impl<V: Version> Read<V> {
         if self.zoneless { stated.moment().widened(ZONE_MICROS) } else { stated.moment() }
     }
 
-    /// The earliest instant that may be meant by a time of this document.
-    pub(crate) fn at_earliest(&self, stated: Timestamp) -> Timestamp {
-        at_earliest(self.zoneless, stated)
-    }
-
-    /// The latest one.
+    /// The latest instant that may be meant by a time of this document.
     pub(crate) fn at_latest(&self, stated: Timestamp) -> Timestamp {
         if self.zoneless { stated.plus_micros(ZONE_MICROS) } else { stated }
     }

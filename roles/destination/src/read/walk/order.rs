@@ -29,14 +29,14 @@ impl Order {
         (self.from, self.until, self.undated) = (from, until, None);
     }
 
-    /// The place of a change without a time that can be used. It happened after the begin of its document's span, and after
-    /// what is known.
+    /// The place of a change without a time that can be used. It happened in the span of its document, and after what is known.
     pub(super) fn undated(&mut self, since: Option<Moment>, stated: Option<Moment>) -> ChangeOrder {
         let begin =
             self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
         let begin = begin.map(|begin| begin.plus_micros(1));
         let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
-        let changed = begin.map(|begin| (begin.as_micros(), i64::MAX));
+        let end = self.until.map_or(i64::MAX, |until| until.last().as_micros());
+        let changed = begin.map(|begin| (begin.as_micros(), end.max(begin.as_micros())));
         ChangeOrder { changed, ..self.of(None) }
     }
 
