@@ -22,15 +22,13 @@ pub(super) enum Judged {
 /// Judges a walk by what the copy knew before it.
 ///
 /// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.
-/// Documents that changed each time they were read show nothing of what is missing in them.
+/// Documents that changed while they were read show nothing of what is missing in them.
 pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
-    if walked.is_unstable {
-        return Judged::Continued;
-    }
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
-    let lost = marks.newest_lost(walked.end.or(walked.from.map(Moment::first))).filter(|_| {
-        !is_newer_cut && !walked.has_grown && (walked.dated > 0 || walked.entries == 0)
-    });
+    let is_moving = walked.is_unstable || walked.has_grown;
+    let lost = marks
+        .newest_lost(walked.end.or(walked.from.map(Moment::first)))
+        .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
     // Documents that cover its time and do not list it are of another history.
     let is_removed = lost.is_some_and(|lost| {
         walked.oldest.is_some_and(|oldest| lost < oldest)
