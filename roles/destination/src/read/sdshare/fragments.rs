@@ -204,7 +204,7 @@ impl Pages {
             return Ok(true);
         }
         // What is missing may be on the first page, or behind it, with a later time.
-        walk.walked.has_grown |= is_newest_first && (self.has_later || first != self.first);
+        walk.walked.has_grown = is_newest_first && first != self.first;
         Ok(!is_newest_first && self.last.now(walk.requests)?.as_ref() != Some(&self.last))
     }
 }
