@@ -131,6 +131,8 @@ pub struct Provider {
     cached_entry: Option<String>,
     /// Other documents as caches have them.
     cached: BTreeMap<String, String>,
+    /// The time of the feed on the page that was read last.
+    feed_time: Option<String>,
     /// Nothing goes wrong, and nothing changes any more.
     is_quiet: bool,
     /// Entities that were ever deleted.
@@ -195,6 +197,7 @@ impl Provider {
             lost: None,
             cached_entry: None,
             cached: BTreeMap::new(),
+            feed_time: None,
             is_quiet: false,
             deleted: BTreeSet::new(),
             served: 0,
@@ -368,13 +371,16 @@ impl Provider {
             let status = if is_entity { of_entity } else { self.gone };
             return Reply { status, date, ..Reply::default() };
         };
+        if path.starts_with("/fragments") {
+            self.feed_time = atom::time_of(&body).map(str::to_owned);
+        }
         let mut reply = Reply { status: 200, date, body, ..Reply::default() };
         if !is_entity {
             self.validate(&path, &mut reply);
             if is_known(known, &reply) {
                 return Reply { status: 304, body: String::new(), ..reply };
             }
-            self.spoil(&mut reply);
+            self.spoil(&path, &mut reply);
         }
         reply
     }
@@ -389,14 +395,18 @@ impl Provider {
     }
 
     /// Lets a transfer end in the middle.
-    fn spoil(&mut self, reply: &mut Reply) {
+    fn spoil(&mut self, path: &str, reply: &mut Reply) {
         let length = reply.body.len() as u64;
         if length < 2 {
             return;
         }
         if self.has(Fault::Truncated) && self.chance(12) {
             // Before the last brace.
-            reply.body.truncate(self.random.below(length - 1) as usize);
+            let end = self.random.below(length - 1) as usize;
+            let is_whole = matches!(reply.body[..end].trim_end().bytes().last(), None | Some(b'.'));
+            if !(is_whole && is_statements(path)) {
+                reply.body.truncate(end);
+            }
         } else if self.has(Fault::Cut) && self.chance(8) {
             reply.cut = Some(self.random.below(length) as usize);
             // The next transfer has another version.
@@ -414,13 +424,23 @@ impl Provider {
         {
             return Some(cached.clone());
         }
-        if path.starts_with("/id/") || !self.has(Fault::Caches) {
+        if path.starts_with("/id/") || is_statements(path) || !self.has(Fault::Caches) {
             return self.document(path);
         }
         if let Some(cached) = self.cached.get(path)
             && self.random.below(2) == 0
         {
-            return Some(cached.clone());
+            let cached = cached.clone();
+            if !matches!(self.rendering, Rendering::Atom(_)) {
+                return Some(cached);
+            }
+            // The time of a feed is all that shows the age of its pages: it differs from those of the page read before, and of
+            // this page now.
+            let now = self.document(path).filter(|_| path.starts_with("/fragments"));
+            let time = atom::time_of(&cached);
+            let is_hidden = time == self.feed_time.as_deref();
+            let is_hidden = |now: &String| is_hidden || time == atom::time_of(now);
+            return Some(now.filter(is_hidden).unwrap_or(cached));
         }
         let body = self.document(path)?;
         if self.chance(2) {
@@ -473,6 +493,12 @@ impl Provider {
             reply.last_modified = Some(history::http_date(time));
         }
     }
+}
+
+/// Whether a document is a list of statements: nothing in it shows of which time it is, nor that others are missing behind
+/// a whole one.
+fn is_statements(path: &str) -> bool {
+    path == "/snapshot" || path.starts_with("/chunk/")
 }
 
 fn is_known(known: Known<'_>, reply: &Reply) -> bool {

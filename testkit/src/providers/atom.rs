@@ -93,14 +93,9 @@ impl Provider {
         listed.map(|(entity, version)| self.body(*entity, version.number)).collect()
     }
 
-    fn fragments(&mut self, atom: &Atom, query: &str) -> String {
-        let value = |name: &str| {
-            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
-        };
-        let since = value("since").map(str::to_owned);
-        let page: usize = value("page").and_then(|page| page.parse().ok()).unwrap_or(0);
-        // The last change of each entity, and whether it is there after it.
-        let mut last: BTreeMap<u64, (i64, bool)> = BTreeMap::new();
+    /// The last change of each entity, and whether it is there after it.
+    fn last_changes(&self) -> BTreeMap<u64, (i64, bool)> {
+        let mut last = BTreeMap::new();
         for change in &self.data.log[..self.published] {
             let is_there = !change.is_deletion() && change.kind != "Move";
             last.insert(change.entity, (change.time, is_there));
@@ -108,6 +103,23 @@ impl Provider {
                 last.insert(change.target, (change.time, true));
             }
         }
+        last
+    }
+
+    /// Whether an entry shows a copy that is compared again that none is missing: it is not later than the snapshot. Else
+    /// servers that drop older entries have the same documents.
+    pub(super) fn has_entry_of_snapshot(&self, atom: &Atom) -> bool {
+        let oldest = self.last_changes().values().map(|it| it.0).min();
+        !atom.has_snapshots || oldest.is_none_or(|oldest| oldest <= self.data.listing.at)
+    }
+
+    fn fragments(&mut self, atom: &Atom, query: &str) -> String {
+        let value = |name: &str| {
+            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+        };
+        let since = value("since").map(str::to_owned);
+        let page: usize = value("page").and_then(|page| page.parse().ok()).unwrap_or(0);
+        let last = self.last_changes();
         let newest = last.values().map(|it| it.0).max();
         let mut changed: Vec<_> = last.into_iter().collect();
         if let Some(since) = &since {
@@ -148,6 +160,11 @@ impl Provider {
         });
         feed(atom, newest.unwrap_or(self.now), &next, &entries)
     }
+}
+
+/// The time that a feed has on all its pages.
+pub(super) fn time_of(feed: &str) -> Option<&str> {
+    feed.split_once("<updated>")?.1.split_once("</updated>").map(|it| it.0)
 }
 
 fn feed(atom: &Atom, updated: i64, links: &str, entries: &str) -> String {

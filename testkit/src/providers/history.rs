@@ -208,7 +208,9 @@ impl Provider {
         let hole = hole.filter(|hole| self.faults.has(Fault::Holes) && *hole < self.data.log.len());
         match &self.rendering {
             Rendering::Activities(_) => hole.is_none(),
-            Rendering::Atom(_) => true,
+            Rendering::Atom(atom) => {
+                !self.faults.has(Fault::Restored) || self.has_entry_of_snapshot(atom)
+            }
             Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
             _ => {
                 // Documents are missing as a whole.

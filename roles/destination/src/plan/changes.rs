@@ -144,8 +144,12 @@ impl PlanContext<'_, '_> {
     ) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
-        // What a list planned that may be older is planned again.
-        if *is_known && !(*is_new && mirror.task(&pending.uri)?.is_some()) {
+        // What a list planned that may be older is planned again, and what it took out of the plan.
+        let is_compared = self.report.summary.mode == crate::Mode::Baseline;
+        let is_here = row.as_ref().is_some_and(|row| row.changed >= pending.changed);
+        let planned = mirror.task(&pending.uri)?;
+        let is_due = *is_new && (is_compared && !is_here || planned.is_some());
+        if *is_known && !is_due {
             return Ok(());
         }
         if pending.action == PendingAction::Leave {
@@ -164,9 +168,9 @@ impl PlanContext<'_, '_> {
             crate::damage::check_one(self, row)?;
         }
         let is_uncertain = self.planner.uncertain_from.is_some();
-        let planned = mirror.task(&pending.uri)?.and_then(|task| task.pending.changed);
+        let planned_time = planned.as_ref().and_then(|task| task.pending.changed);
         let is_later =
-            planned.zip(*changed).is_some_and(|(planned, own)| planned > own.0.max(own.1));
+            planned_time.zip(*changed).is_some_and(|(planned, own)| planned > own.0.max(own.1));
         if is_later && !is_uncertain {
             // A later change is planned and not carried out yet.
             return Ok(());
@@ -174,7 +178,8 @@ impl PlanContext<'_, '_> {
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        let settled = self.planner.settled.filter(|_| !is_uncertain);
+        // A version of which another one was planned and could not be fetched is not final.
+        let settled = self.planner.settled.filter(|_| !is_uncertain && planned.is_none());
         let gone = if has_gone { mirror.gone(&pending.uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
         let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone, listed: None };

@@ -335,6 +335,10 @@ impl Driver {
                 let offers = self.reader.offers(None, run.planner.options)?;
                 let changes = offers.changes.unwrap_or_default();
                 run.report.list_failed(error.code(), &changes, &error.to_string());
+                if run.planner.uncertain_from.is_some() {
+                    // What the list lacks may be among them.
+                    run.planner.mirror.forget_absent()?;
+                }
                 let mut position = Position::load(run.planner.mirror)?;
                 let why = "the changes could not be read".to_owned();
                 position.due.get_or_insert(Due { why, is_uncertain: false });

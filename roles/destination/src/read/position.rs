@@ -36,6 +36,9 @@ pub(crate) struct Position {
     settled: Option<i64>,
     /// Fingerprints of changes with times in the future that were read.
     future: Vec<u64>,
+    /// The same of those with coarse times that were read only at or after an instant of this time by our clock, microseconds: the
+    /// next one of that time may come yet.
+    watched: Vec<(u64, i64)>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
     newest_seen: Option<i64>,
     /// The document to request first, and what is known of it.
@@ -185,11 +188,23 @@ impl Position {
         self.future.contains(&fingerprint)
     }
 
-    /// Adds fingerprints of changes with times in the future; the last ones are kept.
-    pub(crate) fn note_future(&mut self, read: &[u64]) {
-        let is_new = |fingerprint: &&u64| !self.future.contains(fingerprint);
-        let new: Vec<u64> = read.iter().filter(is_new).copied().collect();
-        self.future.extend(new);
+    /// Adds fingerprints of changes with times in the future that were read until `now`, and how wide their times are; the last
+    /// ones are kept. Within a coarse time others may follow that nothing distinguishes: such a change is known once it was read
+    /// later than that.
+    pub(crate) fn note_future(&mut self, read: &[(u64, i64)], now: Timestamp) {
+        let now = now.as_micros();
+        let before = std::mem::take(&mut self.watched);
+        for (fingerprint, width) in read {
+            if self.future.contains(fingerprint) {
+                continue;
+            }
+            let first = before.iter().find(|it| it.0 == *fingerprint).map_or(now, |it| it.1);
+            if *width == 0 || now > first.saturating_add(*width) {
+                self.future.push(*fingerprint);
+            } else {
+                self.watched.push((*fingerprint, first));
+            }
+        }
         let before = self.future.len().saturating_sub(super::walk::FUTURE_MAX);
         self.future.drain(..before);
     }
@@ -208,6 +223,7 @@ impl Position {
     pub(crate) fn unsettle(&mut self) {
         (self.settled, self.listed) = (None, None);
         self.future.clear();
+        self.watched.clear();
     }
 
     /// The time of the newest list of resources that was read, also in part: an older one shows nothing of what the copy has.
@@ -314,6 +330,7 @@ impl Position {
             settled: self.settled,
             listed: self.listed,
             future: std::mem::take(&mut self.future),
+            watched: std::mem::take(&mut self.watched),
             ..Self::default()
         };
     }
@@ -393,6 +410,22 @@ mod tests {
         expected.reset(Some(at(5)));
         assert_eq!(position, expected);
         assert_eq!(position.announced(), None);
+    }
+
+    #[test]
+    fn a_coarse_time_in_the_future_is_read_again_once() {
+        let mut position = Position::default();
+        let second = 999_999;
+        let now = Timestamp::from_micros;
+        position.note_future(&[(1, 0), (2, second)], now(0));
+        assert!(position.is_future(1) && !position.is_future(2));
+        position.note_future(&[(1, 0), (2, second), (3, second)], now(second));
+        assert!(!position.is_future(2), "another change of that time may have come since");
+        position.note_future(&[(2, second), (3, second)], now(second + 1));
+        assert!(position.is_future(1) && position.is_future(2) && !position.is_future(3));
+        position.note_future(&[(4, second)], now(4 * second));
+        position.note_future(&[(3, second)], now(5 * second));
+        assert!(!position.is_future(3), "it was not listed in between");
     }
 
     #[test]

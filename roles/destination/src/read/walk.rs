@@ -46,6 +46,8 @@ pub(crate) struct Walk<'w, 'a> {
     /// The position that changes are read from.
     position: Position,
     is_conditional: bool,
+    /// It follows a comparison that was due because of a gap.
+    follows_gap: bool,
     since: Option<Moment>,
     marks: Marks,
     recent: Recent,
@@ -76,6 +78,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             recent: Recent::known(position.recent()),
             position: position.clone(),
             is_conditional,
+            follows_gap: false,
             order: Order::default(),
             prefix: Prefix::default(),
             latest: None,
@@ -89,6 +92,17 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn with_admission(mut self, admission: Option<Admission>) -> Self {
         self.admission = admission;
         self
+    }
+
+    /// After a comparison because of a gap.
+    pub(crate) const fn after_gap(mut self, follows_gap: bool) -> Self {
+        self.follows_gap = follows_gap;
+        self
+    }
+
+    /// Whether it must show that no change is missing between the list of all resources and those that are listed.
+    pub(crate) const fn follows_gap(&self) -> bool {
+        self.follows_gap
     }
 
     /// The position that changes are read from.
@@ -372,7 +386,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.walked.first_future.get_or_insert(time.first());
             self.marks.supersede(listed);
             if self.walked.future.len() < FUTURE_MAX {
-                self.walked.future.push(fingerprint);
+                let width = time.last().as_micros() - time.first().as_micros();
+                self.walked.future.push((fingerprint, width));
             }
             let order = self.order.undated(since, Some(time));
             return if self.was_future(fingerprint) {

@@ -64,6 +64,7 @@ mod rs01_warc;
 #[cfg(feature = "xmpp")]
 mod rs01_xmpp;
 mod sdshare;
+mod sdshare_pages;
 mod sdshare_source;
 mod shape;
 mod sinks;

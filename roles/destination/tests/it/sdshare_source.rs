@@ -303,7 +303,8 @@ impl Data {
                         value("since").map_or_else(String::new, |text| format!("&since={text}"));
                     let _ = write!(next, "<link rel=\"next\" href=\"?page={}{since}\"/>", page + 1);
                 }
-                feed(&entries, &next, self.now)
+                let newest = self.entities.values().map(|entity| entity.updated).max();
+                feed(&entries, &next, newest.unwrap_or_default().max(self.now))
             }
             _ => {
                 if let Some(chunk) = path.strip_prefix("/chunk") {

@@ -82,7 +82,8 @@ impl Driver {
                 .with_known_since(position.snapshot().max(position.until().map(Moment::last)));
             let is_conditional = first.is_none() && !is_again;
             let mut walk = Walk::new((requests, options), &from, is_conditional, &mut planning)
-                .with_admission(admission);
+                .with_admission(admission)
+                .after_gap(first.is_some() && known_before.is_some());
             let read = reader.changes(&mut walk);
             let (mut walked, marks) = walk.finish();
             let (base, uncategorised) = (planning.take_base(), planning.uncategorised);
@@ -149,11 +150,16 @@ impl Driver {
                 let why = format!("changes before those read are not known: {}", cut.why);
                 unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
             }
-            if unknown.as_ref().is_some_and(|unknown| unknown.is_fault) && first.is_some() {
-                if run.planner.uncertain_from.is_some() {
-                    // What the list lacks may have come between it and the changes.
-                    mirror.forget_absent()?;
-                }
+            let has_all = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
+            let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
+            if first.is_some()
+                && run.planner.uncertain_from.is_some()
+                && (is_lacking || !has_all)
+            {
+                // What the list lacks may have come between it and the changes.
+                mirror.forget_absent()?;
+            }
+            if is_lacking && first.is_some() {
                 // What lies before the changes that are listed is noted; they are followed from where they begin.
                 walked.newest = walked.newest.or(walked.from);
             }
@@ -164,7 +170,6 @@ impl Driver {
                 unknown = Some(Unknown { why, ..Unknown::default() });
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
-            let has_all = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
             if is_everything && has_all && run.planner.uncertain_from.is_some() {
                 // What was planned by a history that the Source does not have any more.
                 mirror.forget_unnamed()?;

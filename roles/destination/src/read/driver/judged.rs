@@ -1,5 +1,6 @@
 //! What a walk through changes shows beside what the copy knew, and the position after it.
 
+use crate::clock::now;
 use crate::error::Error;
 use crate::read::marks::Marks;
 use crate::read::position::{Due, Of, Position, Span};
@@ -21,11 +22,13 @@ pub(super) enum Judged {
 /// Judges a walk by what the copy knew before it.
 ///
 /// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.
+/// Documents that changed while they were read show nothing of what is missing in them.
 pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
+    let is_moving = walked.is_unstable || walked.has_grown;
     let lost = marks
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
-        .filter(|_| !is_newer_cut && (walked.dated > 0 || walked.entries == 0));
+        .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
     // Documents that cover its time and do not list it are of another history.
     let is_removed = lost.is_some_and(|lost| {
         walked.oldest.is_some_and(|oldest| lost < oldest)
@@ -157,7 +160,7 @@ pub(super) fn moved(
     let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
     debug_assert!(advanced.is_ok(), "a joined span is never apart");
     after.confirm();
-    after.note_future(&walked.future);
+    after.note_future(&walked.future, now());
     after.bookmark = walked.bookmark;
     for (url, document) in &walked.documents {
         mirror.set_document(url, document)?;

@@ -112,6 +112,29 @@ impl Page {
         self.newest = self.newest.max(entry.updated);
         self.oldest = self.oldest.into_iter().chain(entry.updated).min();
     }
+
+    /// A fingerprint of its entries and of the pages before it.
+    fn fingerprint(&self, before: u64) -> u64 {
+        let own = self.entries.iter().fold(0_u64, |sum, entry| sum.wrapping_add(*entry));
+        let mut hasher = DefaultHasher::new();
+        (before, own).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The same page as it is now; `None` if it is not there any more.
+    fn now(&self, requests: &Requests<'_>) -> Result<Option<Self>, Error> {
+        let (url, updated) = (self.url.clone(), self.updated);
+        let mut now = Self { url, updated, ..Self::default() };
+        let asked = read_feed(requests, &self.url, &mut |_, entry, _| {
+            now.add(entry);
+            Ok(Go::On)
+        });
+        match asked {
+            Err(error) if error.may_be_gone() => Ok(None),
+            Err(error) => Err(error),
+            Ok(_) => Ok(Some(now)),
+        }
+    }
 }
 
 /// The first and the last page of a walk.
@@ -127,14 +150,16 @@ struct Pages {
     /// A page is of a later, or an earlier, state of the feed than one read before.
     has_later: bool,
     has_earlier: bool,
+    /// A fingerprint of the entries of all pages.
+    entries: u64,
 }
 
 impl Pages {
     fn of(first: Page, began: Timestamp) -> Self {
         let last = Page { url: first.url.clone(), updated: first.updated, ..Page::default() };
         let (has_one_time, last_newest) = (first.updated > first.newest, first.newest);
-        let (has_later, has_earlier) = (false, false);
-        Self { first, last, last_newest, began, has_one_time, has_later, has_earlier }
+        let (has_later, has_earlier, entries) = (false, false, first.fingerprint(0));
+        Self { first, last, last_newest, began, has_one_time, has_later, has_earlier, entries }
     }
 
     fn add(&mut self, page: Page) {
@@ -142,42 +167,45 @@ impl Pages {
         self.has_later |= page.updated > self.last.updated;
         self.has_earlier |= page.updated < self.last.updated;
         self.last_newest = page.newest.or(self.last_newest);
+        self.entries = page.fingerprint(self.entries);
         self.last = page;
     }
 
-    /// Whether the pages read may lack entries that were on others meanwhile. A change moves its entry to the newest page: of
-    /// pages from the oldest on, the entries behind it move back, also to pages that were read before. With pages from the
-    /// newest on they move forward, unless the number of entries of a page changed.
-    fn have_moved(&self, requests: &Requests<'_>) -> Result<bool, Error> {
+    /// Whether the pages read may lack entries that were on others meanwhile; `is_same` if they are those that were read just
+    /// before. A change moves its entry to the newest page: of pages from the oldest on, the entries behind it move back, also
+    /// to pages that were read before. With pages from the newest on they move forward, unless the number of entries of a page
+    /// changed.
+    fn have_moved(&self, walk: &mut Walk<'_, '_>, is_same: bool) -> Result<bool, Error> {
         if self.first.url == self.last.url {
             return Ok(false);
         }
         let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
-        // Within a second of a coarse clock there may have been changes that its time does not show.
-        let is_fresh = self.first.updated.is_some_and(|updated| {
-            let end = updated.plus_micros(2 * SECOND);
-            updated.as_micros() % SECOND == 0 && (updated..end).contains(&self.began)
-        });
-        if !is_newest_first && is_fresh {
-            return Ok(true);
-        }
-        let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
+        let is_oldest_first = self.first.newest < self.last_newest;
+        // Of one page with entries there is no order.
+        let is_mixed = self.has_later && !is_newest_first || self.has_earlier && !is_oldest_first;
         if self.has_one_time && is_mixed {
             return Ok(true);
         }
-        let read = if is_newest_first { &self.first } else { &self.last };
-        let mut now = Page { url: read.url.clone(), updated: read.updated, ..Page::default() };
-        let asked = read_feed(requests, &read.url, &mut |_, entry, _| {
-            now.add(entry);
-            Ok(Go::On)
-        });
-        match asked {
-            // A page that is not there any more was moved as well.
-            Err(error) if error.may_be_gone() => Ok(true),
-            Err(error) => Err(error),
-            Ok(_) if is_newest_first => Ok(now.entries.len() != read.entries.len()),
-            Ok(_) => Ok(now != *read),
+        if is_same {
+            return Ok(false);
         }
+        // Within a second of a coarse clock, or before a time in the future, there may have been changes that the time of the
+        // feed does not show.
+        let hides_changes = self.first.updated.is_none_or(|updated| {
+            let end = updated.plus_micros(2 * SECOND);
+            let is_fresh = (updated..end).contains(&self.began);
+            updated.as_micros() % SECOND == 0 && is_fresh || walk.is_future(updated)
+        });
+        if !is_newest_first && hides_changes {
+            return Ok(true);
+        }
+        let Some(first) = self.first.now(walk.requests)? else { return Ok(true) };
+        if first.entries.len() != self.first.entries.len() {
+            return Ok(true);
+        }
+        // What is missing may be on the first page, or behind it, with a later time.
+        walk.walked.has_grown = is_newest_first && first != self.first;
+        Ok(!is_newest_first && self.last.now(walk.requests)?.as_ref() != Some(&self.last))
     }
 }
 
@@ -186,12 +214,15 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     let since = walk.since().map(Moment::first);
     // The entries that were read last are listed again, by servers too that list only what came after a second.
     let known = walk.marks().oldest().into_iter().chain(since).min();
-    let asked = known.filter(|_| since.is_some()).map(|known| known.plus_micros(-SECOND));
+    // After a gap only what is older shows that nothing is missing: the whole feed is read.
+    let is_all = since.is_none() || walk.follows_gap();
+    let asked = known.filter(|_| !is_all).map(|known| known.plus_micros(-SECOND));
     let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
-    let mut found = Found::default();
+    let (mut found, mut before) = (Found::default(), None);
     for reads in 1.. {
         let pages = read_pages(walk, feed, &start, &mut found)?;
-        if walk.walked.cut.is_some() || !pages.have_moved(walk.requests)? {
+        let is_same = before.replace(pages.entries) == Some(pages.entries);
+        if walk.walked.cut.is_some() || !pages.have_moved(walk, is_same)? {
             break;
         }
         if reads == READS_MAX {
@@ -206,7 +237,9 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
         walk.notice("sdshare.dry-run", feed, message);
     }
     walk.walked.end = asked;
-    if walk.marks().are_lost(asked) {
+    let is_complete =
+        walk.walked.cut.is_none() && !walk.walked.is_unstable && !walk.walked.has_grown;
+    if is_complete && walk.marks().are_lost(asked) {
         let earliest = walk.walked.oldest.or(found.updated);
         // What is listed begins after what is known: entries were removed.
         if let Some(earliest) = earliest.filter(|at| since.is_some_and(|since| since < *at)) {

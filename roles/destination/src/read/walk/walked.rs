@@ -31,6 +31,8 @@ pub(crate) struct Walked {
     pub(crate) cut: Option<Cut>,
     /// The documents changed each time they were read.
     pub(crate) is_unstable: bool,
+    /// Changes came while the documents were read: what is missing in them may be on one that was read before.
+    pub(crate) has_grown: bool,
     /// Entries were left out: the position stays.
     pub(crate) left_out: bool,
     /// Why the Source is of an earlier state than the copy knows, if it is.
@@ -45,9 +47,9 @@ pub(crate) struct Walked {
     pub(crate) limit: Option<Timestamp>,
     /// A change was published late: its time is before the position.
     pub(crate) late: Option<Timestamp>,
-    /// The first time in the future, and fingerprints of the entries that have one.
+    /// The first time in the future, and fingerprints of the entries that have one, with the width of their times, microseconds.
     pub(crate) first_future: Option<Timestamp>,
-    pub(crate) future: Vec<u64>,
+    pub(crate) future: Vec<(u64, i64)>,
     /// Entries that no change could be made of, and what the first one is.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
