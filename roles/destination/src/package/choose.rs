@@ -138,7 +138,7 @@ pub(super) fn choose(
 /// The packages of a dump that may have something wanted in them.
 fn usable(mut dump: Dump, since: Option<Timestamp>) -> Result<Dump, Error> {
     if let (Some(since), Packaged::Changes) = (since, dump.packaged) {
-        dump.packages.retain(|package| package.until.is_none_or(|until| until >= since));
+        dump.packages.retain(|package| package.until.is_none_or(|until| until.last() >= since));
     }
     dump.packages.iter().try_for_each(ListedPackage::check_format)?;
     Ok(dump)

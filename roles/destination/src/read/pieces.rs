@@ -295,6 +295,11 @@ impl Answered {
         now().max(self.stated_date.map_or(Timestamp::MIN, |date| date.plus_micros(1_000_000)))
     }
 
+    /// The earliest instant that may be now, by our own clock and by the server's.
+    pub(crate) fn earliest_now(&self) -> Timestamp {
+        self.stated_date.map_or_else(now, |date| date.min(now()))
+    }
+
     /// Whether a document that is packed with gzip shows that by its name or its type.
     pub(crate) fn names_gzip(&self) -> bool {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();

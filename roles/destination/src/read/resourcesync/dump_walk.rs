@@ -191,8 +191,10 @@ pub(super) fn change_dump(
             begins = begins.into_iter().chain(next.begins).min_by_key(|from| from.first());
         }
     }
-    walk.sort_by_span(&mut packages, |package| (package.from, package.until));
-    let of_packages = packages.iter().filter_map(|package| package.from).map(Moment::exact);
+    walk.sort_by_span(&mut packages, |package| {
+        (package.from.map(Moment::first), package.until.map(Moment::first))
+    });
+    let of_packages = packages.iter().filter_map(|package| package.from);
     let earliest = begins.take().into_iter().chain(of_packages).min_by_key(|from| from.first());
     if let Some(earliest) = earliest {
         walk.reaches_back_to(earliest);
@@ -205,13 +207,14 @@ pub(super) fn change_dump(
     walk.walked.hole = hole(&packages, since);
     let mut passed = None;
     packages.retain(|package| {
-        let until = package.until.map(Moment::exact);
+        let until = package.until;
         let is_known = until.zip(since).is_some_and(|(until, since)| until.is_before(since));
-        passed = passed.max(package.until.filter(|_| is_known));
+        passed = passed.max(until.filter(|_| is_known).map(Moment::last));
         !is_known
     });
     // What is known of those that are passed over is not searched for.
-    walk.walked.end = packages.iter().filter_map(|package| package.from).min().max(passed);
+    walk.walked.end =
+        packages.iter().filter_map(|package| package.from.map(Moment::first)).min().max(passed);
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
@@ -270,9 +273,11 @@ fn hole(packages: &[ListedPackage], since: Option<Moment>) -> Option<String> {
     let since = since?;
     packages.windows(2).find_map(|pair| {
         let (until, from) = (pair[0].until?, pair[1].from?);
-        (until < from && since.last() < from).then(|| {
+        (until.is_before(from) && since.is_before(from)).then(|| {
             format!(
-                "no package has the changes between {until} and {from}, the begin of {}",
+                "no package has the changes between {} and {}, the begin of {}",
+                until.first(),
+                from.first(),
                 pair[1].url
             )
         })
