@@ -5,7 +5,7 @@ use super::document::{Kind, Part, read_parts};
 use super::dump::read_dump;
 use super::listed::listed;
 use super::manifest::read_manifest;
-use super::resource_list::MARGIN_MICROS;
+use super::resource_list::replay_from;
 use crate::error::{Error, ExitCode};
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
@@ -99,18 +99,14 @@ pub(super) fn resource_dump(
         walk.failed(&package.url, error, named)?;
     }
     walk.keep_document(url, &dump.answered.validators);
-    let changes_from = match at.or(dump.begins) {
-        Some(at) => Some(match walk.not_after(url, "at", at) {
-            stated if stated == at => at,
-            // It counts as none.
-            now => Moment::between(now.first().plus_micros(-MARGIN_MICROS), now.last()),
-        }),
-        None => dump.answered.stated_date.map(Moment::exact),
-    };
+    let stated = at.or(dump.begins);
+    let changes_from = replay_from(walk, url, &dump.answered, stated, has_changes);
     let (packaged, at) = (Packaged::Snapshot, changes_from.map(Moment::first));
     Ok(Snapshot {
         lists_all: true,
-        as_of: changes_from,
+        as_of: stated
+            .filter(|at| Some(*at) == changes_from)
+            .or(changes_from.filter(|_| has_changes)),
         changes_from,
         made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
