@@ -29,6 +29,16 @@ impl Change {
     pub(super) fn is_deletion(&self) -> bool {
         matches!(self.kind, "Delete" | "Remove")
     }
+
+    /// The entities that it is about, each with what became of it, as ResourceSync names that.
+    pub(super) fn changed(&self) -> Vec<(u64, &'static str)> {
+        match self.kind {
+            "Delete" | "Remove" => vec![(self.entity, "deleted")],
+            "Move" => vec![(self.entity, "deleted"), (self.target, "created")],
+            "Create" | "Add" => vec![(self.entity, "created")],
+            _ => vec![(self.entity, "updated")],
+        }
+    }
 }
 
 /// A version of an entity, with the time of the change that made it.
@@ -200,7 +210,9 @@ impl Provider {
         match &self.rendering {
             Rendering::Activities(_) => hole.is_none(),
             Rendering::Atom(_) => true,
-            Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
+            _ if self.rendering.lists().is_some_and(|lists| !lists.has_changes()) => {
+                end == self.data.log.len()
+            }
             _ => {
                 self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1))
             }

@@ -90,7 +90,7 @@ pub(super) fn package_seconds(
 }
 
 /// The packages to take resources out of before the rest is requested, if any.
-pub(super) fn choose(
+pub(crate) fn choose(
     reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
     counts: PendingCounts,

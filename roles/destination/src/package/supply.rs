@@ -11,6 +11,7 @@ use crate::limits::is_over;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::reporter::Reporter;
+use crate::requests::Requests;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::transfer::Transfer;
@@ -43,7 +44,7 @@ const REPORTED_MAX: u64 = 100;
 const TICK: Duration = Duration::from_millis(100);
 
 /// One package, opened, with what it is for.
-struct Supply<'a> {
+pub(crate) struct Supply<'a> {
     package: Package,
     manifest: Manifest,
     url: &'a str,
@@ -119,24 +120,16 @@ pub(super) fn apply_package(
     listed: &ListedPackage,
     file: File,
 ) -> Result<(), Error> {
-    let package = Package::open(file, &|| run.requests.check_continues())
-        .map_err(|error| unusable(listed, &error))?;
-    let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
+    let mut supply = Supply::open(reader, run.requests, dump, (listed, file))?;
     let report = &mut *run.report;
     run.requests.diagnostics.report(report);
-    if manifest.strays > 0 {
+    if supply.manifest.strays > 0 {
         let message = format!(
             "{} of its members are not named by its manifest, and ignored",
-            manifest.strays
+            supply.manifest.strays
         );
         report.notice("dump.stray", &listed.url, &message);
     }
-    let at = dump.at.into_iter().chain(manifest.at).min();
-    // A time in the future shows nothing.
-    let is_past = |at: &Timestamp| dump.latest.is_none_or(|latest| *at <= latest);
-    let at = at.filter(is_past).map(Timestamp::as_micros);
-    let (url, is_plan, is_beside) = (&*listed.url, dump.is_plan, listed.manifest.is_some());
-    let mut supply = Supply { package, manifest, url, at, is_plan, is_beside };
     transfer.mirror.begin()?;
     report_faults(transfer, &mut supply, report)?;
     let result = unpack_all(transfer, &supply, report);
@@ -332,7 +325,38 @@ fn is_of_package(failure: &Failure) -> bool {
     is_fault && !failure.fatal
 }
 
-impl Supply<'_> {
+impl<'a> Supply<'a> {
+    /// Opens a package of a dump.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(crate) fn open(
+        reader: &mut Driver,
+        requests: &Requests<'_>,
+        dump: &Dump,
+        (listed, file): (&'a ListedPackage, File),
+    ) -> Result<Self, Error> {
+        let package = Package::open(file, &|| requests.check_continues())
+            .map_err(|error| unusable(listed, &error))?;
+        let manifest = reader.manifest(requests, &package, &listed.url, dump.packaged)?;
+        let at = dump.at.into_iter().chain(manifest.at).min();
+        // A time in the future shows nothing.
+        let is_past = |at: &Timestamp| dump.latest.is_none_or(|latest| *at <= latest);
+        let at = at.filter(is_past).map(Timestamp::as_micros);
+        let (url, is_plan, is_beside) = (&*listed.url, dump.is_plan, listed.manifest.is_some());
+        Ok(Self { package, manifest, url, at, is_plan, is_beside })
+    }
+
+    /// The bytes of the member for an item, in a simulation.
+    #[cfg(test)]
+    pub(crate) fn bytes_for(&self, task: &Task) -> Option<Vec<u8>> {
+        let (mut bytes, mut block) = (Vec::new(), Vec::new());
+        match prepare(self, task, &mut bytes, &mut block) {
+            Ready::Bytes(range) => Some(bytes[range].to_vec()),
+            _ => None,
+        }
+    }
+
     /// The member with the bytes that an item wants, if they are sure to be those: by a digest that
     /// is listed, or by a time, since without a digest nothing else distinguishes versions.
     fn member_for(&self, task: &Task) -> Option<u32> {

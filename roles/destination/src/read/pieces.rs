@@ -124,7 +124,7 @@ pub(crate) trait Documents {
         to: &mut Spool<'_>,
     ) -> Result<Option<Answered>, Error>;
 
-    /// Downloads a file of descriptions.
+    /// Downloads a package, or a file of descriptions, and verifies it.
     fn download(
         &self,
         requests: &Requests<'_>,

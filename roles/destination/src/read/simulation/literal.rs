@@ -68,7 +68,7 @@ type Outcome<T = ()> = Result<T, Error>;
 /// A document, whole.
 fn whole(reply: Reply) -> Outcome<String> {
     if reply.status == 200 && reply.cut.is_none() {
-        return Ok(reply.body);
+        return Ok(String::from_utf8_lossy(&reply.body).into_owned());
     }
     Err(Error::new("http.status", ExitCode::Retryable, reply.status.to_string()))
 }
