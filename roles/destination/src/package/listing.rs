@@ -67,6 +67,13 @@ pub(crate) struct Made {
     pub(crate) seconds: f64,
 }
 
+impl Dump {
+    /// One of its packages could not be used: those that are older may have earlier changes of the same resources.
+    pub(crate) fn passed_over(&mut self) {
+        self.is_plan &= self.packaged == Packaged::Snapshot;
+    }
+}
+
 impl ListedPackage {
     /// Whether it is a WARC file, as far as its type or its name states that.
     pub(crate) fn is_warc(&self) -> bool {

@@ -36,11 +36,13 @@ pub(crate) struct Manifest {
 
 /// Where the bytes of one entry are.
 #[derive(Clone, Copy, Debug)]
-struct Placed {
+pub(crate) struct Placed {
     uri: u64,
-    number: u32,
+    pub(crate) number: u32,
     /// Last modification of the resource, microseconds, if the entry states it.
-    modified: Option<i64>,
+    pub(crate) modified: Option<i64>,
+    /// The time of the change, microseconds, if the entry states one.
+    pub(crate) changed: Option<i64>,
 }
 
 impl Manifest {
@@ -91,12 +93,10 @@ impl Manifest {
             }
             Found::Member(number) => {
                 self.name(number);
-                let modified = listed.sure_modified();
-                self.listed.push(Placed {
-                    uri: self.hasher.hash_one(uri.as_bytes()),
-                    number,
-                    modified,
-                });
+                let (uri, modified) =
+                    (self.hasher.hash_one(uri.as_bytes()), listed.sure_modified());
+                let changed = listed.changed.map(|time| time.first().as_micros());
+                self.listed.push(Placed { uri, number, modified, changed });
                 return;
             }
             Found::Escape if !has_path => {
@@ -121,13 +121,10 @@ impl Manifest {
         }
     }
 
-    /// The members for a URI, with their modification; the newest last.
-    pub(crate) fn members_for(
-        &self,
-        uri: &str,
-    ) -> impl DoubleEndedIterator<Item = (u32, Option<i64>)> {
+    /// The members for a URI; the newest last.
+    pub(crate) fn members_for(&self, uri: &str) -> impl DoubleEndedIterator<Item = Placed> {
         let hash = self.hasher.hash_one(uri.as_bytes());
         let places = self.buckets.find(hash, |at| self.listed[at].uri);
-        self.listed[places].iter().map(|listed| (listed.number, listed.modified))
+        self.listed[places].iter().copied()
     }
 }

@@ -128,7 +128,7 @@ mod tests {
         zip.add("manifest.xml", manifest("changedump-manifest", &entries.concat()).as_bytes());
         let manifest = read(&mut zip, Packaged::Changes).unwrap();
         let numbers: Vec<_> =
-            manifest.members_for("http://h/a").map(|(number, _)| number).collect();
+            manifest.members_for("http://h/a").map(|placed| placed.number).collect();
         assert_eq!((numbers.len(), manifest.faulty), (2, 0));
         assert_ne!(numbers[0], numbers[1]);
     }
