@@ -323,8 +323,9 @@ impl Provider {
             named.reverse();
         }
         for mut list in named {
-            if list.begin == list.end && !list.is_closed && list.begin > 0 {
-                // Nothing is in it yet.
+            let is_empty = list.begin == list.end && !list.is_closed && list.begin > 0;
+            if is_empty && !self.faults.has(Fault::Holes) {
+                // Nothing is in it yet. Without it, nothing would show that the last one before is missing.
                 continue;
             }
             let sums = self.sums(dumps, |provider| provider.change_package(dumps, &list));

@@ -30,8 +30,8 @@ pub(super) fn supply(
 ) -> Result<(), Error> {
     let counts = run.planner.mirror.pending_counts()?;
     let dump = if counts.fetches == 0 { None } else { choose(reader, run, counts)? };
-    let Some(dump) = dump else { return Ok(()) };
-    for package in &dump.packages {
+    let Some(mut dump) = dump else { return Ok(()) };
+    for package in &std::mem::take(&mut dump.packages) {
         let mirror = run.planner.mirror;
         if mirror.pending_counts()?.fetches == 0 {
             break;
@@ -46,6 +46,7 @@ pub(super) fn supply(
             }
             Err(error) => {
                 note(|| error.to_string());
+                dump.passed_over();
                 continue;
             }
         };
