@@ -4,7 +4,7 @@ use super::archive::{Found, Package};
 use super::buckets::Buckets;
 use crate::plan::listed::Listed;
 use crate::sink::outcome::Failure;
-use abreast_webtypes::{Timestamp, excerpt};
+use abreast_webtypes::{Moment, Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 
 /// Entries without a member that are reported one by one.
@@ -28,6 +28,9 @@ pub(crate) struct Manifest {
     pub(crate) strays: u64,
     /// The instant of the snapshot, at the earliest.
     pub(crate) at: Option<Timestamp>,
+    /// Changes of this span are in it, where it gives that.
+    pub(crate) from: Option<Moment>,
+    pub(crate) until: Option<Moment>,
     /// Entries left out because they could not be understood.
     pub(crate) skipped: u64,
     /// Times were written without a zone.
@@ -56,6 +59,8 @@ impl Manifest {
             faulty: 0,
             strays: 0,
             at: None,
+            from: None,
+            until: None,
             skipped: 0,
             zoneless: false,
         }

@@ -211,7 +211,9 @@ pub(super) fn change_dump(
     // What is known of those that are passed over is not searched for.
     walk.walked.end =
         packages.iter().filter_map(|package| package.from.map(Moment::first)).min().max(passed);
-    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
+    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages))?;
+    // Those that the dump does not state are in the manifests.
+    walk.walked.hole = walk.walked.hole.take().or_else(|| hole(&packages, since));
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
     }
@@ -229,16 +231,16 @@ pub(super) fn change_dump(
 fn read_changes(
     walk: &mut Walk<'_, '_>,
     downloads: &Downloads,
-    packages: &[ListedPackage],
+    packages: &mut [ListedPackage],
 ) -> Result<(), Error> {
     let requests = walk.requests;
     // All of them first: without one changes would be missed.
     let mut files = Vec::with_capacity(packages.len());
-    for package in packages {
+    for package in &*packages {
         requests.check_cancelled()?;
         files.push(downloads.fetch(requests, package)?);
     }
-    for (package, file) in packages.iter().zip(files) {
+    for (package, file) in packages.iter_mut().zip(files) {
         let archive = Package::open(file, &|| requests.check_cancelled())
             .map_err(|error| unusable(package, &error))?;
         let (diagnostics, mut has_begun) = (requests.diagnostics.clone(), false);
@@ -260,6 +262,8 @@ fn read_changes(
             walk.walked.widen = ZONE_MICROS;
         }
         walk.skipped(&package.url, manifest.skipped)?;
+        package.from = package.from.or(manifest.from);
+        package.until = package.until.or(manifest.until);
     }
     Ok(())
 }
