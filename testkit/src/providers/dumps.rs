@@ -94,6 +94,11 @@ impl Dumps {
         }
     }
 
+    /// The part of the Change Dump that has the changes of a list.
+    fn part_of(&self, list: &ChangeList) -> usize {
+        list.begin / self.lists.length().unwrap_or(usize::MAX) / PART_PACKAGES
+    }
+
     /// The path of the package with the changes of a list.
     fn package_of(&self, list: &ChangeList) -> String {
         let name = list.path.trim_start_matches("/changes").trim_end_matches(".xml");
@@ -293,7 +298,7 @@ impl Provider {
     fn parts_of_changes(&self, dumps: &Dumps) -> Vec<(usize, ChangeList)> {
         let mut parts: Vec<(usize, ChangeList)> = Vec::new();
         for list in self.change_lists(&dumps.lists) {
-            let part = list.begin / dumps.lists.length().unwrap_or(usize::MAX) / PART_PACKAGES;
+            let part = dumps.part_of(&list);
             match parts.last_mut() {
                 Some((last, own)) if *last == part => {
                     (own.end, own.is_closed) = (list.end, list.is_closed);
@@ -318,7 +323,7 @@ impl Provider {
             }
         };
         let mut named = self.change_lists(lists);
-        named.retain(|list| (all.begin..all.end.max(all.begin + 1)).contains(&list.begin));
+        named.retain(|list| part.is_none_or(|part| dumps.part_of(list) == part));
         if dumps.is_newest_first {
             named.reverse();
         }

@@ -214,7 +214,10 @@ impl Provider {
                 end == self.data.log.len()
             }
             _ => {
-                self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1))
+                // With a change, all others of its document are missing.
+                let length = self.rendering.changes_per_document().unwrap_or(1);
+                let end = hole.map(|hole| (hole / length + 1) * length);
+                self.is_listed(self.data.first) && end.is_none_or(|end| self.is_listed(end))
             }
         }
     }
