@@ -83,7 +83,12 @@ impl Dumps {
     }
 
     pub(super) fn withheld(&self) -> Vec<Fault> {
-        self.lists.withheld().to_vec()
+        let mut withheld = self.lists.withheld().to_vec();
+        if !self.lists.has_at {
+            // Changes of an hour are replayed on the list then: what a missing package had is in the list, and older changes win.
+            withheld.push(Fault::Holes);
+        }
+        withheld
     }
 
     pub(super) const fn entry_path(&self) -> &'static str {
