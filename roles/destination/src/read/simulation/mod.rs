@@ -20,6 +20,7 @@
 mod activities;
 mod atom;
 mod copy;
+mod dumps;
 mod lists;
 mod literal;
 mod oracle;
