@@ -151,13 +151,14 @@ impl Provider {
                     Some(self.resource_dump(dumps, Some(part)))
                 } else if let Some(part) = number("/cdump/part", ".xml") {
                     Some(self.change_dump(dumps, Some(part)))
-                } else if path.ends_with(".zip") {
-                    return self.package(dumps, path);
                 } else if let Some(package) = number("/dump/manifest", ".xml") {
                     let manifest = self.resource_manifest(dumps, package as u64);
                     Some(manifest).filter(|_| dumps.are_beside)
                 } else {
-                    self.list_document(lists, path)
+                    match self.package(dumps, path) {
+                        Some(package) => return Some(package),
+                        None => self.list_document(lists, path),
+                    }
                 }
             }
         };

@@ -105,12 +105,12 @@ pub(super) fn ask(url: &str, known: Known<'_>) -> Result<Reply, Error> {
     })
 }
 
-/// A reply, or the manifest of a package.
+/// A reply; of a package the manifest.
 fn shown(url: &str, reply: &Reply) -> String {
+    let is_package = reply.body.starts_with(b"PK");
     let manifest = reply.body.windows(5).position(|text| text == b"<?xml").unwrap_or(0);
-    let text = String::from_utf8_lossy(&reply.body[manifest..]);
-    let text =
-        text.split_once("</urlset>").filter(|_| url.ends_with(".zip")).map_or(&*text, |it| it.0);
+    let text = String::from_utf8_lossy(&reply.body[if is_package { manifest } else { 0 }..]);
+    let text = text.split_once("</urlset>").filter(|_| is_package).map_or(&*text, |it| it.0);
     format!("{url} {} {:?} {text}", reply.status, reply.cut)
 }
 
