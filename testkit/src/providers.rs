@@ -7,12 +7,14 @@
 //! | `adversity.rs` | what goes wrong |
 //! | `activities.rs`, `shapes.rs` | change feeds in Activity Streams: EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1: Resource Lists and Change Lists |
+//! | `dumps.rs` | ResourceSync 1.1: Resource Dumps and Change Dumps |
 //! | `sitemaps.rs` | ResourceSync 0.1: Sitemaps and change sets |
 //! | `atom.rs` | SDShare: snapshots and fragments |
 
 mod activities;
 mod adversity;
 mod atom;
+mod dumps;
 mod history;
 mod lists;
 mod shapes;
@@ -21,12 +23,13 @@ mod sitemaps;
 use crate::Random;
 pub use adversity::{Fault, Faults};
 pub use atom::Atom;
+pub use dumps::Dumps;
 use history::{Data, ENTITIES};
 pub use lists::{Changes, Lists};
 pub use shapes::{Paging, Precision, SHAPES, Shape};
 pub use sitemaps::Sitemaps;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 /// Microseconds of a second, and of a day.
 const SECOND: i64 = 1_000_000;
@@ -43,6 +46,8 @@ pub enum Protocol {
     Activities,
     /// ResourceSync 1.1, without dumps.
     Lists,
+    /// ResourceSync 1.1, with dumps.
+    Dumps,
     /// ResourceSync 0.1, without dumps.
     Sitemaps,
     /// SDShare.
@@ -56,6 +61,8 @@ pub enum Rendering {
     Activities(&'static Shape),
     /// As lists of ResourceSync 1.1.
     Lists(Lists),
+    /// As dumps of ResourceSync 1.1, and lists perhaps.
+    Dumps(Dumps),
     /// As documents of ResourceSync 0.1.
     Sitemaps(Sitemaps),
     /// As feeds of SDShare.
@@ -83,7 +90,7 @@ pub struct Reply {
     /// `Last-Modified`.
     pub last_modified: Option<String>,
     /// The body.
-    pub body: String,
+    pub body: Vec<u8>,
     /// The transfer breaks off after so many bytes.
     pub cut: Option<usize>,
 }
@@ -128,9 +135,9 @@ pub struct Provider {
     /// Chooses the documents that cannot be read for a time.
     lost: Option<u64>,
     /// The entry document as caches have it.
-    cached_entry: Option<String>,
+    cached_entry: Option<Vec<u8>>,
     /// Other documents as caches have them.
-    cached: BTreeMap<String, String>,
+    cached: BTreeMap<String, Vec<u8>>,
     /// The time of the feed on the page that was read last.
     feed_time: Option<String>,
     /// Nothing goes wrong, and nothing changes any more.
@@ -152,6 +159,7 @@ impl Provider {
                 Rendering::Activities(&SHAPES[(seed % SHAPES.len() as u64) as usize])
             }
             Protocol::Lists => Rendering::Lists(Lists::draw(&mut random)),
+            Protocol::Dumps => Rendering::Dumps(Dumps::draw(&mut random)),
             Protocol::Sitemaps => Rendering::Sitemaps(Sitemaps::draw(&mut random)),
             Protocol::Atom => Rendering::Atom(Atom::draw(&mut random)),
         };
@@ -162,7 +170,7 @@ impl Provider {
             Rendering::Atom(_) => faults.has(Fault::Restored),
             // Nothing shows what came after it.
             Rendering::Sitemaps(sitemaps) => sitemaps.is_unordered,
-            Rendering::Activities(_) | Rendering::Lists(_) => false,
+            Rendering::Activities(_) | Rendering::Lists(_) | Rendering::Dumps(_) => false,
         };
         let faults = if is_blind { faults.without(Fault::Future) } else { faults };
         let page = 1 + random.below(5) as usize;
@@ -255,7 +263,7 @@ impl Provider {
     /// and there is no digest.
     pub fn is_hidden(&self, iri: &str) -> bool {
         let has_fixity = match &self.rendering {
-            Rendering::Lists(lists) => lists.has_fixity,
+            Rendering::Lists(lists) | Rendering::Dumps(Dumps { lists, .. }) => lists.has_fixity,
             Rendering::Sitemaps(sitemaps) => sitemaps.has_fixity,
             Rendering::Activities(_) | Rendering::Atom(_) => return false,
         };
@@ -332,7 +340,7 @@ impl Provider {
         self.unreachable.clear();
         (self.cached_entry, self.lost) = (None, None);
         self.is_quiet = true;
-        let is_only = matches!(&self.rendering, Rendering::Lists(lists) if !lists.has_changes());
+        let is_only = self.rendering.lists().is_some_and(|lists| !lists.has_changes());
         if is_only || self.chance(2) {
             self.make_listing();
         }
@@ -378,7 +386,7 @@ impl Provider {
         if !is_entity {
             self.validate(&path, &mut reply);
             if is_known(known, &reply) {
-                return Reply { status: 304, body: String::new(), ..reply };
+                return Reply { status: 304, body: Vec::new(), ..reply };
             }
             self.spoil(&path, &mut reply);
         }
@@ -403,7 +411,7 @@ impl Provider {
         if self.has(Fault::Truncated) && self.chance(12) {
             // Before the last brace.
             let end = self.random.below(length - 1) as usize;
-            let is_whole = matches!(reply.body[..end].trim_end().bytes().last(), None | Some(b'.'));
+            let is_whole = matches!(reply.body[..end].trim_ascii_end().last(), None | Some(b'.'));
             if !(is_whole && is_statements(path)) {
                 reply.body.truncate(end);
             }
@@ -417,7 +425,7 @@ impl Provider {
         }
     }
 
-    fn document_of_caches(&mut self, path: &str) -> Option<String> {
+    fn document_of_caches(&mut self, path: &str) -> Option<Vec<u8>> {
         if path == self.rendering.entry_path()
             && self.has(Fault::OldEntry)
             && let Some(cached) = &self.cached_entry
@@ -439,7 +447,7 @@ impl Provider {
             let now = self.document(path).filter(|_| path.starts_with("/fragments"));
             let time = atom::time_of(&cached);
             let is_hidden = time == self.feed_time.as_deref();
-            let is_hidden = |now: &String| is_hidden || time == atom::time_of(now);
+            let is_hidden = |now: &Vec<u8>| is_hidden || time == atom::time_of(now);
             return Some(now.filter(is_hidden).unwrap_or(cached));
         }
         let body = self.document(path)?;
@@ -449,18 +457,20 @@ impl Provider {
         Some(body)
     }
 
-    fn document(&mut self, path: &str) -> Option<String> {
+    fn document(&mut self, path: &str) -> Option<Vec<u8>> {
         if let Some(entity) = path.strip_prefix("/id/") {
             let entity = entity.strip_suffix(".nt").unwrap_or(entity).parse().ok()?;
-            return self.entity(entity);
+            return self.entity(entity).map(String::into_bytes);
         }
-        match self.rendering.clone() {
+        let text = match self.rendering.clone() {
             Rendering::Activities(_) if path == "/feed" => Some(self.entry()),
             Rendering::Activities(_) => self.change_set(path.strip_prefix("/feed/")?),
             Rendering::Lists(lists) => self.list_document(&lists, path),
+            Rendering::Dumps(dumps) => return self.dump_document(&dumps, path),
             Rendering::Sitemaps(sitemaps) => self.sitemap_document(&sitemaps, path),
             Rendering::Atom(atom) => self.atom_document(&atom, path),
-        }
+        };
+        text.map(String::into_bytes)
     }
 
     /// What is answered for an entity.
@@ -484,7 +494,7 @@ impl Provider {
         let hash = hash_of(&reply.body);
         let now = self.now;
         let changed = *self.changed.entry((path.to_owned(), hash)).or_insert(now);
-        let is_listing = path.starts_with("/list") || path.starts_with("/s");
+        let is_listing = ["/list", "/dump", "/s"].iter().any(|begin| path.starts_with(begin));
         let time = if is_listing { self.data.listing.made } else { changed };
         if matches!(self.validators, Validators::Etag | Validators::Both) {
             reply.etag = Some(format!("\"{hash:x}\""));
@@ -510,13 +520,13 @@ fn is_known(known: Known<'_>, reply: &Reply) -> bool {
 
 /// The status of a document that cannot be read for a time, if it is one.
 fn lost_status(path: &str, lost: u64) -> Option<u16> {
-    let hash = hash_of(&format!("{lost} {path}"));
+    let hash = hash_of(format!("{lost} {path}").as_str());
     hash.is_multiple_of(4).then(|| [404, 500, 403, 503][(hash / 4 % 4) as usize])
 }
 
-fn hash_of(text: &str) -> u64 {
+fn hash_of(bytes: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    bytes.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -526,6 +536,7 @@ impl Rendering {
         match self {
             Self::Activities(shape) => shape.withheld.to_vec(),
             Self::Lists(lists) => lists.withheld().to_vec(),
+            Self::Dumps(dumps) => dumps.withheld(),
             Self::Sitemaps(sitemaps) => sitemaps.withheld(),
             Self::Atom(_) => Atom::WITHHELD.to_vec(),
         }
@@ -534,7 +545,7 @@ impl Rendering {
     /// Changes of a document, if that has not all of them.
     fn changes_per_document(&self) -> Option<usize> {
         match self {
-            Self::Lists(lists) => lists.length(),
+            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.length(),
             Self::Sitemaps(sitemaps) => Some(sitemaps.length).filter(|length| *length > 0),
             Self::Activities(_) | Self::Atom(_) => None,
         }
@@ -544,9 +555,23 @@ impl Rendering {
         match self {
             Self::Activities(_) => "/feed",
             Self::Lists(lists) => lists.entry_path(),
+            Self::Dumps(dumps) => dumps.entry_path(),
             Self::Sitemaps(_) => "/s.xml",
             Self::Atom(_) => "/collection",
         }
+    }
+
+    /// What its lists are like, or its dumps, of ResourceSync 1.1.
+    fn lists(&self) -> Option<&Lists> {
+        match self {
+            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => Some(lists),
+            Self::Activities(_) | Self::Sitemaps(_) | Self::Atom(_) => None,
+        }
+    }
+
+    /// Whether it has packages.
+    pub const fn has_packages(&self) -> bool {
+        matches!(self, Self::Dumps(_))
     }
 
     /// How exact its times are.
@@ -554,6 +579,7 @@ impl Rendering {
         match self {
             Self::Activities(shape) => shape.precision,
             Self::Lists(Lists { precision, .. })
+            | Self::Dumps(Dumps { lists: Lists { precision, .. }, .. })
             | Self::Sitemaps(Sitemaps { precision, .. })
             | Self::Atom(Atom { precision, .. }) => *precision,
         }
@@ -562,7 +588,9 @@ impl Rendering {
     /// Whether nothing but `Last-Modified` shows when its list of all entities was made.
     fn needs_modified(&self) -> bool {
         match self {
-            Self::Lists(lists) => !lists.has_at && !lists.is_live,
+            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => {
+                !lists.has_at && !lists.is_live
+            }
             Self::Sitemaps(sitemaps) => !sitemaps.has_modified && !sitemaps.is_live,
             Self::Activities(_) | Self::Atom(_) => false,
         }
@@ -588,6 +616,7 @@ impl Rendering {
         match self {
             Self::Activities(shape) => shape.name.to_owned(),
             Self::Lists(lists) => format!("{lists:?}"),
+            Self::Dumps(dumps) => format!("{dumps:?}"),
             Self::Sitemaps(sitemaps) => format!("{sitemaps:?}"),
             Self::Atom(atom) => format!("{atom:?}"),
         }

@@ -163,7 +163,8 @@ impl Provider {
 }
 
 /// The time that a feed has on all its pages.
-pub(super) fn time_of(feed: &str) -> Option<&str> {
+pub(super) fn time_of(feed: &[u8]) -> Option<&str> {
+    let feed = str::from_utf8(feed).ok()?;
     feed.split_once("<updated>")?.1.split_once("</updated>").map(|it| it.0)
 }
 

@@ -31,6 +31,16 @@ impl Change {
     pub(super) fn is_deletion(&self) -> bool {
         matches!(self.kind, "Delete" | "Remove")
     }
+
+    /// The entities that it is about, each with what became of it, as ResourceSync names that.
+    pub(super) fn changed(&self) -> Vec<(u64, &'static str)> {
+        match self.kind {
+            "Delete" | "Remove" => vec![(self.entity, "deleted")],
+            "Move" => vec![(self.entity, "deleted"), (self.target, "created")],
+            "Create" | "Add" => vec![(self.entity, "created")],
+            _ => vec![(self.entity, "updated")],
+        }
+    }
 }
 
 /// A version of an entity, with the time of the change that made it.
@@ -70,8 +80,8 @@ impl Provider {
     /// Goes on to the time of the next change.
     fn tick(&mut self) -> i64 {
         let mut is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
-        if let (Rendering::Lists(lists), Precision::Micro) =
-            (&self.rendering, self.rendering.precision())
+        if let (Some(lists), Precision::Micro) =
+            (self.rendering.lists(), self.rendering.precision())
             && lists.length().is_some_and(|length| self.data.log.len().is_multiple_of(length))
         {
             // An empty list would be the same after a change of the microsecond in which it begins.
@@ -211,7 +221,9 @@ impl Provider {
             Rendering::Atom(atom) => {
                 !self.faults.has(Fault::Restored) || self.has_entry_of_snapshot(atom)
             }
-            Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
+            _ if self.rendering.lists().is_some_and(|lists| !lists.has_changes()) => {
+                end == self.data.log.len()
+            }
             _ => {
                 // Documents are missing as a whole.
                 let length = self.rendering.changes_per_document().unwrap_or(1);
@@ -248,10 +260,7 @@ impl Provider {
         } else {
             let next = self.data.log.get(end).map(|next| next.noted);
             // Without `at` there is the time of the answer, less an hour.
-            let is_dated = match &self.rendering {
-                Rendering::Lists(lists) => lists.has_at,
-                _ => true,
-            };
+            let is_dated = self.rendering.lists().is_none_or(|lists| lists.has_at);
             let made = listing.made / SECOND * SECOND - HOUR;
             !(are_equal && (last.noted == at || next == Some(at)))
                 && (is_dated || last.noted <= made)

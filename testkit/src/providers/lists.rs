@@ -1,6 +1,6 @@
-//! ResourceSync 1.1: Resource Lists and Change Lists, without dumps.
+//! ResourceSync 1.1: Resource Lists and Change Lists.
 
-use super::history::{Change, Listing, text};
+use super::history::{Change, Listing, Version, text};
 use super::{EPOCH, Fault, Precision, Provider};
 use crate::Random;
 use crate::digest::md5_hex;
@@ -22,7 +22,7 @@ pub enum Changes {
 #[derive(Clone, Debug)]
 pub struct Lists {
     /// The consumer is given a Capability List, else the Resource List.
-    has_capabilities: bool,
+    pub(super) has_capabilities: bool,
     /// Parts of the Resource List; without any, there is no index.
     parts: u64,
     /// The Resource List is made for each request.
@@ -34,8 +34,8 @@ pub struct Lists {
     /// Changes have their times.
     has_times: bool,
     /// An index states the spans of its lists.
-    has_spans: bool,
-    changes: Changes,
+    pub(super) has_spans: bool,
+    pub(super) changes: Changes,
     pub(super) precision: Precision,
 }
 
@@ -101,11 +101,11 @@ impl Lists {
 }
 
 /// A Change List: its name, its changes by their places in the log, and whether it is closed.
-struct ChangeList {
-    path: String,
-    begin: usize,
-    end: usize,
-    is_closed: bool,
+pub(super) struct ChangeList {
+    pub(super) path: String,
+    pub(super) begin: usize,
+    pub(super) end: usize,
+    pub(super) is_closed: bool,
 }
 
 impl Provider {
@@ -114,18 +114,16 @@ impl Provider {
             self.make_listing();
         }
         match path {
-            "/caps.xml" => Some(self.capabilities(lists)),
+            "/caps.xml" => {
+                let changes = ("changelist", "/changes.xml");
+                let changes = Some(changes).filter(|_| lists.has_changes());
+                Some(self.capabilities([("resourcelist", "/list.xml")].into_iter().chain(changes)))
+            }
             "/list.xml" if lists.parts > 0 => Some(self.list_index(lists)),
             "/list.xml" => Some(self.resource_list(lists, None)),
-            "/changes.xml" => match lists.changes {
-                Changes::None => None,
-                Changes::One => {
-                    let (begin, end) = (self.data.first, self.published);
-                    let list = ChangeList { path: path.to_owned(), begin, end, is_closed: false };
-                    Some(self.change_list(lists, &list))
-                }
-                Changes::Index(..) => Some(self.change_index(lists)),
-            },
+            "/changes.xml" if matches!(lists.changes, Changes::Index(..)) => {
+                Some(self.change_index(lists))
+            }
             _ => {
                 let part = path.strip_prefix("/list/").and_then(|part| part.strip_suffix(".xml"));
                 let part = part.and_then(|part| part.parse::<u64>().ok());
@@ -138,17 +136,17 @@ impl Provider {
         }
     }
 
-    fn capabilities(&self, lists: &Lists) -> String {
-        let mut offered = vec![("resourcelist", "/list.xml")];
-        if lists.has_changes() {
-            offered.push(("changelist", "/changes.xml"));
-        }
-        let offered = offered.iter().map(|(kind, path)| (kind, format!("{}{path}", self.base)));
+    /// The Capability List with documents: their capabilities and paths.
+    pub(super) fn capabilities<'c>(
+        &self,
+        offered: impl Iterator<Item = (&'c str, &'c str)>,
+    ) -> String {
+        let offered = offered.map(|(kind, path)| (kind, format!("{}{path}", self.base)));
         crate::documents::capability_list(offered)
     }
 
     /// The link to the document above.
-    fn up(&self, path: &str) -> String {
+    pub(super) fn up(&self, path: &str) -> String {
         format!("<rs:ln rel=\"up\" href=\"{}{path}\"/>\n", self.base)
     }
 
@@ -180,17 +178,23 @@ impl Provider {
                 continue;
             }
             for _ in 0..self.copies() {
-                let time = text(version.time, lists.precision);
-                let md = self.fixity(lists, *entity, version.number);
-                let iri = self.iri(*entity);
-                let _ = writeln!(
-                    entries,
-                    "<url><loc>{iri}</loc><lastmod>{time}</lastmod><rs:md{md}/></url>"
-                );
+                entries.push_str(&self.resource_entry(lists, (*entity, *version), ""));
             }
         }
         let at = at(lists, &listing);
         document("urlset", &format!("capability=\"resourcelist\"{at}"), &entries)
+    }
+
+    /// An entry for an entity, with further attributes.
+    pub(super) fn resource_entry(
+        &self,
+        lists: &Lists,
+        (entity, version): (u64, Version),
+        more: &str,
+    ) -> String {
+        let (iri, time) = (self.iri(entity), text(version.time, lists.precision));
+        let md = self.fixity(lists, entity, version.number);
+        format!("<url><loc>{iri}</loc><lastmod>{time}</lastmod><rs:md{md}{more}/></url>\n")
     }
 
     /// How often an entry is there.
@@ -207,13 +211,18 @@ impl Provider {
     }
 
     /// The time up to which everything is in the lists before that place in the log.
-    fn time_before(&self, place: usize) -> i64 {
+    pub(super) fn time_before(&self, place: usize) -> i64 {
         let last = place.checked_sub(1).and_then(|last| self.data.log.get(last));
         last.map_or(EPOCH, |change| change.noted)
     }
 
-    fn change_lists(&self, lists: &Lists) -> Vec<ChangeList> {
-        let Changes::Index(length, is_renamed) = lists.changes else { return Vec::new() };
+    /// All Change Lists, the oldest first.
+    pub(super) fn change_lists(&self, lists: &Lists) -> Vec<ChangeList> {
+        let Changes::Index(length, is_renamed) = lists.changes else {
+            let (begin, end, is_closed) = (self.data.first, self.published, false);
+            let one = ChangeList { path: "/changes.xml".to_owned(), begin, end, is_closed };
+            return Some(one).filter(|_| lists.has_changes()).into_iter().collect();
+        };
         let (first, open) = (self.data.first / length, self.published / length);
         let has_hole = self.faults.has(Fault::Holes);
         let of = |number: usize| {
@@ -234,7 +243,7 @@ impl Provider {
         (first..=open).map(of).filter(is_there).collect()
     }
 
-    fn span(&self, lists: &Lists, list: &ChangeList) -> String {
+    pub(super) fn span(&self, lists: &Lists, list: &ChangeList) -> String {
         let mut span = format!(" from=\"{}\"", text(self.time_before(list.begin), lists.precision));
         if list.is_closed {
             let until = text(self.time_before(list.end), lists.precision);
@@ -272,43 +281,36 @@ impl Provider {
         };
         for place in list.begin..list.end {
             for _ in 0..self.copies() {
-                let change = self.data.log[place].clone();
-                self.list_change(lists, &change, &mut entries);
+                let change = &self.data.log[place];
+                for changed in change.changed() {
+                    entries.push_str(&self.change_entry(lists, change, changed, ""));
+                }
             }
         }
         let span = self.span(lists, list);
         document("urlset", &format!("capability=\"changelist\"{span}"), &entries)
     }
 
-    fn list_change(&self, lists: &Lists, change: &Change, out: &mut String) {
-        let datetime = if lists.has_times {
-            format!(" datetime=\"{}\"", text(change.time, lists.precision))
-        } else {
-            String::new()
-        };
-        let mut list = |entity: u64, kind: &str| {
-            let is_deleted = kind == "deleted";
-            let md =
-                if is_deleted { String::new() } else { self.fixity(lists, entity, change.version) };
-            let iri = self.iri(entity);
-            let _ = writeln!(
-                out,
-                "<url><loc>{iri}</loc><rs:md change=\"{kind}\"{datetime}{md}/></url>"
-            );
-        };
-        match change.kind {
-            "Delete" | "Remove" => list(change.entity, "deleted"),
-            "Move" => {
-                list(change.entity, "deleted");
-                list(change.target, "created");
-            }
-            "Create" | "Add" => list(change.entity, "created"),
-            _ => list(change.entity, "updated"),
-        }
+    /// An entry for what became of an entity, with further attributes.
+    pub(super) fn change_entry(
+        &self,
+        lists: &Lists,
+        change: &Change,
+        (entity, kind): (u64, &str),
+        more: &str,
+    ) -> String {
+        let iri = self.iri(entity);
+        let time = text(change.time, lists.precision);
+        let datetime =
+            if lists.has_times { format!(" datetime=\"{time}\"") } else { String::new() };
+        let is_deleted = kind == "deleted";
+        let md =
+            if is_deleted { String::new() } else { self.fixity(lists, entity, change.version) };
+        format!("<url><loc>{iri}</loc><rs:md change=\"{kind}\"{datetime}{md}{more}/></url>\n")
     }
 }
 
-fn at(lists: &Lists, listing: &Listing) -> String {
+pub(super) fn at(lists: &Lists, listing: &Listing) -> String {
     if lists.has_at {
         format!(" at=\"{}\"", text(listing.at, lists.precision))
     } else {

@@ -212,7 +212,7 @@ impl Provider {
 
     fn change_of_set(&self, sitemaps: &Sitemaps, change: &Change, out: &mut String) {
         let time = text(change.time, sitemaps.precision);
-        let mut list = |entity: u64, kind: &str| {
+        for (entity, kind) in change.changed() {
             let iri = self.iri(entity);
             let what = if kind == "deleted" {
                 format!("<expires>{time}</expires>")
@@ -221,15 +221,6 @@ impl Provider {
                 format!("<lastmod rs:type=\"{kind}\">{time}</lastmod>{fixity}")
             };
             let _ = writeln!(out, "<url><loc>{iri}</loc>{what}</url>");
-        };
-        match change.kind {
-            "Delete" | "Remove" => list(change.entity, "deleted"),
-            "Move" => {
-                list(change.entity, "deleted");
-                list(change.target, "created");
-            }
-            "Create" | "Add" => list(change.entity, "created"),
-            _ => list(change.entity, "updated"),
         }
     }
 }

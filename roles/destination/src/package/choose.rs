@@ -90,7 +90,7 @@ pub(super) fn package_seconds(
 }
 
 /// The packages to take resources out of before the rest is requested, if any.
-pub(super) fn choose(
+pub(crate) fn choose(
     reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
     counts: PendingCounts,
@@ -138,7 +138,7 @@ pub(super) fn choose(
 /// The packages of a dump that may have something wanted in them.
 fn usable(mut dump: Dump, since: Option<Timestamp>) -> Result<Dump, Error> {
     if let (Some(since), Packaged::Changes) = (since, dump.packaged) {
-        dump.packages.retain(|package| package.until.is_none_or(|until| until >= since));
+        dump.packages.retain(|package| package.until.is_none_or(|until| until.last() >= since));
     }
     dump.packages.iter().try_for_each(ListedPackage::check_format)?;
     Ok(dump)

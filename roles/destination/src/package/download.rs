@@ -75,7 +75,8 @@ impl Downloads {
         package: &ListedPackage,
     ) -> Result<File, Error> {
         package.check_format()?;
-        self.fetch_any(requests, package, None).map_err(|error| match error.code() {
+        let fetched = requests.documents.download(requests, self, package, None);
+        fetched.map_err(|error| match error.code() {
             "dump.space" => error.with_help("free space, or run with `--dumps never`"),
             _ => error,
         })

@@ -1,7 +1,7 @@
 //! Packages and dumps as a Source lists them.
 
 use crate::error::{Error, ExitCode};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Digests, Moment, Timestamp};
 
 const WARC: &str = "WARC";
 
@@ -17,9 +17,9 @@ pub(crate) struct ListedPackage {
     /// It may be a WARC file.
     pub(crate) may_be_warc: bool,
     /// Changes since then are in it.
-    pub(crate) from: Option<Timestamp>,
+    pub(crate) from: Option<Moment>,
     /// Changes until then are in it.
-    pub(crate) until: Option<Timestamp>,
+    pub(crate) until: Option<Moment>,
     /// It is made when it is requested.
     pub(crate) made: Option<Made>,
 }
@@ -65,6 +65,13 @@ pub(crate) struct Made {
     pub(crate) bytes_max: u64,
     /// Seconds that the Source is expected to take for it.
     pub(crate) seconds: f64,
+}
+
+impl Dump {
+    /// One of its packages could not be used: those that are older may have earlier changes of the same resources.
+    pub(crate) fn passed_over(&mut self) {
+        self.is_plan &= self.packaged == Packaged::Snapshot;
+    }
 }
 
 impl ListedPackage {

@@ -4,7 +4,7 @@ use super::archive::{Found, Package};
 use super::buckets::Buckets;
 use crate::plan::listed::Listed;
 use crate::sink::outcome::Failure;
-use abreast_webtypes::{Timestamp, excerpt};
+use abreast_webtypes::{Moment, Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 
 /// Entries without a member that are reported one by one.
@@ -28,6 +28,9 @@ pub(crate) struct Manifest {
     pub(crate) strays: u64,
     /// The instant of the snapshot, at the earliest.
     pub(crate) at: Option<Timestamp>,
+    /// Changes of this span are in it, where it gives that.
+    pub(crate) from: Option<Moment>,
+    pub(crate) until: Option<Moment>,
     /// Entries left out because they could not be understood.
     pub(crate) skipped: u64,
     /// Times were written without a zone.
@@ -36,11 +39,13 @@ pub(crate) struct Manifest {
 
 /// Where the bytes of one entry are.
 #[derive(Clone, Copy, Debug)]
-struct Placed {
+pub(crate) struct Placed {
     uri: u64,
-    number: u32,
+    pub(crate) number: u32,
     /// Last modification of the resource, microseconds, if the entry states it.
-    modified: Option<i64>,
+    pub(crate) modified: Option<i64>,
+    /// The time of the change, microseconds, if the entry states one.
+    pub(crate) changed: Option<i64>,
 }
 
 impl Manifest {
@@ -54,6 +59,8 @@ impl Manifest {
             faulty: 0,
             strays: 0,
             at: None,
+            from: None,
+            until: None,
             skipped: 0,
             zoneless: false,
         }
@@ -91,12 +98,10 @@ impl Manifest {
             }
             Found::Member(number) => {
                 self.name(number);
-                let modified = listed.sure_modified();
-                self.listed.push(Placed {
-                    uri: self.hasher.hash_one(uri.as_bytes()),
-                    number,
-                    modified,
-                });
+                let (uri, modified) =
+                    (self.hasher.hash_one(uri.as_bytes()), listed.sure_modified());
+                let changed = listed.changed.map(|time| time.first().as_micros());
+                self.listed.push(Placed { uri, number, modified, changed });
                 return;
             }
             Found::Escape if !has_path => {
@@ -121,13 +126,10 @@ impl Manifest {
         }
     }
 
-    /// The members for a URI, with their modification; the newest last.
-    pub(crate) fn members_for(
-        &self,
-        uri: &str,
-    ) -> impl DoubleEndedIterator<Item = (u32, Option<i64>)> {
+    /// The members for a URI; the newest last.
+    pub(crate) fn members_for(&self, uri: &str) -> impl DoubleEndedIterator<Item = Placed> {
         let hash = self.hasher.hash_one(uri.as_bytes());
         let places = self.buckets.find(hash, |at| self.listed[at].uri);
-        self.listed[places].iter().map(|listed| (listed.number, listed.modified))
+        self.listed[places].iter().copied()
     }
 }

@@ -22,7 +22,7 @@
 pub(crate) mod archive;
 mod background;
 mod buckets;
-mod choose;
+pub(crate) mod choose;
 pub(crate) mod download;
 pub(crate) mod listing;
 pub(crate) mod manifest;

@@ -3,14 +3,15 @@
 
 use super::archive::{Package, SMALL_BYTES};
 use super::choose::choose;
-use super::listing::{Dump, ListedPackage, unusable};
-use super::manifest::Manifest;
+use super::listing::{Dump, ListedPackage, Packaged, unusable};
+use super::manifest::{Manifest, Placed};
 use super::since::supply_since;
 use crate::error::{Error, ExitCode};
 use crate::limits::is_over;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::reporter::Reporter;
+use crate::requests::Requests;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::transfer::Transfer;
@@ -19,7 +20,7 @@ use crate::transfer::fetch::together::digests_of_all;
 use crate::transfer::store::{Facts, Storer};
 use crate::transfer::work_queue::WorkQueue;
 use crate::transfer::workers::{Chunk, DoneChunk};
-use abreast_store::mirror::Task;
+use abreast_store::mirror::{Pending, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -43,12 +44,13 @@ const REPORTED_MAX: u64 = 100;
 const TICK: Duration = Duration::from_millis(100);
 
 /// One package, opened, with what it is for.
-struct Supply<'a> {
+pub(crate) struct Supply<'a> {
     package: Package,
     manifest: Manifest,
     url: &'a str,
     /// The instant of the snapshot, microseconds.
     at: Option<i64>,
+    packaged: Packaged,
     is_plan: bool,
     /// The plan was made from a manifest beside it, which may be of another time.
     is_beside: bool,
@@ -65,7 +67,7 @@ pub(crate) fn supply(
     let counts = transfer.mirror.pending_counts()?;
     let dump = if counts.fetches == 0 { None } else { choose(reader, run, counts)? };
     if let Some(dump) = dump {
-        supply_from(transfer, reader, run, &dump)?;
+        supply_from(transfer, reader, run, dump)?;
     }
     run.planner.downloads.sweep();
     Ok(())
@@ -75,10 +77,10 @@ fn supply_from(
     transfer: &mut Transfer<'_>,
     reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
-    dump: &Dump,
+    mut dump: Dump,
 ) -> Result<(), Error> {
     run.report.begin_phase("fetching");
-    for package in &dump.packages {
+    for package in &std::mem::take(&mut dump.packages) {
         run.requests.check_cancelled()?;
         if transfer.mirror.pending_counts()?.fetches == 0 || run.report.summary.budget_spent {
             break;
@@ -86,7 +88,7 @@ fn supply_from(
         let fetch = || run.planner.downloads.fetch(run.requests, package);
         let fetched = if dump.is_plan { fetch() } else { run.requests.briefly(fetch) };
         let Err(error) =
-            fetched.and_then(|file| apply_package(transfer, reader, run, dump, package, file))
+            fetched.and_then(|file| apply_package(transfer, reader, run, &dump, package, file))
         else {
             run.planner.downloads.discard(package);
             continue;
@@ -103,6 +105,7 @@ fn supply_from(
         }
         let message = format!("{error}\n  resources are asked for one by one");
         run.report.notice(error.code(), &package.url, &message);
+        dump.passed_over();
         if is_full || error.code() == "http.making" {
             break;
         }
@@ -119,24 +122,16 @@ pub(super) fn apply_package(
     listed: &ListedPackage,
     file: File,
 ) -> Result<(), Error> {
-    let package = Package::open(file, &|| run.requests.check_continues())
-        .map_err(|error| unusable(listed, &error))?;
-    let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
+    let mut supply = Supply::open(reader, run.requests, dump, (listed, file))?;
     let report = &mut *run.report;
     run.requests.diagnostics.report(report);
-    if manifest.strays > 0 {
+    if supply.manifest.strays > 0 {
         let message = format!(
             "{} of its members are not named by its manifest, and ignored",
-            manifest.strays
+            supply.manifest.strays
         );
         report.notice("dump.stray", &listed.url, &message);
     }
-    let at = dump.at.into_iter().chain(manifest.at).min();
-    // A time in the future shows nothing.
-    let is_past = |at: &Timestamp| dump.latest.is_none_or(|latest| *at <= latest);
-    let at = at.filter(is_past).map(Timestamp::as_micros);
-    let (url, is_plan, is_beside) = (&*listed.url, dump.is_plan, listed.manifest.is_some());
-    let mut supply = Supply { package, manifest, url, at, is_plan, is_beside };
     transfer.mirror.begin()?;
     report_faults(transfer, &mut supply, report)?;
     let result = unpack_all(transfer, &supply, report);
@@ -332,36 +327,79 @@ fn is_of_package(failure: &Failure) -> bool {
     is_fault && !failure.fatal
 }
 
-impl Supply<'_> {
+impl<'a> Supply<'a> {
+    /// Opens a package of a dump.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(crate) fn open(
+        reader: &mut Driver,
+        requests: &Requests<'_>,
+        dump: &Dump,
+        (listed, file): (&'a ListedPackage, File),
+    ) -> Result<Self, Error> {
+        let package = Package::open(file, &|| requests.check_continues())
+            .map_err(|error| unusable(listed, &error))?;
+        let manifest = reader.manifest(requests, &package, &listed.url, dump.packaged)?;
+        let at = dump.at.into_iter().chain(manifest.at).min();
+        // A time in the future shows nothing.
+        let is_past = |at: &Timestamp| dump.latest.is_none_or(|latest| *at <= latest);
+        let at = at.filter(is_past).map(Timestamp::as_micros);
+        let (url, is_plan, is_beside) = (&*listed.url, dump.is_plan, listed.manifest.is_some());
+        let packaged = dump.packaged;
+        Ok(Self { package, manifest, url, at, packaged, is_plan, is_beside })
+    }
+
+    /// The bytes of the member for an item, in a simulation.
+    #[cfg(test)]
+    pub(crate) fn bytes_for(&self, task: &Task) -> Option<Vec<u8>> {
+        let (mut bytes, mut block) = (Vec::new(), Vec::new());
+        match prepare(self, task, &mut bytes, &mut block) {
+            Ready::Bytes(range) => Some(bytes[range].to_vec()),
+            _ => None,
+        }
+    }
+
     /// The member with the bytes that an item wants, if they are sure to be those: by a digest that
     /// is listed, or by a time, since without a digest nothing else distinguishes versions.
     fn member_for(&self, task: &Task) -> Option<u32> {
-        self.found_for(task).map(|(number, _)| number)
+        self.found_for(task).map(|placed| placed.number)
     }
 
     /// Metadata of a member. Its time is the resource's, as `Last-Modified` is for one that is
     /// fetched: what the manifest states, or else the package's directory.
     fn facts_of(&self, task: &Task) -> Facts {
-        let last_modified = self.found_for(task).and_then(|(number, listed)| {
-            let seconds = || self.package.member(number).modified();
-            listed
+        let last_modified = self.found_for(task).and_then(|placed| {
+            let seconds = || self.package.member(placed.number).modified();
+            placed
+                .modified
                 .and_then(|micros| micros.checked_mul(1_000))
                 .or_else(|| seconds()?.checked_mul(1_000_000_000))
         });
         Facts { last_modified, ..Facts::default() }
     }
 
-    fn found_for(&self, task: &Task) -> Option<(u32, Option<i64>)> {
-        let (number, modified) = self.manifest.members_for(&task.pending.uri).next_back()?;
-        let mut digests = Digests::default();
-        digests.set_from_bytes(&task.pending.digests);
-        let is_sure = digests.strongest().is_some()
-            || self.is_plan && !self.is_beside
-            || task.pending.modified.map_or(self.is_plan, |listed| {
-                // Where the manifest states the time of its version, that of the dump shows nothing.
-                modified.map_or(self.at >= Some(listed), |modified| modified == listed)
-            });
-        is_sure.then_some((number, modified))
+    fn found_for(&self, task: &Task) -> Option<Placed> {
+        let (item, mut digests) = (&task.pending, Digests::default());
+        let placed = self.manifest.members_for(&item.uri).next_back()?;
+        digests.set_from_bytes(&item.digests);
+        let is_sure = digests.strongest().is_some() || self.is_version(item, placed);
+        is_sure.then_some(placed)
+    }
+
+    /// Whether a member is the version that an item wants, by the times of both.
+    fn is_version(&self, item: &Pending, placed: Placed) -> bool {
+        let is_own = self.is_plan && !self.is_beside;
+        match item.changed.filter(|_| self.is_plan) {
+            // Another change than that of the entry may have been planned: of a package that was received later, or of a list.
+            Some(_) if self.packaged == Packaged::Snapshot => false,
+            Some(changed) => placed.changed.is_none_or(|own| own == changed),
+            // Where the manifest states the time of its version, that of the dump shows nothing.
+            None => item.modified.map_or(self.is_plan, |listed| {
+                let is_later = is_own || self.at >= Some(listed);
+                placed.modified.map_or(is_later, |modified| modified == listed)
+            }),
+        }
     }
 }
 

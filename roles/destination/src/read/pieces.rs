@@ -124,7 +124,7 @@ pub(crate) trait Documents {
         to: &mut Spool<'_>,
     ) -> Result<Option<Answered>, Error>;
 
-    /// Downloads a file of descriptions.
+    /// Downloads a package, or a file of descriptions, and verifies it.
     fn download(
         &self,
         requests: &Requests<'_>,
@@ -293,6 +293,11 @@ impl Answered {
     /// in whole seconds.
     pub(crate) fn latest_now(&self) -> Timestamp {
         now().max(self.stated_date.map_or(Timestamp::MIN, |date| date.plus_micros(1_000_000)))
+    }
+
+    /// The earliest instant that may be now, by our own clock and by the server's.
+    pub(crate) fn earliest_now(&self) -> Timestamp {
+        self.stated_date.map_or_else(now, |date| date.min(now()))
     }
 
     /// Whether a document that is packed with gzip shows that by its name or its type.

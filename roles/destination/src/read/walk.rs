@@ -228,7 +228,8 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Puts documents into the order of their spans, if all of them state where these begin; an index may name the newest
-    /// first. A time in the future shows no order: then they are in the order in which they are named, or in that of the others.
+    /// first, and then does so within a span of a coarse time. A time in the future shows no order: then they are in the order in
+    /// which they are named, or in that of the others.
     pub(crate) fn sort_by_span<T>(
         &self,
         documents: &mut [T],
@@ -239,13 +240,14 @@ impl<'w, 'a> Walk<'w, 'a> {
             return;
         }
         let usable = || begins.iter().flatten().filter(|begin| !self.is_future(**begin));
+        if usable().next() > usable().next_back() {
+            documents.reverse();
+        }
         if usable().count() == begins.len() {
             documents.sort_by_key(|one| {
                 let (begin, end) = span(one);
                 (begin, end.unwrap_or(Timestamp::MAX))
             });
-        } else if usable().next() > usable().next_back() {
-            documents.reverse();
         }
     }
 

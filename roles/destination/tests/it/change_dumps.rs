@@ -141,8 +141,34 @@ fn offer_changes(source: &mut DumpSource, attributes: &str) {
     zip.add("a", b"newer").add("b", b"new");
     zip.add("manifest.xml", document("urlset", &head, &entries.concat()).as_bytes());
     source.server.body("/changes.zip", zip.finish());
-    let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+    let package = source.server.url("/changes.zip");
+    // It has all changes until then, and so does not change.
+    let entry = format!("<url><loc>{package}</loc><rs:md until=\"2026-01-01T00:00:03Z\"/></url>");
     source.offer("changedump", "/changedump.xml", "urlset", attributes, &entry);
+}
+
+#[test]
+fn a_package_that_may_grow_is_read_again() {
+    let mut source = DumpSource::new();
+    source.server.body("/one.zip", source.package(&resources(5), false));
+    source.dump(&["/one.zip"]);
+    offer_changes(&mut source, &format!("from=\"{BEGIN}\""));
+    let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+    let attributes = format!("from=\"{BEGIN}\"");
+    source.offer("changedump", "/changedump.xml", "urlset", &attributes, &entry);
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    let ran = copy.try_run();
+    assert_has_changes(&copy, &ran, 0);
+    // The document of the dump is the same.
+    let change = "change=\"updated\" datetime=\"2026-01-01T00:00:09Z\" path=\"/a\"";
+    let change = source.entry("/d/2/0002.txt", "newest", change);
+    let mut zip = Zip::new();
+    let head = format!("capability=\"changedump-manifest\" {attributes}");
+    zip.add("a", b"newest").add("manifest.xml", document("urlset", &head, &change).as_bytes());
+    source.server.body("/changes.zip", zip.finish());
+    let _ = copy.try_run();
+    assert_eq!(copy.read("2/0002.txt").as_deref(), Some("newest"));
 }
 
 fn assert_has_changes(copy: &Copy, ran: &Ran, exit: u8) {

@@ -91,7 +91,7 @@ impl Driver {
             let mut documents = std::mem::take(&mut walk.walked.documents);
             if walk.walked.is_early {
                 // It shows more once its time has come.
-                documents.iter_mut().for_each(|document| document.1 = Document::default());
+                documents = documents.into_iter().map(|it| (it.0, Document::default())).collect();
             }
             let latest = walk.latest();
             drop(walk);

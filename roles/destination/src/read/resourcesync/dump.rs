@@ -1,15 +1,15 @@
 //! Resource Dumps, Change Dumps, and their indexes [rs-core §11.1, §13.1].
 
-use super::document::{Kind, Part, read_parts};
+use super::document::{Kind, Part, Read, read_parts};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::package::listing::{Dump, ListedPackage, Packaged};
-use crate::read::pieces::{Answered, Go};
+use crate::read::pieces::{Answered, Go, unasked};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Document;
-use abreast_webtypes::{Moment, Timestamp, resolve};
+use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
 use std::collections::HashSet;
 use url::Url;
 
@@ -24,7 +24,7 @@ pub(crate) struct DumpDocument {
     pub(crate) begins: Option<Moment>,
     /// The last time that changes are in, where that is given.
     pub(crate) until: Option<Moment>,
-    /// The head of the first answer.
+    /// The head of the answer; without validators where it may be the same after its packages have changed.
     pub(crate) answered: Answered,
 }
 
@@ -45,6 +45,19 @@ pub(super) fn since_url(address: &str, since: Timestamp) -> Option<String> {
     Some(url.into())
 }
 
+/// Whether a document is another one whenever its packages are: it states a time of all of them that is over, or the digest
+/// of each. One with all changes of a span that is over does not change.
+fn shows_changes(dump: &DumpDocument, packaged: Packaged, top: &Read) -> bool {
+    let clock = top.answered.earliest_now();
+    let is_over = |time: Moment| time.last() < clock;
+    let is_shown = |package: &ListedPackage| {
+        let is_closed = packaged == Packaged::Changes && package.until.is_some_and(is_over);
+        is_closed || package.digests.strongest().is_some()
+    };
+    top.head.at.is_some_and(|at| is_over(top.moment(at)))
+        || !top.is_index && dump.packages.iter().all(is_shown)
+}
+
 fn listed_package(document: &str, entry: &Entry, admission: &mut Admission) -> ListedPackage {
     let contents = entry.links.iter().find(|link| link.has_rel("contents"));
     let manifest = contents.and_then(|link| resolve(document, &link.href).ok());
@@ -54,8 +67,8 @@ fn listed_package(document: &str, entry: &Entry, admission: &mut Admission) -> L
         length: entry.length,
         digests: entry.digests.clone(),
         media_type: entry.media_type.clone(),
-        from: entry.from.map(|from| from.instant),
-        until: entry.until.map(|until| until.instant),
+        from: entry.from.map(W3cDatetime::moment),
+        until: entry.until.map(W3cDatetime::moment),
         ..ListedPackage::default()
     }
 }
@@ -72,9 +85,9 @@ pub(crate) fn read_dump(
     let mut dump = DumpDocument::default();
     let mut members = Vec::new();
     let (requests, options) = via;
-    if !read_dump_document(via, url, packaged, known, &mut dump, &mut members)? {
+    let Some(top) = read_dump_document(via, url, packaged, known, &mut dump, &mut members)? else {
         return Ok(None);
-    }
+    };
     let mut seen = HashSet::from([url.to_owned()]);
     for member in members {
         requests.check_cancelled()?;
@@ -88,16 +101,21 @@ pub(crate) fn read_dump(
             continue;
         }
         let mut nested = Vec::new();
-        read_dump_document(via, &member, packaged, None, &mut dump, &mut nested)?;
+        read_dump_document(via, &member, packaged, None, &mut dump, &mut nested)?
+            .ok_or_else(|| unasked(&member))?;
         if !nested.is_empty() {
             let message = format!("{member} is an index inside an index");
             return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
         }
     }
+    dump.answered = top.answered.clone();
+    if !shows_changes(&dump, packaged, &top) {
+        dump.answered.validators = Document::default();
+    }
     Ok(Some(dump))
 }
 
-/// `false` when it has not changed.
+/// `None` when it has not changed.
 fn read_dump_document(
     (requests, options): (&Requests<'_>, &SyncOptions),
     url: &str,
@@ -105,8 +123,7 @@ fn read_dump_document(
     known: Option<&Document>,
     dump: &mut DumpDocument,
     members: &mut Vec<String>,
-) -> Result<bool, Error> {
-    let before = dump.packages.len();
+) -> Result<Option<Read>, Error> {
     let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
     let mut refused = Vec::new();
     let answer = read_parts(requests, url, Kind::Dump(packaged), known, &mut |part| {
@@ -125,7 +142,7 @@ fn read_dump_document(
         }
         Ok(Go::On)
     })?;
-    let Some(read) = answer else { return Ok(false) };
+    let Some(read) = answer else { return Ok(None) };
     if let Some((url, refusal)) = refused.first() {
         // Without one of its packages a dump does not show what is not in it.
         let message = format!("{url}: {}", refusal.message());
@@ -135,10 +152,7 @@ fn read_dump_document(
     dump.begins = dump.begins.into_iter().chain(begins).min_by_key(|at| at.first());
     let until = read.head.until.map(|until| read.moment(until));
     dump.until = dump.until.into_iter().chain(until).max_by_key(|until| until.first());
-    if before == 0 {
-        dump.answered = read.answered;
-    }
-    Ok(true)
+    Ok(Some(read))
 }
 
 #[cfg(test)]

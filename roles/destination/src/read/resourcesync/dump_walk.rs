@@ -5,7 +5,7 @@ use super::document::{Kind, Part, read_parts};
 use super::dump::read_dump;
 use super::listed::listed;
 use super::manifest::read_manifest;
-use super::resource_list::MARGIN_MICROS;
+use super::resource_list::replay_from;
 use crate::error::{Error, ExitCode};
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
@@ -99,18 +99,14 @@ pub(super) fn resource_dump(
         walk.failed(&package.url, error, named)?;
     }
     walk.keep_document(url, &dump.answered.validators);
-    let changes_from = match at.or(dump.begins) {
-        Some(at) => Some(match walk.not_after(url, "at", at) {
-            stated if stated == at => at,
-            // It counts as none.
-            now => Moment::between(now.first().plus_micros(-MARGIN_MICROS), now.last()),
-        }),
-        None => dump.answered.stated_date.map(Moment::exact),
-    };
+    let stated = at.or(dump.begins);
+    let changes_from = replay_from(walk, url, &dump.answered, stated, has_changes);
     let (packaged, at) = (Packaged::Snapshot, changes_from.map(Moment::first));
     Ok(Snapshot {
         lists_all: true,
-        as_of: changes_from,
+        as_of: stated
+            .filter(|at| Some(*at) == changes_from)
+            .or(changes_from.filter(|_| has_changes)),
         changes_from,
         made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
@@ -191,8 +187,10 @@ pub(super) fn change_dump(
             begins = begins.into_iter().chain(next.begins).min_by_key(|from| from.first());
         }
     }
-    walk.sort_by_span(&mut packages, |package| (package.from, package.until));
-    let of_packages = packages.iter().filter_map(|package| package.from).map(Moment::exact);
+    walk.sort_by_span(&mut packages, |package| {
+        (package.from.map(Moment::first), package.until.map(Moment::first))
+    });
+    let of_packages = packages.iter().filter_map(|package| package.from);
     let earliest = begins.take().into_iter().chain(of_packages).min_by_key(|from| from.first());
     if let Some(earliest) = earliest {
         walk.reaches_back_to(earliest);
@@ -205,14 +203,17 @@ pub(super) fn change_dump(
     walk.walked.hole = hole(&packages, since);
     let mut passed = None;
     packages.retain(|package| {
-        let until = package.until.map(Moment::exact);
+        let until = package.until;
         let is_known = until.zip(since).is_some_and(|(until, since)| until.is_before(since));
-        passed = passed.max(package.until.filter(|_| is_known));
+        passed = passed.max(until.filter(|_| is_known).map(Moment::last));
         !is_known
     });
     // What is known of those that are passed over is not searched for.
-    walk.walked.end = packages.iter().filter_map(|package| package.from).min().max(passed);
-    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
+    walk.walked.end =
+        packages.iter().filter_map(|package| package.from.map(Moment::first)).min().max(passed);
+    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages))?;
+    // Those that the dump does not state are in the manifests.
+    walk.walked.hole = walk.walked.hole.take().or_else(|| hole(&packages, since));
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
     }
@@ -230,16 +231,16 @@ pub(super) fn change_dump(
 fn read_changes(
     walk: &mut Walk<'_, '_>,
     downloads: &Downloads,
-    packages: &[ListedPackage],
+    packages: &mut [ListedPackage],
 ) -> Result<(), Error> {
     let requests = walk.requests;
     // All of them first: without one changes would be missed.
     let mut files = Vec::with_capacity(packages.len());
-    for package in packages {
+    for package in &*packages {
         requests.check_cancelled()?;
         files.push(downloads.fetch(requests, package)?);
     }
-    for (package, file) in packages.iter().zip(files) {
+    for (package, file) in packages.iter_mut().zip(files) {
         let archive = Package::open(file, &|| requests.check_cancelled())
             .map_err(|error| unusable(package, &error))?;
         let (diagnostics, mut has_begun) = (requests.diagnostics.clone(), false);
@@ -261,6 +262,8 @@ fn read_changes(
             walk.walked.widen = ZONE_MICROS;
         }
         walk.skipped(&package.url, manifest.skipped)?;
+        package.from = package.from.or(manifest.from);
+        package.until = package.until.or(manifest.until);
     }
     Ok(())
 }
@@ -270,9 +273,11 @@ fn hole(packages: &[ListedPackage], since: Option<Moment>) -> Option<String> {
     let since = since?;
     packages.windows(2).find_map(|pair| {
         let (until, from) = (pair[0].until?, pair[1].from?);
-        (until < from && since.last() < from).then(|| {
+        (until.is_before(from) && since.is_before(from)).then(|| {
             format!(
-                "no package has the changes between {until} and {from}, the begin of {}",
+                "no package has the changes between {} and {}, the begin of {}",
+                until.first(),
+                from.first(),
                 pair[1].url
             )
         })

@@ -12,6 +12,7 @@ use crate::plan::listed::Listed;
 use crate::read::sitemap::document::Part;
 use crate::read::sitemap::manifest::{self, refusal};
 use abreast_resourcesync::v1_1::{Capability, Head, Root, V1_1};
+use abreast_webtypes::W3cDatetime;
 
 /// Reads the manifest of a package, and hands over each entry as it comes.
 ///
@@ -41,6 +42,8 @@ pub(crate) fn read_manifest(
                     return Err(refusal(url, &what));
                 }
                 manifest.at = head.at.map(|at| at.instant);
+                manifest.from = head.from.map(W3cDatetime::moment);
+                manifest.until = head.until.map(W3cDatetime::moment);
             }
             Part::Entry(head, entry) => {
                 let listed = listed(url, head, entry);
@@ -128,7 +131,7 @@ mod tests {
         zip.add("manifest.xml", manifest("changedump-manifest", &entries.concat()).as_bytes());
         let manifest = read(&mut zip, Packaged::Changes).unwrap();
         let numbers: Vec<_> =
-            manifest.members_for("http://h/a").map(|(number, _)| number).collect();
+            manifest.members_for("http://h/a").map(|placed| placed.number).collect();
         assert_eq!((numbers.len(), manifest.faulty), (2, 0));
         assert_ne!(numbers[0], numbers[1]);
     }

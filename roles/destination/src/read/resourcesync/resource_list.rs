@@ -6,7 +6,7 @@ use super::listed::listed;
 use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::Snapshot;
-use crate::read::pieces::Go;
+use crate::read::pieces::{Answered, Go};
 use crate::read::sitemap::document::unasked;
 use crate::read::sitemap::snapshot::{Read as SnapshotRead, read_snapshot};
 use crate::read::sitemap::unchanged::is_all_unchanged;
@@ -18,7 +18,7 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 
 /// How far before a list's own time changes are replayed when it does not give `at`, microseconds.
-pub(super) const MARGIN_MICROS: i64 = 3_600_000_000;
+const MARGIN_MICROS: i64 = 3_600_000_000;
 
 /// Resource Lists, and what those read so far give.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub(in crate::read) fn resource_list(
     let read = read_snapshot(walk, list, &mut lists, !has_changes)?;
     let is_exact = lists.at.is_some() && has_changes;
     let is_unstable = !is_exact && walk.is_whole() && read.changed_meanwhile(walk.requests)?;
-    let changes_from = replay_from(walk, list, &read.top, lists.at, has_changes);
+    let changes_from = replay_from(walk, list, &read.top.answered, lists.at, has_changes);
     let SnapshotRead { indexes: found, .. } = read;
     *indexes = found;
     Ok(Snapshot {
@@ -146,10 +146,10 @@ pub(in crate::read) fn known_indexes(mirror: &Mirror) -> Result<Vec<String>, Err
 
 /// The time from which changes are to be replayed, never later than the server's own clock. An `at` that is later counts as
 /// none.
-fn replay_from(
+pub(super) fn replay_from(
     walk: &mut Walk<'_, '_>,
     list: &str,
-    top: &Read,
+    answered: &Answered,
     at: Option<Moment>,
     has_changes: bool,
 ) -> Option<Moment> {
@@ -159,14 +159,12 @@ fn replay_from(
             return Some(at);
         }
     }
-    let answered = &top.answered;
     let is_wrong = at.is_some();
     let own = is_wrong.then(now);
     let at: Timestamp = answered.last_modified.or(answered.stated_date).or(own)?;
     let from = at.plus_micros(-MARGIN_MICROS);
     if has_changes && !is_wrong {
-        let message =
-            format!("the Resource List does not give `at`; changes are replayed from {from}");
+        let message = format!("it does not give `at`; changes are replayed from {from}");
         walk.notice("list.no-at", list, &message);
     }
     Some(walk.not_after(list, "Last-Modified", Moment::between(from, at)))

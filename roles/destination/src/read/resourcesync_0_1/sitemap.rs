@@ -14,7 +14,7 @@ use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
 use crate::select::{OtherCategories, is_any};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Root, V0_1};
-use abreast_webtypes::{Moment, Timestamp};
+use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 
 /// Sitemaps, and what those read so far state.
 pub(super) struct Sitemaps<'a> {
@@ -71,7 +71,7 @@ impl Lists for Sitemaps<'_> {
                     check_is_sitemap(head, url)?;
                     newest = NewestTime::of(answered);
                     now = answered.latest_now();
-                    let modified = head.modified.map(|modified| modified.moment());
+                    let modified = head.modified.map(W3cDatetime::moment);
                     at = modified.filter(|modified| modified.first() <= now);
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {

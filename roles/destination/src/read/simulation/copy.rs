@@ -1,7 +1,7 @@
 //! A copy of a simulated provider: runs of a reader, and a model of the transfer.
 
-use super::BASE;
 use super::world::{Simulated, ask_again, count_baseline, count_gap, note, provider};
+use super::{BASE, packages};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Summary};
@@ -89,6 +89,7 @@ impl<'b> Copy<'b> {
 
     /// A run; with which code it ends.
     pub(super) fn run(&mut self) -> Result<ExitCode, Error> {
+        self.options.dumps = provider(packages::choice);
         let lasting = Continued::begin(&self.mirror)?;
         let (result, mut summary, lasting) = self.try_run(lasting);
         if summary.mode == Mode::Baseline {
@@ -132,8 +133,10 @@ impl<'b> Copy<'b> {
             mirror.renew_pending()?;
             let epoch = run.planner.epoch;
             mirror.set_meta(key::EPOCH, Some(&epoch.to_string()))?;
+            packages::supply(&mut reader, &mut run, kept)?;
             let mut failed = fetch_all(run.planner, kept, committed)?;
             if reader.has_rest() && reader.plan_rest(&mut run)? {
+                packages::supply(&mut reader, &mut run, kept)?;
                 failed.extend(fetch_all(run.planner, kept, committed)?);
             }
             for _ in 0..REPLANS_MAX {
@@ -210,13 +213,7 @@ fn fetch(
                     mirror.forget_pending(&item.uri)?;
                 }
             }
-            Some(bytes) if keep(planner, &task, &bytes)? => {
-                let text = String::from_utf8(bytes).unwrap();
-                let version = text.split('"').nth(1).expect("a version");
-                note(|| format!("{} is {version}", item.uri));
-                kept.insert(item.uri.clone(), version.to_owned());
-                mirror.forget_pending(&item.uri)?;
-            }
+            Some(bytes) if keep(planner, &task, bytes.clone(), kept)? => {}
             _ => {
                 mirror.set_pending_state(&item.uri, PendingState::Failed, true)?;
                 failed.push((item.uri.clone(), item.attempts == 0));
@@ -236,16 +233,21 @@ fn bytes_of(planner: &Planner<'_>, task: &Task) -> Result<Option<Vec<u8>>, Error
     }
     let reply = ask_again(item.href(), Known::default(), &mut |_| Ok(()))?;
     let reply = reply.filter(|reply| reply.status == 200);
-    Ok(reply.map(|reply| reply.body.into_bytes()))
+    Ok(reply.map(|reply| reply.body))
 }
 
-/// Keeps bytes in the state if they are those that are listed.
-fn keep(planner: &Planner<'_>, task: &Task, bytes: &[u8]) -> Result<bool, Error> {
+/// Keeps bytes if they are those that are listed.
+pub(super) fn keep(
+    planner: &Planner<'_>,
+    task: &Task,
+    bytes: Vec<u8>,
+    kept: &mut BTreeMap<String, String>,
+) -> Result<bool, Error> {
     let (item, length) = (&task.pending, bytes.len() as u64);
     let mut listed = Digests::default();
     listed.set_from_bytes(&item.digests);
     let mut hasher = Hasher::for_listed(&listed);
-    hasher.update(bytes);
+    hasher.update(&bytes);
     let got = hasher.finish();
     if judge(&listed, item.length, &got, length) == Verdict::Mismatch {
         return Ok(false);
@@ -253,6 +255,11 @@ fn keep(planner: &Planner<'_>, task: &Task, bytes: &[u8]) -> Result<bool, Error>
     let mut row = row_as_planned(task, length, planner.epoch);
     row.digests = got.to_bytes();
     planner.mirror.put_row(&row)?;
+    planner.mirror.forget_pending(&item.uri)?;
+    let text = String::from_utf8(bytes).unwrap();
+    let version = text.split('"').nth(1).expect("a version");
+    note(|| format!("{} is {version}", item.uri));
+    kept.insert(item.uri.clone(), version.to_owned());
     Ok(true)
 }
 

@@ -66,16 +66,16 @@ struct Literal {
 type Outcome<T = ()> = Result<T, Error>;
 
 /// A document, whole.
-fn whole(reply: Reply) -> Outcome<String> {
+fn whole(reply: &Reply) -> Outcome<String> {
     if reply.status == 200 && reply.cut.is_none() {
-        return Ok(reply.body);
+        return Ok(String::from_utf8_lossy(&reply.body).into_owned());
     }
     Err(Error::new("http.status", ExitCode::Retryable, reply.status.to_string()))
 }
 
 fn json(url: &str) -> Outcome<Value> {
     let failed = |cause| Error::new("json", ExitCode::SourceInvalid, "no JSON").with_cause(cause);
-    serde_json::from_str(&whole(ask(url, Known::default())?)?).map_err(failed)
+    serde_json::from_str(&whole(&ask(url, Known::default())?)?).map_err(failed)
 }
 
 /// The URL in a reference: a string, or an object with `id`.
@@ -120,7 +120,7 @@ impl Literal {
             // There is nothing to add.
             return Ok(());
         }
-        let body = whole(reply)?;
+        let body = whole(&reply)?;
         let version = body.split('"').nth(1).unwrap_or_default().to_owned();
         self.kept.insert(iri.to_owned(), version);
         Ok(())

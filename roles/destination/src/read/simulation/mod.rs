@@ -1,16 +1,17 @@
 //! Readers in a simulation: providers of every protocol under adversity, read without sockets.
 //!
 //! Each seed is a provider with a history, and a copy that is killed and runs again at any time. What
-//! the runs plan is carried out by a model of the transfer, which has failures and kills too. Dumps
-//! are not in it: their packages are tested over HTTP.
+//! the runs plan is carried out by a model of the transfer, which has failures and kills too.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `world.rs` | the provider of a thread, and its documents as those of a network |
 //! | `copy.rs` | a copy: a run of a reader, and the model of the transfer |
+//! | `packages.rs` | resources out of packages, in that model |
 //! | `oracle.rs` | the life of a copy, and what it may lack at the end |
 //! | `activities.rs` | EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1 |
+//! | `dumps.rs` | ResourceSync 1.1 with dumps |
 //! | `sitemaps.rs` | ResourceSync 0.1 |
 //! | `atom.rs` | SDShare |
 //! | `faults/` | faults as patches: `cargo xtask faults` puts them back, one at a time |
@@ -19,9 +20,11 @@
 mod activities;
 mod atom;
 mod copy;
+mod dumps;
 mod lists;
 mod literal;
 mod oracle;
+mod packages;
 mod sitemaps;
 mod world;
 

@@ -7,6 +7,7 @@ use crate::package::listing::ListedPackage;
 use crate::read::pieces::{Answered, Asked, Documents};
 use crate::read::spool::Spool;
 use crate::requests::Requests;
+use crate::verify::{Hasher, Verdict, judge};
 use abreast_testkit::number;
 use abreast_testkit::providers::{Known, Provider, Reply};
 use abreast_webtypes::Timestamp;
@@ -99,9 +100,18 @@ pub(super) fn ask(url: &str, known: Known<'_>) -> Result<Reply, Error> {
         world.asked += 1;
         let reply = world.provider.answer(url, known);
         clock::set(Timestamp::from_micros(world.provider.clock()));
-        note(|| format!("{url} {} {:?} {}", reply.status, reply.cut, reply.body));
+        note(|| shown(url, &reply));
         Ok(reply)
     })
+}
+
+/// A reply; of a package the manifest.
+fn shown(url: &str, reply: &Reply) -> String {
+    let is_package = reply.body.starts_with(b"PK");
+    let manifest = reply.body.windows(5).position(|text| text == b"<?xml").unwrap_or(0);
+    let text = String::from_utf8_lossy(&reply.body[if is_package { manifest } else { 0 }..]);
+    let text = text.split_once("</urlset>").filter(|_| is_package).map_or(&*text, |it| it.0);
+    format!("{url} {} {:?} {text}", reply.status, reply.cut)
 }
 
 /// Sends a request, again where the answer is a transient failure or its transfer breaks off; `None`
@@ -114,7 +124,7 @@ pub(super) fn ask_again(
     for _ in 0..ATTEMPTS {
         let reply = ask(url, known)?;
         match reply.cut {
-            Some(length) => part(&reply.body.as_bytes()[..length])?,
+            Some(length) => part(&reply.body[..length])?,
             None if matches!(reply.status, 0 | 429 | 500..) => {}
             None => return Ok(Some(reply)),
         }
@@ -144,7 +154,7 @@ impl Documents for Simulated {
         let Some(reply) = used(url, reply)? else { return Ok(None) };
         to.begin();
         let mut more = true;
-        for piece in reply.body.as_bytes().chunks(PIECE_BYTES) {
+        for piece in reply.body.chunks(PIECE_BYTES) {
             more = more && to.add(piece)?;
         }
         if more {
@@ -169,8 +179,14 @@ impl Documents for Simulated {
     ) -> Result<File, Error> {
         let reply = ask_again(&file.url, Known::default(), &mut |_| Ok(()))?;
         let reply = used(&file.url, reply)?.expect("nothing was known");
+        let (mut hasher, length) = (Hasher::for_listed(&file.digests), reply.body.len() as u64);
+        hasher.update(&reply.body);
+        if judge(&file.digests, file.length, &hasher.finish(), length) == Verdict::Mismatch {
+            let message = format!("{} is not the package that is listed", file.url);
+            return Err(Error::new("fixity.mismatch", ExitCode::SourceInvalid, message));
+        }
         let mut kept = tempfile::tempfile().unwrap();
-        kept.write_all(reply.body.as_bytes()).unwrap();
+        kept.write_all(&reply.body).unwrap();
         kept.rewind().unwrap();
         Ok(kept)
     }

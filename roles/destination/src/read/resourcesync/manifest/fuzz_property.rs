@@ -4,6 +4,7 @@ use super::read_manifest;
 use crate::diagnostics::Diagnostics;
 use crate::package::archive::{Package, SMALL_BYTES};
 use crate::package::listing::Packaged;
+use crate::package::manifest::Placed;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 
@@ -39,7 +40,7 @@ pub fn check(bytes: &[u8]) {
         );
         let Ok(manifest) = manifest else { continue };
         for uri in &uris {
-            for (number, _) in manifest.members_for(uri) {
+            for Placed { number, .. } in manifest.members_for(uri) {
                 check_member(&package, number);
             }
         }
