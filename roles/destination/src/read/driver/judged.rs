@@ -146,15 +146,15 @@ pub(super) fn moved(
         return Ok(after);
     }
     after.due = None;
-    if after.until().is_none() && walked.cut.is_none() && walked.from.is_none() {
-        after.note_begin();
-    }
     let newest = walked.newest.map(|newest| newest.widened(walked.widen));
     let until = match (newest, walked.limit) {
         (Some(newest), Some(limit)) if limit < newest.first() => Some(Moment::exact(limit)),
         (newest, _) => newest,
     };
     let is_cut = walked.cut.is_some();
+    if after.until().is_none() && !is_cut && walked.from.is_none() {
+        after.note_begin();
+    }
     // The span was judged: it continues from the position, or what lies between is noted as unknown.
     let span = Span { from: walked.from, until, is_joined: true };
     let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
