@@ -247,8 +247,10 @@ impl Provider {
         let is_covered = if let Rendering::Sitemaps(sitemaps) = &self.rendering {
             // Change sets do not state since when they have all changes: all of the oldest one has to be older than the list.
             let length = self.rendering.changes_per_document().unwrap_or(1);
-            let times = self.data.log.iter().skip(end).take(length).map(|change| change.time);
-            let oldest = times.filter(|time| *time <= self.now).max();
+            let set = self.data.log.iter().skip(end).take(length);
+            let oldest = set.clone().map(|it| it.time).filter(|time| *time <= self.now).max();
+            // One whose times are all in the future has the time when it was modified.
+            let oldest = oldest.or(set.map(|it| it.noted).max());
             // A list without a time of its own is at least as new as its newest entry. What was deleted after that is not seen.
             let times = listing.entities.values().map(|it| it.time);
             let newest = times.filter(|time| *time <= self.now).max();

@@ -87,7 +87,9 @@ impl Driver {
             let read = self.reader.snapshot(&mut walk);
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
             // What such a list lacks may have come later.
-            let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
+            let is_undated = (walk.walked.is_undated || walk.walked.is_early)
+                && has_changes
+                && position.until().is_some();
             let mut documents = std::mem::take(&mut walk.walked.documents);
             if walk.walked.is_early {
                 // It shows more once its time has come.
