@@ -373,9 +373,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         let fingerprint = listed.fingerprint();
         let is_after_prefix = self.prefix.add(fingerprint);
         let since = self.since;
+        let is_old =
+            self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
         let Some(time) = listed.changed else {
-            let is_old =
-                self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
             let order = self.order.undated(since, None);
             return if is_old {
                 self.to.known_change(listed)
@@ -392,7 +392,9 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.walked.future.push((fingerprint, width));
             }
             let order = self.order.undated(since, Some(time));
-            return if self.was_future(fingerprint) {
+            return if is_old {
+                self.known_change(listed, order)
+            } else if self.was_future(fingerprint) {
                 self.to.change(listed, ChangeOrder { is_known: true, is_new: true, ..order })
             } else {
                 self.hand_over(listed, order)
