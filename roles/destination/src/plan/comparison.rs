@@ -17,7 +17,7 @@ use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
 use crate::requests::Requests;
 use crate::state::key;
-use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
+use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp, excerpt};
 use std::collections::VecDeque;
 
@@ -103,6 +103,8 @@ impl PlanContext<'_, '_> {
                 if judge(Stated::Absent, as_of, Some(row)) == Verdict::Unknown {
                     is_open |= as_of.is_open(Some(row));
                     mirror.take_unseen(&row.uri)?;
+                    // What is planned is for the later change.
+                    mirror.set_pending_state(&row.uri, PendingState::Due, false)?;
                 }
             }
         }
@@ -237,8 +239,11 @@ impl Comparison {
                     (!has_time).then_some(PendingAction::Touch)
                 },
             ),
-            // What is planned is for the later change.
             Verdict::Delete | Verdict::Unknown => {
+                if self.stale {
+                    // What is planned is for the later change.
+                    mirror.set_pending_state(uri, PendingState::Due, false)?;
+                }
                 if as_of.is_open(row.as_ref()) {
                     planner.open_since = at.map(Moment::first);
                 }
