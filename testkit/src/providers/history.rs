@@ -250,7 +250,7 @@ impl Provider {
             let set = self.data.log.iter().skip(end).take(length);
             let oldest = set.clone().map(|it| it.time).filter(|time| *time <= self.now).max();
             // One whose times are all in the future has the time when it was modified.
-            let oldest = oldest.or(set.map(|it| it.noted).max());
+            let oldest = oldest.or(set.map(|it| it.noted).max().filter(|_| sitemaps.has_modified));
             // A list without a time of its own is at least as new as its newest entry. What was deleted after that is not seen.
             let times = listing.entities.values().map(|it| it.time);
             let newest = times.filter(|time| *time <= self.now).max();

@@ -146,7 +146,8 @@ impl PlanContext<'_, '_> {
         let mirror = self.planner.mirror;
         // What a list planned that may be older is planned again, and what it took out of the plan.
         let is_compared = self.report.summary.mode == crate::Mode::Baseline;
-        let is_here = row.as_ref().is_some_and(|row| row.changed >= pending.changed);
+        let is_here = pending.changed.is_some()
+            && row.as_ref().is_some_and(|row| row.changed >= pending.changed);
         let planned = mirror.task(&pending.uri)?;
         let is_due = *is_new && (is_compared && !is_here || planned.is_some());
         if *is_known && !is_due {

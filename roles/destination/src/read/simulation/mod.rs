@@ -9,6 +9,7 @@
 //! | `copy.rs` | a copy: a run of a reader, and the model of the transfer |
 //! | `packages.rs` | resources out of packages, in that model |
 //! | `oracle.rs` | the life of a copy, and what it may lack at the end |
+//! | `found.rs` | seeds that found a fault once |
 //! | `activities.rs` | EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1 |
 //! | `dumps.rs` | ResourceSync 1.1 with dumps |
@@ -21,6 +22,7 @@ mod activities;
 mod atom;
 mod copy;
 mod dumps;
+mod found;
 mod lists;
 mod literal;
 mod oracle;

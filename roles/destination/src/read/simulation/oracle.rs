@@ -1,6 +1,7 @@
 //! The life of a copy, and what it may lack at the end.
 
 use super::copy::{Bench, Copy, MakeReader};
+use super::found::seeds_of;
 use super::world::{self, note, provider};
 use super::{BASE, SEEDS};
 use crate::error::{Error, ExitCode};
@@ -147,7 +148,17 @@ pub(super) fn each_seed<T: Send>(seeds: &[u64], each: impl Fn(&Bench, u64) -> T 
 /// Copies of providers of a protocol are right.
 pub(super) fn assert_right(test: &str, (protocol, make): (Protocol, MakeReader), is_calm: bool) {
     let made = |seed| Some(Provider::new(protocol, seed, BASE, is_calm));
-    assert_each(test, SEEDS, made, |bench, seed, made| simulate(bench, seed, made, make));
+    let seeds = with_found(SEEDS, protocol);
+    assert_seeds(test, &seeds, made, |bench, seed, made| simulate(bench, seed, made, make));
+}
+
+/// The first seeds, and those that found a fault once; or the one that was chosen.
+fn with_found(count: u64, protocol: Protocol) -> Vec<u64> {
+    let mut all = seeds(count);
+    if let Some(last) = all.last().copied().filter(|last| all.len() as u64 == *last) {
+        all.extend(seeds_of(protocol).iter().filter(|seed| **seed > last));
+    }
+    all
 }
 
 /// Something holds for each of so many seeds that have a provider.
@@ -157,9 +168,17 @@ pub(super) fn assert_each(
     made: impl Fn(u64) -> Option<Provider> + Sync,
     holds: impl Fn(&Bench, u64, Provider) -> Result<(), String> + Sync,
 ) {
-    let seeds = seeds(count);
+    assert_seeds(test, &seeds(count), made, holds);
+}
+
+fn assert_seeds(
+    test: &str,
+    seeds: &[u64],
+    made: impl Fn(u64) -> Option<Provider> + Sync,
+    holds: impl Fn(&Bench, u64, Provider) -> Result<(), String> + Sync,
+) {
     let results =
-        each_seed(&seeds, |bench, seed| made(seed).map_or(Ok(()), |made| holds(bench, seed, made)));
+        each_seed(seeds, |bench, seed| made(seed).map_or(Ok(()), |made| holds(bench, seed, made)));
     let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     let shown = failed.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(
