@@ -124,7 +124,8 @@ pub struct ChangeOrder {
     pub time: i64,
     /// Orders documents that are not read in their order, where times are the same.
     pub list: i64,
-    /// The first and last instant that may be meant by its time, if the document gives one.
+    /// The first and last instant that may be meant by its time, if the document gives one; of a time that cannot be used only
+    /// the last one may be known, and the first is the earliest of all.
     pub changed: Option<(i64, i64)>,
     /// It has the time of changes that were read before, and is none of them.
     pub is_new: bool,
@@ -139,6 +140,8 @@ pub struct Coming {
     pub task: Task,
     /// The first and last instant that may be meant by its time.
     pub changed: Option<(i64, i64)>,
+    /// Until when it happened, if only that is known.
+    pub until: Option<i64>,
     /// See [`ChangeOrder::is_new`].
     pub is_new: bool,
     /// See [`ChangeOrder::is_known`].
@@ -591,7 +594,7 @@ impl Mirror {
                     item.digests,
                     item.unknown,
                     order.time,
-                    order.changed.map(|changed| changed.0),
+                    order.changed.map(|changed| changed.0).filter(|first| *first > i64::MIN),
                     order.changed.map(|changed| changed.1),
                     order.is_new,
                     order.is_known,
@@ -637,11 +640,12 @@ impl Mirror {
             let access = read_access(row, COMING_ACCESS)?;
             let task =
                 Task { pending: Pending { access, ..read_pending(row)? }, row: read_kept(row)? };
-            let (first, last): (Option<i64>, _) =
+            let (first, last): (Option<i64>, Option<i64>) =
                 (row.get(COMING_TIME)?, row.get(COMING_TIME + 1)?);
             let changed = first.zip(last);
+            let until = last.filter(|_| first.is_none());
             let (is_new, is_known) = (row.get(COMING_TIME + 2)?, row.get(COMING_TIME + 3)?);
-            out.push(Coming { task, changed, is_new, is_known });
+            out.push(Coming { task, changed, until, is_new, is_known });
             Ok(())
         })
     }

@@ -142,7 +142,7 @@ impl PlanContext<'_, '_> {
         has_gone: bool,
         until: Timestamp,
     ) -> Result<(), Error> {
-        let Coming { task: Task { pending, row }, changed, is_new, is_known } = coming;
+        let Coming { task: Task { pending, row }, changed, until: ends, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
         // What a list planned that may be older is planned again, and what it took out of the plan.
         let is_compared = self.report.summary.mode == crate::Mode::Baseline;
@@ -225,7 +225,8 @@ impl PlanContext<'_, '_> {
         let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
         let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
         if is_undated || pending.action.is_deletion() {
-            mirror.note_gone(&pending.uri, last.min(until.as_micros()))?;
+            let ends = ends.or(Some(last).filter(|last| *last < i64::MAX));
+            mirror.note_gone(&pending.uri, ends.unwrap_or(until.as_micros()))?;
         } else if gone.is_some() {
             mirror.is_back(&pending.uri)?;
         }

@@ -100,8 +100,12 @@ impl AsOf {
 
     /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
     pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
-        let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
-        changed.max(self.gone).zip(self.at).is_some_and(|(known, at)| known <= at.last())
+        let known = match row {
+            // Until when it was changed is not exactly known.
+            Some(row) => Some(row.changed.map_or(Timestamp::MIN, Timestamp::from_micros)),
+            None => self.gone,
+        };
+        known.zip(self.at).is_some_and(|(known, at)| known <= at.last())
     }
 
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there

@@ -204,6 +204,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.latest.unwrap_or_else(now)
     }
 
+    /// Later times are so far in the future that they show nothing.
+    fn latest_ahead(&self) -> Timestamp {
+        self.latest().plus_micros(LIST_AHEAD_MAX)
+    }
+
     /// Whether a time is in the future, both by the server's clock and by our own.
     pub(crate) fn is_future(&self, time: Timestamp) -> bool {
         self.latest.is_some_and(|latest| time > latest)
@@ -376,7 +381,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let is_old =
             self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
         let Some(time) = listed.changed else {
-            let order = self.order.undated(since, None);
+            let order = self.order.undated(since, None, self.latest_ahead());
             return if is_old {
                 self.to.known_change(listed)
             } else {
@@ -391,7 +396,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 let width = time.last().as_micros() - time.first().as_micros();
                 self.walked.future.push((fingerprint, width));
             }
-            let order = self.order.undated(since, Some(time));
+            let order = self.order.undated(since, Some(time), self.latest_ahead());
             return if is_old {
                 self.known_change(listed, order)
             } else if self.was_future(fingerprint) {

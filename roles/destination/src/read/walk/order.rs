@@ -30,13 +30,24 @@ impl Order {
     }
 
     /// The place of a change without a time that can be used. It happened in the span of its document, and after what is known.
-    pub(super) fn undated(&mut self, since: Option<Moment>, stated: Option<Moment>) -> ChangeOrder {
+    /// Until when it happened, its document or its own time states; such times count up to `limit`, by a clock that is ahead.
+    pub(super) fn undated(
+        &mut self,
+        since: Option<Moment>,
+        stated: Option<Moment>,
+        limit: Timestamp,
+    ) -> ChangeOrder {
         let begin =
             self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
         let begin = begin.map(|begin| begin.plus_micros(1));
         let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
-        let end = self.until.map_or(i64::MAX, |until| until.last().as_micros());
-        let changed = begin.map(|begin| (begin.as_micros(), end.max(begin.as_micros())));
+        let begin = begin.map(Timestamp::as_micros);
+        let end = self.until.or(stated).filter(|end| end.first() <= limit);
+        let end = end.map(|end| end.last().as_micros());
+        let changed = match begin {
+            Some(begin) => Some((begin, end.unwrap_or(i64::MAX).max(begin))),
+            None => end.map(|end| (i64::MIN, end)),
+        };
         ChangeOrder { changed, ..self.of(None) }
     }
 
