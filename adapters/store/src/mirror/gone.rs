@@ -61,8 +61,7 @@ impl Mirror {
     pub fn limit_gone(&self) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "DELETE FROM gone WHERE changed <=
-                    (SELECT changed FROM gone ORDER BY changed DESC LIMIT 1 OFFSET ?1)",
+                "DELETE FROM gone WHERE uri IN (SELECT uri FROM gone ORDER BY changed DESC, uri LIMIT -1 OFFSET ?1)",
             )
             .and_then(|mut statement| statement.execute([GONE_MAX]))
             .map(drop)
@@ -114,5 +113,10 @@ mod tests {
         mirror.commit().unwrap();
         let gone = |changed: i64| mirror.gone(&changed.to_string()).unwrap();
         assert_eq!((gone(1), gone(2), gone(GONE_MAX + 1)), (None, Some(2), Some(GONE_MAX + 1)));
+        // Of one time no more than needed are forgotten.
+        mirror.connection.execute("UPDATE gone SET changed = 7", []).unwrap();
+        mirror.note_gone("z", 7).unwrap();
+        mirror.limit_gone().unwrap();
+        assert_eq!((mirror.gone("z").unwrap(), gone(2)), (None, Some(7)));
     }
 }

@@ -225,8 +225,8 @@ impl PlanContext<'_, '_> {
         let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
         let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
         if is_undated || pending.action.is_deletion() {
-            let ends = ends.or(Some(last).filter(|last| *last < i64::MAX));
-            mirror.note_gone(&pending.uri, ends.unwrap_or(until.as_micros()))?;
+            let last = ends.unwrap_or(last.min(until.as_micros().max(first)));
+            mirror.note_gone(&pending.uri, last)?;
         } else if gone.is_some() {
             mirror.is_back(&pending.uri)?;
         }

@@ -92,7 +92,7 @@ impl PlanContext<'_, '_> {
             mirror.unseen_after(&key, ROWS, &mut rows)?;
             let Some(last) = rows.last() else {
                 if is_open {
-                    self.planner.open_since = at.map(Moment::first);
+                    self.planner.note_open(at);
                 }
                 return Ok(());
             };
@@ -235,8 +235,9 @@ impl Comparison {
             // A file that was only touched here gets its time back.
             Verdict::Keep => self.system.zip(row).zip(self.listed.modified).and_then(
                 |((system, row), modified)| {
+                    let is_own = row.modified == Some(modified);
                     let has_time = system.has_time(modified, row.file_mtime);
-                    (!has_time).then_some(PendingAction::Touch)
+                    (is_own && !has_time).then_some(PendingAction::Touch)
                 },
             ),
             Verdict::Delete | Verdict::Unknown => {
@@ -245,7 +246,7 @@ impl Comparison {
                     mirror.set_pending_state(uri, PendingState::Due, false)?;
                 }
                 if as_of.is_open(row.as_ref()) {
-                    planner.open_since = at.map(Moment::first);
+                    planner.note_open(at);
                 }
                 return Ok(false);
             }

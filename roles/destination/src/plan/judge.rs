@@ -100,12 +100,14 @@ impl AsOf {
 
     /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
     pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
-        let known = match row {
-            // Until when it was changed is not exactly known.
-            Some(row) => Some(row.changed.map_or(Timestamp::MIN, Timestamp::from_micros)),
-            None => self.gone,
-        };
-        known.zip(self.at).is_some_and(|(known, at)| known <= at.last())
+        let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
+        // Of a version it may be known only until when it came.
+        let first = changed.or(self.gone.map(|gone| row.map_or(gone, |_| Timestamp::MIN)));
+        let last = changed.max(self.gone);
+        first
+            .zip(last)
+            .zip(self.at)
+            .is_some_and(|((first, last), at)| first <= at.last() && at.first() <= last)
     }
 
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there
@@ -122,7 +124,7 @@ impl AsOf {
 
 /// Decides about a resource; `row` is what the copy has of it.
 ///
-/// - A document never wins over a version that the copy has of a later change, nor a list over one of its own second, or over
+/// - A document never wins over a version that the copy has of a later change, nor a list over one of its own time, or over
 ///   a later deletion.
 /// - An announced change that is later than the version in the copy, without a digest to compare, is never the same.
 /// - What cannot be known is [`Verdict::Unknown`], and is neither fetched nor deleted.

@@ -20,7 +20,7 @@ use crate::state::key;
 use crate::state_folder::StateFolder;
 use crate::transaction;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,6 +61,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) listed: Option<Timestamp>,
     /// The begin of the time of a list that leaves it open whether it is later than what the copy has.
     pub(crate) open_since: Option<Timestamp>,
+    /// The time of the list of all resources, microseconds, if no clock has reached it yet.
+    pub(crate) early: Option<i64>,
     /// How much has changed since then.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
@@ -108,6 +110,11 @@ impl Polling {
 }
 
 impl<'a> Planner<'a> {
+    /// Notes a list of a time that leaves it open whether it is later than what the copy has.
+    pub(crate) fn note_open(&mut self, at: Option<Moment>) {
+        self.open_since = self.open_since.into_iter().chain(at.map(Moment::first)).min();
+    }
+
     pub(crate) fn new(
         options: &'a SyncOptions,
         mirror: &'a Mirror,
@@ -132,6 +139,7 @@ impl<'a> Planner<'a> {
             settled: None,
             listed: None,
             open_since: None,
+            early: None,
             changes: Changes::default(),
             made_from: None,
             notifications: Vec::new(),

@@ -9,6 +9,8 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 
+/// A second, microseconds.
+const SECOND: i64 = 1_000_000;
 /// The key of the record in the state.
 const KEY: &str = "position";
 /// The times that older versions kept, in microseconds.
@@ -36,8 +38,8 @@ pub(crate) struct Position {
     settled: Option<i64>,
     /// Fingerprints of changes with times in the future that were read.
     future: Vec<u64>,
-    /// The same of those with coarse times that were read only at or after an instant of this time by our clock, microseconds: the
-    /// next one of that time may come yet.
+    /// Fingerprints of changes with a second in the future as their time, and when each was read first, microseconds: the next one
+    /// of that second may come yet.
     watched: Vec<(u64, i64)>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
     newest_seen: Option<i64>,
@@ -71,12 +73,15 @@ pub(crate) struct Unknown {
     pub(crate) is_fault: bool,
     /// Documents could not be reached: each run searches for them again.
     pub(crate) is_cut: bool,
+    /// The list of all resources is read again from then on, microseconds: its time had not come.
+    #[serde(default)]
+    pub(crate) not_before: Option<i64>,
 }
 
 impl Unknown {
     /// Changes without which the copy may lack something.
     pub(crate) fn fault(why: impl Into<String>) -> Self {
-        Self { why: why.into(), is_fault: true, is_cut: false }
+        Self { why: why.into(), is_fault: true, ..Self::default() }
     }
 }
 
@@ -199,7 +204,7 @@ impl Position {
                 continue;
             }
             let first = before.iter().find(|it| it.0 == *fingerprint).map_or(now, |it| it.1);
-            if *width == 0 || now > first.saturating_add(*width) {
+            if *width == 0 || *width >= SECOND || now > first.saturating_add(*width) {
                 self.future.push(*fingerprint);
             } else {
                 self.watched.push((*fingerprint, first));

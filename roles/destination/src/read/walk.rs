@@ -228,7 +228,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         let latest = now().max(date);
         let is_undated = stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
         self.walked.is_undated |= is_undated;
-        self.walked.is_early |= !is_undated;
+        if !is_undated {
+            self.walked.early = self.walked.early.max(Some(stated.first()));
+        }
         Moment::between(date, latest)
     }
 

@@ -166,13 +166,16 @@ impl Driver {
             if let (None, Some(why)) = (&unknown, recheck) {
                 unknown = Some(Unknown { why, ..Unknown::default() });
             }
+            if let Some(unknown) = unknown.as_mut().filter(|_| first.is_some()) {
+                unknown.not_before = run.planner.early;
+            }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
             if is_everything && has_all && run.planner.uncertain_from.is_some() {
                 // What was planned by a history that the Source does not have any more.
                 mirror.forget_unnamed()?;
             }
             // By the Source's clock, which may be ahead of ours.
-            let until = walked.newest.map_or(Timestamp::MIN, Moment::last).max(now());
+            let until = walked.newest.map_or(Timestamp::MIN, Moment::first).max(now());
             run.plan_coming(until)?;
             if is_everything && first.is_some() {
                 if mirror.count_rows_up_to(1)? == 0 && mirror.pending_counts()?.fetches == 0 {

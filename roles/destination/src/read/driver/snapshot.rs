@@ -1,6 +1,7 @@
 //! The comparison of the copy with a snapshot.
 
 use super::Driver;
+use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
@@ -10,7 +11,7 @@ use crate::read::walk::{Visitor, Walk};
 use crate::read::{Offers, Snapshot, Whole};
 use crate::skolem;
 use abreast_store::mirror::{ChangeOrder, Document, Mirror};
-use abreast_webtypes::Moment;
+use abreast_webtypes::{Moment, Timestamp};
 
 /// Times a snapshot that changes while it is read is read again.
 const READS_MAX: usize = 3;
@@ -38,7 +39,9 @@ impl Driver {
     ) -> Result<Option<String>, Error> {
         let Some(unknown) = &position.unknown else { return Ok(None) };
         let options = run.planner.options;
-        if self.reader.offers(None, options)?.whole != Whole::Snapshot {
+        // The list that was read last shows no more before its time has come.
+        let is_early = unknown.not_before.is_some_and(|time| now().as_micros() < time);
+        if is_early || self.reader.offers(None, options)?.whole != Whole::Snapshot {
             if unknown.is_fault && !unknown.is_cut {
                 run.report.lacking("gap", &options.url, &unknown.why);
             }
@@ -87,11 +90,10 @@ impl Driver {
             let read = self.reader.snapshot(&mut walk);
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
             // What such a list lacks may have come later.
-            let is_undated = (walk.walked.is_undated || walk.walked.is_early)
-                && has_changes
-                && position.until().is_some();
+            let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
             let mut documents = std::mem::take(&mut walk.walked.documents);
-            if walk.walked.is_early {
+            let early = walk.walked.early.map(Timestamp::as_micros);
+            if early.is_some() {
                 // It shows more once its time has come.
                 documents = documents.into_iter().map(|it| (it.0, Document::default())).collect();
             }
@@ -100,6 +102,7 @@ impl Driver {
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;
             let (comparison, bodies, has_wanted) = (comparison.take(), bodies.take(), *has_wanted);
             let base = planning.take_base();
+            run.planner.early = early;
             requests.diagnostics.report(run.report);
             let Some(mut comparison) = comparison else {
                 let Snapshot { is_unchanged, is_missing: is_due, .. } = read?;

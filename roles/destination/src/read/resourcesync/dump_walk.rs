@@ -273,7 +273,9 @@ fn hole(packages: &[ListedPackage], since: Option<Moment>) -> Option<String> {
     let since = since?;
     packages.windows(2).find_map(|pair| {
         let (until, from) = (pair[0].until?, pair[1].from?);
-        (until.is_before(from) && since.is_before(from)).then(|| {
+        // Days that follow each other leave nothing between them.
+        let is_hole = until.last().plus_micros(1) < from.first();
+        (is_hole && since.is_before(from)).then(|| {
             format!(
                 "no package has the changes between {} and {}, the begin of {}",
                 until.first(),

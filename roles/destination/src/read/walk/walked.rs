@@ -55,8 +55,8 @@ pub(crate) struct Walked {
     pub(crate) first_unusable: Option<String>,
     /// The list of all resources has a time so far ahead that it shows nothing.
     pub(crate) is_undated: bool,
-    /// The list of all resources has a time that its Source's clock has not reached yet.
-    pub(crate) is_early: bool,
+    /// The time of the list of all resources, if no clock has reached it yet.
+    pub(crate) early: Option<Timestamp>,
     /// The position is later than the Source's clock.
     pub(crate) is_ahead: bool,
     /// The server's clock at the first answer.
