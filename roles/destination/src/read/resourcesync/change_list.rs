@@ -327,7 +327,8 @@ impl ChangeLists<'_> {
         }
         walk.walked.is_unstable |= reach.is_stale || reach.gives_until && reach.lacks_until;
         walk.walked.hole = reach.hole(since);
-        if walk.walked.hole.is_none() && reach.may_miss(walk) {
+        // An open list that is as it was, but for its new changes, begins where it did.
+        if walk.walked.hole.is_none() && (is_index || may_lack) && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
             let message = format!(
                 "the changes that are listed begin within the second of {at}, and lack those that were read"
