@@ -240,7 +240,15 @@ impl<'w, 'a> Walk<'w, 'a> {
             return;
         }
         let usable = || begins.iter().flatten().filter(|begin| !self.is_future(**begin));
-        if usable().next() > usable().next_back() {
+        // One that ends where another begins is before it, also by a clock that was wrong.
+        let joined = |one: &T, next: &T| span(one).1.is_some() && span(one).1 == span(next).0;
+        let pairs = || documents.windows(2);
+        let is_back = || {
+            pairs().filter(|pair| joined(&pair[1], &pair[0])).count()
+                > pairs().filter(|pair| joined(&pair[0], &pair[1])).count()
+        };
+        let (first, last) = (usable().next(), usable().next_back());
+        if first > last || first == last && is_back() {
             documents.reverse();
         }
         if usable().count() == begins.len() {
