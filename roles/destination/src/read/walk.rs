@@ -332,6 +332,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.order.end = self.order.end.or(self.latest.max(known)).filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
+        if let Some(until) = until {
+            self.states_end(until);
+        }
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
         self.to.begin_document(url);
     }
@@ -521,6 +524,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         if newest.is_none_or(|newest| newest.first() < until.first()) {
             self.walked.newest = Some(until);
         }
+    }
+
+    /// Documents state that they have all changes until then: the Source's clock has reached that time, whatever ours shows.
+    pub(crate) fn states_end(&mut self, until: Moment) {
+        let most = self.latest().plus_micros(LIST_AHEAD_MAX);
+        let stated = Some(until.first()).filter(|stated| *stated <= most);
+        self.walked.stated = self.walked.stated.max(stated);
     }
 
     /// The walk cannot continue.

@@ -217,6 +217,9 @@ pub(super) fn change_dump(
     // Those that end earlier do not have what the dump states.
     let shown = packages.iter().filter_map(|package| package.until).max_by_key(|it| it.last());
     let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
+    if let Some(until) = until {
+        walk.states_end(until);
+    }
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
     }
