@@ -432,7 +432,10 @@ impl Provider {
         {
             return Some(cached.clone());
         }
-        if path.starts_with("/id/") || is_statements(path) || !self.has(Fault::Caches) {
+        let is_ageless =
+            matches!(&self.rendering, Rendering::Dumps(dumps) if dumps.is_ageless(path));
+        if path.starts_with("/id/") || is_statements(path) || is_ageless || !self.has(Fault::Caches)
+        {
             return self.document(path);
         }
         if let Some(cached) = self.cached.get(path)

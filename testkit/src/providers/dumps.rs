@@ -91,6 +91,13 @@ impl Dumps {
         withheld
     }
 
+    /// Whether nothing shows of which time a document is: a package of the Resource Dump, and the manifest beside it, where
+    /// only the dump has a time, and no digest.
+    pub(super) fn is_ageless(&self, path: &str) -> bool {
+        let is_part = path.starts_with("/dump/package") || path.starts_with("/dump/manifest");
+        is_part && self.time_in == TimeIn::Dump && !self.has_sums
+    }
+
     pub(super) const fn entry_path(&self) -> &'static str {
         match (self.lists.has_capabilities, self.has_resource_list) {
             (true, _) => "/caps.xml",

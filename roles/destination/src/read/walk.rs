@@ -247,7 +247,15 @@ impl<'w, 'a> Walk<'w, 'a> {
             return;
         }
         let usable = || begins.iter().flatten().filter(|begin| !self.is_future(**begin));
-        if usable().next() > usable().next_back() {
+        // One that ends where another begins is before it, also by a clock that was wrong.
+        let joined = |one: &T, next: &T| span(one).1.is_some() && span(one).1 == span(next).0;
+        let pairs = || documents.windows(2);
+        let is_back = || {
+            pairs().filter(|pair| joined(&pair[1], &pair[0])).count()
+                > pairs().filter(|pair| joined(&pair[0], &pair[1])).count()
+        };
+        let (first, last) = (usable().next(), usable().next_back());
+        if first > last || first == last && is_back() {
             documents.reverse();
         }
         if usable().count() == begins.len() {
@@ -331,6 +339,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.order.end = self.order.end.or(self.latest.max(known)).filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
+        if let Some(until) = until {
+            self.states_end(until);
+        }
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
         self.to.begin_document(url);
     }
@@ -522,6 +533,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         if newest.is_none_or(|newest| newest.first() < until.first()) {
             self.walked.newest = Some(until);
         }
+    }
+
+    /// Documents state that they have all changes until then: the Source's clock has reached that time, whatever ours shows.
+    pub(crate) fn states_end(&mut self, until: Moment) {
+        let most = self.latest().plus_micros(LIST_AHEAD_MAX);
+        let stated = Some(until.first()).filter(|stated| *stated <= most);
+        self.walked.stated = self.walked.stated.max(stated);
     }
 
     /// The walk cannot continue.

@@ -175,8 +175,8 @@ impl Driver {
                 mirror.forget_unnamed()?;
             }
             // By the Source's clock, which may be ahead of ours.
-            let until = walked.newest.map_or(Timestamp::MIN, Moment::first).max(now());
-            run.plan_coming(until)?;
+            let until = walked.newest.map(Moment::first).max(walked.stated);
+            run.plan_coming(until.unwrap_or(Timestamp::MIN).max(now()))?;
             if is_everything && first.is_some() {
                 if mirror.count_rows_up_to(1)? == 0 && mirror.pending_counts()?.fetches == 0 {
                     run.planner.selection.report_nothing(&url, walked.entries, run.report);

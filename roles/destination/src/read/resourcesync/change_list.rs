@@ -195,8 +195,8 @@ fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document)
     let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
     let is_past = newest.is_some_and(|newest| newest < clock);
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
-    // An empty one may be the same after changes of the second in which it begins went to the list before.
-    let may_repeat = bookmark.entries == 0 && !is_past && !is_fine(from);
+    // It may be the same after changes of the second in which it begins went to lists before that no index named yet.
+    let may_repeat = !is_past && !is_fine(from);
     let validators =
         if may_repeat { Document::default() } else { read.answered.validators.clone() };
     (bookmark, validators)
@@ -210,7 +210,7 @@ fn is_fine(from: Option<i64>) -> bool {
 fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
     known.is_some_and(|known| {
-        let is_clear = known.entries > 0 || is_fine(open.from);
+        let is_clear = known.is_past || is_fine(open.from);
         open.from.is_some() && known.from == open.from && is_clear && walk.has_same_begin()
     })
 }

@@ -214,6 +214,12 @@ pub(super) fn change_dump(
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages))?;
     // Those that the dump does not state are in the manifests.
     walk.walked.hole = walk.walked.hole.take().or_else(|| hole(&packages, since));
+    // Those that end earlier do not have what the dump states.
+    let shown = packages.iter().filter_map(|package| package.until).max_by_key(|it| it.last());
+    let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
+    if let Some(until) = until {
+        walk.states_end(until);
+    }
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
     }
@@ -234,6 +240,7 @@ fn read_changes(
     packages: &mut [ListedPackage],
 ) -> Result<(), Error> {
     let requests = walk.requests;
+    let (mut gives_until, mut lacks_until) = (false, false);
     // All of them first: without one changes would be missed.
     let mut files = Vec::with_capacity(packages.len());
     for package in &*packages {
@@ -262,9 +269,15 @@ fn read_changes(
             walk.walked.widen = ZONE_MICROS;
         }
         walk.skipped(&package.url, manifest.skipped)?;
+        // One that ends before the dump states comes from some cache, as does one that was open then.
+        gives_until |= manifest.until.is_some();
+        lacks_until |= package.until.is_some() && manifest.until.is_none();
+        walk.walked.is_unstable |=
+            package.until.zip(manifest.until).is_some_and(|(named, own)| own.is_before(named));
         package.from = package.from.or(manifest.from);
         package.until = package.until.or(manifest.until);
     }
+    walk.walked.is_unstable |= gives_until && lacks_until;
     Ok(())
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Walked {
     pub(crate) dated: u64,
     /// The newest change that is not in the future.
     pub(crate) newest: Option<Moment>,
+    /// The latest end that a document states.
+    pub(crate) stated: Option<Timestamp>,
     /// The time of the oldest one.
     pub(crate) oldest: Option<Timestamp>,
     /// The newest change was given by a document whose times may be off by most of a day.
