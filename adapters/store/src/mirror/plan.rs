@@ -367,6 +367,20 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// Keeps what an earlier plan had for a resource, unless it was a conclusion from a list.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn keep_planned(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "UPDATE pending SET state = 0 WHERE uri = ?1 AND state = 2 AND action <> 5",
+            )
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(drop)
+            .map_err(failed(WRITE))
+    }
+
     /// Drops the items of an earlier plan that the new one does not name.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
 use crate::requests::Requests;
 use crate::state::key;
-use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row};
+use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp, excerpt};
 use std::collections::VecDeque;
 
@@ -104,7 +104,7 @@ impl PlanContext<'_, '_> {
                     is_open |= as_of.is_open(Some(row));
                     mirror.take_unseen(&row.uri)?;
                     // What is planned is for the later change.
-                    mirror.set_pending_state(&row.uri, PendingState::Due, false)?;
+                    mirror.keep_planned(&row.uri)?;
                 }
             }
         }
@@ -243,7 +243,7 @@ impl Comparison {
             Verdict::Delete | Verdict::Unknown => {
                 if self.stale {
                     // What is planned is for the later change.
-                    mirror.set_pending_state(uri, PendingState::Due, false)?;
+                    mirror.keep_planned(uri)?;
                 }
                 if as_of.is_open(row.as_ref()) {
                     planner.note_open(at);

@@ -228,7 +228,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         let latest = now().max(date);
         let is_undated = stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
         self.walked.is_undated |= is_undated;
-        if !is_undated {
+        // Clocks that differ by less have no effect on what is known.
+        if !is_undated && stated.first() > latest.plus_micros(AHEAD_MAX) {
             self.walked.early = self.walked.early.max(Some(stated.first()));
         }
         Moment::between(date, latest)

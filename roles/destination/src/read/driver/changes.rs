@@ -133,12 +133,14 @@ impl Driver {
             }
             let new = walked.new;
             report(run, &url, &walked, uncategorised, &mut has_reported);
-            if first.is_some() && unknown.is_none() {
+            let is_known = unknown.as_ref().is_none_or(|unknown| !unknown.is_fault);
+            if first.is_some() && is_known {
                 let open_since = run.planner.open_since;
-                unknown = unknown_between(position, &walked, known_before, open_since)
-                    .map(Unknown::fault);
+                let between = unknown_between(position, &walked, known_before, open_since);
+                unknown = between.map(Unknown::fault).or(unknown);
             }
-            if let Some(Unknown { why, .. }) = unknown.as_ref().filter(|_| first.is_some()) {
+            let lacking = unknown.as_ref().filter(|unknown| unknown.is_fault && first.is_some());
+            if let Some(Unknown { why, .. }) = lacking {
                 let message = format!("{why}; changes in between are known from a newer list only");
                 run.report.lacking("gap", &url, &message);
             }

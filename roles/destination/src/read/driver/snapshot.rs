@@ -146,6 +146,10 @@ impl Driver {
                     let why = "the list of all resources has a time in the future: nothing shows whether what it lacks was deleted";
                     Unknown::fault(why)
                 });
+                if early.is_some() && after.unknown.is_none() {
+                    let why = "the list of all resources had a time in the future".to_owned();
+                    after.unknown = Some(Unknown { why, ..Unknown::default() });
+                }
                 // Until changes were followed: the copy may have what the Source has no longer.
                 after.due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
                 after.store(mirror)?;
