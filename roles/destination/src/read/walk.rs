@@ -538,8 +538,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Documents state that they have all changes until then: the Source's clock has reached that time, whatever ours shows.
     pub(crate) fn states_end(&mut self, until: Moment) {
-        let most = self.latest().plus_micros(LIST_AHEAD_MAX);
-        let stated = Some(until.first()).filter(|stated| *stated <= most);
+        let stated = Some(until.first()).filter(|stated| *stated <= self.latest_ahead());
         self.walked.stated = self.walked.stated.max(stated);
     }
 

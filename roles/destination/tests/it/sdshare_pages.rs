@@ -75,8 +75,10 @@ fn changes_during_a_walk_are_no_sign_of_a_restored_server() {
         (0..4).for_each(|number| source.put_number(number, "second"));
     });
     let ran = copy.try_run();
+    // What moved was not read: it is reported, and the next run reads it.
+    assert!(ran.exit() == 3 && ran.has("list.unstable") && !ran.has("gap"), "{:?}", ran.reported);
+    let ran = copy.try_run();
     assert!(ran.exit() == 0 && !ran.has("gap"), "{:?}", ran.reported);
-    assert!(!copy.try_run().has("gap"));
     assert_has(&copy, &source.statements());
 }
 

@@ -99,6 +99,8 @@ impl Driver {
             // Clocks of two answers of one run show nothing about the Source's history.
             walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
+            // What is missing may be on a page that was read before it grew: the next run searches for it again.
+            walked.is_unstable |= walked.has_grown && marks.are_lost(walked.end);
             // What was not reached before is searched for from the snapshot on.
             let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
             match (judged, first) {

@@ -136,9 +136,7 @@ pub(super) fn moved(
     after.note_recent(&walked.recent);
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
-    // What is missing may be on a page that was read before it grew: the next run searches for it again.
-    let is_searched = walked.has_grown && marks.are_lost(walked.end);
-    if walked.left_out || walked.is_unstable || is_cut_short || is_searched {
+    if walked.left_out || walked.is_unstable || is_cut_short {
         // What was left out may be any change: the next run reads all of them again.
         after.bookmark = None;
         for (url, _) in &walked.documents {
