@@ -349,7 +349,8 @@ pub trait ChangeLog: Send + Sync + 'static {
 
     /// Visits the latest change of each resource that changed after a position, oldest first, until
     /// the visitor stops or at the end. What left the set is visited too; the base of a set is not,
-    /// since it is no change.
+    /// since it is no change. A resource that changes meanwhile is visited with one of its changes
+    /// at least.
     ///
     /// The cost follows the changes that are visited: neither the collection nor superseded changes
     /// are read.

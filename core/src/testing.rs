@@ -95,6 +95,10 @@ const PROMISES: &[(&str, Check)] = &[
     ("a set that begins in its log has no base", actions::history_may_begin_in_the_log),
     ("sets are listed and found", actions::sets_are_listed_and_found),
     ("the latest change of each resource is found", latest::latest_changes_leave_out_superseded),
+    (
+        "a resource that changes while the latest changes are read is among them",
+        latest::latest_changes_lack_none_that_changes_meanwhile,
+    ),
     ("a base has no latest change", latest::base_has_no_latest_change),
     ("a time leads to a position", latest::times_lead_to_positions),
     ("the log implies the table", replay::log_implies_table),

@@ -186,17 +186,16 @@ impl SqliteLog {
         })
     }
 
-    /// Visits the changes that a statement selects, a part at a time, up to what is the head now.
-    /// The first part is small: many need one change only, and a statement may find the positions
-    /// of a whole part before it returns the first.
+    /// Visits the changes that a statement selects, a part at a time, up to a position. The first
+    /// part is small: many need one change only, and a statement may find the positions of a whole
+    /// part before it returns the first.
     fn read_pages(
         &self,
         sql: &str,
         set: SetId,
-        mut after: Position,
+        (mut after, until): (Position, Position),
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
-        let until = self.head(set)?.position;
         let mut most = READ_FIRST;
         while after < until {
             match self.read_page(sql, set, after, until, most, visit)? {
@@ -311,7 +310,8 @@ impl ChangeLog for SqliteLog {
             change_columns!(),
             " FROM changes WHERE set_id = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4"
         );
-        self.read_pages(SQL, set, after, visit)
+        let until = self.head(set)?.position;
+        self.read_pages(SQL, set, (after, until), visit)
     }
 
     fn latest(
@@ -320,7 +320,9 @@ impl ChangeLog for SqliteLog {
         after: Position,
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
-        self.read_pages(LATEST, set, after, visit)
+        self.head(set)?;
+        // Not up to the head: the latest change of a resource that changes meanwhile is behind it.
+        self.read_pages(LATEST, set, (after, Position(i64::MAX as u64)), visit)
     }
 
     fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError> {

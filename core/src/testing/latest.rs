@@ -4,6 +4,7 @@ use super::{Fixture, HOUR, START, Stores, put, state};
 use crate::{
     Change, ChangeLog, ChangeRecord, FixedClock, Imported, Kind, NewSet, Position, SetId, append,
 };
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -73,6 +74,22 @@ pub(super) fn latest_changes_leave_out_superseded(stores: &mut dyn Stores) {
         found.iter().zip(30_001..).all(|(change, position)| change.position.0 == position),
         "in order"
     );
+}
+
+pub(super) fn latest_changes_lack_none_that_changes_meanwhile(stores: &mut dyn Stores) {
+    let fixture = Fixture::plain(stores);
+    let keys = || (0..100).map(|key| format!("k{key:02}"));
+    fixture.append(keys().map(|key| put(key, 1)).collect());
+    let (mut found, mut is_first) = (BTreeSet::new(), true);
+    let mut visit = |change: &ChangeRecord| {
+        if std::mem::take(&mut is_first) {
+            fixture.append(vec![put("k99", 2), put("k00", 2)]);
+        }
+        found.insert(change.key.clone());
+        ControlFlow::Continue(())
+    };
+    fixture.log.latest(fixture.set, Position(0), &mut visit).expect("read");
+    assert_eq!(found, keys().collect());
 }
 
 pub(super) fn base_has_no_latest_change(stores: &mut dyn Stores) {

@@ -96,7 +96,7 @@ impl ResolvedDocument for FragmentsPage<'_> {
         if first && self.query.since.is_none() {
             links.extend(hubs(set));
         }
-        Ok(finish(set, head.time, links, writer.bytes))
+        Ok(finish(set, writer.newest.max(head.time), links, writer.bytes))
     }
 }
 
@@ -230,6 +230,7 @@ struct EntryWriter<'s> {
     id: String,
     entry: Entry,
     entries: usize,
+    newest: Timestamp,
     bytes: Vec<u8>,
 }
 
@@ -238,7 +239,8 @@ impl<'s> EntryWriter<'s> {
         // Positions begin again in a log that is recreated, its beginning does not.
         let id = format!("{}#{}-", fragments(set), head.created.as_micros());
         let naming = set.urls.naming();
-        Self { set, naming, id, entry: Entry::default(), entries: 0, bytes: Vec::new() }
+        let (entry, newest) = (Entry::default(), head.created);
+        Self { set, naming, id, entry, entries: 0, newest, bytes: Vec::new() }
     }
 
     fn write_record(&mut self, record: &ChangeRecord) {
@@ -263,6 +265,7 @@ impl<'s> EntryWriter<'s> {
         entry.id.push_str(&self.id);
         entry.id.push_str(id);
         entry.updated = Some(time);
+        self.newest = self.newest.max(time);
         entry.is_deleted = state.is_none();
         add_links(self.set, &self.naming, key, state, &mut entry.links);
         entry.resources.push(iri);
