@@ -2,6 +2,7 @@
 
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
+use super::spans::{Span, hole, older_index};
 use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
@@ -11,7 +12,7 @@ use crate::read::walk::{Cut, Trail, Walk};
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Most Change Lists read in one run.
 const LISTS_MAX: usize = 100_000;
@@ -37,9 +38,7 @@ impl Named {
 /// How far back the lists read so far reach, and where there may be more.
 #[derive(Default)]
 struct Reach {
-    /// All changes since then are in them.
-    earliest: Option<Moment>,
-    /// The same of those that were read; an index names others.
+    /// All changes since then are in those that were read; an index names others.
     read_from: Option<Moment>,
     /// The end of those that were passed over, as all of them is known.
     passed: Option<Timestamp>,
@@ -56,8 +55,10 @@ struct Reach {
     lacks_until: bool,
     /// One ends before the index states.
     is_stale: bool,
-    /// The spans that lists give, read or not.
-    spans: Vec<(Moment, Option<Moment>, String)>,
+    /// A list begins later than an index states: the index is older, and lacks lists.
+    is_named_late: bool,
+    /// The spans of lists, read or not: what a list itself gives counts, whatever an index states of it.
+    spans: HashMap<String, (Moment, Option<Moment>)>,
 }
 
 impl Reach {
@@ -70,16 +71,16 @@ impl Reach {
         let Some(from) = read.head.from.map(|from| read.moment(from)) else { return };
         // One that does not reach further back leads nowhere. Several with changes may begin at one time.
         let begin = |earliest: Moment| (from.first(), !has_entries) < (earliest.first(), true);
-        if self.earliest.is_none_or(begin) {
+        if self.earliest().is_none_or(begin) {
             self.before =
                 links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
         }
-        self.reaches(from);
         if self.read_from.is_none_or(|earliest| from.first() < earliest.first()) {
             self.read_from = Some(from);
         }
-        self.spans.retain(|span| span.2 != url);
-        self.spans.push((from, read.head.until.map(|until| read.moment(until)), url.to_owned()));
+        let until = read.head.until.map(|until| read.moment(until));
+        let stated = self.spans.insert(url.to_owned(), (from, until));
+        self.is_named_late |= stated.is_some_and(|(named, _)| named.is_before(from));
     }
 
     /// Compares a list with what the index states of it: an older one comes from some cache.
@@ -91,20 +92,17 @@ impl Reach {
             named.until.zip(until).is_some_and(|(named, until)| until.is_before(named));
     }
 
-    fn reaches(&mut self, from: Moment) {
-        if self.earliest.is_none_or(|earliest| from.first() < earliest.first()) {
-            self.earliest = Some(from);
-        }
+    /// All changes since then are in the lists.
+    fn earliest(&self) -> Option<Moment> {
+        self.spans.values().map(|span| span.0).min_by_key(|from| from.first())
     }
 
     /// Notes lists that an index names.
     fn name(&mut self, lists: &[Named]) {
         for list in lists {
             if let Some(from) = list.from {
-                self.reaches(from);
-                if self.spans.iter().all(|span| span.2 != list.url) {
-                    self.spans.push((from, list.until, list.url.clone()));
-                }
+                let (own, _) = self.spans.entry(list.url.clone()).or_insert((from, list.until));
+                self.is_named_late |= from.is_before(*own);
             }
         }
     }
@@ -112,13 +110,13 @@ impl Reach {
     /// Whether lists before them may have changes at or after the position: of one time some may be in the list before.
     fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
         let known = walk.position().bookmark.as_ref();
-        let begin = self.earliest.map(|earliest| earliest.first().as_micros());
+        let begin = self.earliest().map(|earliest| earliest.first().as_micros());
         let is_sure =
             known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
         self.is_late(walk.since())
             || !is_sure
                 && self
-                    .earliest
+                    .earliest()
                     .zip(walk.since())
                     .is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
@@ -126,13 +124,13 @@ impl Reach {
     /// Whether a list before them may have the changes that were read last.
     fn lacks_known(&self, walk: &Walk<'_, '_>) -> bool {
         let begins_there =
-            self.earliest.zip(walk.since()).is_some_and(|(from, since)| !from.is_before(since));
+            self.earliest().zip(walk.since()).is_some_and(|(from, since)| !from.is_before(since));
         self.is_unsure(walk) || begins_there && walk.marks().are_lost(None)
     }
 
     /// Whether other changes of the second of the position were in a list that is not there any more.
     fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
-        let begin = self.earliest.map(|from| from.first().as_micros());
+        let begin = self.earliest().map(|from| from.first().as_micros());
         !is_fine(begin)
             && self.is_unsure(walk)
             && walk.marks().are_any()
@@ -141,32 +139,14 @@ impl Reach {
 
     /// Whether they begin only after the position.
     fn is_late(&self, since: Option<Moment>) -> bool {
-        self.earliest.zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
+        self.earliest().zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
     }
 
     /// A span after the position that no list is about.
-    fn hole(&mut self, since: Option<Moment>) -> Option<String> {
-        let since = since?;
-        self.spans.sort_by_key(|span| span.0.first());
-        let mut end: Option<(Moment, &str)> = None;
-        for (from, until, url) in &self.spans {
-            if let Some((before, name)) = end
-                && before.is_before(*from)
-                && since.is_before(*from)
-            {
-                return Some(format!(
-                    "no Change List has the changes between {}, the end of {name}, and {}, the begin of {url}",
-                    before.first(),
-                    from.first()
-                ));
-            }
-            // One that is open, or does not give its end, has all changes up to now.
-            let until = (*until)?;
-            if end.is_none_or(|end| end.0.last() < until.last()) {
-                end = Some((until, url));
-            }
-        }
-        None
+    fn hole(&self, since: Option<Moment>) -> Option<String> {
+        let spans = self.spans.iter().map(|(url, &(from, until))| Span { url, from, until });
+        let earliest = self.earliest().filter(|_| self.is_named_late && self.is_late(since));
+        hole(spans.collect(), since).or_else(|| earliest.map(older_index))
     }
 }
 
@@ -334,7 +314,7 @@ impl ChangeLists<'_> {
             );
             walk.walked.hole = Some(message);
         }
-        if let Some(earliest) = reach.earliest {
+        if let Some(earliest) = reach.earliest() {
             walk.reaches_back_to(earliest);
         }
         // Of the changes read last, a list has to have those of the newest time.
@@ -521,7 +501,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
                 return Err(too_many_lists(&list.url));
             }
             sort_by_span(walk, &mut inner);
-            reach.spans.retain(|span| span.2 != list.url);
+            reach.spans.remove(&list.url);
             reach.name(&inner);
             for list in inner.into_iter().rev() {
                 waiting.push_front((list, true));

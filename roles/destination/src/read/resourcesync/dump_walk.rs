@@ -6,6 +6,7 @@ use super::dump::read_dump;
 use super::listed::listed;
 use super::manifest::read_manifest;
 use super::resource_list::replay_from;
+use super::spans::{Span, hole, older_index};
 use crate::error::{Error, ExitCode};
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
@@ -200,20 +201,27 @@ pub(super) fn change_dump(
             return Ok(());
         }
     }
-    walk.walked.hole = hole(&packages, since);
-    let mut passed = None;
-    packages.retain(|package| {
-        let until = package.until;
-        let is_known = until.zip(since).is_some_and(|(until, since)| until.is_before(since));
-        passed = passed.max(until.filter(|_| is_known).map(Moment::last));
-        !is_known
+    let named_from = packages.first().and_then(|package| package.from);
+    let (passed, mut packages): (Vec<_>, Vec<_>) = packages.into_iter().partition(|package| {
+        package.until.zip(since).is_some_and(|(until, since)| until.is_before(since))
     });
     // What is known of those that are passed over is not searched for.
-    walk.walked.end =
-        packages.iter().filter_map(|package| package.from.map(Moment::first)).min().max(passed);
+    let passed_until = passed.iter().filter_map(|package| package.until).map(Moment::last).max();
+    walk.walked.end = packages
+        .iter()
+        .filter_map(|package| package.from.map(Moment::first))
+        .min()
+        .max(passed_until);
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages))?;
-    // Those that the dump does not state are in the manifests.
-    walk.walked.hole = walk.walked.hole.take().or_else(|| hole(&packages, since));
+    let spans = passed.iter().chain(&packages).filter_map(|package| {
+        Some(Span { url: &package.url, from: package.from?, until: package.until })
+    });
+    walk.walked.hole = hole(spans.collect(), since);
+    let first = packages.first().filter(|_| passed.is_empty()).and_then(|package| package.from);
+    let is_late = |from: &Moment| since.is_some_and(|since| since.is_before(*from));
+    let is_older = first.zip(named_from).is_some_and(|(own, named)| named.is_before(own));
+    let first = first.filter(is_late).filter(|_| is_older);
+    walk.walked.hole = walk.walked.hole.take().or_else(|| first.map(older_index));
     // Those that end earlier do not have what the dump states.
     let shown = packages.iter().filter_map(|package| package.until).max_by_key(|it| it.last());
     let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
@@ -274,27 +282,10 @@ fn read_changes(
         lacks_until |= package.until.is_some() && manifest.until.is_none();
         walk.walked.is_unstable |=
             package.until.zip(manifest.until).is_some_and(|(named, own)| own.is_before(named));
-        package.from = package.from.or(manifest.from);
-        package.until = package.until.or(manifest.until);
+        // What a package gives counts: the dump may be older.
+        package.from = manifest.from.or(package.from);
+        package.until = manifest.until.or(package.until);
     }
     walk.walked.is_unstable |= gives_until && lacks_until;
     Ok(())
-}
-
-/// A span after the position that no package has.
-fn hole(packages: &[ListedPackage], since: Option<Moment>) -> Option<String> {
-    let since = since?;
-    packages.windows(2).find_map(|pair| {
-        let (until, from) = (pair[0].until?, pair[1].from?);
-        // Days that follow each other leave nothing between them.
-        let is_hole = until.last().plus_micros(1) < from.first();
-        (is_hole && since.is_before(from)).then(|| {
-            format!(
-                "no package has the changes between {} and {}, the begin of {}",
-                until.first(),
-                from.first(),
-                pair[1].url
-            )
-        })
-    })
 }

@@ -11,6 +11,7 @@
 //! | `listed.rs` | an entry as a listed resource |
 //! | `resource_list.rs` | Resource Lists, Sitemaps and their indexes |
 //! | `change_list.rs` | Change Lists, their indexes and archives |
+//! | `spans.rs` | what lies between the spans of Change Lists and of packages |
 //! | `dump.rs`, `manifest.rs` | dumps, and the manifests in their packages |
 //! | `dump_walk.rs` | dumps in place of lists, where a Source has dumps only |
 //! | `subscriber.rs` | topics and notifications, for subscribers that keep no copy |
@@ -30,6 +31,7 @@ pub(crate) mod pushed;
 pub(crate) mod reader;
 pub(crate) mod resource_list;
 pub(crate) mod sets;
+mod spans;
 pub(crate) mod subscriber;
 pub(crate) mod topic;
 

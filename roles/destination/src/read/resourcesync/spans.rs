@@ -1,0 +1,75 @@
+//! The spans of the documents of changes, and what lies between them.
+
+use abreast_webtypes::Moment;
+
+/// A Change List, or a package of a Change Dump, with the span that it gives, or else that is stated of it.
+pub(super) struct Span<'s> {
+    pub(super) url: &'s str,
+    pub(super) from: Moment,
+    /// `None` if it is open: it has all changes up to now.
+    pub(super) until: Option<Moment>,
+}
+
+/// Between which two documents changes after a position are in neither.
+pub(super) fn hole(mut spans: Vec<Span<'_>>, since: Option<Moment>) -> Option<String> {
+    let since = since?;
+    spans.sort_by_key(|span| (span.from.first(), span.url));
+    let mut end: Option<(Moment, &str)> = None;
+    for Span { url, from, until } in spans {
+        if let Some((before, name)) = end
+            // Days that follow each other leave nothing between them.
+            && before.last().plus_micros(1) < from.first()
+            && since.is_before(from)
+        {
+            let (before, from) = (before.first(), from.first());
+            return Some(format!(
+                "no document has the changes between {before}, the end of {name}, and {from}, the begin of {url}"
+            ));
+        }
+        let until = until?;
+        if end.is_none_or(|end| end.0.last() < until.last()) {
+            end = Some((until, url));
+        }
+    }
+    None
+}
+
+/// What is missing where an index, or a dump, is older than the first document that it names.
+pub(super) fn older_index(from: Moment) -> String {
+    format!(
+        "what names the documents of changes is older than they are, and they begin at {}",
+        from.first()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_webtypes::Timestamp;
+
+    const DAY: i64 = 86_400_000_000;
+
+    fn day(number: i64) -> Moment {
+        let begin = Timestamp::from_micros(number * DAY);
+        Moment::between(begin, begin.plus_micros(DAY - 1))
+    }
+
+    fn hole_of(spans: &[(i64, Option<i64>)], since: i64) -> bool {
+        let span = |&(from, until): &(i64, Option<i64>)| Span {
+            url: "http://a.example/c",
+            from: day(from),
+            until: until.map(day),
+        };
+        hole(spans.iter().map(span).collect(), Some(day(since))).is_some()
+    }
+
+    #[test]
+    fn spans_leave_a_hole_only_where_none_has_the_changes() {
+        let (joined, apart) = ([(1, Some(3)), (4, None)], [(5, None), (1, Some(3))]);
+        assert!(!hole_of(&joined, 0), "days that follow each other");
+        assert!(hole_of(&apart, 0), "in any order");
+        assert!(!hole_of(&apart, 5), "before the position");
+        assert!(!hole_of(&[(1, Some(6)), (2, Some(3)), (5, None)], 0), "one inside another");
+        assert!(!hole_of(&[(1, None), (5, None)], 0), "one that is open");
+    }
+}
