@@ -14,6 +14,7 @@ use crate::plan::listed::{Listed, Relation};
 use crate::plan::planner::PlanContext;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
+use crate::state::Fingerprint;
 use crate::state::key;
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
@@ -22,7 +23,7 @@ use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_webtypes::{Digests, Timestamp, parse_link_header, resolve};
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{Hash as _, Hasher as _};
 use std::io::Write as _;
 
 /// Resources whose versions are fetched in one run.
@@ -94,7 +95,7 @@ impl Version {
         if let Some(time) = self.time {
             name.extend(time.to_string().bytes().filter(|byte| !matches!(byte, b'-' | b':')));
         } else {
-            let mut hasher = DefaultHasher::new();
+            let mut hasher = Fingerprint::new();
             self.url.hash(&mut hasher);
             name.extend_from_slice(format!("-{:016x}", hasher.finish()).as_bytes());
         }

@@ -4,12 +4,12 @@ use crate::partial::Partials;
 use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
 use crate::sink::outcome::Failure;
+use crate::state::Fingerprint;
 use crate::state_folder::{StateFolder, make_folder};
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::Row;
 use abreast_webtypes::visible;
 use std::collections::HashSet;
-use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -258,7 +258,7 @@ impl Made {
 /// The name of the temporary file for a URI: always the same, so that what a killed run left is
 /// found again.
 pub(crate) fn temporary_name(uri: &str) -> Vec<u8> {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Fingerprint::new();
     uri.hash(&mut hasher);
     let mut name = TEMPORARY_PREFIX.to_vec();
     name.extend_from_slice(format!("{:016x}", hasher.finish()).as_bytes());

@@ -14,6 +14,10 @@ use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
 
+/// Makes the fingerprints that are kept in states and in names of files: versions of this program and of its compiler agree on
+/// them.
+pub(crate) type Fingerprint = siphasher::sip::SipHasher13;
+
 /// The database's name in the state folder.
 pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";

@@ -6,13 +6,14 @@ use super::listing::ListedPackage;
 use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
 use crate::requests::{Requests, answered_else, net_error};
+use crate::state::Fingerprint;
 use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
 use abreast_webtypes::{Algorithm, Digests, count};
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{Hash as _, Hasher as _};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -266,7 +267,7 @@ fn is_worth_waiting(error: &abreast_net::Error, attempt: u32) -> bool {
 }
 
 fn name_of(package: &ListedPackage) -> Vec<u8> {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Fingerprint::new();
     package.url.hash(&mut hasher);
     format!("{:016x}.zip", hasher.finish()).into_bytes()
 }

@@ -4,10 +4,11 @@
 //! It borrows from the document that is read, so an entry of a list of millions costs no copy.
 
 use crate::filter::{Categories, MediaType, Subject};
+use crate::state::Fingerprint;
 use abreast_core::Kind;
 use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Moment, Timestamp, resolve};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{Hash as _, Hasher as _};
 
 /// One listed resource or change.
 #[derive(Clone, Debug)]
@@ -145,7 +146,7 @@ impl<'a> Listed<'a> {
 
     /// A fingerprint of the change: two changes of one resource at one time differ in it.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = Fingerprint::new();
         (self.uri, self.change.map(|kind| kind as u8), self.id).hash(&mut hasher);
         (self.changed, self.modified, self.length, self.digests.to_bytes()).hash(&mut hasher);
         hasher.finish()

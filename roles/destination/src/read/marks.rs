@@ -4,10 +4,11 @@
 //! removed some. A change of the same time that is not among them is new.
 
 use crate::plan::listed::Listed;
+use crate::state::Fingerprint;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{Hash as _, Hasher as _};
 
 /// Changes that are kept; more where they have the time of the newest.
 const LAST_MAX: usize = 4;
@@ -42,7 +43,7 @@ impl Mark {
 
 /// A fingerprint of a resource.
 fn resource_of(listed: &Listed<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Fingerprint::new();
     listed.uri.hash(&mut hasher);
     hasher.finish()
 }
@@ -263,6 +264,13 @@ mod tests {
             marks.note(time, &listed);
         }
         marks.into_newest(false)
+    }
+
+    #[test]
+    fn marks_of_earlier_versions_are_known() {
+        const MARK: (u64, u64) = (13_405_108_197_428_339_873, 18_131_632_274_211_145_277);
+        let (_, listed) = change("http://a.example/1", 7, "id");
+        assert_eq!((resource_of(&listed), listed.fingerprint()), MARK);
     }
 
     #[test]

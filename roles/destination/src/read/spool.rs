@@ -5,7 +5,8 @@ use super::pieces::{Answered, Asked, Pieces, Wanted};
 use super::unpacker::{GZIP, PACKED_PIECE, Unpacker};
 use crate::error::{Error, ExitCode};
 use crate::requests::Requests;
-use std::hash::{DefaultHasher, Hasher as _};
+use crate::state::Fingerprint;
+use std::hash::Hasher as _;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use tempfile::SpooledTempFile;
 
@@ -93,7 +94,7 @@ impl<'r> Spool<'r> {
     ) -> Result<Option<i64>, Error> {
         let url = self.asked.url;
         to.begin(answered)?;
-        let mut fingerprint = DefaultHasher::new();
+        let mut fingerprint = Fingerprint::new();
         let mut unpacker: Option<Unpacker> = None;
         let mut block = vec![0; BLOCK_BYTES];
         self.bytes.rewind().map_err(|cause| self.failed(cause))?;
