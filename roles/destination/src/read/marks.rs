@@ -7,19 +7,19 @@ use crate::plan::listed::Listed;
 use crate::state::Fingerprint;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
 /// Changes that are kept; more where they have the time of the newest.
 const LAST_MAX: usize = 4;
-/// Most changes of one time that are kept: further ones are applied again by the next run.
+/// Most changes of one time that are kept; which ones their fingerprints decide.
 const EQUAL_MAX: usize = 1_024;
 
 /// The newest changes whose fingerprints are kept, to recognise one that is published late among them.
 const RECENT_MAX: usize = 512;
 
-/// A change that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A change that was read. The order is that of their times, and of the fingerprints where these are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Mark {
     /// Its time, microseconds.
     first: i64,
@@ -48,6 +48,15 @@ fn resource_of(listed: &Listed<'_>) -> u64 {
     hasher.finish()
 }
 
+/// Whether a change is one of those known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IsKnown {
+    Yes,
+    No,
+    /// It has the time of more changes than are kept.
+    Unclear,
+}
+
 /// What became of a known change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
@@ -57,83 +66,133 @@ enum Found {
     Listed,
 }
 
+/// Known changes, by their resources.
+#[derive(Debug, Default)]
+struct Known {
+    of_resource: HashMap<u64, Vec<(Mark, Found)>>,
+    count: usize,
+    oldest: Option<Mark>,
+}
+
+impl Known {
+    fn new(marks: &[Mark]) -> Self {
+        let (count, oldest) = (marks.len(), marks.iter().min().copied());
+        let mut of_resource: HashMap<u64, Vec<(Mark, Found)>> = HashMap::new();
+        for mark in marks {
+            of_resource.entry(mark.resource).or_default().push((*mark, Found::Missing));
+        }
+        Self { of_resource, count, oldest }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(Mark, Found)> {
+        self.of_resource.values().flatten()
+    }
+
+    /// Compares a change with them.
+    fn compare(&mut self, mark: Mark) -> IsKnown {
+        let mut is_known = false;
+        for (known, found) in self.of_resource.get_mut(&mark.resource).into_iter().flatten() {
+            if mark.first < known.first {
+                continue;
+            }
+            if mark.first == known.first {
+                *found = Found::Listed;
+                is_known |= known.change == mark.change;
+            } else if *found == Found::Missing {
+                *found = Found::Superseded;
+            }
+        }
+        let is_left_out = self.count >= EQUAL_MAX
+            && self.oldest.is_some_and(|oldest| mark.first == oldest.first && mark < oldest);
+        if is_known {
+            IsKnown::Yes
+        } else if is_left_out {
+            IsKnown::Unclear
+        } else {
+            IsKnown::No
+        }
+    }
+
+    /// A change of a resource that has no usable time may have replaced the known ones.
+    fn supersede(&mut self, resource: u64) {
+        for (_, found) in self.of_resource.get_mut(&resource).into_iter().flatten() {
+            if *found == Found::Missing {
+                *found = Found::Superseded;
+            }
+        }
+    }
+}
+
 /// The changes known, compared with those that a walk finds.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// The newest first.
-    known: Vec<(Mark, Found)>,
+    known: Known,
     /// Those of walks that the position did not move to.
-    glimpsed: Vec<(Mark, Found)>,
-    /// Those of this walk, the newest first.
-    newest: Vec<Mark>,
+    glimpsed: Known,
+    /// Those of this walk.
+    newest: BTreeSet<Mark>,
 }
 
 impl Marks {
     /// A walk by a copy that knows these, and has seen others.
     pub(crate) fn known(marks: &[Mark], glimpsed: &[Mark]) -> Self {
-        let missing = |marks: &[Mark]| marks.iter().map(|mark| (*mark, Found::Missing)).collect();
-        Self { known: missing(marks), glimpsed: missing(glimpsed), newest: Vec::new() }
+        let (known, glimpsed) = (Known::new(marks), Known::new(glimpsed));
+        Self { known, glimpsed, newest: BTreeSet::new() }
     }
 
     /// Whether any change is known.
     pub(crate) const fn are_any(&self) -> bool {
-        !self.known.is_empty()
+        self.known.count > 0
     }
 
     /// The time of the oldest change that is searched for.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
-        self.known.iter().chain(&self.glimpsed).map(|known| known.0.time()).min()
+        let oldest = self.known.oldest.into_iter().chain(self.glimpsed.oldest).min();
+        oldest.map(|mark| mark.time())
     }
 
     /// The time of the newest known change.
     pub(crate) fn newest_known(&self) -> Option<Timestamp> {
-        self.known.iter().map(|known| known.0.time()).max()
-    }
-
-    fn compare(&mut self, mark: Mark) -> bool {
-        compare(&mut self.glimpsed, mark);
-        compare(&mut self.known, mark)
+        self.known.all().map(|known| known.0.time()).max()
     }
 
     /// Notes a change for the next walk; whether it is one of those known.
-    pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>) -> bool {
-        let is_wanted = self.newest.len() < LAST_MAX
-            || self.newest.last().is_none_or(|oldest| time.first().as_micros() >= oldest.first);
-        let first = time.first().as_micros();
-        let may_be_known =
-            self.known.iter().chain(&self.glimpsed).any(|known| first >= known.0.first);
-        if !is_wanted && !may_be_known {
-            return false;
+    pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>) -> IsKnown {
+        let is_since =
+            |oldest: Option<Timestamp>| oldest.is_some_and(|oldest| time.first() >= oldest);
+        let is_wanted =
+            self.newest.len() < LAST_MAX || is_since(self.newest.first().map(Mark::time));
+        if !is_wanted && !is_since(self.oldest()) {
+            return IsKnown::No;
         }
         let mark = Mark::of(time, listed);
         if is_wanted {
             insert(&mut self.newest, mark);
         }
-        self.compare(mark)
+        self.glimpsed.compare(mark);
+        self.known.compare(mark)
     }
 
     /// A change of a resource that has no usable time may have replaced the known ones.
     pub(crate) fn supersede(&mut self, listed: &Listed<'_>) {
         let resource = resource_of(listed);
-        let all = self.known.iter_mut().chain(&mut self.glimpsed);
-        for known in all.filter(|it| it.0.resource == resource && it.1 == Found::Missing) {
-            known.1 = Found::Superseded;
-        }
+        self.known.supersede(resource);
+        self.glimpsed.supersede(resource);
     }
 
     /// Whether a known change was found, and every other one of the time of the newest that no later change replaced.
     pub(crate) fn are_found(&self) -> bool {
-        let newest = self.known.iter().find(|known| known.1 != Found::Superseded);
-        self.known.iter().any(|known| known.1 == Found::Listed)
-            && newest.is_none_or(|newest| {
-                let equal = self.known.iter().filter(|known| known.0.first == newest.0.first);
-                equal.into_iter().all(|known| known.1 != Found::Missing)
-            })
+        let known = || self.known.all().filter(|known| known.1 != Found::Superseded);
+        let newest = known().map(|known| known.0.first).max();
+        known().any(|known| known.1 == Found::Listed)
+            && known()
+                .filter(|known| Some(known.0.first) == newest)
+                .all(|known| known.1 != Found::Missing)
     }
 
     /// The time of the newest known change that is missing, of those later than the end of the walk.
     pub(crate) fn newest_lost(&self, end: Option<Timestamp>) -> Option<Timestamp> {
-        let all = self.known.iter().chain(&self.glimpsed);
+        let all = self.known.all().chain(self.glimpsed.all());
         let lost = all.filter(|known| known.1 == Found::Missing).map(|known| known.0.time());
         lost.filter(|time| end.is_none_or(|end| *time > end)).max()
     }
@@ -145,20 +204,18 @@ impl Marks {
 
     /// The known changes as this walk lists them: of the same resource at the same time, under another name perhaps.
     pub(crate) fn renamed(self) -> Vec<Mark> {
-        let Self { known, mut newest, .. } = self;
-        let is_known = |mark: &Mark| {
-            known.iter().any(|it| (it.0.first, it.0.resource) == (mark.first, mark.resource))
-        };
-        newest.retain(is_known);
-        newest
+        let known = |resource| self.known.of_resource.get(&resource).into_iter().flatten();
+        let is_known = |mark: &&Mark| known(mark.resource).any(|it| it.0.first == mark.first);
+        self.newest.iter().rev().filter(is_known).copied().collect()
     }
 
-    /// The changes to recognise the next walk by; the known ones too if changes between them were not read.
+    /// The changes to recognise the next walk by, the newest first; the known ones too if changes between them were not read.
     pub(crate) fn into_newest(self, is_cut: bool) -> Vec<Mark> {
-        if !is_cut {
-            return self.newest;
+        let mut newest = self.newest;
+        if is_cut {
+            self.known.all().for_each(|known| insert(&mut newest, known.0));
         }
-        together(self.known.into_iter().map(|known| known.0).collect(), self.newest)
+        newest.into_iter().rev().collect()
     }
 }
 
@@ -200,46 +257,24 @@ pub(crate) fn newest_of(one: &[(i64, u64)], two: &[(i64, u64)]) -> Vec<(i64, u64
     all.into_iter().skip(before).collect()
 }
 
-/// Compares a change with marks; whether it is one of them.
-fn compare(marks: &mut [(Mark, Found)], mark: Mark) -> bool {
-    let mut is_known = false;
-    for (known, found) in marks {
-        if known.resource != mark.resource || mark.first < known.first {
-            continue;
-        }
-        if mark.first == known.first {
-            *found = Found::Listed;
-            is_known |= known.change == mark.change;
-        } else if *found == Found::Missing {
-            *found = Found::Superseded;
-        }
+/// Adds a change to the newest, and leaves out the oldest of too many: all of the time of the newest count, up to a limit.
+fn insert(into: &mut BTreeSet<Mark>, mark: Mark) {
+    into.insert(mark);
+    let is_too_many = |into: &BTreeSet<Mark>| {
+        let is_older =
+            into.first().zip(into.last()).is_some_and(|(oldest, newest)| oldest.last < newest.last);
+        into.len() > EQUAL_MAX || into.len() > LAST_MAX && is_older
+    };
+    while is_too_many(into) {
+        into.pop_first();
     }
-    is_known
-}
-
-fn insert(into: &mut Vec<Mark>, mark: Mark) {
-    let place = into.partition_point(|newer| newer.first > mark.first);
-    if into[place..].iter().take_while(|it| it.first == mark.first).any(|it| *it == mark) {
-        return;
-    }
-    into.insert(place, mark);
-    limit(into);
-}
-
-/// Leaves out the oldest of too many.
-fn limit(marks: &mut Vec<Mark>) {
-    let newest = marks.first().map(|mark| mark.last);
-    let equal =
-        marks.iter().take_while(|mark| newest.is_some_and(|newest| mark.last >= newest)).count();
-    marks.truncate(equal.clamp(LAST_MAX, EQUAL_MAX));
 }
 
 /// The newest of two lists.
-pub(crate) fn together(mut one: Vec<Mark>, two: Vec<Mark>) -> Vec<Mark> {
-    for mark in two {
-        insert(&mut one, mark);
-    }
-    one
+pub(crate) fn together(one: Vec<Mark>, two: Vec<Mark>) -> Vec<Mark> {
+    let mut newest = BTreeSet::new();
+    one.into_iter().chain(two).for_each(|mark| insert(&mut newest, mark));
+    newest.into_iter().rev().collect()
 }
 
 #[cfg(test)]
@@ -278,7 +313,7 @@ mod tests {
         let mut marks = Marks::known(&read(&[("a", 5, "1"), ("b", 5, "2")]), &[]);
         let mut find = |uri, time, id| {
             let (time, listed) = change(uri, time, id);
-            marks.note(time, &listed)
+            marks.note(time, &listed) == IsKnown::Yes
         };
         assert!(find("a", 5, "1") && find("b", 5, "2"));
         assert!(!find("a", 5, "3") && !find("c", 5, "4") && !find("a", 6, "1"));
@@ -322,6 +357,27 @@ mod tests {
         let many: Vec<_> = (0..RECENT_MAX).map(|number| (number as i64, 0)).collect();
         let mut next = Recent::known(&newest_of(&[(i64::MIN, 0)], &many));
         assert!(!next.note(exact(-5), 1), "older ones need not be known any more");
+    }
+
+    #[test]
+    fn of_more_changes_of_one_time_than_are_kept_the_others_are_unclear() {
+        let names: Vec<String> = (0..3 * EQUAL_MAX).map(|number| format!("n{number}")).collect();
+        let changes: Vec<_> = names.iter().map(|name| (name.as_str(), 9, "x")).collect();
+        let known = read(&changes);
+        let reversed: Vec<_> = changes.iter().rev().copied().collect();
+        assert_eq!(
+            (known.len(), &known),
+            (EQUAL_MAX, &read(&reversed)),
+            "the order does not decide"
+        );
+        let mut marks = Marks::known(&known, &[]);
+        let mut note = |(uri, time, id): (&str, i64, &str)| {
+            let (time, listed) = change(uri, time, id);
+            marks.note(time, &listed)
+        };
+        assert!(changes.iter().all(|change| note(*change) != IsKnown::No));
+        assert_eq!(note(("n0", 10, "x")), IsKnown::No);
+        assert!(marks.are_found() && !marks.are_lost(None));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) use trail::{Cut, Trail};
 pub(crate) use visitor::{Category, Visitor};
 pub(crate) use walked::Walked;
 
-use super::marks::{Marks, Recent};
+use super::marks::{IsKnown, Marks, Recent};
 use super::pieces::Answered;
 use super::position::{Bookmark, Of, Position};
 use crate::admit::Admission;
@@ -450,7 +450,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 && self.position.of() != Of::Pushed;
             let may_repeat = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
             // Changes that are read again from an earlier time on count together.
-            if is_known && !is_added && !may_repeat && !since.is_before(time) {
+            if is_known == IsKnown::Yes && !is_added && !may_repeat && !since.is_before(time) {
                 return self.known_change(listed, order);
             }
             // One that was read before its time came is known.
@@ -459,8 +459,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                     .to
                     .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
-            let is_known_time = self.marks.are_any() && time.first() <= since.last();
-            order.is_new = is_known_time || is_new_among_known;
+            let is_of_known_time = self.marks.are_any() && time.first() <= since.last();
+            order.is_new = is_of_known_time && is_known != IsKnown::Unclear || is_new_among_known;
         }
         self.hand_over(listed, order)
     }

@@ -5,6 +5,7 @@ use crate::rdf::{canonical, quads};
 use crate::sdshare_source::{ATOM, Habits, SdSource};
 use abreast_destination::{NQuadsOptions, SinkOptions};
 use abreast_testkit::pages::{Answer, Server};
+use abreast_webtypes::Timestamp;
 use oxigraph::io::{RdfFormat, RdfParser};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,17 +110,19 @@ struct Told {
     entries: Vec<(usize, i64, &'static str)>,
     is_circle: bool,
     snapshot: Vec<usize>,
+    /// Added to each time, microseconds: times of whole seconds may be of a clock that has no others.
+    micros: i64,
 }
 
 fn lines(number: usize, text: &str) -> String {
     format!("<{}> <http://ns.example/value> \"{text}\" .\n", SdSource::name(number))
 }
 
-fn time(seconds: i64) -> String {
-    abreast_webtypes::Timestamp::from_seconds(1_767_225_600 + seconds).to_string()
-}
-
 impl Told {
+    fn time(&self, seconds: i64) -> String {
+        Timestamp::from_seconds(1_767_225_600 + seconds).plus_micros(self.micros).to_string()
+    }
+
     fn answer(&self, target: &str) -> Option<Answer> {
         let link = |relation: &str, kind: &str, href: &str| {
             format!(
@@ -131,10 +134,11 @@ impl Told {
                 "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:s=\"http://www.sdshare.org/2012/core/\"><id>f</id>\
                  <title>t</title><author><name>a</name></author><updated>{updated}</updated>{more}"
             );
-            for (number, (updated, inside)) in entries.iter().enumerate() {
+            for (updated, inside) in entries {
+                let id: u64 = inside.bytes().map(u64::from).sum();
                 let _ = write!(
                     text,
-                    "<entry><id>e{number}</id><title>e</title><updated>{updated}</updated>{inside}</entry>"
+                    "<entry><id>{updated} {id}</id><title>e</title><updated>{updated}</updated>{inside}</entry>"
                 );
             }
             Some(Answer::ok(text + "</feed>").header("content-type", ATOM))
@@ -143,13 +147,13 @@ impl Told {
             |text: String| Some(Answer::ok(text).header("content-type", "application/n-triples"));
         match target.split(['?', '#']).next()? {
             "/collection" => {
-                let snapshots = (time(10), link("snapshotsfeed", ATOM, "/snapshots"));
-                let fragments = (time(10), link("fragmentsfeed", ATOM, "/fragments"));
-                feed(&time(10), "", &[snapshots, fragments])
+                let snapshots = (self.time(10), link("snapshotsfeed", ATOM, "/snapshots"));
+                let fragments = (self.time(10), link("fragmentsfeed", ATOM, "/fragments"));
+                feed(&self.time(10), "", &[snapshots, fragments])
             }
             "/snapshots" => {
                 let link = link("snapshot", "application/n-triples", "/snapshot");
-                feed(&time(10), "", &[(time(10), link)])
+                feed(&self.time(10), "", &[(self.time(10), link)])
             }
             "/snapshot" => {
                 statements(self.snapshot.iter().map(|it| lines(*it, "listed")).collect())
@@ -158,13 +162,13 @@ impl Told {
                 let entry = |(number, seconds, _): &(usize, i64, &str)| {
                     let link = link("fragment", "application/n-triples", &format!("/f/{number}"));
                     let name = SdSource::name(*number);
-                    (time(*seconds), format!("{link}<s:resource>{name}</s:resource>"))
+                    (self.time(*seconds), format!("{link}<s:resource>{name}</s:resource>"))
                 };
                 let entries: Vec<_> = self.entries.iter().map(entry).collect();
                 let next = target.replace('&', "&amp;");
                 let next = format!("<link rel=\"next\" href=\"{next}\"/>");
                 let newest = self.entries.iter().map(|it| it.1).max().unwrap_or_default();
-                feed(&time(newest), if self.is_circle { &next } else { "" }, &entries)
+                feed(&self.time(newest), if self.is_circle { &next } else { "" }, &entries)
             }
             path => {
                 let number: usize = path.strip_prefix("/f/")?.parse().ok()?;
@@ -220,4 +224,32 @@ fn a_circle_after_a_restore_deletes_nothing() {
     *now.lock().unwrap() = listed(vec![(4, 16, "first"), (2, 15, "first"), (7, 5, "listed")]);
     copy.run();
     assert_has(&copy, &[lines(2, "first"), lines(4, "first"), lines(7, "listed")].concat());
+}
+
+/// As after an import of a whole set. Of a second of a coarse clock there may have been more when it was read: its entries
+/// are fetched again once.
+#[test]
+fn many_entries_of_one_time_are_not_fetched_with_each_change() {
+    for (micros, at_first) in [(500_000, 2), (0, 3_001)] {
+        let server = Server::start();
+        let now = told(&server);
+        let all: Vec<_> = (1..=3_000).map(|number| (number, 20, "first")).collect();
+        *now.lock().unwrap() = Told { entries: all, micros, ..Told::default() };
+        let copy = copy_of(server.url("/collection"));
+        copy.run();
+        let fetched_after = |changes: [(usize, i64, &'static str); 2]| {
+            let mut now = now.lock().unwrap();
+            now.entries.retain(|it| changes.iter().all(|change| change.0 != it.0));
+            now.entries.splice(0..0, changes);
+            drop(now);
+            server.take_log();
+            copy.run();
+            server.take_log().iter().filter(|line| line.contains("/f/")).count()
+        };
+        let changed = [(5, 29, "second"), (0, 28, "new")];
+        assert_eq!(fetched_after(changed), at_first, "{micros}");
+        let changed = [(7, 35, "second"), (8, 34, "second")];
+        let again = usize::from(micros == 0);
+        assert_eq!(fetched_after(changed), 2 + again, "{micros}");
+    }
 }
