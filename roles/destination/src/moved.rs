@@ -104,7 +104,7 @@ pub(crate) fn prepare(
             _ => {}
         }
         if let Some(time) = resource.changed {
-            marks.note(time, resource);
+            marks.note(time, resource, resource.fingerprint());
         }
     })?;
     failed.map_or(Ok(()), Err)?;

@@ -495,6 +495,16 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
+    /// Whether anything is planned, or failed.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_plan(&self) -> Result<bool, LogError> {
+        self.connection
+            .query_row("SELECT EXISTS (SELECT 1 FROM pending)", [], |row| row.get(0))
+            .map_err(failed(READ))
+    }
+
     /// How much there is to do. Others state the lengths: their sum ends at the greatest number, and
     /// is exact up to 8 PiB. Reads the plan, not the resources; nothing when it has not changed
     /// since.

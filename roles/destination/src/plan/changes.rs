@@ -23,6 +23,14 @@ const SECOND_MICROS: i64 = 1_000_000;
 /// Changes planned together.
 const ITEMS: usize = 512;
 
+/// What the state has before changes are planned.
+#[derive(Clone, Copy)]
+struct Has {
+    /// Resources that are noted as deleted.
+    gone: bool,
+    plan: bool,
+}
+
 impl PlanContext<'_, '_> {
     /// Plans changes that `read` hands over, if it returns `true`; else all of it is forgotten.
     pub(crate) fn plan_noted(
@@ -63,7 +71,8 @@ impl PlanContext<'_, '_> {
         let (mut key, mut changes) = (String::new(), Vec::new());
         let (mut left, mut is_admitted) = (Left::new(self.planner.mirror)?, false);
         let mut admission = self.planner.admission.clone();
-        let has_gone = self.planner.mirror.has_gone()?;
+        let has =
+            Has { gone: self.planner.mirror.has_gone()?, plan: self.planner.mirror.has_plan()? };
         loop {
             changes.clear();
             self.planner.mirror.coming_after(&key, ITEMS, &mut changes)?;
@@ -80,7 +89,7 @@ impl PlanContext<'_, '_> {
                 left.note(self.planner.mirror, &pending.uri, row.is_some())?;
                 is_admitted |= !left.is_of_other_scheme(&pending.uri)
                     && admission.as_mut().is_none_or(|rule| rule.check(&pending.uri).is_ok());
-                self.plan_change(change, has_gone, until)?;
+                self.plan_change(change, has, until)?;
             }
         }
     }
@@ -135,11 +144,11 @@ impl PlanContext<'_, '_> {
         Ok(true)
     }
 
-    /// Plans a change; `has_gone` is whether anything is noted as deleted.
+    /// Plans a change.
     fn plan_change(
         &mut self,
         coming: &mut Coming,
-        has_gone: bool,
+        has: Has,
         until: Timestamp,
     ) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, until: ends, is_new, is_known } = coming;
@@ -148,7 +157,7 @@ impl PlanContext<'_, '_> {
         let is_compared = self.report.summary.mode == crate::Mode::Baseline;
         let is_here = pending.changed.is_some()
             && row.as_ref().is_some_and(|row| row.changed >= pending.changed);
-        let planned = mirror.task(&pending.uri)?;
+        let planned = if has.plan { mirror.task(&pending.uri)? } else { None };
         let is_due = *is_new && (is_compared && !is_here || planned.is_some());
         if *is_known && !is_due {
             return Ok(());
@@ -181,7 +190,7 @@ impl PlanContext<'_, '_> {
         });
         // A version of which another one was planned and could not be fetched is not final.
         let settled = self.planner.settled.filter(|_| !is_uncertain && planned.is_none());
-        let gone = if has_gone { mirror.gone(&pending.uri)? } else { None };
+        let gone = if has.gone { mirror.gone(&pending.uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
         let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone, listed: None };
         let mut digests = Digests::default();

@@ -30,9 +30,9 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    fn of(time: Moment, listed: &Listed<'_>) -> Self {
+    fn of(time: Moment, listed: &Listed<'_>, change: u64) -> Self {
         let (first, last) = (time.first().as_micros(), time.last().as_micros());
-        Self { first, last, resource: resource_of(listed), change: listed.fingerprint() }
+        Self { first, last, resource: resource_of(listed), change }
     }
 
     /// The first instant of its time.
@@ -156,8 +156,8 @@ impl Marks {
         self.known.all().map(|known| known.0.time()).max()
     }
 
-    /// Notes a change for the next walk; whether it is one of those known.
-    pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>) -> IsKnown {
+    /// Notes a change of that fingerprint for the next walk; whether it is one of those known.
+    pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>, change: u64) -> IsKnown {
         let is_since =
             |oldest: Option<Timestamp>| oldest.is_some_and(|oldest| time.first() >= oldest);
         let is_wanted =
@@ -165,7 +165,7 @@ impl Marks {
         if !is_wanted && !is_since(self.oldest()) {
             return IsKnown::No;
         }
-        let mark = Mark::of(time, listed);
+        let mark = Mark::of(time, listed, change);
         if is_wanted {
             insert(&mut self.newest, mark);
         }
@@ -296,7 +296,7 @@ mod tests {
         let mut marks = Marks::default();
         for (uri, time, id) in changes {
             let (time, listed) = change(uri, *time, id);
-            marks.note(time, &listed);
+            marks.note(time, &listed, listed.fingerprint());
         }
         marks.into_newest(false)
     }
@@ -313,7 +313,7 @@ mod tests {
         let mut marks = Marks::known(&read(&[("a", 5, "1"), ("b", 5, "2")]), &[]);
         let mut find = |uri, time, id| {
             let (time, listed) = change(uri, time, id);
-            marks.note(time, &listed) == IsKnown::Yes
+            marks.note(time, &listed, listed.fingerprint()) == IsKnown::Yes
         };
         assert!(find("a", 5, "1") && find("b", 5, "2"));
         assert!(!find("a", 5, "3") && !find("c", 5, "4") && !find("a", 6, "1"));
@@ -327,10 +327,10 @@ mod tests {
         assert!(marks.are_lost(None) && !marks.are_found());
         assert!(!marks.are_lost(Some(Timestamp::from_micros(5))), "it was not searched for");
         let (time, listed) = change("a", 9, "7");
-        marks.note(time, &listed);
+        marks.note(time, &listed, listed.fingerprint());
         assert!(marks.are_lost(None), "that of b is missing");
         let (time, listed) = change("b", 4, "2");
-        marks.note(time, &listed);
+        marks.note(time, &listed, listed.fingerprint());
         assert!(!marks.are_lost(None) && marks.are_found());
     }
 
@@ -373,7 +373,7 @@ mod tests {
         let mut marks = Marks::known(&known, &[]);
         let mut note = |(uri, time, id): (&str, i64, &str)| {
             let (time, listed) = change(uri, time, id);
-            marks.note(time, &listed)
+            marks.note(time, &listed, listed.fingerprint())
         };
         assert!(changes.iter().all(|change| note(*change) != IsKnown::No));
         assert_eq!(note(("n0", 10, "x")), IsKnown::No);

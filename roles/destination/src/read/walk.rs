@@ -426,7 +426,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.walked.newest = Some(time);
         }
         self.walked.oldest = self.walked.oldest.into_iter().chain([time.first()]).min();
-        let is_known = self.marks.note(time, listed);
+        let is_known = self.marks.note(time, listed, fingerprint);
         let is_new_among_known = self.recent.note(time, fingerprint);
         if let Some(since) = since {
             if time.is_before(since) {
