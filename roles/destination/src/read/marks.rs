@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_changes_of_one_time_than_are_kept_the_others_are_unclear() {
+    fn changes_of_one_time_beyond_those_kept_are_unclear() {
         let names: Vec<String> = (0..3 * EQUAL_MAX).map(|number| format!("n{number}")).collect();
         let changes: Vec<_> = names.iter().map(|name| (name.as_str(), 9, "x")).collect();
         let known = read(&changes);
