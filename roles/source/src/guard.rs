@@ -20,7 +20,7 @@ pub enum Deletions {
     /// more than 10 % and more than 1,000, or by more than half of 10 or more, or the folder is
     /// empty.
     Guarded {
-        /// The most resources that the set had lately; what it has now, if that is more.
+        /// The most resources that the set had lately; 0: what it has when the scan begins.
         peak: u64,
     },
     /// Their deletion is recorded, however many they are: it was confirmed.
@@ -47,13 +47,16 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds the deletion of what is lost of a set that has `resources` now, and had `peak` lately.
-    pub(crate) fn judge(lost: &Lost, resources: u64, peak: u64, emptied: bool) -> Option<Self> {
-        let (missing, of) = (lost.count, peak.max(resources));
-        let gone = of - resources.saturating_sub(missing);
-        let many = gone > MANY && gone > of / 10;
-        let most = of >= FEW && gone > of / 2;
-        let held = Self { missing, left_out: lost.left_out, of, before: of - resources };
+    /// Holds the deletion of what is lost of a set that has `resources` now, and had `before` this change. What was created
+    /// since makes up for it: a folder that moved is no loss.
+    pub(crate) fn judge(lost: &Lost, resources: u64, before: u64, emptied: bool) -> Option<Self> {
+        let missing = lost.count;
+        let gone = before.saturating_sub(resources.saturating_sub(missing));
+        let many = gone > MANY && gone > before / 10;
+        let most = before >= FEW && gone > before / 2;
+        let of = before.max(missing);
+        let held =
+            Self { missing, left_out: lost.left_out, of, before: before.saturating_sub(resources) };
         (missing > 0 && (emptied || many || most)).then_some(held)
     }
 
@@ -97,7 +100,7 @@ impl std::fmt::Display for Held {
     }
 }
 
-/// The most resources that a set had lately.
+/// The most resources that a set had lately, when nothing of it was known to be gone.
 #[derive(Debug)]
 pub(crate) struct Peak {
     since: Instant,
@@ -105,19 +108,34 @@ pub(crate) struct Peak {
     before: u64,
 }
 
+impl Default for Peak {
+    fn default() -> Self {
+        Self::new(Instant::now())
+    }
+}
+
 impl Peak {
     pub(crate) fn new(now: Instant) -> Self {
         Self { since: now, now: 0, before: 0 }
     }
 
-    /// Notes how many there are, and returns the most of the last ten to twenty minutes.
-    pub(crate) fn note(&mut self, now: Instant, resources: u64) -> u64 {
+    /// Notes how many there are, when no deletion waits.
+    pub(crate) fn note(&mut self, now: Instant, resources: u64) {
+        self.turn(now);
+        self.now = self.now.max(resources);
+    }
+
+    /// The most of the last ten to twenty minutes; 0 if none were noted.
+    pub(crate) fn most(&mut self, now: Instant) -> u64 {
+        self.turn(now);
+        self.now.max(self.before)
+    }
+
+    fn turn(&mut self, now: Instant) {
         if now.duration_since(self.since) >= LATELY {
             let long_ago = now.duration_since(self.since) >= 2 * LATELY;
             *self = Self { since: now, now: 0, before: if long_ago { 0 } else { self.now } };
         }
-        self.now = self.now.max(resources);
-        self.now.max(self.before)
     }
 
     /// Forgets what was before: what is gone since was confirmed.
@@ -162,7 +180,7 @@ mod tests {
 
     #[test]
     fn most_of_a_few_or_many_and_a_tenth_are_held() {
-        let held = |missing, resources| judge(missing, resources, 0, false).is_some();
+        let held = |missing, resources| judge(missing, resources, resources, false).is_some();
         assert!(held(28, 28) && held(6, 10) && !held(5, 10) && !held(9, 9));
         assert!(
             held(1_001, 10_000)
@@ -170,23 +188,31 @@ mod tests {
                 && !held(1_001, 10_010)
                 && held(1_100, 10_010)
         );
-        assert!(!held(0, 0) && judge(1, 1, 0, true).is_some() && judge(0, 0, 0, true).is_none());
+        assert!(!held(0, 0) && judge(1, 1, 1, true).is_some() && judge(0, 0, 0, true).is_none());
+    }
+
+    #[test]
+    fn what_was_created_makes_up_for_what_is_gone() {
+        // Of 6,000 files, 3,000 moved.
+        assert!(judge(3_000, 9_000, 6_000, false).is_none());
+        assert!(judge(40, 6_000, 6_000, false).is_none(), "and then 40 are removed");
+        let held = judge(28, 29, 28, false).unwrap();
+        assert_eq!((held.missing, held.of, held.before), (28, 28, 0), "one is new");
     }
 
     #[test]
     fn deletions_that_follow_each_other_are_judged_together() {
         let begun = Instant::now();
         let mut peak = Peak::new(begun);
-        assert_eq!(peak.note(begun, 100), 100);
-        assert!(judge(20, 70, peak.note(begun, 70), false).is_none());
-        assert!(judge(25, 70, peak.note(begun, 70), false).is_some());
-        assert!(
-            judge(25, 100, 100, false).is_none(),
-            "resources added meanwhile count against those gone"
-        );
-        assert_eq!(peak.note(begun + LATELY, 70), 100);
-        assert_eq!(peak.note(begun + 2 * LATELY, 70), 70);
+        assert_eq!(peak.most(begun), 0);
+        peak.note(begun, 100);
+        assert!(judge(20, 70, peak.most(begun), false).is_none());
+        assert!(judge(25, 70, peak.most(begun), false).is_some());
+        assert_eq!(peak.most(begun + LATELY), 100);
+        peak.note(begun + LATELY, 70);
+        assert_eq!(peak.most(begun + 2 * LATELY), 70);
         peak.forget(begun);
-        assert_eq!(peak.note(begun, 1), 1);
+        peak.note(begun, 1);
+        assert_eq!(peak.most(begun), 1);
     }
 }

@@ -167,9 +167,6 @@ impl Pending {
             room = room.saturating_sub(1);
             is_taken
         });
-        if ready.iter().any(|(_, writing)| *writing == Writing::Gone) {
-            self.removed = None;
-        }
         if self.repeated.len() >= MAX_REPEATED {
             self.repeated.retain(|_, at| *at + REPEATED > now);
         }
@@ -181,6 +178,7 @@ impl Pending {
             }
             names.push(name);
         }
+        self.forget_removed();
         self.earliest = self.paths.iter().map(|(name, path)| self.due(name, path)).min();
         names
     }
@@ -192,6 +190,18 @@ impl Pending {
             .filter(|(_, path)| path.writing.is_open())
             .map(|(name, _)| name.clone())
             .collect()
+    }
+
+    /// Forgets when paths were removed, if none of them waits.
+    fn forget_removed(&mut self) {
+        if self.removed.is_some() && self.paths.values().all(|path| path.writing != Writing::Gone) {
+            self.removed = None;
+        }
+    }
+
+    /// Whether a path waits that was removed.
+    pub(crate) const fn has_removed(&self) -> bool {
+        self.removed.is_some()
     }
 
     /// Whether it had an event.
@@ -208,6 +218,7 @@ impl Pending {
         if paths.len() <= MAX_PENDING {
             self.paths = paths;
         }
+        self.forget_removed();
         self.earliest = self.paths.iter().map(|(name, path)| self.due(name, path)).min();
     }
 }

@@ -176,8 +176,9 @@ pub(crate) fn scan_reading(
     }
     let lost = std::mem::take(&mut report.lost);
     if let Deletions::Guarded { peak } = options.deletions {
-        let (now, peak) = (log.head(set)?.resources, peak.max(before.resources));
-        report.held = Held::judge(&lost, now, peak, report.emptied);
+        let (now, before) =
+            (log.head(set)?.resources, if peak == 0 { before.resources } else { peak });
+        report.held = Held::judge(&lost, now, before, report.emptied);
     }
     if report.held.is_some() {
         report.ingest.deferred.append(&mut report.replaced);

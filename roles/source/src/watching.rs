@@ -277,6 +277,8 @@ struct Pass {
 struct Hold {
     since: Instant,
     next_scan: Instant,
+    /// Resources that the set had before: what changes meanwhile does not decide about them.
+    before: u64,
 }
 
 /// One folder while it stays the same.
@@ -474,7 +476,7 @@ impl<'w> Round<'w> {
 
     /// The resources that may be deleted now.
     fn deletions(&mut self) -> Result<Deletions, Ended> {
-        let Watching { log, set, options, status, .. } = self.watching;
+        let Watching { options, status, .. } = self.watching;
         let now = Instant::now();
         let over =
             self.hold.as_ref().is_some_and(|hold| now >= hold.since + options.hold_deletions);
@@ -488,7 +490,17 @@ impl<'w> Round<'w> {
             self.peak.forget(now);
             return Ok(Deletions::Confirmed);
         }
-        Ok(Deletions::Guarded { peak: self.peak.note(now, log.head(*set)?.resources) })
+        let before = self.hold.as_ref().map(|hold| hold.before);
+        Ok(Deletions::Guarded { peak: before.unwrap_or_else(|| self.peak.most(now)) })
+    }
+
+    /// Notes the size of the set, unless something of it is gone whose deletion is not recorded yet.
+    fn note_size(&mut self) -> Result<(), Ended> {
+        if self.hold.is_none() && !self.scan_soon && !self.pending.has_removed() {
+            let head = self.watching.log.head(self.watching.set)?;
+            self.peak.note(Instant::now(), head.resources);
+        }
+        Ok(())
     }
 
     fn full_scan(&mut self, read_all: bool) -> Result<ScanReport, Ended> {
@@ -531,6 +543,7 @@ impl<'w> Round<'w> {
         let deferred = std::mem::take(&mut report.ingest.deferred);
         self.take_over(std::mem::take(&mut report.ingest), false);
         report.ingest.deferred = deferred;
+        self.note_size()?;
         Ok(report)
     }
 
@@ -547,8 +560,9 @@ impl<'w> Round<'w> {
                 held.if_intended()
             );
         }
-        let since = self.hold.as_ref().map_or(now, |hold| hold.since);
-        self.hold = Some(Hold { since, next_scan });
+        let (since, before) =
+            self.hold.as_ref().map_or((now, held.of), |hold| (hold.since, hold.before));
+        self.hold = Some(Hold { since, next_scan, before });
         self.watching.status.set_held(Some(held));
     }
 
@@ -584,7 +598,10 @@ impl<'w> Round<'w> {
         ready.extend(others);
         ready.sort_unstable();
         ready.dedup();
-        let peak = self.peak.note(Instant::now(), log.head(set)?.resources);
+        let before = match self.peak.most(Instant::now()) {
+            0 => log.head(set)?.resources,
+            peak => peak,
+        };
         let writes = options.ingest.writes.count();
         let mut pass = Pass { holding: self.hold.is_some(), ..Pass::default() };
         for path in ready.iter().filter(|path| is_published_path(path)) {
@@ -622,9 +639,9 @@ impl<'w> Round<'w> {
             );
         }
         self.look_into_folders(&ready, &mut lost, &mut report)?;
-        self.judge(lost, peak, &mut report)?;
+        self.judge(lost, before, &mut report)?;
         self.take_over(report, again);
-        Ok(())
+        self.note_size()
     }
 
     /// Scans those of the paths that are folders.
@@ -676,7 +693,7 @@ impl<'w> Round<'w> {
     }
 
     /// Records the deletion of what is gone, or holds it.
-    fn judge(&mut self, lost: Lost, peak: u64, report: &mut IngestReport) -> Result<(), Ended> {
+    fn judge(&mut self, lost: Lost, before: u64, report: &mut IngestReport) -> Result<(), Ended> {
         let Watching { log, set, options, stop, .. } = self.watching;
         // While deletions are held, scans judge all of them.
         if lost.count == 0 || self.hold.is_some() {
@@ -688,7 +705,7 @@ impl<'w> Round<'w> {
         }
         let resources = log.head(*set)?.resources;
         if !options.hold_deletions.is_zero()
-            && let Some(held) = Held::judge(&lost, resources, peak, self.is_emptied())
+            && let Some(held) = Held::judge(&lost, resources, before, self.is_emptied())
         {
             self.hold(held, Duration::ZERO);
             return Ok(());

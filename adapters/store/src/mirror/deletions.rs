@@ -41,6 +41,27 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
+    /// How many of those are moves: a resource with the same bytes was written by this run or a later one. Bytes without a
+    /// digest are not compared. Reads all resources.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn count_moved(&self, epoch: i64) -> Result<u64, LogError> {
+        self.connection
+            .query_row(
+                "SELECT ifnull(sum(min(lost, new)), 0) FROM (\
+                 SELECT count(pending.uri) AS lost, count(*) FILTER (WHERE pending.uri IS NULL AND resource.epoch >= ?1) AS new \
+                 FROM resource LEFT JOIN pending ON pending.uri = resource.uri AND pending.action >= 2 \
+                 WHERE resource.digests <> x'' AND (resource.length, resource.digests) IN (\
+                 SELECT lost.length, lost.digests FROM pending JOIN resource AS lost ON lost.uri = pending.uri WHERE pending.action >= 2) \
+                 GROUP BY resource.length, resource.digests)",
+                [epoch],
+                |row| row.get::<_, i64>(0),
+            )
+            .map(|count| count as u64)
+            .map_err(failed(READ))
+    }
+
     /// Holds every deletion back until another run.
     ///
     /// # Errors

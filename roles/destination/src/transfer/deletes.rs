@@ -9,6 +9,7 @@ use crate::events::ItemAction;
 use crate::lasting::Held;
 use crate::options::MaxDelete;
 use crate::reporter::Reporter;
+use crate::state::key;
 use crate::transaction;
 use abreast_store::mirror::{PendingAction, PendingState, Task};
 use abreast_webtypes::count;
@@ -47,14 +48,21 @@ impl Transfer<'_> {
         } else {
             0
         };
-        Ok(Numbers {
+        let mut numbers = Numbers {
             due,
+            moved: 0,
             rows,
             created,
             new_failures: report.new_failures,
             new_faults: report.new_faults,
             is_cut_short: report.summary.budget_spent,
-        })
+        };
+        // A number that the user gave is one of deletions.
+        if limit == MaxDelete::Default && numbers.is_beyond(limit) {
+            let epoch = self.mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok());
+            numbers.moved = self.mirror.count_moved(epoch.unwrap_or(i64::MAX))?;
+        }
+        Ok(numbers)
     }
 
     /// Reports that there are more deletions than are allowed.

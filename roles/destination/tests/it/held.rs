@@ -40,6 +40,34 @@ fn more_deletions_than_allowed_are_held() {
     assert_eq!(copy.paths().len(), 10);
 }
 
+/// The same bytes under other names; others of the same number are a loss.
+#[test]
+fn resources_that_move_are_no_loss() {
+    for (is_moved, exit) in [(true, 0), (false, 7)] {
+        for listed in [true, false] {
+            let mut source = Source::new();
+            for number in 0..40 {
+                source.set(&format!("/a{number}"), &format!("content {number}"));
+            }
+            source.snapshot();
+            let mut copy = Copy::of(source.url());
+            copy.run();
+            for number in 0..30 {
+                let other = if is_moved { "" } else { " of another" };
+                source.set(&format!("/b{number}"), &format!("content {number}{other}"));
+                source.delete(&format!("/a{number}"));
+            }
+            if listed {
+                source.snapshot();
+                copy.options.baseline = true;
+            }
+            let ran = copy.try_run();
+            assert_eq!(ran.exit(), exit, "{is_moved} {listed} {:?}", ran.codes);
+            assert_eq!(copy.paths().len(), if is_moved { 40 } else { 70 });
+        }
+    }
+}
+
 #[test]
 fn at_most_half_of_a_small_copy_is_deleted_at_once() {
     for (kept, gone, exit) in

@@ -119,3 +119,61 @@ fn a_large_folder_moved_within_a_watched_folder_is_no_loss() {
     assert_eq!(watch.status().held(), None);
     watch.stop();
 }
+
+fn with_folders(world: &World, names: &[&str], files: usize) {
+    for name in names {
+        let folder = world.folder.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        (0..files).for_each(|number| std::fs::write(folder.join(number.to_string()), "1").unwrap());
+    }
+}
+
+/// As many as the guard would hold, were they lost.
+#[test]
+fn half_of_a_large_set_that_moves_is_no_loss() {
+    let world = World::new();
+    with_folders(&world, &["a", "b"], 1_500);
+    let watch = start(&world, |_| ());
+    std::fs::rename(world.folder.join("a"), world.folder.join("c")).unwrap();
+    let has_moved = || {
+        let keys = world.keys();
+        keys.len() == 3_000 && keys.iter().all(|key| !key.starts_with("a/"))
+    };
+    eventually("it is followed", has_moved);
+    assert_eq!(watch.status().held(), None);
+    // Nor does it count afterwards.
+    (0..40).for_each(|number| {
+        std::fs::remove_file(world.folder.join(format!("c/{number}"))).unwrap();
+    });
+    eventually("few deletions are recorded", || world.keys().len() == 2_960);
+    assert_eq!(watch.status().held(), None);
+    // While nobody watches.
+    watch.stop();
+    std::fs::rename(world.folder.join("b"), world.folder.join("a")).unwrap();
+    let watch = start(&world, |_| ());
+    eventually("it is found", || world.keys().iter().all(|key| !key.starts_with("b/")));
+    assert_eq!((world.keys().len(), watch.status().held()), (2_960, None));
+    watch.stop();
+}
+
+#[test]
+fn held_deletions_end_when_others_take_their_place() {
+    let world = with_files(40);
+    let watch = start(&world, |options| options.debounce = Duration::from_millis(5));
+    remove(&world, 0..25);
+    eventually("the deletions are held", || watch.status().held().is_some());
+    (40..65).for_each(|number| world.write(&format!("{number:02}"), "1"));
+    eventually("nothing is held", || watch.status().held().is_none() && world.keys().len() == 40);
+    // Each file is replaced by another one, again and again.
+    for round in 0..4 {
+        let names = (40 + 15 * round)..(55 + 15 * round);
+        names.clone().for_each(|number| world.write(&format!("{:02}", number + 25), "1"));
+        let newest = format!("{:02}", names.end + 24);
+        remove(&world, names);
+        eventually("they are followed", || {
+            world.keys().len() == 40 && world.keys().contains(&newest)
+        });
+    }
+    assert_eq!(watch.status().held(), None);
+    watch.stop();
+}

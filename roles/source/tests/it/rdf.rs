@@ -5,7 +5,7 @@ use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId
 use abreast_rdf::{Canonical, DescriptionLimits, Entities, ReadOptions, Syntax};
 use abreast_source::origin::rdf::{
     Delta, EntityWriter, Import, RdfBytes, RdfError, RdfFolder, RdfInput, RdfOptions, RdfReport,
-    RdfTarget, apply, replace,
+    RdfTarget, RdfWatch, apply, replace,
 };
 use abreast_statements::Error;
 use abreast_store::MemoryLog;
@@ -277,6 +277,47 @@ fn files_that_were_read_last_are_not_read_again() {
     std::fs::write(&path, line("3")).unwrap();
     rdf().read().unwrap();
     assert_eq!(rdf().read().unwrap().statements, 1, "it was just written, and may still be");
+}
+
+/// Entities of a folder of RDF that is watched.
+fn write_entities(folder: &std::path::Path, numbers: std::ops::Range<usize>, value: &str) {
+    let line = |number| format!("<http://a/{number}> <http://p> \"{value}\" .\n");
+    std::fs::write(folder.join("next"), numbers.map(line).collect::<String>()).unwrap();
+    std::fs::rename(folder.join("next"), folder.join("a.nt")).unwrap();
+}
+
+#[test]
+fn while_deletions_are_held_the_rest_is_published() {
+    let place = Place::new();
+    let folder = place.options.sort.temporary.join("files");
+    std::fs::create_dir(&folder).unwrap();
+    write_entities(&folder, 0..40, "1");
+    let watch = RdfWatch::start(RdfFolder {
+        path: folder.clone(),
+        log: Arc::clone(&place.log) as _,
+        set: place.set,
+        contents: place.contents.clone(),
+        options: place.options.clone(),
+        record: None,
+    })
+    .unwrap();
+    let has = |count: usize| place.state().len() == count;
+    eventually("all are published", || has(40));
+    // The numbers from 20 on move to others: the set is as large as before.
+    write_entities(&folder, 20..60, "1");
+    eventually("they are followed", || has(40) && place.state().contains_key("http://a/59"));
+    assert_eq!(watch.status().held(), None);
+    // As a set that shrinks step by step, each by less than half.
+    write_entities(&folder, 20..45, "1");
+    eventually("a part is deleted", || has(25));
+    write_entities(&folder, 18..30, "2");
+    eventually("the rest is held", || watch.status().held().is_some_and(|held| held.of == 40));
+    eventually("others are changed and created", || {
+        let state = place.state();
+        state.len() == 27 && state["http://a/29"].contains("\"2\"")
+    });
+    watch.status().confirm_deletions();
+    eventually("the deletions are recorded", || has(12));
 }
 
 #[test]

@@ -3,8 +3,6 @@
 use super::keyed_hash::KeyedHash;
 use super::plan::{Fingerprint, Plan, PlanWriter};
 use super::{RdfError, RdfOptions, RdfReport, RdfTarget};
-use crate::guard::Held;
-use crate::scan::Lost;
 use abreast_core::{ChangeLog, ContentId, KeyRange, LogError, SetId};
 use abreast_statements::{BlankNodes, Describer, Groups, LineOrder, SortedStatements};
 use std::cmp::Ordering;
@@ -52,12 +50,7 @@ pub(super) fn compare<'s>(
     let Merge { plan, mut report, blanks, describer, .. } = merge;
     (report.shared_blank_nodes, report.unreached_blank_nodes) = blanks.shared_and_unreached();
     report.unstable = describer.unstable();
-    report.deleted = plan.deletions;
-    let lost = Lost { count: report.deleted, ..Lost::default() };
-    let held = Held::judge(&lost, known, known, report.entities == 0);
-    if let Some(held) = held.filter(|_| !target.options.confirm_deletions) {
-        return Err(RdfError::Deletions { held });
-    }
+    report.judge(plan.deletions, known, target.options)?;
     Ok((plan.finish()?, report))
 }
 

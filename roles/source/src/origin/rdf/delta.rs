@@ -101,7 +101,7 @@ fn applied(
     }
     report.shared_blank_nodes = shared;
     report.deleted = plan.deletions;
-    record::record(target, plan.finish()?, modified)?;
+    record::record(target, plan.finish()?, false, modified)?;
     Ok(report)
 }
 

@@ -29,6 +29,7 @@ pub use writer::{
     Changing, Described, EntityWriter, Import, NotDescription, read_description, read_descriptions,
 };
 
+use crate::scan::Lost;
 use crate::{DigestPolicy, Held};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
@@ -54,6 +55,10 @@ pub struct RdfOptions {
     pub sort: SortOptions,
     /// Record deletions however many there are.
     pub confirm_deletions: bool,
+    /// Where the guard holds deletions: record the rest. Otherwise nothing is recorded.
+    pub record_rest: bool,
+    /// The most entities that the set had lately, by which deletions are judged; 0: what it has now.
+    pub peak: u64,
     /// How long a watch holds deletions that are more than the guard allows ([`crate::Deletions`]);
     /// zero for not at all.
     pub hold_deletions: Duration,
@@ -75,6 +80,8 @@ impl RdfOptions {
             descriptions: DescriptionOptions::default(),
             sort: SortOptions::new(temporary),
             confirm_deletions: false,
+            record_rest: false,
+            peak: 0,
             hold_deletions: crate::guard::HOLD,
             skolemize: None,
             base: None,
@@ -107,8 +114,10 @@ pub struct RdfReport {
     pub created: u64,
     /// Entities with another description.
     pub updated: u64,
-    /// Entities that are no longer there.
+    /// Entities that are no longer there, and were deleted.
     pub deleted: u64,
+    /// Deletions that the guard holds: none is recorded.
+    pub held: Option<Held>,
     /// Entities with the description they had.
     pub unchanged: u64,
     /// Blank nodes that belong to the descriptions of several entities: each has a copy.
@@ -121,6 +130,24 @@ pub struct RdfReport {
 }
 
 impl RdfReport {
+    /// Judges the deletions of a plan for a set that had `known` entities.
+    pub(super) fn judge(
+        &mut self,
+        deletions: u64,
+        known: u64,
+        options: &RdfOptions,
+    ) -> Result<(), RdfError> {
+        let lost = Lost { count: deletions, ..Lost::default() };
+        let before = if options.peak == 0 { known } else { options.peak };
+        let held = Held::judge(&lost, known + self.created, before, self.entities == 0);
+        self.held = held.filter(|_| !options.confirm_deletions);
+        self.deleted = if self.held.is_none() { deletions } else { 0 };
+        match self.held.filter(|_| !options.record_rest) {
+            Some(held) => Err(RdfError::Deletions { held }),
+            None => Ok(()),
+        }
+    }
+
     /// Reports what is lost or unstable in what was read.
     pub fn warn(&self) {
         if self.shared_blank_nodes > 0 {
@@ -161,7 +188,7 @@ pub fn replace(
             let statements = abreast_statements::sorted(&target.options.sort, inputs.drain(..))?;
             return replace_by(target, statements, modified);
         };
-        record::record(target, plan, modified)?;
+        record::record(target, plan, report.held.is_some(), modified)?;
         Ok(report)
     })
 }
@@ -177,7 +204,7 @@ pub(super) fn replace_by(
         statements = abreast_statements::skolemized(&options.sort, statements, base)?;
     }
     let (plan, report) = comparison::compare(target, &statements)?;
-    record::record(target, plan, modified)?;
+    record::record(target, plan, report.held.is_some(), modified)?;
     Ok(report)
 }
 

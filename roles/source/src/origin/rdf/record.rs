@@ -87,7 +87,7 @@ impl Batch {
     }
 }
 
-/// Records a plan. What is recorded when it fails is right; the rest is found by the next
+/// Records a plan, without its deletions if they are held. What is recorded when it fails is right; the rest is found by the next
 /// comparison. Deprecated entities come last, after those that replace them.
 ///
 /// # Errors
@@ -95,6 +95,7 @@ impl Batch {
 pub(in crate::origin) fn record(
     target: RdfTarget<'_>,
     mut plan: Plan,
+    are_deletions_held: bool,
     modified: Timestamp,
 ) -> Result<AppendCounts, RdfError> {
     if target.options.dry_run {
@@ -106,6 +107,7 @@ pub(in crate::origin) fn record(
     let mut is_open = true;
     while is_open && let Some(planned) = plan.read()? {
         match planned.step {
+            Step::Delete if are_deletions_held => {}
             Step::Delete => batch.changes.push(Change::delete(planned.iri)),
             Step::Refresh(witness) => batch.refreshed.push((planned.iri, witness)),
             Step::Put { lines, witness } if deprecation(&planned.iri, &lines).is_some() => {

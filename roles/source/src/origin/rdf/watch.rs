@@ -6,6 +6,7 @@
 
 use super::seen::{self, Listing, Seen, list};
 use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
+use crate::guard::Peak;
 use crate::origin::sparql::SparqlSet;
 use crate::{WatchState, WatchStatus};
 use abreast_contents::Contents;
@@ -73,8 +74,10 @@ impl RdfFolder {
     fn replace(&self, files: &[Seen]) -> Result<RdfReport, RdfError> {
         let settled = seen::are_settled(files);
         let report = self.replace_by(files)?;
+        // Deletions that are held are judged again after a restart.
         if let Some(record) = &self.record
             && settled
+            && report.held.is_none()
         {
             let head = self.log.head(self.set)?;
             // Without it, they are read again.
@@ -113,8 +116,9 @@ struct Shared {
     stopping: Arc<AtomicBool>,
     lock: Mutex<()>,
     changed: Condvar,
-    /// Since when deletions are held.
-    held: Mutex<Option<Instant>>,
+    /// Since when deletions are held, and how many entities there were before.
+    held: Mutex<Option<(Instant, u64)>>,
+    peak: Mutex<Peak>,
 }
 
 impl RdfWatch {
@@ -222,8 +226,8 @@ impl Shared {
     /// Makes the files the complete state of the set.
     fn read(&self, folder: &mut RdfFolder, files: &[Seen]) -> Result<(), RdfError> {
         self.status.set(WatchState::Scanning);
-        folder.options.confirm_deletions =
-            self.status.take_confirmed() || self.may_delete(&folder.options);
+        let confirmed = self.status.take_confirmed();
+        self.begin(&mut folder.options, confirmed);
         let result = folder.replace(files);
         self.report(&folder.path.display(), &result);
         result.map(drop)
@@ -234,10 +238,10 @@ impl Shared {
         while !self.is_stopping() {
             self.status.set(WatchState::Scanning);
             let confirmed = self.status.take_confirmed();
-            set.options.confirm_deletions = confirmed || self.may_delete(&set.options);
+            self.begin(&mut set.options, confirmed);
             let result = set.read();
             self.report(&set.sparql.url, &result);
-            let failed = result.is_err_and(|error| !matches!(error, RdfError::Deletions { .. }));
+            let failed = result.is_err();
             if failed && confirmed {
                 self.status.confirm_deletions();
             }
@@ -245,6 +249,18 @@ impl Shared {
             self.wait(if failed { every.min(ASK_AGAIN) } else { every }, !failed);
         }
         self.status.set(WatchState::Stopped);
+    }
+
+    /// How the deletions of the next reading are judged.
+    fn begin(&self, options: &mut RdfOptions, confirmed: bool) {
+        options.confirm_deletions = confirmed || self.may_delete(options);
+        options.record_rest = true;
+        let (now, held) = (Instant::now(), *self.held());
+        let mut peak = self.peak.lock().unwrap_or_else(PoisonError::into_inner);
+        if options.confirm_deletions {
+            peak.forget(now);
+        }
+        options.peak = held.map_or_else(|| peak.most(now), |(_, before)| before);
     }
 
     fn report(&self, name: &dyn std::fmt::Display, result: &Result<RdfReport, RdfError>) {
@@ -261,24 +277,24 @@ impl Shared {
                 report.warn();
                 self.status
                     .set_blank_nodes(report.shared_blank_nodes, report.unreached_blank_nodes);
-                self.status.set_held(None);
-                *self.held() = None;
+                self.status.set_held(report.held);
+                if let Some(held) = report.held {
+                    tracing::warn!(
+                        "{name}: the deletion of {} of {} is held (help: if that is right, start with \
+                         --confirm-deletions, or confirm it through the API)",
+                        held.missing,
+                        count(held.of, "entity")
+                    );
+                    self.held().get_or_insert_with(|| (Instant::now(), held.of));
+                } else {
+                    *self.held() = None;
+                    let mut peak = self.peak.lock().unwrap_or_else(PoisonError::into_inner);
+                    peak.note(Instant::now(), report.entities);
+                }
                 self.status.scanned(now, 0, Vec::new());
                 self.status.set(WatchState::Watching);
             }
             Err(RdfError::Statements(abreast_statements::Error::Stopped)) => {}
-            Err(RdfError::Deletions { held }) => {
-                tracing::warn!(
-                    "{name}: {} of {} would be deleted; nothing was recorded (help: if that is right, start with \
-                     --confirm-deletions, or confirm it through the API)",
-                    held.missing,
-                    count(held.of, "entity")
-                );
-                self.status.set_held(Some(*held));
-                self.held().get_or_insert_with(Instant::now);
-                self.status.scanned(now, 0, Vec::new());
-                self.status.set(WatchState::Watching);
-            }
             Err(RdfError::Endpoint(problem)) => {
                 tracing::error!("what was published stays: {problem}");
                 self.status.set(WatchState::Vanished(problem.clone()));
@@ -302,7 +318,7 @@ impl Shared {
 
     /// Whether deletions have been held for as long as they are to be.
     fn hold_is_over(&self, options: &RdfOptions) -> bool {
-        self.held().is_some_and(|since| since.elapsed() >= options.hold_deletions)
+        self.held().is_some_and(|(since, _)| since.elapsed() >= options.hold_deletions)
     }
 
     /// Whether deletions are recorded, however many they are.
@@ -310,7 +326,7 @@ impl Shared {
         options.hold_deletions.is_zero() || self.hold_is_over(options)
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn held(&self) -> MutexGuard<'_, Option<(Instant, u64)>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -369,7 +385,7 @@ mod tests {
     fn deletions_are_held_for_as_long_as_is_wanted() {
         let (shared, mut options) = (Shared::default(), RdfOptions::new("."));
         assert!(!shared.may_delete(&options));
-        *shared.held() = Some(Instant::now());
+        *shared.held() = Some((Instant::now(), 7));
         assert!(!shared.may_delete(&options));
         options.hold_deletions = Duration::from_millis(1);
         std::thread::sleep(Duration::from_millis(2));

@@ -3,11 +3,9 @@
 use super::SparqlOptions;
 use super::endpoint::{Endpoint, Failure};
 use super::query::{self, EntityPattern};
-use crate::guard::Held;
 use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
 use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
 use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record};
-use crate::scan::Lost;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, statements};
 use abreast_statements::LineSorter;
@@ -55,13 +53,8 @@ pub(super) async fn read(
     }
     poll.describe(batch).await?;
     let Poll { plan, mut report, .. } = poll;
-    report.deleted = plan.deletions;
-    let lost = Lost { count: report.deleted, ..Lost::default() };
-    let held = Held::judge(&lost, known, known, report.entities == 0);
-    if let Some(held) = held.filter(|_| !target.options.confirm_deletions) {
-        return Err(RdfError::Deletions { held });
-    }
-    record::record(target, plan.finish()?, SystemClock.now())?;
+    report.judge(plan.deletions, known, target.options)?;
+    record::record(target, plan.finish()?, report.held.is_some(), SystemClock.now())?;
     Ok(report)
 }
 
