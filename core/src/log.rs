@@ -65,6 +65,9 @@ pub struct NewSet {
     pub page_rule: PageRule,
     /// Where its history begins; the same each time it is opened.
     pub beginning: Beginning,
+    /// Of a new set that begins in its log: its first state is read from elsewhere, and is not complete before
+    /// [`ChangeLog::complete_import`]. A base never is.
+    pub incomplete: bool,
 }
 
 /// Where a set's log stands.
@@ -80,15 +83,21 @@ pub struct Head {
     pub resources: u64,
     /// Number of the open page (1 in a new set); all before it are closed.
     pub open_page: u64,
-    /// Whether the base is still being imported. Then nothing may be published yet, and appends are
-    /// refused.
+    /// Whether the first state of the set is not complete yet: nothing may be published.
     pub importing: bool,
+    /// Whether the history begins in the log. Otherwise a base is imported first, and appends are refused meanwhile.
+    pub in_log: bool,
 }
 
 impl Head {
-    /// Whether the set has never had a resource, and is not about to get a base.
-    pub const fn is_new(&self) -> bool {
-        self.position.0 == 0 && self.resources == 0 && !self.importing
+    /// Whether the first state is not complete in the log, or no resource was ever in it.
+    pub const fn is_first(&self) -> bool {
+        self.in_log && (self.importing || self.position.0 == 0 && self.resources == 0)
+    }
+
+    /// Whether the base is being imported.
+    pub const fn takes_base(&self) -> bool {
+        self.importing && !self.in_log
     }
 
     /// Whether anything changed since the log began. A log that was restarted has a position before
@@ -236,8 +245,8 @@ pub type Visit<'v, T> = &'v mut dyn FnMut(&T) -> ControlFlow<()>;
 ///   of it is;
 /// - a batch is atomic: all of its changes are visible, or none;
 /// - a new set that begins with a base is importing: the base is built by `import` and ended by
-///   `complete_import` before any append; one that begins in its log is never importing, and
-///   refuses an import;
+///   `complete_import` before any append; one that begins in its log refuses an import, and is importing until
+///   `complete_import` only if it was opened as incomplete;
 /// - readers see a batch no later than its `done`, and never part of one;
 /// - pages, once closed, never change.
 pub trait ChangeLog: Send + Sync + 'static {

@@ -61,6 +61,7 @@ const PROMISES: &[(&str, Check)] = &[
     ("an unknown set is an error of its own kind", appending::unknown_sets_are_told_apart),
     ("a new set is imported first", imports::base_comes_before_the_log),
     ("an import continues after a restart", imports::interrupted_import_goes_on),
+    ("an incomplete set takes changes", imports::an_incomplete_set_takes_changes),
     ("positions have no gaps", appending::positions_have_no_gaps),
     ("times strictly increase", times::times_increase_whatever_the_clock_does),
     ("a batch is recorded whole or not at all", appending::refused_batch_leaves_nothing),

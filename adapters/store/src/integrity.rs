@@ -279,7 +279,7 @@ pub(crate) fn check_rows(
     let mut check = || -> rusqlite::Result<()> {
         let transaction = connection.unchecked_transaction()?;
         let mut statement = transaction.prepare(
-            "SELECT id, slug, created, anew, importing, kept_bytes FROM sets ORDER BY id",
+            "SELECT id, slug, created, anew, importing AND NOT begins, kept_bytes FROM sets ORDER BY id",
         )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {

@@ -15,7 +15,7 @@ pub(crate) fn load_set_states(
     shard_rule: ShardRule,
 ) -> rusqlite::Result<HashMap<SetId, SetState>> {
     let mut sets = connection.prepare_cached(
-        "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew \
+        "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew, begins \
          FROM sets",
     )?;
     let mut rows = sets.query([])?;
@@ -47,6 +47,7 @@ pub(crate) fn load_set_states(
         let set_state = SetState {
             created,
             importing: row.get(2)?,
+            in_log: row.get(13)?,
             rule,
             position,
             time,

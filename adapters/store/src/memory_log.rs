@@ -119,7 +119,7 @@ impl MemoryWriter {
         match work {
             Work::Refuse(error) => Err(error),
             Work::Append(set, changes) => self.with_set(set, |set_state, tables| {
-                if set_state.importing {
+                if set_state.takes_base() {
                     return Err(still_importing());
                 }
                 let Ok(appended) = apply::append(set_state, tables, &changes, self.clock.now());
@@ -127,7 +127,7 @@ impl MemoryWriter {
             }),
             Work::OpenSet(set) => self.open_set(&set).map(Outcome::Set),
             Work::Import(set, resources) => self.with_set(set, |set_state, tables| {
-                if !set_state.importing {
+                if !set_state.takes_base() {
                     return Err(import_is_complete());
                 }
                 let Ok(()) = apply::import(set_state, tables, &resources);

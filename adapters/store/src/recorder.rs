@@ -141,13 +141,13 @@ impl Run<'_> {
         match work {
             Work::Refuse(error) => Ok(Err(LogError::new(error.kind(), error.to_string()))),
             Work::Append(set, changes) => self.with_set(*set, |set_state, tables, now| {
-                if set_state.importing {
+                if set_state.takes_base() {
                     return Ok(Err(still_importing()));
                 }
                 Ok(apply::append(set_state, tables, changes, now)?.map(Outcome::Appended))
             }),
             Work::Import(set, resources) => self.with_set(*set, |set_state, tables, _| {
-                if !set_state.importing {
+                if !set_state.takes_base() {
                     return Ok(Err(import_is_complete()));
                 }
                 apply::import(set_state, tables, resources)?;
@@ -238,7 +238,7 @@ impl Run<'_> {
                 .execute(params![
                     new.slug,
                     created.as_micros(),
-                    !in_log,
+                    !in_log || new.incomplete,
                     new.page_rule.changes,
                     age,
                     in_log

@@ -26,6 +26,7 @@ impl OpenPage {
 pub(crate) struct SetState {
     pub(crate) created: Timestamp,
     pub(crate) importing: bool,
+    pub(crate) in_log: bool,
     pub(crate) rule: PageRule,
     pub(crate) position: Position,
     /// Time of the last change; the set's creation while there is none.
@@ -48,7 +49,8 @@ impl SetState {
         let versions = Versions::default();
         Self {
             created,
-            importing: new.beginning == Beginning::Base,
+            importing: new.beginning == Beginning::Base || new.incomplete,
+            in_log: new.beginning == Beginning::Log,
             rule: new.page_rule,
             position,
             time: created,
@@ -61,6 +63,11 @@ impl SetState {
         }
     }
 
+    /// Whether the base is being imported: changes come after it.
+    pub(crate) const fn takes_base(&self) -> bool {
+        self.importing && !self.in_log
+    }
+
     pub(crate) const fn head(&self) -> Head {
         Head {
             position: self.position,
@@ -69,12 +76,16 @@ impl SetState {
             resources: self.resources,
             open_page: self.page.number,
             importing: self.importing,
+            in_log: self.in_log,
         }
     }
 
-    /// Ends the import: the log begins now.
+    /// Ends the import: the log begins now, unless it began before.
     pub(crate) fn complete_import(&mut self, now: Timestamp) {
         self.importing = false;
+        if self.in_log {
+            return;
+        }
         self.created = now.max(self.created);
         self.time = self.created;
         self.page.from = self.created;

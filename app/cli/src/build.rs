@@ -380,12 +380,12 @@ fn scan_set(
     cancel: &AtomicBool,
 ) -> Result<ScanReport> {
     let head = log.head(id)?;
-    let importing = head.importing;
+    let importing = head.takes_base();
     let ingest = IngestOptions {
         digests: origin.digests,
         settle: SETTLE,
         links,
-        first: head.is_new(),
+        first: head.is_first(),
         ..IngestOptions::default()
     };
     let deletions =
@@ -408,8 +408,8 @@ fn scan_set(
         }
         std::thread::sleep(PAUSE);
     };
+    log.complete_import(id)?;
     if importing {
-        log.complete_import(id)?;
         if report.gone > 0 {
             let report = scan(folder, b"", log, id, &options, cancel)?;
             if let Some(held) = report.held {

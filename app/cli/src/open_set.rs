@@ -61,7 +61,12 @@ pub(crate) struct OpenSet {
 pub(crate) fn open_log(log: &dyn ChangeLog, set: &SetConfig) -> Result<SetId> {
     let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
     let opened = log
-        .open_set(&NewSet { slug: set.slug.clone(), page_rule, beginning: set.beginning })
+        .open_set(&NewSet {
+            slug: set.slug.clone(),
+            page_rule,
+            beginning: set.beginning,
+            incomplete: set.is_read(),
+        })
         .with_context(|| format!("cannot open the set `{}`", set.slug))?;
     Ok(opened.id)
 }

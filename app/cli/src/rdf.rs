@@ -299,7 +299,12 @@ fn open(args: &ImportArgs) -> Result<Opened> {
     };
     let mut stores = Stores::open(data, Task::Record)?;
     let log = log_of(args, &stores)?;
-    let new = NewSet { slug: args.set.clone(), beginning: Beginning::Log, ..NewSet::default() };
+    let new = NewSet {
+        slug: args.set.clone(),
+        beginning: Beginning::Log,
+        incomplete: !args.is_delta(),
+        ..NewSet::default()
+    };
     let id = log
         .open_set(&new)
         .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?

@@ -1,7 +1,7 @@
 //! Contract of imports: a set begins with its base, and its log follows.
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
-use crate::{ErrorKind, FixedClock, Imported, NewSet, Position, append};
+use crate::{Beginning, ErrorKind, FixedClock, Head, Imported, NewSet, Position, append};
 use std::sync::Arc;
 
 fn imported(key: &str, number: u64) -> Imported {
@@ -81,4 +81,35 @@ pub(super) fn interrupted_import_goes_on(stores: &mut dyn Stores) {
     assert!(!fixture.log.head(fixture.set).expect("a head").importing);
     assert_eq!(fixture.keys(&everything()), ["a", "b", "c"]);
     fixture.append(vec![put("d", 1)]);
+}
+
+/// A set whose first state is read from elsewhere, and goes into its log.
+pub(super) fn an_incomplete_set_takes_changes(stores: &mut dyn Stores) {
+    let clock = Arc::new(FixedClock::at(START));
+    let log = stores.create(Arc::clone(&clock), 3, 1_000_000);
+    let new = NewSet {
+        slug: "read".into(),
+        beginning: Beginning::Log,
+        incomplete: true,
+        ..NewSet::default()
+    };
+    let set = log.open_set(&new).expect("a set can be opened").id;
+    let fixture = Fixture { log, clock, set };
+    fixture.append(vec![put("a", 1)]);
+    let fixture = fixture.reopen(stores);
+    let (log, set) = (&*fixture.log, fixture.set);
+    let head = log.head(set).expect("a head");
+    assert!(head.importing && head.is_first() && !head.takes_base());
+    assert_eq!((head.position, head.resources), (Position(1), 1));
+    let base = log.import(set, vec![imported("b", 1)]).expect_err("it has no base");
+    assert_eq!(base.kind(), ErrorKind::Refused);
+    log.open_set(&NewSet { incomplete: false, ..new.clone() }).expect("opened");
+    assert!(log.head(set).expect("a head").importing, "opening it again completes nothing");
+    fixture.clock.set(START.plus_micros(DAY));
+    log.complete_import(set).expect("completed");
+    let complete = Head { importing: false, ..head };
+    assert_eq!(log.head(set).expect("a head"), complete, "its log began before");
+    log.open_set(&new).expect("opened");
+    let fixture = fixture.reopen(stores);
+    assert_eq!(fixture.log.head(fixture.set).expect("a head"), complete);
 }

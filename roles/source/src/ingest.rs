@@ -258,7 +258,7 @@ pub(crate) fn ingest<R: Send>(
     reading: Reading<'_>,
     walk: impl FnOnce(&mut Sink) -> R + Send,
 ) -> Result<(R, IngestReport), LogError> {
-    let importing = log.head(set)?.importing;
+    let importing = log.head(set)?.takes_base();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (work_sender, work_receiver) = sync_channel::<Batch<Work>>(QUEUE);
     let (done_sender, done_receiver) = sync_channel::<Batch<Outcome>>(QUEUE);
@@ -500,7 +500,7 @@ pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
         }
     });
     let mut failure = None;
-    if log.head(set)?.importing {
+    if log.head(set)?.takes_base() {
         let Recordable { puts, kept, .. } = Recordable::of(outcomes, &mut report, &mut failure);
         report.recorded += puts.len() as u64;
         log.import(set, puts)?;

@@ -170,7 +170,7 @@ pub(crate) fn scan_reading(
 ) -> Result<ScanReport, ScanError> {
     let before = log.head(set)?;
     let mut report = walk(folder, subtree, log, set, options, reading)?;
-    if before.importing {
+    if before.takes_base() {
         // An import only adds; what is gone is found when it is complete.
         return Ok(report);
     }
@@ -245,7 +245,7 @@ pub(crate) fn walk(
     options: &ScanOptions,
     reading: Reading<'_>,
 ) -> Result<ScanReport, ScanError> {
-    let importing = log.head(set)?.importing;
+    let importing = log.head(set)?.takes_base();
     let walked = ingest(log, set, &options.ingest, reading, |sink| {
         let known = KnownResources::new(log, set, subtree);
         let report = ScanReport::default();

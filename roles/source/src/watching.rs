@@ -422,8 +422,8 @@ impl<'w> Round<'w> {
     fn first_scan(&mut self) -> Result<(), Ended> {
         let Watching { log, set, options, .. } = self.watching;
         let head = log.head(*set)?;
-        let importing = head.importing;
-        self.is_first = options.initial_changes && head.is_new();
+        let importing = head.takes_base();
+        self.is_first = options.initial_changes && head.is_first();
         let mut report = self.full_scan(false)?;
         if importing || self.is_first {
             // Files written just now belong to the base as well, once they have come to rest.
@@ -436,9 +436,7 @@ impl<'w> Round<'w> {
             if self.watching.stopping() {
                 return Err(Ended::Stopped);
             }
-            if importing {
-                log.complete_import(*set)?;
-            }
+            log.complete_import(*set)?;
             self.is_first = false;
             if report.gone > 0 {
                 // An earlier import was interrupted, and files of it are gone since.
@@ -506,7 +504,7 @@ impl<'w> Round<'w> {
     fn full_scan(&mut self, read_all: bool) -> Result<ScanReport, Ended> {
         let Watching { log, set, options, status, .. } = self.watching;
         status.set(WatchState::Scanning);
-        let importing = log.head(*set)?.importing;
+        let importing = log.head(*set)?.takes_base();
         let (held, deletions) = (self.pending.written(), self.deletions()?);
         let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
         let scan_options = ScanOptions { ingest, read_all, held, deletions };

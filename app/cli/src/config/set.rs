@@ -45,6 +45,17 @@ pub(crate) struct SetConfig {
     pub(crate) versions: Option<abreast_core::VersionPolicy>,
 }
 
+impl SetConfig {
+    /// Whether its first state is read from somewhere: until then nothing of it is published.
+    pub(crate) fn is_read(&self) -> bool {
+        match &self.origin {
+            Origin::Folder(_) => true,
+            Origin::Rdf(rdf) => !matches!(rdf.descriptions, Descriptions::Given),
+            Origin::Records => false,
+        }
+    }
+}
+
 /// The origin of a set's resources.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {

@@ -661,3 +661,72 @@ fn entities_of_an_endpoint_are_published_and_followed() {
         assert!(errors.contains(part), "{part} in {errors}");
     }
 }
+
+/// Documents that list what a set has.
+const LISTING: [&str; 12] = [
+    "resourcelist.xml",
+    "changelist.xml",
+    "emm/1.0",
+    "emm/1.0/page/1",
+    "emm/1.0/latest",
+    "emm/0.1",
+    "iiif",
+    "sdshare/fragments",
+    "v0.1/sitemap.xml",
+    "v0.1/changeset.xml",
+    "sitemap.xml",
+    "changes.json",
+];
+
+/// Of a set that was never read as a whole no protocol shows a part, nor that it is empty.
+#[test]
+fn a_set_that_was_never_read_is_not_published() {
+    let place = Place::new();
+    place.write("a.ttl", TURTLE);
+    place.write("b.ttl", "<http://id.example/z> a .\n");
+    let start = || Source::start_unready(&place.path("rdf"), 0, &["--origin", "rdf"]);
+    let mut source = start();
+    let copy = |number: usize| place.path(&format!("copy{number}"));
+    for restarts in [false, true] {
+        if restarts {
+            assert_eq!(source.stop(), Some(0));
+            source = start();
+        }
+        eventually("it is tried", || {
+            let ready = get(&source.address, "/readyz").unwrap();
+            ready.0 == 503
+        });
+        for path in LISTING {
+            let (status, body) = get(&source.address, &format!("/set/{path}")).unwrap();
+            assert!(
+                matches!(status, 503 | 404),
+                "{path}: {status} {}",
+                String::from_utf8_lossy(&body)
+            );
+        }
+        for (number, feed) in
+            ["", "set/emm/1.0", "sdshare", "set/v0.1/sitemap.xml"].iter().enumerate()
+        {
+            let url = format!("{}{feed}", source.url());
+            let output =
+                run(abreast().args(["sync", &url]).arg(copy(number)).args(["--retries", "0"]));
+            assert_ne!(output.status.code(), Some(0), "{feed}");
+        }
+    }
+    place.write("b.ttl", "<http://id.example/z> a <http://ns.example/Z> .\n");
+    eventually("it is ready", || get(&source.address, "/readyz").unwrap().0 == 200);
+    let found: Vec<_> =
+        LISTING.iter().filter(|path| source.get(&format!("/set/{path}")).is_some()).collect();
+    assert!(found.len() >= 9, "{found:?}");
+    for (number, feed) in ["", "set/emm/1.0", "sdshare", "set/v0.1/sitemap.xml"].iter().enumerate()
+    {
+        let url = format!("{}{feed}", source.url());
+        let output = run(abreast().args(["sync", &url]).arg(copy(number)));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{feed}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}

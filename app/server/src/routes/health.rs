@@ -3,21 +3,13 @@
 
 use super::topic;
 use crate::respond::{Answer, text, try_later};
-use crate::site::{ServedSet, Site, SiteHub};
-use abreast_core::Position;
+use crate::site::{Site, SiteHub};
 use abreast_source::WatchState;
 use metrics::{counter, gauge};
 use std::fmt::Write as _;
 
 /// Most hubs that do not accept notifications in one answer.
 const MAX_TOLD: usize = 20;
-
-/// Whether the RDF files of a set are being read for the first time.
-fn is_first_state(set: &ServedSet, position: Position) -> bool {
-    let reading = matches!(set.watch.state(), WatchState::Starting | WatchState::Scanning);
-    let naming = set.published.urls.naming();
-    position == Position(0) && reading && naming.names_entities() && set.entities.is_none()
-}
 
 pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
@@ -33,7 +25,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         let slug = &set.published.slug;
         let log = site.publisher.log();
         match log.check_available().and_then(|()| log.head(set.published.id)) {
-            Ok(head) if head.importing || is_first_state(set, head.position) => {
+            Ok(head) if head.importing => {
                 return try_later(&format!("set `{slug}` is being read for the first time"), 2);
             }
             Ok(_) => {}

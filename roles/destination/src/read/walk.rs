@@ -115,6 +115,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.since
     }
 
+    /// After what changes are not known: a list of all resources need not have all changes of its own time.
+    pub(crate) fn unknown_since(&self) -> Option<Moment> {
+        let is_of_list = self.position.of() == Of::Snapshot;
+        self.since.map(|since| {
+            if is_of_list { Moment::exact(since.first().plus_micros(-1)) } else { since }
+        })
+    }
+
     /// The changes read last, as far as this walk has found them.
     pub(crate) const fn marks(&self) -> &Marks {
         &self.marks
@@ -526,6 +534,19 @@ impl<'w, 'a> Walk<'w, 'a> {
         if earliest.is_none_or(|earliest| from.first() < earliest.first()) {
             self.walked.from = Some(from);
         }
+    }
+
+    /// A closed document gives its end; known also if the documents are read again.
+    pub(crate) const fn gave_end(&mut self) {
+        self.position.gives_end = true;
+    }
+
+    /// Whether closed documents give their end, and one that was read does not. Where only earlier runs show the former, the
+    /// next run believes the document.
+    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool) {
+        let gave = self.position.gives_end;
+        self.walked.is_unstable |= lacks && (gives || gave);
+        self.walked.gives_end = gives || gave && !lacks;
     }
 
     /// All changes until then were read, also if none is of that time.

@@ -6,7 +6,8 @@ use super::due::Due;
 use super::state_file::StateFile;
 use crate::projection::Topic;
 use abreast_core::{
-    ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog,
+    ChangeLog, ChangeRecord, Head, LogError, NewNotification, Payload, Position, SetId, TopicId,
+    TopicLog,
 };
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -72,7 +73,8 @@ impl ChangeTopic {
 
     /// Whether there are changes to notify. Reads the log's head.
     pub(super) fn waiting(&self, log: &dyn ChangeLog) -> bool {
-        self.uncertain || log.head(self.set).is_ok_and(|head| head.position != self.notified)
+        let is_behind = |head: Head| !head.importing && head.position != self.notified;
+        self.uncertain || log.head(self.set).is_ok_and(is_behind)
     }
 
     /// The next range to notify; `None` when there is none.
@@ -87,7 +89,12 @@ impl ChangeTopic {
             self.notified = last_notified(topics, self.topic)?.unwrap_or(self.notified);
             self.uncertain = false;
         }
-        let head = log.head(self.set)?.position;
+        let head = log.head(self.set)?;
+        if head.importing {
+            // Nothing can be read of the set before its first state is complete.
+            return Ok(None);
+        }
+        let head = head.position;
         if head < self.notified {
             tracing::warn!(
                 set = %self.slug,

@@ -131,6 +131,7 @@ pub(super) fn moved(
     mirror: &Mirror,
 ) -> Result<Position, Error> {
     after.late_since = None;
+    after.gives_end = walked.gives_end;
     after.see(walked.newest.map(Moment::first));
     after.settle(walked.newest.map(Moment::first));
     after.note_recent(&walked.recent);

@@ -19,6 +19,8 @@ const LISTS_MAX: usize = 100_000;
 /// Most Change Lists of a chain, each of which costs a round trip before the next is known.
 const CHAIN_MAX: usize = 10_000;
 
+const NAMED_AGAIN: &str = "an index names it more than once, or names itself";
+
 /// One Change List to read, in order.
 #[derive(Clone)]
 struct Named {
@@ -150,8 +152,20 @@ impl Reach {
     }
 }
 
-/// Puts lists into the order of their spans.
-fn sort_by_span(walk: &Walk<'_, '_>, lists: &mut [Named]) {
+/// Puts lists into the order of their spans. Of a list that is named more than once, the first name with a span counts.
+fn sort_by_span(walk: &mut Walk<'_, '_>, lists: &mut Vec<Named>) {
+    let is_spanned = |list: &Named| list.from.is_some();
+    let spanned: HashSet<String> =
+        lists.iter().filter(|list| is_spanned(list)).map(|list| list.url.clone()).collect();
+    let mut seen = HashSet::new();
+    lists.retain(|list| {
+        let is_first =
+            (is_spanned(list) || !spanned.contains(&list.url)) && seen.insert(list.url.clone());
+        if !is_first {
+            walk.notice("list.cycle", &list.url, NAMED_AGAIN);
+        }
+        is_first
+    });
     walk.sort_by_span(lists, |list| (list.from.map(Moment::first), list.until.map(Moment::first)));
 }
 
@@ -252,6 +266,9 @@ impl ChangeLists<'_> {
         reach.note(start, &read, true);
         let is_index = read.is_index;
         let is_open = !is_index && read.head.until.is_none();
+        if !is_index && !is_open {
+            walk.gave_end();
+        }
         let mut may_lack = !is_index;
         if is_open {
             let open = bookmark(walk, start, &read);
@@ -305,8 +322,9 @@ impl ChangeLists<'_> {
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
-        walk.walked.is_unstable |= reach.is_stale || reach.gives_until && reach.lacks_until;
-        walk.walked.hole = reach.hole(since);
+        walk.walked.is_unstable |= reach.is_stale;
+        walk.lacks_end(reach.gives_until, reach.lacks_until);
+        walk.walked.hole = reach.hole(walk.unknown_since());
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
             let message = format!(
@@ -483,8 +501,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !reach.read_urls.insert(list.url.clone()) {
-            let message = "an index names it more than once, or names itself";
-            walk.notice("list.cycle", &list.url, message);
+            walk.notice("list.cycle", &list.url, NAMED_AGAIN);
             continue;
         }
         let mut inner = Vec::new();
@@ -510,6 +527,9 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
         }
         reach.note(&list.url, &read, true);
         reach.compare(&list, &read);
+        if read.head.until.is_some() {
+            walk.gave_end();
+        }
         if read.head.until.is_none() {
             reach.open = Some(bookmark(walk, &list.url, &read));
         }

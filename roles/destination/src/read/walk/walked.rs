@@ -43,6 +43,8 @@ pub(crate) struct Walked {
     pub(crate) recheck: Option<String>,
     /// The changes begin after the snapshot, and no document gives since when all are listed.
     pub(crate) is_apart: bool,
+    /// Closed documents give their end, as [`Position`](crate::read::position::Position) notes it.
+    pub(crate) gives_end: bool,
     /// Changes are missing between the span of two documents.
     pub(crate) hole: Option<String>,
     /// The position moves no further than this.

@@ -172,7 +172,8 @@ impl RdfReport {
     }
 }
 
-/// Makes these inputs the complete state of the set: entities that are not in them are deleted.
+/// Makes these inputs the complete state of the set: entities that are not in them are deleted. A set that was incomplete can be
+/// published now.
 ///
 /// # Errors
 /// An input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the
@@ -188,9 +189,23 @@ pub fn replace(
             let statements = abreast_statements::sorted(&target.options.sort, inputs.drain(..))?;
             return replace_by(target, statements, modified);
         };
-        record::record(target, plan, report.held.is_some(), modified)?;
+        record_state(target, plan, &report, modified)?;
         Ok(report)
     })
+}
+
+/// Records the plan of a complete state.
+pub(super) fn record_state(
+    target: RdfTarget<'_>,
+    plan: plan::Plan,
+    report: &RdfReport,
+    modified: Timestamp,
+) -> Result<(), RdfError> {
+    record::record(target, plan, report.held.is_some(), modified)?;
+    if !target.options.dry_run && target.log.head(target.set)?.importing {
+        target.log.complete_import(target.set)?;
+    }
+    Ok(())
 }
 
 /// As [`replace`], by statements that are sorted.
@@ -204,7 +219,7 @@ pub(super) fn replace_by(
         statements = abreast_statements::skolemized(&options.sort, statements, base)?;
     }
     let (plan, report) = comparison::compare(target, &statements)?;
-    record::record(target, plan, report.held.is_some(), modified)?;
+    record_state(target, plan, &report, modified)?;
     Ok(report)
 }
 

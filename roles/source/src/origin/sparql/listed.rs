@@ -5,7 +5,7 @@ use super::endpoint::{Endpoint, Failure};
 use super::query::{self, EntityPattern};
 use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
 use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
-use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record};
+use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record_state};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, statements};
 use abreast_statements::LineSorter;
@@ -54,7 +54,7 @@ pub(super) async fn read(
     poll.describe(batch).await?;
     let Poll { plan, mut report, .. } = poll;
     report.judge(plan.deletions, known, target.options)?;
-    record::record(target, plan.finish()?, report.held.is_some(), SystemClock.now())?;
+    record_state(target, plan.finish()?, &report, SystemClock.now())?;
     Ok(report)
 }
 
