@@ -75,6 +75,9 @@ pub(crate) struct Unknown {
     pub(crate) is_fault: bool,
     /// Documents could not be reached: each run searches for them again.
     pub(crate) is_cut: bool,
+    /// From when on changes were read then, microseconds: before the time of the list, if that is not exact.
+    #[serde(default)]
+    pub(crate) since: Option<i64>,
     /// The list of all resources is read again from then on, microseconds: its time had not come.
     #[serde(default)]
     pub(crate) not_before: Option<i64>,

@@ -38,7 +38,9 @@ impl Driver {
     ) -> Result<Followed, Error> {
         // Documents that could not be reached may be there by now.
         let is_cut = position.unknown.as_ref().is_some_and(|unknown| unknown.is_cut);
-        let again = (is_cut && first.is_none()).then(|| position.back_to(position.snapshot()));
+        let since = position.unknown.as_ref().and_then(|unknown| unknown.since);
+        let since = since.map(Timestamp::from_micros).or(position.snapshot());
+        let again = (is_cut && first.is_none()).then(|| position.back_to(since));
         let followed = self.follow_from(run, position, again, first);
         let Ok(Followed::Late) = followed else { return followed };
         let (mirror, now) = (run.planner.mirror, now_seconds());
@@ -172,6 +174,7 @@ impl Driver {
             }
             if let Some(unknown) = unknown.as_mut().filter(|_| first.is_some()) {
                 unknown.not_before = run.planner.early;
+                unknown.since = position.until().map(|until| until.first().as_micros());
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
             if is_everything && has_all && run.planner.uncertain_from.is_some() {

@@ -14,11 +14,13 @@ pub(super) struct Span<'s> {
 pub(super) fn hole(mut spans: Vec<Span<'_>>, since: Option<Moment>) -> Option<String> {
     let since = since?;
     spans.sort_by_key(|span| (span.from.first(), span.url));
+    // Days that follow each other leave nothing between them, unless others repeat the day.
+    let are_joined = spans.windows(2).any(|pair| pair[0].until == Some(pair[1].from));
+    let between = i64::from(!are_joined);
     let mut end: Option<(Moment, &str)> = None;
     for Span { url, from, until } in spans {
         if let Some((before, name)) = end
-            // Days that follow each other leave nothing between them.
-            && before.last().plus_micros(1) < from.first()
+            && before.last().plus_micros(between) < from.first()
             && since.is_before(from)
         {
             let (before, from) = (before.first(), from.first());
@@ -67,6 +69,7 @@ mod tests {
     fn spans_leave_a_hole_only_where_none_has_the_changes() {
         let (joined, apart) = ([(1, Some(3)), (4, None)], [(5, None), (1, Some(3))]);
         assert!(!hole_of(&joined, 0), "days that follow each other");
+        assert!(hole_of(&[(0, Some(1)), (1, Some(3)), (4, None)], 0), "unless others repeat them");
         assert!(hole_of(&apart, 0), "in any order");
         assert!(!hole_of(&apart, 5), "before the position");
         assert!(!hole_of(&[(1, Some(6)), (2, Some(3)), (5, None)], 0), "one inside another");
