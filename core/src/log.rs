@@ -90,9 +90,10 @@ pub struct Head {
 }
 
 impl Head {
-    /// Whether the first state is not complete in the log, or no resource was ever in it.
+    /// Whether what is recorded now is what the set has at first, in its log: that is not complete, or the set never had a
+    /// resource.
     pub const fn is_first(&self) -> bool {
-        self.in_log && (self.importing || self.position.0 == 0 && self.resources == 0)
+        if self.importing { self.in_log } else { self.position.0 == 0 && self.resources == 0 }
     }
 
     /// Whether the base is being imported.

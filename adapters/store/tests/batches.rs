@@ -228,6 +228,7 @@ impl Ways {
                 age: Duration::from_secs(86_400 * 3),
             },
             beginning: if random.below(3) == 0 { Beginning::Log } else { Beginning::Base },
+            ..NewSet::default()
         };
         let set = log.open_set(&new).unwrap().id;
         Way { name, log, clock, set, one_by_one: name.ends_with("one by one") }

@@ -553,8 +553,11 @@ fn a_link_to_what_must_exist_comes_and_goes_with_it() {
     eventually("the link is recorded", || linked(1));
     world.served.send("DELETE", "/api/v1/sets/set/content/d/a.xml", &token, &[], b"");
     eventually("the link is gone", || linked(0));
+    let mut changes = world.changes(world.files);
+    // The watch may see the file before the request is recorded.
+    changes[1..3].sort();
     assert_eq!(
-        world.changes(world.files),
+        changes,
         ["Create d/a.pdf", "Create d/a.xml", "Update d/a.pdf", "Delete d/a.xml", "Update d/a.pdf"]
     );
 }

@@ -197,7 +197,7 @@ fn more_deletions_than_fit_in_memory_are_judged_and_recorded() {
     }
     assert_eq!(
         world.scan().held,
-        Some(Held { missing: 60_000, left_out: 0, of: 60_001, before: 0 })
+        Some(Held { missing: 60_000, left_out: 0, of: 60_000, before: 0 })
     );
     assert_eq!(world.log.head(world.set).unwrap().resources, 60_001);
     world.scan_with(|options| options.deletions = Deletions::Confirmed);
