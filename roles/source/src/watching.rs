@@ -473,7 +473,7 @@ impl<'w> Round<'w> {
     }
 
     /// The resources that may be deleted now.
-    fn deletions(&mut self) -> Result<Deletions, Ended> {
+    fn deletions(&mut self) -> Deletions {
         let Watching { options, status, .. } = self.watching;
         let now = Instant::now();
         let over =
@@ -486,10 +486,10 @@ impl<'w> Round<'w> {
         }
         if status.take_confirmed() || over || options.hold_deletions.is_zero() {
             self.peak.forget(now);
-            return Ok(Deletions::Confirmed);
+            return Deletions::Confirmed;
         }
         let before = self.hold.as_ref().map(|hold| hold.before);
-        Ok(Deletions::Guarded { peak: before.unwrap_or_else(|| self.peak.most(now)) })
+        Deletions::Guarded { peak: before.unwrap_or_else(|| self.peak.most(now)) }
     }
 
     /// Notes the size of the set, unless something of it is gone whose deletion is not recorded yet.
@@ -505,7 +505,7 @@ impl<'w> Round<'w> {
         let Watching { log, set, options, status, .. } = self.watching;
         status.set(WatchState::Scanning);
         let importing = log.head(*set)?.takes_base();
-        let (held, deletions) = (self.pending.written(), self.deletions()?);
+        let (held, deletions) = (self.pending.written(), self.deletions());
         let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
         let scan_options = ScanOptions { ingest, read_all, held, deletions };
         // The base is whole: nothing of it is left for later.

@@ -97,11 +97,20 @@ pub(super) async fn read(
     };
     if after.is_some() {
         let log = Arc::clone(&log);
-        if !blocking(move || Ok(is_known(&*log, id, start)?)).await? {
-            let message = format!(
-                "position {} is of an earlier log: the log was restarted since then",
-                start.0
-            );
+        let (head, is_known) =
+            blocking(move || Ok((log.head(id)?.position, is_known(&*log, id, start)?))).await?;
+        if start > head || !is_known {
+            let message = if start > head {
+                format!(
+                    "position {} is after the last change, {}: the store was made again, or restored from a backup",
+                    start.0, head.0
+                )
+            } else {
+                format!(
+                    "position {} is of an earlier log: the log was restarted since then",
+                    start.0
+                )
+            };
             return Err(Problem::new(ProblemKind::Conflict, message)
                 .help("read the set's resources again, then follow the log from its head"));
         }

@@ -7,6 +7,7 @@ use crate::negotiate::accept_of;
 use crate::respond::{Answer, Content, Representation, problem};
 use crate::site::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
+use abreast_source::publish::tag_of_bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
@@ -41,9 +42,9 @@ pub(crate) async fn answer(
             abreast_rdf::choose(accept.as_deref(), &offered).map(|chosen| forms[chosen])
         };
         let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
-        let (iri, state, position) = (entity.iri.clone(), entity.state.clone(), entity.position);
+        let (iri, state) = (entity.iri.clone(), entity.state.clone());
         let bytes = entity.render(&*log, set, form)?;
-        Ok(Ok(Found { iri, state, position, form, bytes, forms }))
+        Ok(Ok(Found { iri, state, form, bytes, forms }))
     };
     let found = match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?? {
         Ok(found) => found,
@@ -56,14 +57,13 @@ pub(crate) async fn answer(
 struct Found {
     iri: String,
     state: abreast_core::State,
-    position: abreast_core::Position,
     form: Form,
     bytes: Vec<u8>,
     forms: Vec<Form>,
 }
 
 fn represent(set: &ServedSet, found: Found) -> Representation {
-    let Found { iri, state, position, form, bytes, forms } = found;
+    let Found { iri, state, form, bytes, forms } = found;
     let address = set.published.urls.naming().uri(&iri);
     let mut more = vec![
         (LINK, set.link.clone()),
@@ -85,10 +85,11 @@ fn represent(set: &ServedSet, found: Found) -> Representation {
         )
     }));
     more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
+    let tag = format!("\"{}\"", tag_of_bytes(form.media_type(), &bytes));
     Representation {
         length: bytes.len() as u64,
         content: Content::Memory(bytes.into()),
-        tag: format!("\"{:x}-{}\"", position.0, form.name()),
+        tag,
         modified: Some(state.modified.as_seconds()),
         content_type: HeaderValue::from_static(form.content_type()),
         coarse_time: true,

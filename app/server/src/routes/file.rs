@@ -10,7 +10,7 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
-use abreast_source::publish::Freshness;
+use abreast_source::publish::{Freshness, tag_of_bytes};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
@@ -110,9 +110,12 @@ fn represent(
                 more,
             }
         }
-        FileContent::Memory { bytes, tag } => Representation {
+        FileContent::Memory(bytes) => Representation {
             length: bytes.len() as u64,
-            tag: format!("\"{tag}\""),
+            tag: {
+                let media_type = content_type.to_str().unwrap_or_default();
+                format!("\"{}\"", tag_of_bytes(media_type, &bytes))
+            },
             modified: None,
             content_type,
             coarse_time: true,

@@ -6,10 +6,10 @@ use crate::respond::{Answer, Content, Representation, problem};
 use crate::routes::memento::VersionedResource;
 use crate::routes::timegate::whole;
 use crate::site::Site;
+use abreast_source::publish::tag_of_bytes;
 use abreast_source::versions::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE, at_stamp};
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::sync::Arc;
 
@@ -44,10 +44,9 @@ fn represent(page: &TimeMap, asked: &VersionedResource, json: bool) -> Represent
     } else {
         (page.to_links(&asked.urls, &asked.key), LINK_FORMAT)
     };
-    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&body);
     Representation {
         length: body.len() as u64,
-        tag: format!("\"{hash:x}\""),
+        tag: format!("\"{}\"", tag_of_bytes(content_type, body.as_bytes())),
         modified: None,
         content_type: HeaderValue::from_static(content_type),
         coarse_time: true,

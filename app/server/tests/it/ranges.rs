@@ -1,6 +1,7 @@
 //! Parts of resources, and answers to "only if it changed" [rfc9110 §13, §14].
 
 use crate::world::{Served, World};
+use abreast_testkit::eventually;
 
 const SMALL: usize = 100;
 /// Read from the disk in several chunks.
@@ -138,12 +139,41 @@ fn a_range_is_for_the_representation_the_client_knows() {
     );
 }
 
+/// The tag of a file, and its date once that stands for one state.
+fn dated(served: &Served, target: &str) -> (String, String) {
+    let mut whole = served.get(target);
+    eventually("a date is sent", || {
+        whole = served.get(target);
+        !whole.header("last-modified").is_empty()
+    });
+    (whole.header("etag"), whole.header("last-modified"))
+}
+
+#[test]
+fn a_date_stands_for_one_state_of_a_file() {
+    let (world, served) = world();
+    let target = "/set/r/small.bin";
+    let status = |date: &str| served.ask("GET", target, &[("If-Modified-Since", date)]).status;
+    let (_, date) = dated(&served, target);
+    assert_eq!(status(&date), 304);
+    world.write("small.bin", "again");
+    let fresh = served.get(target);
+    assert!(fresh.header("last-modified").is_empty(), "it may change again in this second");
+    assert_eq!(status(&date), 200);
+    // An older file takes its place.
+    let (_, date) = dated(&served, target);
+    world.write("older", "older");
+    let older = std::fs::File::options().write(true).open(world.folder.join("older")).unwrap();
+    older.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(7)).unwrap();
+    std::fs::rename(world.folder.join("older"), world.folder.join("small.bin")).unwrap();
+    assert_eq!(status(&date), 200);
+}
+
 #[test]
 fn conditions_are_judged_and_bad_dates_ignored() {
     let (_world, served) = world();
     let target = "/set/r/small.bin";
-    let whole = served.get(target);
-    let (tag, date) = (whole.header("etag"), whole.header("last-modified"));
+    let (tag, date) = dated(&served, target);
     let status = |headers: &[(&str, &str)]| {
         let reply = served.ask("GET", target, headers);
         assert_eq!(reply.header("etag"), tag, "{headers:?}");

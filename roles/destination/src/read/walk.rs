@@ -115,14 +115,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.since
     }
 
-    /// After what changes are not known: a list of all resources need not have all changes of its own time.
-    pub(crate) fn unknown_since(&self) -> Option<Moment> {
-        let is_of_list = self.position.of() == Of::Snapshot;
-        self.since.map(|since| {
-            if is_of_list { Moment::exact(since.first().plus_micros(-1)) } else { since }
-        })
-    }
-
     /// The changes read last, as far as this walk has found them.
     pub(crate) const fn marks(&self) -> &Marks {
         &self.marks

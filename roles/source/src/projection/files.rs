@@ -43,12 +43,7 @@ pub enum FileContent {
         length: u64,
     },
     /// Few bytes.
-    Memory {
-        /// All of them.
-        bytes: Bytes,
-        /// Its entity tag, without quotes: equal tags mean equal bytes at one URL.
-        tag: String,
-    },
+    Memory(Bytes),
 }
 
 /// The reason why a file cannot be sent; each text is for the client.

@@ -246,7 +246,7 @@ impl DocumentCache {
     ) -> Result<Document, PublishError> {
         let turn = self.lanes.small();
         let (rendered, tag, plain) = apart(move || {
-            let mut spill = Spill::new(self, path, version, turn);
+            let mut spill = Spill::new(self, path, turn);
             let mut rendered = resolved.render(&mut spill)?;
             let bytes = std::mem::take(&mut rendered.bytes);
             let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
@@ -379,14 +379,8 @@ impl Output for Spill<'_> {
 }
 
 impl<'c> Spill<'c> {
-    fn new(cache: &'c DocumentCache, path: &str, version: &Version, turn: Turn<'c>) -> Self {
-        Self {
-            cache,
-            tag: TagHash::new(path, version),
-            file: None,
-            failure: None,
-            turn: Some(turn),
-        }
+    fn new(cache: &'c DocumentCache, path: &str, turn: Turn<'c>) -> Self {
+        Self { cache, tag: TagHash::new(path), file: None, failure: None, turn: Some(turn) }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -409,7 +403,7 @@ impl<'c> Spill<'c> {
             return Err(failure);
         }
         if self.file.is_none() && bytes.len() < MEMORY_DOCUMENT {
-            self.tag.whole(&bytes);
+            self.tag.update(&bytes);
             return Ok((self.tag.finish(), Body::Memory(bytes.into())));
         }
         self.write(&bytes)?;
@@ -465,58 +459,73 @@ impl Slots {
     }
 }
 
-/// The entity tag: equal tags mean equal bytes. It is made of the version, or of the content where
-/// only the configuration decides it.
+/// The entity tag: equal tags mean equal bytes.
 struct TagHash {
     hash: blake3::Hasher,
     /// The same before the first bytes.
     fresh: blake3::Hasher,
-    version: Option<[u64; 2]>,
-    begun: bool,
 }
 
 impl TagHash {
-    fn new(path: &str, version: &Version) -> Self {
+    fn new(path: &str) -> Self {
         let mut hash = blake3::Hasher::new();
         hash.update(path.as_bytes());
         let fresh = hash.clone();
-        Self { hash, fresh, version: (!version.immutable).then_some(version.of), begun: false }
+        Self { hash, fresh }
     }
 
     /// Forgets the bytes.
     fn restart(&mut self) {
         self.hash.clone_from(&self.fresh);
-        self.begun = false;
     }
 
-    /// All bytes of a short document.
-    fn whole(&mut self, bytes: &[u8]) {
+    /// The next bytes.
+    fn update(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
     }
 
-    /// The next bytes of a long document. Where its version determines the entries, its head
-    /// determines the rest.
-    fn update(&mut self, bytes: &[u8]) {
-        match self.version {
-            None => drop(self.hash.update(bytes)),
-            Some(version) if !self.begun => {
-                self.hash.update(format!("{version:?}").as_bytes());
-                self.hash.update(&bytes[..bytes.len().min(1024)]);
-            }
-            Some(_) => {}
-        }
-        self.begun = true;
-    }
-
     fn finish(self) -> String {
-        let mut tag = String::with_capacity(24);
-        for byte in &self.hash.finalize().as_bytes()[..12] {
-            let _ = write!(tag, "{byte:02x}");
-        }
-        tag
+        short(self.hash.finalize())
     }
+}
+
+fn short(hash: blake3::Hash) -> String {
+    let mut tag = String::with_capacity(24);
+    for byte in &hash.as_bytes()[..12] {
+        let _ = write!(tag, "{byte:02x}");
+    }
+    tag
+}
+
+/// The entity tag of bytes in memory, without quotes. The same bytes of another type are another representation
+/// [rfc9110 §8.8.3].
+pub fn tag_of_bytes(media_type: &str, bytes: &[u8]) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(media_type.as_bytes()).update(b"\n").update(bytes);
+    short(hash.finalize())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_equal_only_for_the_same_bytes() {
+        let tag = |parts: &[&[u8]]| {
+            let mut hash = TagHash::new("/set/resourcelist.xml");
+            for part in parts {
+                hash.update(part);
+            }
+            hash.finish()
+        };
+        let (head, tail) = (vec![b'a'; 1 << 20], vec![b'b'; 1 << 20]);
+        assert_eq!(tag(&[&head, &tail]), tag(&[&[head.clone(), tail.clone()].concat()]));
+        assert_ne!(tag(&[&head, &tail]), tag(&[&head, &head]), "behind the first bytes");
+        assert_ne!(tag_of_bytes("text/turtle", &head), tag_of_bytes("text/turtle", &tail));
+        assert_ne!(tag_of_bytes("text/turtle", b""), tag_of_bytes("application/n-triples", b""));
+    }
 }

@@ -11,7 +11,7 @@ pub use crate::projection::resourcesync::{
     ArchiveKind, Channel, Notifications, SetUrls, SourceUrls,
 };
 pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list};
-pub use cache::{Body, CacheFile, Document, Freshness};
+pub use cache::{Body, CacheFile, Document, Freshness, tag_of_bytes};
 pub(crate) use lanes::LARGE;
 pub use set::PublishedSet;
 pub use topics::TopicDocument;

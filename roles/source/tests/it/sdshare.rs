@@ -71,7 +71,7 @@ fn fragment(publisher: &Publisher, entry: &Entry) -> Result<PublishedFile, FileE
 
 fn content(file: PublishedFile) -> Vec<u8> {
     match file.content {
-        FileContent::Memory { bytes, .. } => bytes.to_vec(),
+        FileContent::Memory(bytes) => bytes.to_vec(),
         FileContent::Part { .. } => panic!("a fragment is whole"),
         FileContent::File(mut file) => {
             let mut bytes = Vec::new();

@@ -155,7 +155,7 @@ fn bytes(file: PublishedFile) -> Vec<u8> {
 fn content(content: FileContent) -> Vec<u8> {
     let mut bytes = Vec::new();
     match content {
-        FileContent::Memory { bytes, .. } => return bytes.to_vec(),
+        FileContent::Memory(bytes) => return bytes.to_vec(),
         FileContent::File(mut file) => {
             file.read_to_end(&mut bytes).unwrap();
         }

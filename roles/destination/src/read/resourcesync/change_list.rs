@@ -324,7 +324,7 @@ impl ChangeLists<'_> {
         }
         walk.walked.is_unstable |= reach.is_stale;
         walk.lacks_end(reach.gives_until, reach.lacks_until);
-        walk.walked.hole = reach.hole(walk.unknown_since());
+        walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
             let message = format!(

@@ -216,7 +216,7 @@ pub(super) fn change_dump(
     let spans = passed.iter().chain(&packages).filter_map(|package| {
         Some(Span { url: &package.url, from: package.from?, until: package.until })
     });
-    walk.walked.hole = hole(spans.collect(), walk.unknown_since());
+    walk.walked.hole = hole(spans.collect(), since);
     let first = packages.first().filter(|_| passed.is_empty()).and_then(|package| package.from);
     let is_late = |from: &Moment| since.is_some_and(|since| since.is_before(*from));
     let is_older = first.zip(named_from).is_some_and(|(own, named)| named.is_before(own));

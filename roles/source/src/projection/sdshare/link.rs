@@ -153,7 +153,7 @@ pub(super) fn open(
 fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<PublishedFile, FileError> {
     let Some(resource) = found else {
         return Ok(PublishedFile {
-            content: FileContent::Memory { bytes: Bytes::new(), tag: "empty".to_owned() },
+            content: FileContent::Memory(Bytes::new()),
             gzip: None,
             content_type: Cow::Borrowed(BYTES),
             set: Arc::clone(set),
@@ -168,10 +168,9 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
         Ok(Representation::File(file) | Representation::Kept(Content::File(file))) => {
             FileContent::File(file)
         }
-        Ok(Representation::Kept(Content::Bytes(bytes))) => FileContent::Memory {
-            bytes: bytes.into_inner().into(),
-            tag: format!("{:x}", resource.position.0),
-        },
+        Ok(Representation::Kept(Content::Bytes(bytes))) => {
+            FileContent::Memory(bytes.into_inner().into())
+        }
         Ok(Representation::Elsewhere) => {
             return Err(FileError::NotFound(format!("its bytes are at {uri}")));
         }
@@ -207,9 +206,8 @@ fn description_in(
         WriteError::Cannot(error) => FileError::NotAcceptable(error.to_string()),
         error => failed(error),
     })?;
-    let position = found.map_or(0, |found| found.position.0);
     Ok(PublishedFile {
-        content: FileContent::Memory { bytes: bytes.into(), tag: format!("{position:x}") },
+        content: FileContent::Memory(bytes.into()),
         gzip: None,
         content_type: Cow::Borrowed(form.media_type()),
         set: Arc::clone(set),
