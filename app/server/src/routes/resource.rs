@@ -72,7 +72,7 @@ pub(crate) async fn answer(
         // ctime: a modification time can be set back after a change, this cannot.
         tag: format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode),
         // Within this second it may change again.
-        modified: Some(seconds(stat.mtime_ns)).filter(|_| seconds(stat.ctime_ns) < now_seconds()),
+        modified: Some(seconds(stat.mtime_ns)).filter(|modified| *modified < now_seconds()),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
         coarse_time: false,
         more,
