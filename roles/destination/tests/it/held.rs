@@ -169,6 +169,10 @@ fn listed(count: usize) -> (Server, Copy) {
 fn list_again(server: &Server, names: std::ops::Range<usize>) {
     let paths = paths(names);
     list_of(server, &paths.iter().map(String::as_str).collect::<Vec<_>>());
+    // With the bytes of another one it would have moved.
+    for path in paths {
+        server.body(&path, path.clone());
+    }
 }
 
 /// Exit code, held and deleted of a run.

@@ -405,13 +405,15 @@ fn what_has_uris_in_itself_is_copied_again_under_new_ones() {
         let message = ran.reported.iter().find(|it| it.code == "source.moved").expect(&what);
         assert!(message.message.contains("--max-delete 100%"), "{what}");
         let Summary { created, deleted, held, .. } = *ran.summary();
-        assert_eq!((created, deleted, held, ran.exit()), (COUNT, 0, COUNT, 7), "{what}");
+        // The same bytes under another name are no loss; a description has its IRI in it.
+        let (due, exit) = if name == "warc" { (0, 0) } else { (COUNT, 7) };
+        assert_eq!((created, deleted, held, ran.exit()), (COUNT, COUNT - due, due, exit), "{what}");
         copy.options.moved = names_it_again;
         copy.options.max_delete = MaxDelete::Percent(100.0);
         let ran = copy.try_run();
         let what = format!("{name}: {:?}", ran.reported);
         let Summary { created, deleted, held, .. } = *ran.summary();
-        assert_eq!((created, deleted, held, ran.exit()), (0, COUNT, 0, 0), "{what}");
+        assert_eq!((created, deleted, held, ran.exit()), (0, due, 0, 0), "{what}");
         let ran = copy.try_run();
         assert_eq!((ran.items.len(), ran.codes.len(), ran.exit()), (0, 0, 0), "{name}");
         if name == "warc" {
