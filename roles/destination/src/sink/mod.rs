@@ -247,6 +247,8 @@ pub(crate) struct Body<'a> {
     pub(crate) media_type: Option<String>,
     /// When the answer came, where that is known and the sink wants the head.
     pub(crate) received: Option<Timestamp>,
+    /// Where they came from, if the request was redirected.
+    pub(crate) address: Option<String>,
     /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
     /// bytes that came another way; not complete for sinks that do not want it.
     pub(crate) head: &'a [u8],

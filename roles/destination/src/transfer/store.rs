@@ -29,6 +29,8 @@ pub(crate) struct Facts {
     pub(crate) media_type: Option<String>,
     /// When the answer came, for sinks that want the head.
     pub(crate) received: Option<Timestamp>,
+    /// Where it came from, if the request was redirected: relative IRIs are resolved against that [rfc3986 §5.1.3].
+    pub(crate) address: Option<String>,
 }
 
 /// Stores bodies, one after the other, for one thread.
@@ -260,7 +262,7 @@ pub(crate) async fn finish(
     }
     let notices = accept(rules, item, verdict == Verdict::Verified)?;
     let Received { file, digests, length, facts, head } = received;
-    let Facts { etag, last_modified, media_type, received } = facts;
+    let Facts { etag, last_modified, media_type, received, address } = facts;
     let bytes = if file.is_some() { &[] } else { bytes };
     let body = Body {
         bytes,
@@ -272,6 +274,7 @@ pub(crate) async fn finish(
         last_modified,
         media_type,
         received,
+        address,
         head,
         notices,
     };

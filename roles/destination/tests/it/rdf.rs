@@ -2,7 +2,7 @@
 
 use crate::contract::{Kept, contract_with, kills};
 use crate::copy::{Copy, Ran};
-use crate::source::Source;
+use crate::source::{Source, list_of};
 use abreast_destination::check::{CopyPlace, repair_copy};
 use abreast_destination::{
     Graph, GraphStoreOptions, NQuadsOptions, OpenStore, OxigraphOptions, PushOptions, SinkOptions,
@@ -10,6 +10,7 @@ use abreast_destination::{
 };
 use abreast_testkit::endpoint::{DefaultGraph, Endpoint, Fault};
 use abreast_testkit::http::unused_address;
+use abreast_testkit::pages::{Answer, Server};
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::dataset::CanonicalizationAlgorithm;
 use oxigraph::model::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
@@ -798,4 +799,40 @@ fn default_graphs_that_show_named_ones_are_compared_alone() {
         assert_eq!(copy.run().damaged, damaged, "{default:?}");
         assert_eq!(audit(&copy), expected, "{default:?}");
     }
+}
+
+/// As the 303 of linked data leads from an entity to a document about it [rfc3986 §5.1.3].
+#[test]
+fn relative_iris_are_resolved_where_the_document_was_found() {
+    let server = Server::start();
+    list_of(&server, &["/e/ttl", "/e/rdf", "/e/jsonld"]);
+    let root = |name: &str| server.url(&format!("/e/{name}"));
+    let documents = [
+        ("ttl", "text/turtle", format!("<{}> <http://p> <next> .", root("ttl"))),
+        (
+            "rdf",
+            "application/rdf+xml",
+            format!(
+                "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:h='http://'>\
+                 <rdf:Description rdf:about='{}'><h:p rdf:resource='next'/></rdf:Description></rdf:RDF>",
+                root("rdf")
+            ),
+        ),
+        (
+            "jsonld",
+            "application/ld+json",
+            format!("{{\"@id\":\"{}\",\"http://p\":{{\"@id\":\"next\"}}}}", root("jsonld")),
+        ),
+    ];
+    for (name, media_type, text) in documents {
+        let to = server.url(&format!("/doc/{name}"));
+        server.put(&format!("/e/{name}"), Answer::status(303).header("location", &to));
+        let answer = Answer::ok(text).header("content-type", media_type);
+        server.put(&format!("/doc/{name}"), answer);
+    }
+    let mut copy = Copy::of(server.url("/list.xml"));
+    copy.options.sink = nquads(Path::new(""));
+    copy.run();
+    let found: Vec<_> = quads(copy.folder()).iter().map(|quad| quad.object.to_string()).collect();
+    assert_eq!(found, vec![format!("<{}>", server.url("/doc/next")); 3]);
 }

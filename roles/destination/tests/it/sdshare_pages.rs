@@ -253,3 +253,23 @@ fn many_entries_of_one_time_are_not_fetched_with_each_change() {
         assert_eq!(fetched_after(changed), 2 + again, "{micros}");
     }
 }
+
+#[test]
+fn relative_iris_of_a_fragment_are_resolved_where_it_was_found() {
+    let server = Server::start();
+    let (now, to) =
+        (Told { entries: vec![(1, 20, "first")], ..Told::default() }, server.url("/docs/1"));
+    server.handler(move |target, _| match target {
+        "/f/1" => Some(Answer::status(303).header("location", &to)),
+        "/docs/1" => {
+            let text = format!("<{}> <http://ns.example/next> <2> .", SdSource::name(1));
+            Some(Answer::ok(text).header("content-type", "text/turtle"))
+        }
+        target => now.answer(target),
+    });
+    let copy = copy_of(server.url("/collection"));
+    copy.run();
+    let next = server.url("/docs/2");
+    let expected = format!("<{}> <http://ns.example/next> <{next}> .", SdSource::name(1));
+    assert_has(&copy, &expected);
+}

@@ -61,7 +61,8 @@ pub(super) fn describe(
     let mut statements = Statements::new(graph, &root);
     statements.by_address = item.href() == item.uri;
     let file = body.file.as_mut().map(|temporary| &mut temporary.file);
-    statements.read_sent(syntax, body.bytes, file, item.href())?;
+    let base = body.address.as_deref().unwrap_or_else(|| item.href());
+    statements.read_sent(syntax, body.bytes, file, base)?;
     let described = statements.describe()?;
     if syntax.is_doubtful && described.lines.is_empty() {
         return Err(syntax.is_none("states nothing"));
@@ -146,18 +147,18 @@ fn is_plain(media_type: &str) -> bool {
 /// Canonical N-Triples, and what is reported about them.
 pub(crate) type Lines = (Vec<u8>, Vec<Notice>);
 
-/// The description of an item by an answer; `None` when the answer states nothing at all.
+/// The description of an item by an answer that came from an address; `None` when the answer states nothing at all.
 pub(crate) fn describe_answer(
     item: &Pending,
     syntax: SentSyntax,
-    bytes: &[u8],
-    file: Option<&mut File>,
+    (bytes, file): (&[u8], Option<&mut File>),
+    address: &str,
 ) -> Result<Option<Lines>, Failure> {
     let root = super::iri(&item.uri)?;
     let mut statements = Statements::new(&Graph::Default, &root);
     statements.is_fragment = true;
     let is_blank = file.is_none() && bytes.iter().all(u8::is_ascii_whitespace);
-    statements.read_sent(syntax, bytes, file, item.href())?;
+    statements.read_sent(syntax, bytes, file, address)?;
     if statements.count == 0 && statements.others == 0 {
         if syntax.is_doubtful && !is_blank {
             return Err(syntax.is_none("states nothing"));

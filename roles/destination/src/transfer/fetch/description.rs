@@ -76,7 +76,8 @@ impl Fetcher {
             return self.store(task, listed, (incoming, facts), true).await;
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
-        let described = describe_answer(item, syntax, &self.storer.bytes, file)?;
+        let address = facts.address.as_deref().unwrap_or_else(|| item.href());
+        let described = describe_answer(item, syntax, (&self.storer.bytes, file), address)?;
         let Some((lines, notices)) = described else { return self.nothing_stated() };
         self.storer.rules.deprecations.described(&item.uri, &lines);
         self.storer.rules.skolems.described(&item.uri, &lines);

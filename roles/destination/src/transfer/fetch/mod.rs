@@ -321,7 +321,9 @@ impl Fetcher {
             }
             bytes.clear();
             let state = part.get_or_insert_with(|| {
-                let part = Part::new(&response, listed, wants_type, unasked_encoding);
+                let mut part = Part::new(&response, listed, wants_type, unasked_encoding);
+                let is_elsewhere = wants_type && !is_mirror && response.url() != url;
+                part.facts.address = is_elsewhere.then(|| response.url().to_owned());
                 let is_large = response.content_length().is_none_or(|sent| sent >= RESUME_BYTES);
                 head.clear();
                 if is_large || sink.wants_head() {
@@ -431,7 +433,7 @@ impl Part {
         let received = with_type.then(crate::clock::now);
         let packed = response.header("content-encoding").is_some_and(is_packing);
         let is_as_sent = !packed || unasked_encoding == UnaskedEncoding::Raw;
-        let facts = Facts { etag, last_modified, media_type, received };
+        let facts = Facts { etag, last_modified, media_type, received, address: None };
         Self { incoming: Incoming::new(listed), facts, packed, is_as_sent }
     }
 
@@ -466,6 +468,8 @@ impl Part {
             last_modified: last_modified(note.header("last-modified")),
             media_type: note.header("content-type").filter(|_| wants_type).map(str::to_owned),
             received: wants_type.then(crate::clock::now),
+            // A part that came from elsewhere is not kept.
+            address: None,
         };
         Some((Self { incoming, facts, packed, is_as_sent: true }, note))
     }
@@ -506,6 +510,7 @@ async fn read_body(
             && incoming.length >= RESUME_BYTES
             && !temporary.resumable
             && *is_as_sent
+            && facts.address.is_none()
             && let Some(etag) = facts.etag.as_deref().filter(|etag| etag.starts_with('"'))
         {
             temporary.resumable = partials.note(target.name, &target.place.url, etag, head);
