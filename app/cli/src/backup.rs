@@ -11,7 +11,7 @@
 use crate::config::UsageError;
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of};
+use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of, published_above, resolved};
 use crate::terminal::line;
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
@@ -42,12 +42,15 @@ Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is runnin
 /// Times that a database is copied because contents went while they were copied.
 const ATTEMPTS: u32 = 5;
 /// Derived or temporary data.
-const LEFT_OUT: [&str; 6] = ["contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
+const LEFT_OUT: [&str; 7] =
+    [".abreast-restoring", "contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
 /// Since small contents are packed. Backups of format 1 are restored as well.
 pub(crate) const FORMAT: u32 = 2;
 pub(crate) const MANIFEST: &str = "manifest.json";
-const DATABASE: &str = "source.db";
+pub(crate) const DATABASE: &str = "source.db";
 const MAKING: &str = "making-";
+/// Folders in folders of a store, at most.
+const DEPTH_MAX: u32 = 32;
 
 /// Options of `backup`.
 #[derive(Debug, Args)]
@@ -138,6 +141,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
             backups.display()
         )));
     }
+    refuse_inside(store, backups)?;
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder.root().lock(b"backup.lock")? else {
@@ -160,7 +164,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     fs::create_dir(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
     // Before the log: the log's copy then has all positions that the hub refers to.
     if store.join(HUB_DATABASE).is_file() {
-        copy_hub(&store.join(HUB_DATABASE), &making.join(HUB_DATABASE))?;
+        copy_hub(&database_of(store, HUB_DATABASE)?, &making.join(HUB_DATABASE))?;
     }
     let mut copied = 0;
     let (from, to) =
@@ -174,7 +178,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        copy(&store.join(DATABASE), &database)?;
+        copy(&database_of(store, DATABASE)?, &database)?;
         let mut missing = None;
         for needed in NeededContents::open(&database)? {
             let (id, length) = needed?;
@@ -193,7 +197,8 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     }
     to.sync().context("cannot make the copied contents durable")?;
     let sets = check_copy(&database)?;
-    copy_rest(store, Path::new(""), &making).context("cannot copy the other files of the store")?;
+    copy_rest(store, Path::new(""), 0, &making)
+        .context("cannot copy the other files of the store")?;
     let mut files = Vec::new();
     list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
     let sets = sets.into_iter().map(|set| SetEntry {
@@ -219,11 +224,45 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     Ok((done, manifest, copied))
 }
 
+/// A backup in the store would be part of the next one, and one in a published folder could be read by everybody.
+fn refuse_inside(store: &Path, backups: &Path) -> Result<()> {
+    let help = "name a folder elsewhere, best on another disk";
+    if resolved(backups).starts_with(resolved(store)) {
+        let (backups, store) = (backups.display(), store.display());
+        bail!(UsageError(format!("`{backups}` is in the store `{store}`\n  help: {help}")));
+    }
+    if let Some(published) = published_above(backups) {
+        let (backups, published) = (backups.display(), published.display());
+        let message = format!(
+            "`{backups}` is in `{published}`, which is published: everybody could read the backup\n  help: {help}"
+        );
+        bail!(UsageError(message));
+    }
+    Ok(())
+}
+
+/// Where a database really is: its newest changes are beside it, not beside a symbolic link to it.
+fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
+    let path = store.join(name);
+    path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
+}
+
+/// Whether it is the name of a backup that is made: `making-20260131T120000.000000Z`.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    let is_like = |(found, byte): (u8, u8)| match byte {
+        b'0' => found.is_ascii_digit(),
+        byte => found == byte,
+    };
+    let form = b"00000000T000000.000000Z";
+    let time = name.strip_prefix(MAKING).unwrap_or_default().as_bytes();
+    time.len() == form.len() && time.iter().copied().zip(form.iter().copied()).all(is_like)
+}
+
 /// Remains of a killed backup.
 fn remove_unfinished(backups: &Path) -> Result<()> {
     for entry in fs::read_dir(backups)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(MAKING) {
+        if is_unfinished(&entry.file_name().to_string_lossy()) {
             fs::remove_dir_all(entry.path())
                 .context("cannot remove what an earlier backup left")?;
         }
@@ -258,8 +297,13 @@ pub(crate) fn copy_content(
     )))
 }
 
-/// All other files that are not derived: archives of lists, tokens, the record of a static site.
-fn copy_rest(store: &Path, below: &Path, to: &Path) -> io::Result<()> {
+/// All other files that are not derived: archives of lists, tokens, the record of a static site; also where a symbolic link leads to
+/// them.
+fn copy_rest(store: &Path, below: &Path, depth: u32, to: &Path) -> io::Result<()> {
+    if depth > DEPTH_MAX {
+        let place = store.join(below);
+        return Err(io::Error::other(format!("folders are too deep at `{}`", place.display())));
+    }
     for entry in fs::read_dir(store.join(below))? {
         let entry = entry?;
         let name = entry.file_name();
@@ -267,15 +311,20 @@ fn copy_rest(store: &Path, below: &Path, to: &Path) -> io::Result<()> {
         let top = below.as_os_str().is_empty();
         let database =
             [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
-        if top && (LEFT_OUT.contains(&&*text) || database) || text.ends_with("lock") {
+        if top && (LEFT_OUT.contains(&&*text) || database) {
             continue;
         }
         let path = below.join(&name);
-        let kind = entry.file_type()?;
+        let kind = match fs::metadata(entry.path()) {
+            Ok(facts) => facts.file_type(),
+            // A server replaced it just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
         if kind.is_dir() {
             fs::create_dir_all(to.join(&path))?;
-            copy_rest(store, &path, to)?;
-        } else if kind.is_file() {
+            copy_rest(store, &path, depth + 1, to)?;
+        } else if kind.is_file() && !text.ends_with(".lock") {
             match fs::copy(entry.path(), to.join(&path)) {
                 // A server replaced it just now; what it belongs to is found without it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,9 +1,9 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
-use crate::backup::{FORMAT, MANIFEST, Manifest, copy_content};
+use crate::backup::{DATABASE, FORMAT, FileEntry, MANIFEST, Manifest, copy_content, is_unfinished};
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::HUB_DATABASE;
+use crate::state_folders::{HUB_DATABASE, published_above, resolved};
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, SystemClock};
@@ -29,6 +29,10 @@ Changes recorded after the backup are not in it. The log is therefore restarted:
 once. Use --same-log only if nothing was recorded after the backup, as in a move to another machine.
 
 Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk.";
+
+/// The folder in which a store is restored, in its place, and the lock in it.
+const MAKING: &str = ".abreast-restoring";
+const LOCK: &str = "restore.lock";
 
 /// Options of `restore`.
 #[derive(Debug, Args)]
@@ -91,11 +95,12 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     }
     let backup = newest(&args.backup)?;
     let contents = backup.parent().unwrap_or(Path::new("..")).join("contents");
-    let dir = std::path::absolute(&args.dir)?;
-    if fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
+    let dir = resolved(&args.dir);
+    if let Some(published) = published_above(&dir) {
         let message = format!(
-            "`{}` is not empty\n  help: name an empty folder, or move its contents away",
-            dir.display()
+            "`{}` is in `{}`, which is published: everybody could read the store\n  help: name a folder elsewhere",
+            args.dir.display(),
+            published.display()
         );
         bail!(RestoreRefused(message));
     }
@@ -110,20 +115,32 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
             manifest.format
         );
     }
+    check_empty(&dir, &manifest)?;
     let contents = View::open(&contents)?;
     verify(&backup, &contents, &manifest)?;
-    // Beside its place, so that it appears there at once and whole.
-    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let making = dir.with_file_name(format!("{name}.restoring"));
-    if making.exists() {
-        fs::remove_dir_all(&making).context("cannot remove what an interrupted restore left")?;
-    }
+    // In its place, which keeps its mode and owner and may be a disk of its own; the database comes last, without which it is no
+    // store.
+    let making = dir.join(MAKING);
     fs::create_dir_all(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
+    let folder = abreast_folder::Folder::open(&making)?;
+    let Some(lock) = folder.root().lock(LOCK.as_bytes())? else {
+        bail!(busy(&dir));
+    };
+    let left = fs::read_dir(&dir)?.collect::<io::Result<Vec<_>>>()?;
+    for entry in left.iter().filter(|entry| entry.file_name() != MAKING) {
+        // The restore that was interrupted had put it there: the folder was empty.
+        remove(&entry.path()).context("cannot remove what an interrupted restore left")?;
+    }
+    for entry in fs::read_dir(&making)?.collect::<io::Result<Vec<_>>>()? {
+        if entry.file_name() != LOCK {
+            remove(&entry.path()).context("cannot remove what an interrupted restore left")?;
+        }
+    }
     for file in &manifest.files {
         copy_to(&backup.join(&file.path), &making.join(&file.path))
             .with_context(|| format!("cannot copy `{}`", file.path))?;
     }
-    let database = making.join("source.db");
+    let database = making.join(DATABASE);
     let kept = Contents::open(&making.join("contents"))?;
     for needed in NeededContents::open(&database)? {
         let (id, length) = needed?;
@@ -146,14 +163,79 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
         .root()
         .sync_filesystem()
         .context("cannot make the store durable")?;
-    fs::rename(&making, &dir)
-        .with_context(|| format!("cannot put the store into `{}`", dir.display()))?;
-    if let Some(parent) = dir.parent() {
-        fs::File::open(parent)
-            .and_then(|parent| parent.sync_all())
-            .context("cannot make the store durable")?;
+    own_as(&dir, &making).context("cannot give the store the owner of its folder")?;
+    let put = |name: &std::ffi::OsStr| {
+        fs::rename(making.join(name), dir.join(name))
+            .with_context(|| format!("cannot put the store into `{}`", dir.display()))
+    };
+    for entry in fs::read_dir(&making)?.collect::<io::Result<Vec<_>>>()? {
+        if entry.file_name() != LOCK && entry.file_name() != DATABASE {
+            put(&entry.file_name())?;
+        }
     }
+    put(DATABASE.as_ref())?;
+    fs::remove_dir_all(&making).context("cannot remove the folder of the restore")?;
+    drop(lock);
+    fs::File::open(&dir)
+        .and_then(|folder| folder.sync_all())
+        .context("cannot make the store durable")?;
     Ok(manifest)
+}
+
+/// Refuses a folder with anything in it but what an interrupted restore of that backup left.
+fn check_empty(dir: &Path, manifest: &Manifest) -> Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.with_context(|| format!("cannot read `{}`", dir.display()))?,
+    };
+    let is_begun = dir.join(MAKING).join(LOCK).is_file() && !dir.join(DATABASE).exists();
+    let of_store = |name: &std::ffi::OsStr| {
+        let first =
+            |file: &FileEntry| file.path.split('/').next().is_some_and(|first| name == first);
+        name == MAKING || name == "contents" || manifest.files.iter().any(first)
+    };
+    let mut is_own = true;
+    let mut is_empty = true;
+    for entry in entries {
+        (is_empty, is_own) = (false, is_own && is_begun && of_store(&entry?.file_name()));
+    }
+    if !is_empty && !is_own {
+        let message = format!(
+            "`{}` is not empty\n  help: name an empty folder, or move its contents away",
+            dir.display()
+        );
+        bail!(RestoreRefused(message));
+    }
+    Ok(())
+}
+
+fn busy(dir: &Path) -> abreast_core::LogError {
+    let message =
+        format!("another process restores a store into `{}`\n  help: wait for it", dir.display());
+    abreast_core::LogError::new(abreast_core::ErrorKind::Busy, message)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    }
+}
+
+/// Gives what root restores to the owner of the folder, who is to use it.
+fn own_as(dir: &Path, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (owner, own) = (fs::metadata(dir)?, fs::symlink_metadata(path)?);
+    if (owner.uid(), owner.gid()) != (own.uid(), own.gid()) {
+        std::os::unix::fs::lchown(path, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    if own.is_dir() {
+        for entry in fs::read_dir(path)? {
+            own_as(dir, &entry?.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The backup itself, or the newest of a folder of them.
@@ -165,9 +247,9 @@ fn newest(path: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
         let entry = entry?.path();
-        let making =
-            entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with("making-"));
-        if !making && entry.join(MANIFEST).is_file() {
+        let is_unfinished =
+            entry.file_name().is_some_and(|name| is_unfinished(&name.to_string_lossy()));
+        if !is_unfinished && entry.join(MANIFEST).is_file() {
             found.push(entry);
         }
     }

@@ -468,7 +468,7 @@ fn killed_backup_restore_and_repair_leave_old_or_new() {
         }
         child.wait().unwrap();
         match word {
-            "restore" if restored.exists() => {
+            "restore" if restored.join("source.db").exists() => {
                 tool(&["check", "--read-data"], &[&restored], 0);
                 fs::remove_dir_all(&restored).unwrap();
             }

@@ -1,0 +1,149 @@
+//! Where backups and restored stores may be, and whose files stay.
+
+use crate::world::{Source, abreast};
+use abreast_testkit::run;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+struct World {
+    temporary: tempfile::TempDir,
+}
+
+impl World {
+    /// A published folder whose store was filled.
+    fn new() -> Self {
+        let world = Self { temporary: tempfile::tempdir().unwrap() };
+        fs::create_dir(world.at("papers")).unwrap();
+        fs::write(world.at("papers/a.txt"), "1").unwrap();
+        let source = Source::start(&world.at("papers"), 0, &[]);
+        assert_eq!(source.stop(), Some(0));
+        world
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
+    /// The exit code of a command, and what it prints.
+    fn code(&self, words: &[&str]) -> (i32, String) {
+        let paths = |word: &&str| match word.strip_prefix('@') {
+            Some(name) => self.at(name).to_str().unwrap().to_owned(),
+            None => (*word).to_owned(),
+        };
+        let output = run(abreast().args(words.iter().map(paths)));
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    #[track_caller]
+    fn assert_code(&self, words: &[&str], expected: i32) -> String {
+        let (code, text) = self.code(words);
+        assert_eq!(code, expected, "{words:?}\n{text}");
+        text
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn no_backup_goes_where_it_would_be_read_or_copied() {
+    let world = World::new();
+    for place in ["@papers/backups", "@papers/deep/er", "@papers/.abreast/backups", "@papers"] {
+        let text = world.assert_code(&["backup", "@papers", place], 2);
+        assert!(text.contains("help: name a folder elsewhere"), "{text}");
+    }
+    symlink(world.at("papers"), world.at("link")).unwrap();
+    world.assert_code(&["backup", "@papers", "@link/backups"], 2);
+    world.assert_code(&["backup", "@papers", "@backups"], 0);
+    for place in ["@papers/store", "@link/store"] {
+        let text = world.assert_code(&["restore", "@backups", place], 2);
+        assert!(text.contains("everybody could read the store"), "{text}");
+    }
+    let names: Vec<_> = fs::read_dir(world.at("papers")).unwrap().collect();
+    assert_eq!(names.len(), 2, "nothing was made there: {names:?}");
+    // Names with a dot are not published.
+    fs::create_dir(world.at("new")).unwrap();
+    world.assert_code(&["restore", "@backups", "@new/.abreast"], 0);
+}
+
+#[test]
+fn what_is_not_ours_stays() {
+    let world = World::new();
+    fs::create_dir_all(world.at("backups/making-of")).unwrap();
+    fs::write(world.at("backups/making-of/film"), "1").unwrap();
+    // As the archives of a set of that name have it.
+    fs::create_dir_all(world.at("papers/.abreast/archives/airlock")).unwrap();
+    fs::write(world.at("papers/.abreast/archives/airlock/1.xml"), "1").unwrap();
+    world.assert_code(&["backup", "@papers", "@backups"], 0);
+    assert!(world.at("backups/making-of/film").is_file());
+    fs::create_dir(world.at("store.restoring")).unwrap();
+    world.assert_code(&["restore", "@backups", "@store"], 0);
+    assert!(world.at("store.restoring").is_dir());
+    assert!(world.at("store/archives/airlock/1.xml").is_file());
+    // A folder that looks like an interrupted restore, with something else in it.
+    fs::create_dir_all(world.at("other/.abreast-restoring")).unwrap();
+    fs::write(world.at("other/.abreast-restoring/restore.lock"), "").unwrap();
+    fs::write(world.at("other/mine"), "1").unwrap();
+    world.assert_code(&["restore", "@backups", "@other"], 2);
+    assert!(world.at("other/mine").is_file());
+    fs::remove_file(world.at("other/mine")).unwrap();
+    world.assert_code(&["restore", "@backups", "@other"], 0);
+    world.assert_code(&["check", "--read-data", "@other"], 0);
+}
+
+#[test]
+fn a_database_behind_a_link_is_backed_up_as_it_is_now() {
+    let world = World::new();
+    let store = world.at("papers/.abreast");
+    fs::create_dir(world.at("disk")).unwrap();
+    fs::rename(store.join("source.db"), world.at("disk/source.db")).unwrap();
+    symlink(world.at("disk/source.db"), store.join("source.db")).unwrap();
+    fs::write(world.at("disk/more.json"), "{}").unwrap();
+    symlink(world.at("disk/more.json"), store.join("more.json")).unwrap();
+    for number in 0..20 {
+        fs::write(world.at(&format!("papers/{number}")), "1").unwrap();
+    }
+    // The newest changes are in the file beside the database.
+    let source = Source::start(&world.at("papers"), 0, &[]);
+    let text = world.assert_code(&["backup", "@papers", "@backups"], 0);
+    assert_eq!(source.stop(), Some(0));
+    assert!(text.contains("21 resources"), "{text}");
+    world.assert_code(&["restore", "@backups", "@store"], 0);
+    assert!(world.at("store/more.json").is_file());
+}
+
+#[test]
+fn a_store_is_restored_into_the_folder_that_is_there() {
+    let world = World::new();
+    world.assert_code(&["backup", "@papers", "@backups"], 0);
+    fs::create_dir(world.at("store")).unwrap();
+    fs::set_permissions(world.at("store"), fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(world.at("store"), world.at("link")).unwrap();
+    world.assert_code(&["restore", "@backups", "@link"], 0);
+    assert_eq!(mode(&world.at("store")), 0o700);
+    assert!(world.at("link").is_symlink() && world.at("store/source.db").is_file());
+    assert!(!world.at("store/.abreast-restoring").exists());
+    world.assert_code(&["check", "--read-data", "@store"], 0);
+    world.assert_code(&["restore", "@backups", "@link"], 2);
+}
+
+#[test]
+fn two_restores_into_one_folder_leave_one_store() {
+    let world = World::new();
+    world.assert_code(&["backup", "@papers", "@backups"], 0);
+    for round in 0..8 {
+        let store = format!("@store{round}");
+        let codes = std::thread::scope(|scope| {
+            let restore = || world.code(&["restore", "@backups", &store]).0;
+            let all = [scope.spawn(restore), scope.spawn(restore)];
+            all.map(|one| one.join().unwrap())
+        });
+        assert!(codes.contains(&0), "{codes:?}");
+        assert!(codes.iter().all(|code| [0, 2, 10, 13].contains(code)), "{codes:?}");
+        assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+        world.assert_code(&["check", "--read-data", &store], 0);
+    }
+}
