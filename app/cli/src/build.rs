@@ -409,12 +409,10 @@ fn scan_set(
         std::thread::sleep(PAUSE);
     };
     log.complete_import(id)?;
-    if importing {
-        if report.gone > 0 {
-            let report = scan(folder, b"", log, id, &options, cancel)?;
-            if let Some(held) = report.held {
-                bail!(HeldDeletions { folder: origin.path.clone(), held });
-            }
+    if importing && report.gone > 0 {
+        let report = scan(folder, b"", log, id, &options, cancel)?;
+        if let Some(held) = report.held {
+            bail!(HeldDeletions { folder: origin.path.clone(), held });
         }
     }
     for path in std::mem::take(&mut report.ingest.deferred) {
