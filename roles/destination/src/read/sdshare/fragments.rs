@@ -205,7 +205,12 @@ impl Pages {
         }
         // What is missing may be on the first page, or behind it, with a later time.
         walk.walked.has_grown = is_newest_first && first != self.first;
-        Ok(!is_newest_first && self.last.now(walk.requests)?.as_ref() != Some(&self.last))
+        if is_newest_first {
+            return Ok(false);
+        }
+        // An entry that left the first page let others move back to it.
+        Ok(first.entries != self.first.entries
+            || self.last.now(walk.requests)?.as_ref() != Some(&self.last))
     }
 }
 
