@@ -2,6 +2,7 @@
 
 use crate::world::{Served, World};
 use abreast_testkit::eventually;
+use std::time::{Duration, SystemTime};
 
 const SMALL: usize = 100;
 /// Read from the disk in several chunks.
@@ -154,17 +155,22 @@ fn a_date_stands_for_one_state_of_a_file() {
     let (world, served) = world();
     let target = "/set/r/small.bin";
     let status = |date: &str| served.ask("GET", target, &[("If-Modified-Since", date)]).status;
+    let write = |name: &str, modified: SystemTime| {
+        world.write(name, name);
+        let file = std::fs::File::options().write(true).open(world.folder.join(name)).unwrap();
+        file.set_modified(modified).unwrap();
+    };
     let (_, date) = dated(&served, target);
     assert_eq!(status(&date), 304);
-    world.write("small.bin", "again");
+    // A second that is not over, however long the test takes.
+    write("small.bin", SystemTime::now() + Duration::from_secs(3_600));
     let fresh = served.get(target);
     assert!(fresh.header("last-modified").is_empty(), "it may change again in this second");
     assert_eq!(status(&date), 200);
     // An older file takes its place.
+    write("small.bin", SystemTime::UNIX_EPOCH + Duration::from_secs(1_000));
     let (_, date) = dated(&served, target);
-    world.write("older", "older");
-    let older = std::fs::File::options().write(true).open(world.folder.join("older")).unwrap();
-    older.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(7)).unwrap();
+    write("older", SystemTime::UNIX_EPOCH + Duration::from_secs(7));
     std::fs::rename(world.folder.join("older"), world.folder.join("small.bin")).unwrap();
     assert_eq!(status(&date), 200);
 }
