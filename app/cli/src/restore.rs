@@ -126,6 +126,11 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     let Some(lock) = folder.root().lock(LOCK.as_bytes())? else {
         bail!(busy(&dir));
     };
+    // Another restore may have been completed meanwhile.
+    if let Err(error) = check_empty(&dir, &manifest) {
+        let _ = fs::remove_dir_all(&making);
+        return Err(error);
+    }
     let left = fs::read_dir(&dir)?.collect::<io::Result<Vec<_>>>()?;
     for entry in left.iter().filter(|entry| entry.file_name() != MAKING) {
         // The restore that was interrupted had put it there: the folder was empty.
