@@ -322,6 +322,13 @@ fn copy_rest(store: &Path, below: &Path, depth: u32, to: &Path) -> io::Result<()
             Err(error) => return Err(error),
         };
         if kind.is_dir() {
+            let (real, own) = (entry.path().canonicalize()?, resolved(store));
+            if entry.file_type()?.is_symlink() && (own.starts_with(&real) || real.starts_with(&own))
+            {
+                let link = entry.path();
+                let message = format!("the link `{}` leads back to the store", link.display());
+                return Err(io::Error::other(message));
+            }
             fs::create_dir_all(to.join(&path))?;
             copy_rest(store, &path, depth + 1, to)?;
         } else if kind.is_file() && !text.ends_with(".lock") {

@@ -209,6 +209,11 @@ impl SetOpener<'_> {
         let (log, contents) = (Arc::clone(self.log), contents.clone());
         let watch = match &origin.descriptions {
             Descriptions::Given => {
+                // Of an import that failed, nothing was recorded: the set is empty, and may be filled another way.
+                let head = log.head(id)?;
+                if head.importing && head.position.0 == 0 {
+                    log.complete_import(id)?;
+                }
                 let entities = EntityWriter::new(log, id, contents, &options);
                 return Ok(Opened {
                     representations,

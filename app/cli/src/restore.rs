@@ -193,7 +193,11 @@ fn check_empty(dir: &Path, manifest: &Manifest) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.with_context(|| format!("cannot read `{}`", dir.display()))?,
     };
-    let is_begun = dir.join(MAKING).join(LOCK).is_file() && !dir.join(DATABASE).exists();
+    let making = dir.join(MAKING);
+    // It may have ended before it had its lock.
+    let has_begun = making.join(LOCK).is_file()
+        || fs::read_dir(&making).is_ok_and(|mut entries| entries.next().is_none());
+    let is_begun = has_begun && !dir.join(DATABASE).exists();
     let of_store = |name: &std::ffi::OsStr| {
         let first =
             |file: &FileEntry| file.path.split('/').next().is_some_and(|first| name == first);

@@ -90,6 +90,9 @@ fn what_is_not_ours_stays() {
     world.assert_code(&["restore", "@backups", "@other"], 2);
     assert!(world.at("other/mine").is_file());
     fs::remove_file(world.at("other/mine")).unwrap();
+    // One that ended before it had its lock.
+    fs::create_dir_all(world.at("early/.abreast-restoring")).unwrap();
+    world.assert_code(&["restore", "@backups", "@early"], 0);
     world.assert_code(&["restore", "@backups", "@other"], 0);
     world.assert_code(&["check", "--read-data", "@other"], 0);
 }
@@ -113,6 +116,9 @@ fn a_database_behind_a_link_is_backed_up_as_it_is_now() {
     assert!(text.contains("21 resources"), "{text}");
     world.assert_code(&["restore", "@backups", "@store"], 0);
     assert!(world.at("store/more.json").is_file());
+    symlink(&store, store.join("circle")).unwrap();
+    let text = world.assert_code(&["backup", "@papers", "@others"], 13);
+    assert!(text.contains("leads back to the store"), "{text}");
 }
 
 #[test]

@@ -730,3 +730,14 @@ fn a_set_that_was_never_read_is_not_published() {
         );
     }
 }
+
+#[test]
+fn a_set_whose_first_import_failed_may_be_filled_another_way() {
+    let place = Place::new();
+    fs::write(place.path("wrong.ttl"), "<http://id.example/z> a .").unwrap();
+    let (code, _, errors) = place.import(&[place.path("wrong.ttl").to_str().unwrap()]);
+    assert_ne!(code, 0, "{errors}");
+    // It is ready, as an empty set.
+    let source = place.serve_given();
+    assert!(source.get("/set/resourcelist.xml").is_some());
+}

@@ -26,7 +26,13 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         let log = site.publisher.log();
         match log.check_available().and_then(|()| log.head(set.published.id)) {
             Ok(head) if head.importing => {
-                return try_later(&format!("set `{slug}` is being read for the first time"), 2);
+                let state = match &set.entities {
+                    Some(_) => {
+                        "is not complete: its import is running, or was interrupted and has to be made again"
+                    }
+                    None => "is being read for the first time",
+                };
+                return try_later(&format!("set `{slug}` {state}"), 2);
             }
             Ok(_) => {}
             Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),
