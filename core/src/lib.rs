@@ -6,6 +6,7 @@ mod clock;
 mod content;
 pub mod filter;
 mod finding;
+mod limits;
 mod log;
 mod resource;
 #[cfg(feature = "testing")]
@@ -16,6 +17,10 @@ mod version;
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
+pub use limits::{
+    DESCRIPTION_BYTES_MAX, KEY_BYTES_MAX, REPLACEMENT_BYTES_MAX, check_change, check_key,
+    check_state, check_witness,
+};
 pub use log::{
     AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError,
     NewSet, Page, PageRule, Shard, ShardId, ShardRule, Visit, Witnessed, append, next_time,

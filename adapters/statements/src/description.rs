@@ -1,7 +1,7 @@
 //! The description of one entity out of sorted statements.
 
-use crate::{BlankNodes, Error, Group};
-use abreast_rdf::{DescribeError, DescriptionLimits, Naming, Statement};
+use crate::{BlankNodes, Error, Group, MAX_GROUP};
+use abreast_rdf::{DescribeError, DescriptionLimits, Naming, Statement, TooLarge};
 use memchr::memmem::Finder;
 use oxrdf::Triple;
 use std::borrow::Cow;
@@ -31,6 +31,10 @@ impl Describer {
         group: &Group<'g>,
         blanks: &mut BlankNodes<'_>,
     ) -> Result<Cow<'g, [u8]>, Error> {
+        if group.is_too_large {
+            let root = format!("<{}>", group.iri);
+            return Err(TooLarge { root, limit: format!("{MAX_GROUP} bytes") }.into());
+        }
         if self.blank.find(group.lines).is_none() {
             return Ok(Cow::Borrowed(group.lines));
         }

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::read_ahead::{READ, ReadAhead};
-use abreast_rdf::{BlankStatements, TooLarge};
+use abreast_rdf::BlankStatements;
 use memchr::{memchr, memchr_iter};
 use std::fs::File;
 use std::io;
@@ -145,14 +145,16 @@ pub struct Group<'g> {
     pub lines: &'g [u8],
     /// How many there are.
     pub statements: u64,
+    /// They are more than [`MAX_GROUP`] bytes, and are not in `lines`.
+    pub(crate) is_too_large: bool,
 }
 
 /// Reads one entity after the other.
 pub struct Groups {
     parts: ReadAhead,
     buffer: Vec<u8>,
-    /// Where the current group is in the buffer, and how many statements there are.
-    group: Option<(Range<usize>, u64)>,
+    /// Where the current group is in the buffer, how many statements there are, and whether they are too many.
+    group: Option<(Range<usize>, u64, bool)>,
     iri: String,
     /// Bytes of the buffer that were read.
     used: usize,
@@ -164,15 +166,14 @@ pub struct Groups {
 impl Groups {
     /// The current entity; `None` before the first and at the end.
     pub fn current(&self) -> Option<Group<'_>> {
-        let (range, statements) = self.group.clone()?;
-        Some(Group { iri: &self.iri, lines: &self.buffer[range], statements })
+        let (range, statements, is_too_large) = self.group.clone()?;
+        Some(Group { iri: &self.iri, lines: &self.buffer[range], statements, is_too_large })
     }
 
     /// Goes to the next entity; returns whether there is one.
     ///
     /// # Errors
-    /// The lines are not sorted, one is not a statement about an IRI, an entity has too many, or the
-    /// disk failed.
+    /// The lines are not sorted, one is not a statement about an IRI, or the disk failed.
     pub fn advance(&mut self) -> Result<bool, Error> {
         self.group = None;
         let Some(first) = self.line_end(0)? else { return Ok(false) };
@@ -187,7 +188,7 @@ impl Groups {
         self.iri.push_str(iri);
         let subject = iri.len() + 2;
         // Bytes of the last line, counted from the beginning of the group.
-        let (mut last, mut statements) = (0..first, 1);
+        let (mut last, mut statements, mut is_too_large) = (0..first, 1, false);
         if self.buffer[self.used..self.used + first] < *self.last {
             return Err(Error::NotSorted { line: self.line + 1 });
         }
@@ -205,17 +206,20 @@ impl Groups {
             }
             last = next;
             if last.end >= MAX_GROUP {
-                return Err(Error::TooLarge(TooLarge {
-                    root: String::from_utf8_lossy(&group[..subject]).into_owned(),
-                    limit: format!("{MAX_GROUP} bytes"),
-                }));
+                // Only its last line is kept.
+                is_too_large = true;
+                self.used += last.start;
+                last = 0..last.end - last.start;
             }
         }
-        let range = self.used..self.used + last.end + 1;
+        let mut range = self.used..self.used + last.end + 1;
         self.last.clear();
         self.last.extend_from_slice(&self.buffer[self.used + last.start..range.end - 1]);
         self.used = range.end;
-        self.group = Some((range, statements));
+        if is_too_large {
+            range.start = range.end;
+        }
+        self.group = Some((range, statements, is_too_large));
         self.line += statements;
         Ok(true)
     }

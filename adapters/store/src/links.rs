@@ -21,14 +21,6 @@ pub(crate) fn read(stored: &str, links: &mut Vec<Link>) -> Result<(), serde_json
     Ok(())
 }
 
-/// Bytes of text in them.
-pub(crate) fn byte_count(links: &[Link]) -> usize {
-    let params = |link: &Link| -> usize {
-        link.params.iter().map(|(name, value)| name.len() + value.len()).sum()
-    };
-    links.iter().map(|link| link.target.len() + link.rel.len() + params(link)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,8 @@
 use crate::apply;
 use crate::commit_signal::{CommitSignal, is_beyond};
 use crate::limits::{
-    check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set,
-    other_beginning, still_importing,
+    check_batch, check_set, check_witnesses, import_is_complete, no_set, other_beginning,
+    still_importing,
 };
 use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::Queue;
@@ -16,7 +16,7 @@ use crate::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
     Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
-    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, check_key, check_state,
 };
 use abreast_webtypes::Timestamp;
 use std::fmt;

@@ -2,9 +2,7 @@
 
 use crate::commit_signal::is_beyond;
 use crate::database::DatabaseLock;
-use crate::limits::{
-    BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set,
-};
+use crate::limits::{BATCH_MAX, check_batch, check_set, check_witnesses, no_set};
 use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -19,7 +17,7 @@ use crate::writer::Writer;
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
     Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
-    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed, check_key, check_state,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};

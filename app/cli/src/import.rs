@@ -5,9 +5,11 @@ use crate::config::UsageError;
 use crate::log_access::{BatchCounts, ExitCodeError, LogAccess, LogAccessArgs};
 use crate::logging;
 use crate::stores::Task;
+use abreast_core::{ChangeLog as _, NewSet, SetId, SystemClock};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
-use abreast_server::api::{JsonLines, ReadError, Table};
+use abreast_server::api::{JsonLines, ReadError, Table, change_of};
 use abreast_source::projection::resourcesync::{ListError, ListReader, ListedChange, ListedRecord};
+use abreast_store::MemoryLog;
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
@@ -16,6 +18,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const HELP: &str = "\
 Examples:
@@ -29,11 +32,12 @@ Formats: ndjson, one object a line as `abreast log` writes them; csv, whose firs
 lastmod, length, type, encoding, hash; sitemap, also a ResourceSync Resource List or Change List with its links.
 With --server changes go through the API of a running server (token: --token-file or ABREAST_TOKEN); with --data or
 --config into a store that no server has open. In a new set they become its base, before its log begins. A batch is
-recorded completely or not at all; a second run records only what is still different.
+recorded completely or not at all; a second run records only what is still different. A file is checked as a whole first; of
+standard input, batches before wrong input are recorded.
 RDF (.nt, .nq, .ttl, .trig, .rdf, .owl, .jsonld, and .xml with the root rdf:RDF, also with .gz, .bz2, .xz or .zst) is the complete state of a set (docs/rdf.md); with --delta, or --add and --remove, it is a difference, of which all or
 nothing is recorded.
 
-Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, 5 try again later,
+Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, or entities were left out, 5 try again later,
 6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
 
 /// How records are written.
@@ -133,7 +137,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     let code = match &result {
         Ok(()) => 0,
         Err(error) => match crate::exit::code(error) {
-            2 if total.recorded + total.unchanged > 0 => 3,
+            2 if !args.dry_run && total.recorded + total.unchanged > 0 => 3,
             code => code,
         },
     };
@@ -160,7 +164,11 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
 /// Makes RDF files the complete state of a set.
 fn import_rdf(args: &ImportArgs) -> ExitCode {
     let result = crate::rdf::import(args);
-    let code = result.as_ref().err().map_or(0, crate::exit::code);
+    let code = match &result {
+        Ok(report) if report.left_out > 0 => 3,
+        Ok(_) => 0,
+        Err(error) => crate::exit::code(error),
+    };
     let report = match result {
         Ok(report) => report,
         Err(error) => {
@@ -174,23 +182,28 @@ fn import_rdf(args: &ImportArgs) -> ExitCode {
     if args.json {
         let line = json!({
             "type": "summary", "entities": report.entities, "created": report.created, "updated": report.updated,
-            "deleted": report.deleted, "unchanged": report.unchanged,
+            "deleted": report.deleted, "unchanged": report.unchanged, "left_out": report.left_out,
             "shared_blank_nodes": report.shared_blank_nodes,
             "unreached_blank_nodes": report.unreached_blank_nodes, "dry_run": args.dry_run, "exit_code": code,
         });
         crate::terminal::line(&line.to_string());
     } else {
         crate::terminal::line(&format!(
-            "{}{}: {} new, {} changed, {} deleted, {} unchanged",
+            "{}{}: {} new, {} changed, {} deleted, {} unchanged{}",
             if args.dry_run { "dry run, nothing was recorded: " } else { "" },
             count(report.entities, "entity"),
             report.created,
             report.updated,
             report.deleted,
-            report.unchanged
+            report.unchanged,
+            if report.left_out > 0 {
+                format!(", {} left out", report.left_out)
+            } else {
+                String::new()
+            }
         ));
     }
-    ExitCode::SUCCESS
+    ExitCode::from(code)
 }
 
 fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
@@ -201,29 +214,41 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
             bail!(UsageError("only RDF can be imported from several files (help: name one)".into()))
         }
     };
-    let input: Box<dyn Read> = match file {
-        Some(path) => {
-            Box::new(File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?)
-        }
-        None => Box::new(std::io::stdin().lock()),
+    let open = || -> Result<Box<dyn Read>> {
+        Ok(match file {
+            Some(path) => Box::new(
+                File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?,
+            ),
+            None => Box::new(std::io::stdin().lock()),
+        })
     };
-    let mut batches = Batches {
-        log: if args.dry_run {
-            None
-        } else {
-            Some(LogAccess::open(&args.log, &args.set, Task::Record)?)
-        },
-        waiting: Vec::new(),
-        size: args.batch as usize,
-        total,
-    };
+    if args.dry_run {
+        return record(args, file, open()?, &mut Batches::checked(args, total)?);
+    }
+    // What is wrong in a file is known before any of it is recorded. A pipe can only be read once.
+    if file.is_some_and(|path| path.is_file()) {
+        let mut checked = BatchCounts::default();
+        record(args, file, open()?, &mut Batches::checked(args, &mut checked)?)?;
+    }
+    let log = Some(LogAccess::open(&args.log, &args.set, Task::Record)?);
+    let mut batches = Batches { log, ..Batches::checked(args, total)? };
+    record(args, file, open()?, &mut batches)
+}
+
+/// Hands over the records of an input.
+fn record(
+    args: &ImportArgs,
+    file: Option<&PathBuf>,
+    input: Box<dyn Read>,
+    batches: &mut Batches<'_>,
+) -> Result<()> {
     let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     match args.format.or_else(|| format_of(args)).unwrap_or(Format::Ndjson) {
         Format::Ndjson => {
-            ndjson(input, &name, &mut batches).map_err(|error| unclear(args, error))?;
+            ndjson(input, &name, batches).map_err(|error| unclear(args, error))?;
         }
-        Format::Csv => csv(input, &name, &mut batches)?,
-        Format::Sitemap => sitemap(input, &name, &mut batches)?,
+        Format::Csv => csv(input, &name, batches)?,
+        Format::Sitemap => sitemap(input, &name, batches)?,
         Format::Ntriples
         | Format::Nquads
         | Format::Turtle
@@ -265,16 +290,30 @@ const UNCLEAR: &str = "it was read as ndjson, since its name states no format; s
 struct Batches<'t> {
     /// `None`: the input is only checked.
     log: Option<LogAccess>,
+    /// An empty set, by which records are checked.
+    model: (MemoryLog, SetId),
     waiting: Vec<RecordRequest>,
     size: usize,
     total: &'t mut BatchCounts,
 }
 
-impl Batches<'_> {
+impl<'t> Batches<'t> {
+    /// For records that are only checked.
+    fn checked(args: &ImportArgs, total: &'t mut BatchCounts) -> Result<Self> {
+        let log = MemoryLog::new(Arc::new(SystemClock));
+        let set = log.open_set(&NewSet { slug: "checked".to_owned(), ..NewSet::default() })?.id;
+        let size = args.batch as usize;
+        Ok(Self { log: None, model: (log, set), waiting: Vec::new(), size, total })
+    }
+
     fn push(&mut self, record: RecordRequest, place: &str) -> Result<()> {
         let uri = record.uri.as_deref().unwrap_or_default();
         if let Err(message) = abreast_source::links::absolute_uri(uri) {
             return Err(wrong(place, &format!("`uri`: {message}")));
+        }
+        if self.log.is_none() {
+            let (log, set) = &self.model;
+            change_of(&record, "", log, *set, false).map_err(|message| wrong(place, &message))?;
         }
         self.waiting.push(record);
         if self.waiting.len() >= self.size { self.flush() } else { Ok(()) }

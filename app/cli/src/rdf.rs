@@ -166,6 +166,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         updated: answer.updated,
         deleted: answer.deleted,
         unchanged: answer.unchanged,
+        left_out: answer.left_out,
         shared_blank_nodes: answer.shared_blank_nodes,
         unreached_blank_nodes: answer.unreached_blank_nodes,
         ..RdfReport::default()
@@ -180,6 +181,9 @@ struct Answer {
     updated: u64,
     deleted: u64,
     unchanged: u64,
+    /// Servers of before the field refused such entities.
+    #[serde(default)]
+    left_out: u64,
     shared_blank_nodes: u64,
     unreached_blank_nodes: u64,
 }

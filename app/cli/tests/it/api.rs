@@ -275,6 +275,39 @@ fn reading_a_log_makes_neither_store_nor_set() {
 }
 
 #[test]
+fn a_file_with_wrong_input_is_known_before_any_of_it_is_recorded() {
+    let place = Place::new("");
+    let source = place.serve(0);
+    let url = source.url();
+    let good = "{\"uri\":\"urn:x:1\"}\n{\"uri\":\"urn:x:2\"}\n";
+    let links: Vec<String> = (0..50)
+        .map(|n| {
+            format!(
+                "{{\"rel\":\"related\",\"href\":\"http://a.example/{n}{}\"}}",
+                "x".repeat(2_000)
+            )
+        })
+        .collect();
+    for (wrong, part) in [
+        (format!("{{\"uri\":\"urn:x:{}\"}}", "x".repeat(9_000)), "`uri`"),
+        (format!("{{\"uri\":\"urn:x:3\",\"type\":\"{}\"}}", "x".repeat(2_000)), "`type`"),
+        (format!("{{\"uri\":\"urn:x:3\",\"links\":[{}]}}", links.join(",")), "links"),
+        ("{\"uri\":\"urn:x:3\",\"lastmod\":\"soon\"}".to_owned(), "`lastmod`"),
+    ] {
+        let file = place.path("records.ndjson");
+        std::fs::write(&file, format!("{good}{wrong}\n")).unwrap();
+        for more in [&["--dry-run"][..], &[]] {
+            let mut command = abreast();
+            command.args(["import", "records", "--batch", "1", "--server", &url]).arg(&file);
+            let (code, error) = printed(&run(command.args(more)));
+            assert!(code == Some(2) && error.contains(part), "{code:?} {error}");
+            assert!(error.contains("line 3"), "{error}");
+        }
+        assert_eq!(log("records", &url).len(), 0, "{part}");
+    }
+}
+
+#[test]
 fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
     let place = Place::new("");
     let source = place.serve(0);

@@ -1,6 +1,6 @@
 //! RDF as users give it: files beside it, files that cannot be read, misprints, dry runs.
 
-use crate::rdf::{Place, TURTLE};
+use crate::rdf::{Place, TURTLE, import_into};
 use crate::world::{abreast, get};
 use abreast_testkit::folder::files;
 use abreast_testkit::{eventually, run};
@@ -10,6 +10,7 @@ use std::path::Path;
 
 const RDF_XML: &str = "<?xml version='1.0'?>\n<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' \
     xmlns:e='http://id.example/'><rdf:Description rdf:about='http://id.example/x' e:p='1'/></rdf:RDF>";
+const IRI: &str = "<http://id.example/";
 const DATA: &str =
     "<http://id.example/a> <http://p> \"1\" .\n<http://id.example/b> <http://p> \"1\" .\n";
 
@@ -163,4 +164,32 @@ fn a_file_that_cannot_be_read_is_shown_by_readyz() {
     assert!(status == 200 && text.contains("set `set`: ") && text.contains("line 1"), "{text}");
     place.write("two.ttl", "<http://id.example/c> <http://p> 'x' .");
     eventually("nothing is left to be shown", || ready() == (200, "ready\n".to_owned()));
+}
+
+#[test]
+fn entities_that_cannot_be_recorded_stop_no_import() {
+    let place = Place::new();
+    fs::create_dir(place.path("data")).unwrap();
+    let mut data = format!("<http://id.example/{}> <http://p> \"1\" .\n", "x".repeat(9_000));
+    for number in 0..5_000 {
+        data.extend([IRI, &number.to_string(), "> <http://p> \"1\" .\n"]);
+    }
+    let file = place.path("all.nt");
+    fs::write(&file, &data).unwrap();
+    let file = file.to_str().unwrap();
+    let counts = |summary: &Value| (summary["created"].as_u64(), summary["left_out"].as_u64());
+    for more in [&["--dry-run"][..], &[]] {
+        let (code, summary, errors) = place.import(&[&[file], more].concat());
+        assert_eq!((code, counts(&summary)), (3, (Some(5_000), Some(1))), "{errors}");
+        assert!(errors.contains("has 9018 bytes"), "{errors}");
+    }
+    fs::remove_dir_all(place.path("data")).unwrap();
+    let source = place.serve_given();
+    for more in [&["--dry-run"][..], &[]] {
+        let arguments = [&[file], more].concat();
+        let (code, summary, errors) = import_into(&["--server", &source.url()], &arguments);
+        assert_eq!((code, counts(&summary)), (3, (Some(5_000), Some(1))), "{errors}");
+    }
+    let list = String::from_utf8(source.get("/set/resourcelist.xml").unwrap()).unwrap();
+    assert_eq!(list.matches("<loc>").count(), 5_000);
 }

@@ -339,7 +339,9 @@ pub fn change_of(
             "`uri`: not absolute; this set has records of resources elsewhere only".to_owned()
         });
     }
-    record.to_change(&key, resources, log, set)
+    let change = record.to_change(&key, resources, log, set)?;
+    abreast_core::check_change(&change).map_err(|error| error.to_string())?;
+    Ok(change)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

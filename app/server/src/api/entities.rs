@@ -26,6 +26,7 @@ struct Imported {
     updated: u64,
     deleted: u64,
     unchanged: u64,
+    left_out: u64,
     shared_blank_nodes: u64,
     unreached_blank_nodes: u64,
 }
@@ -33,13 +34,14 @@ struct Imported {
 impl From<RdfReport> for Imported {
     fn from(report: RdfReport) -> Self {
         let RdfReport { entities, created, updated, deleted, unchanged, .. } = report;
-        let RdfReport { shared_blank_nodes, unreached_blank_nodes, .. } = report;
+        let RdfReport { left_out, shared_blank_nodes, unreached_blank_nodes, .. } = report;
         Self {
             entities,
             created,
             updated,
             deleted,
             unchanged,
+            left_out,
             shared_blank_nodes,
             unreached_blank_nodes,
         }

@@ -321,6 +321,58 @@ fn while_deletions_are_held_the_rest_is_published() {
 }
 
 #[test]
+fn entities_that_are_too_large_are_left_out_and_counted() {
+    let place = Place::new();
+    let statement = |iri: &str, value: &str| format!("<{iri}> <http://p> \"{value}\" .\n");
+    let long = format!("http://a/{}", "x".repeat(9_000));
+    let mut large = String::new();
+    for number in 0..3_000 {
+        large += &statement("http://a/large", &format!("{number:05}{}", "y".repeat(6_000)));
+    }
+    let nested =
+        format!("<http://a/nested> <http://p> _:b .\n{}", large.replace("<http://a/large>", "_:b"));
+    let mut others = String::new();
+    for number in 0..5_000 {
+        others += &statement(&format!("http://a/{number}"), "1");
+    }
+    place.replace(Syntax::NTriples, &statement("http://a/large", "small")).unwrap();
+    let all = format!("{others}{}{large}{nested}", statement(&long, "1"));
+    let report = place.replace(Syntax::NTriples, &all).unwrap();
+    assert_eq!((report.left_out, report.created, report.deleted), (3, 5_000, 0));
+    let state = place.state();
+    assert_eq!(state.len(), 5_001);
+    assert_eq!(state["http://a/large"], statement("http://a/large", "small"));
+    // A difference is made wholly or not at all.
+    for (iri, change) in [(&*long, "1"), ("http://a/large", &"z".repeat(11 << 20))] {
+        let error = place.patch(&format!("A {}", statement(iri, change))).unwrap_err();
+        assert!(error.is_of_input(), "{error}");
+    }
+    assert_eq!(place.state(), state);
+}
+
+#[test]
+fn what_is_taken_from_a_description_fits_into_the_log() {
+    let place = Place::new();
+    let class = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
+    let replaced = "<http://purl.org/dc/terms/isReplacedBy>";
+    let replacements = (0..2_000)
+        .map(|number| format!("<http://a/3> {replaced} <http://a/replacement/{number}> .\n"));
+    let text = format!(
+        "<http://a/1> {class} <http://t/short> .\n<http://a/1> {class} <http://t/{}> .\n\
+         <http://a/2> <http://www.w3.org/2000/01/rdf-schema#label> \"{}\" .\n\
+         <http://a/3> <http://www.w3.org/2002/07/owl#deprecated> \"true\"^^<http://www.w3.org/2001/XMLSchema#boolean> .\n{}",
+        "t".repeat(20_000),
+        "l".repeat(20_000),
+        replacements.collect::<String>(),
+    );
+    let report = place.replace(Syntax::NTriples, &text).unwrap();
+    assert_eq!((report.left_out, report.created), (0, 3));
+    assert_eq!(place.state(), expected(&text));
+    let known = place.log.resource(place.set, "http://a/1").unwrap().unwrap();
+    assert_eq!(known.state.description.unwrap().types, ["http://t/short"]);
+}
+
+#[test]
 fn equal_labels_of_two_inputs_are_two_blank_nodes() {
     let place = Place::new();
     let one = "<http://a/1> <http://p> _:x .\n_:x <http://p> \"one\" .\n";

@@ -194,8 +194,32 @@ fn deep_descriptions_and_long_lists_are_fetched_whole() {
     }
     let mut world = world(LISTED);
     let chain: String = (0..20).map(|n| format!("_:c{n} <http://p> _:c{} . ", n + 1)).collect();
-    world.insert(&format!("<http://a/1> <http://p> _:c0 . {chain}"));
-    assert!(world.refusal().contains("more than 12 blank nodes deep"));
+    world
+        .insert(&format!("<http://a/1> <http://p> _:c0 . {chain} <http://a/2> <http://p> \"2\" ."));
+    let report = world.read().unwrap();
+    assert_eq!((report.created, report.left_out), (1, 1), "more than 12 blank nodes are left out");
+}
+
+#[test]
+fn entities_that_are_too_large_stop_no_others() {
+    let long = format!("http://a/{}", "x".repeat(9_000));
+    let values: String = (0..300).map(|n| format!("\"{n}{}\", ", "y".repeat(40_000))).collect();
+    for entities in [ALL, LISTED, VERSIONS] {
+        let mut world = world(entities);
+        world.insert(DATA);
+        world.insert("<http://a/large> <http://p> \"small\" ; <http://purl.org/dc/terms/modified> \"2026-01-01\" .");
+        assert_eq!(world.read().unwrap().created, 5);
+        world.endpoint.update("DELETE WHERE { <http://a/large> ?p ?o }");
+        world.insert(&format!(
+            "<http://a/large> <http://p> [ <http://q> {values} \"z\" ] ; <http://purl.org/dc/terms/modified> \"2026-02-02\" .
+             <http://a/3> <http://p> \"3\" ; <http://purl.org/dc/terms/modified> \"2026-02-02\" .
+             <{long}> <http://p> \"1\" ; <http://purl.org/dc/terms/modified> \"2026-02-02\" ."
+        ));
+        let report = world.read().unwrap();
+        assert_eq!((report.created, report.left_out, report.deleted), (1, 2, 0), "{entities:?}");
+        let state = world.place.state();
+        assert!(state["http://a/large"].contains("small") && state.len() == 6, "{entities:?}");
+    }
 }
 
 #[test]

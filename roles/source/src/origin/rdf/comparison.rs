@@ -4,7 +4,7 @@ use super::keyed_hash::KeyedHash;
 use super::plan::{Fingerprint, Plan, PlanWriter};
 use super::{RdfError, RdfOptions, RdfReport, RdfTarget};
 use abreast_core::{ChangeLog, ContentId, KeyRange, LogError, SetId};
-use abreast_statements::{BlankNodes, Describer, Groups, LineOrder, SortedStatements};
+use abreast_statements::{BlankNodes, Describer, Error, Groups, LineOrder, SortedStatements};
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -150,8 +150,19 @@ impl Merge<'_> {
             self.options.sort.check_stop()?;
         }
         self.report.statements += group.statements;
+        if let Err(why) = abreast_core::check_key(group.iri) {
+            self.report.leave_out(&why);
+            return Ok(());
+        }
         let before = known.and_then(|known| KeyedHash::of_witness(&known.witness));
-        let statements = self.describer.gather(&group, &mut self.blanks)?;
+        let statements = match self.describer.gather(&group, &mut self.blanks) {
+            Ok(statements) => statements,
+            Err(Error::TooLarge(why)) => {
+                self.report.leave_out(&why);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let hash = before.unwrap_or(self.key).of(&statements);
         // A description that was lost is read again.
         if known.is_some_and(|known| known.content.is_some() && before == Some(hash)) {

@@ -356,6 +356,7 @@ impl Application<'_> {
         blanks: &mut BlankNodes<'_>,
     ) -> Result<(), RdfError> {
         let Some(iri) = added.or(removed).map(|group| group.iri.to_owned()) else { return Ok(()) };
+        abreast_core::check_key(&iri).map_err(|error| RdfError::Delta(error.to_string()))?;
         self.report.entities += 1;
         let known = self.target.log.resource(self.target.set, &iri)?;
         let content = known.as_ref().and_then(|known| known.state.content);

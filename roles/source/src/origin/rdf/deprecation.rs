@@ -1,6 +1,6 @@
 //! Deprecation of entities, as their descriptions state it.
 
-use abreast_core::{Action, Change, State};
+use abreast_core::{Action, Change, REPLACEMENT_BYTES_MAX, State};
 use abreast_rdf::Deprecation;
 
 /// What a description states of an entity that is no longer to be used.
@@ -9,7 +9,7 @@ pub(super) fn deprecation(iri: &str, lines: &[u8]) -> Option<Deprecation> {
 }
 
 /// Appends the changes that give an entity a state in which it is deprecated. A new entity is recorded
-/// as that first [emm-1.0 §4.1].
+/// as that first [emm-1.0 §4.1]. Of those that replace it, as many are recorded as a log has room for.
 pub(super) fn deprecate(
     iri: String,
     (state, witness): (State, Vec<u8>),
@@ -17,7 +17,13 @@ pub(super) fn deprecate(
     (is_known, is_first): (bool, bool),
     changes: &mut Vec<Change>,
 ) {
-    let Deprecation { replaced_by, .. } = stated;
+    let Deprecation { mut replaced_by, .. } = stated;
+    let mut room = REPLACEMENT_BYTES_MAX;
+    replaced_by.retain(|iri| {
+        let rest = room.checked_sub(iri.len());
+        room = rest.unwrap_or(room);
+        rest.is_some()
+    });
     if is_known {
         let action = Action::Deprecate { state: Some((state, witness)), replaced_by };
         changes.push(Change::new(iri, action));

@@ -41,6 +41,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Entities that are left out of which each is named in the log.
+const LEFT_OUT_NAMED: u64 = 10;
+
 /// The media type of an entity's bytes.
 pub const MEDIA_TYPE: &str = "application/n-triples";
 
@@ -120,6 +123,8 @@ pub struct RdfReport {
     pub held: Option<Held>,
     /// Entities with the description they had.
     pub unchanged: u64,
+    /// Entities that cannot be recorded, for their IRI or description is too large: what was recorded of them before stays.
+    pub left_out: u64,
     /// Blank nodes that belong to the descriptions of several entities: each has a copy.
     pub shared_blank_nodes: u64,
     /// Blank nodes that belong to no entity: they are not published.
@@ -148,8 +153,22 @@ impl RdfReport {
         }
     }
 
+    /// Counts an entity that cannot be recorded; the first ones are named.
+    pub(super) fn leave_out(&mut self, why: &dyn std::fmt::Display) {
+        self.left_out += 1;
+        if self.left_out <= LEFT_OUT_NAMED {
+            tracing::warn!("an entity is left out: {why}");
+        }
+    }
+
     /// Reports what is lost or unstable in what was read.
     pub fn warn(&self) {
+        if self.left_out > 0 {
+            tracing::warn!(
+                "entities that cannot be recorded: {}; what was recorded of them before stays",
+                self.left_out
+            );
+        }
         if self.shared_blank_nodes > 0 {
             tracing::warn!(
                 "blank nodes that belong to several entities, each of which has a copy: {} (help: give them IRIs, or set `skolemize`)",
@@ -173,7 +192,7 @@ impl RdfReport {
 }
 
 /// Makes these inputs the complete state of the set: entities that are not in them are deleted. A set that was incomplete can be
-/// published now.
+/// published now. An entity that is too large to be recorded is left out, and counted.
 ///
 /// # Errors
 /// An input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the

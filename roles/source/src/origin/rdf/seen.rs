@@ -125,7 +125,8 @@ pub(super) fn record(
     head: &Head,
 ) -> Vec<u8> {
     let mut record = digest(files, options, head).to_vec();
-    for count in [report.shared_blank_nodes, report.unreached_blank_nodes, report.unstable] {
+    let RdfReport { shared_blank_nodes, unreached_blank_nodes, unstable, left_out, .. } = report;
+    for count in [shared_blank_nodes, unreached_blank_nodes, unstable, left_out] {
         record.extend(count.to_le_bytes());
     }
     record
@@ -149,6 +150,7 @@ pub(super) fn parse(
         shared_blank_nodes: count(0)?,
         unreached_blank_nodes: count(1)?,
         unstable: count(2)?,
+        left_out: count(3)?,
         ..RdfReport::default()
     })
 }
@@ -156,7 +158,7 @@ pub(super) fn parse(
 /// A digest of the files, of how they are read and of what the set was after that.
 fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
     let text = format!(
-        "1 {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
+        "2 {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
         options.digests,
         options.sort.graphs,
         options.skolemize,

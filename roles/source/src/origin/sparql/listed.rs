@@ -33,13 +33,14 @@ pub(super) async fn read(
     endpoint: &Endpoint,
     all: bool,
 ) -> Result<RdfReport, RdfError> {
-    let list = list(target, sparql, pattern, endpoint).await?;
+    let mut report = RdfReport::default();
+    let list = list(target, sparql, pattern, endpoint, &mut report).await?;
     let mut poll = Poll {
         target,
         sparql,
         endpoint,
         plan: PlanWriter::new(&target.options.sort.temporary)?,
-        report: RdfReport::default(),
+        report,
     };
     let (wanted, known) = poll.compare(BufReader::new(list), all && pattern.has_version())?;
     let mut batch = Vec::new();
@@ -64,6 +65,7 @@ async fn list(
     sparql: &SparqlOptions,
     pattern: &EntityPattern,
     endpoint: &Endpoint,
+    report: &mut RdfReport,
 ) -> Result<File, RdfError> {
     let SparqlOptions { graph, page, .. } = sparql;
     let count = || pattern.count(graph).map_err(|error| endpoint.failed(error));
@@ -90,7 +92,10 @@ async fn list(
             // Nothing in it ends a line of the list.
             abreast_rdf::sparql::iri(&entity.value).map_err(|error| endpoint.failed(error))?;
             let version = latest.map_or_else(|| "-".to_owned(), |latest| version_of(&latest.value));
-            sorter.push(format!("<{}> {version}", entity.value).as_bytes())?;
+            match abreast_core::check_key(&entity.value) {
+                Ok(()) => sorter.push(format!("<{}> {version}", entity.value).as_bytes())?,
+                Err(why) => report.leave_out(&why),
+            }
             listed += 1;
             last = Some(entity.value);
         }
@@ -191,16 +196,18 @@ impl Poll<'_> {
                     for deeper in self.take(&part, &triples, DEPTHS[depth])? {
                         if depth + 1 == DEPTHS.len() {
                             let most = DEPTHS[depth];
-                            return Err(self.endpoint.failed(format!(
+                            self.report.leave_out(&format!(
                                 "the description of <{}> is more than {most} blank nodes deep\n  help: leave `entities` \
                                  out, to fetch all statements at once",
                                 deeper.0
-                            )));
+                            ));
+                            continue;
                         }
                         parts.push_back((vec![deeper], depth + 1));
                     }
                 }
-                Fetched::Part(what) => {
+                Fetched::TooLarge(why) if part.len() == 1 => self.report.leave_out(&why),
+                Fetched::Part(what) | Fetched::TooLarge(what) => {
                     if let [(iri, _)] = part.as_slice() {
                         return Err(self.endpoint.failed(format!(
                             "the description of <{iri}> is not complete: {what}"
@@ -232,7 +239,10 @@ impl Poll<'_> {
             {
                 Ok(syntax) => syntax,
                 Err(Failure::TooLong) => {
-                    return Ok(Fetched::Part(format!("it has more than {ANSWER_BYTES} bytes")));
+                    return Ok(Fetched::TooLarge(format!(
+                        "the description of {} has more than {ANSWER_BYTES} bytes",
+                        iris.iter().map(|iri| format!("<{iri}>")).collect::<Vec<_>>().join(", ")
+                    )));
                 }
                 Err(Failure::Other(error)) => return Err(error),
             };
@@ -262,14 +272,24 @@ impl Poll<'_> {
     ) -> Result<Vec<(String, Fingerprint)>, RdfError> {
         let target = self.target;
         let entities = Entities::new(triples.iter().map(Triple::as_ref));
-        let mut found = HashMap::new();
+        let (mut found, mut too_large) = (HashMap::new(), HashMap::new());
         for description in entities.descriptions(DescriptionLimits::default()) {
-            let description = description.map_err(abreast_statements::Error::TooLarge)?;
-            found.insert(description.entity, description.canonical);
+            match description {
+                Ok(description) => {
+                    found.insert(description.entity, description.canonical);
+                }
+                Err(why) => {
+                    too_large.insert(why.root.clone(), why);
+                }
+            }
         }
         self.report.shared_blank_nodes += entities.findings().shared_count as u64;
         let mut deeper = Vec::new();
         for (iri, version) in part {
+            if let Some(why) = too_large.get(&format!("<{iri}>")) {
+                self.report.leave_out(why);
+                continue;
+            }
             let known = target.log.resource(target.set, iri)?;
             let content = known.as_ref().and_then(|known| known.state.content);
             // Nothing is stated about it any more.
@@ -308,6 +328,8 @@ enum Fetched {
     All(Vec<Triple>),
     /// It is not complete.
     Part(String),
+    /// It is longer than answers may be.
+    TooLarge(String),
 }
 
 /// Fewest steps to the blank node that is farthest from the entity, as queries count them: items of
