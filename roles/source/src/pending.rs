@@ -13,6 +13,8 @@ const MAX_READY: usize = 5_000;
 const MAX_DELAY: Duration = Duration::from_secs(5);
 /// How long a written file may remain open and unchanged before it is read as it is.
 pub(crate) const UNCLOSED: Duration = Duration::from_secs(60);
+/// After this, a written file may have been altered by its path, and no close is to come: it is asked who has it open.
+const UNSURE: Duration = Duration::from_secs(1);
 /// The same for a file that was created and not written yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
 /// A file that was touched less than this ago is left alone: an event of this moment may not have
@@ -29,6 +31,8 @@ struct Path {
     first: Instant,
     last: Instant,
     writing: Writing,
+    /// It was asked who has it open.
+    is_asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,8 @@ pub(crate) struct Pending {
     earliest: Option<Instant>,
     /// When the first and the last path was removed, of those that wait.
     removed: Option<(Instant, Instant)>,
+    /// No written path is to be asked about before this.
+    unsure: Option<Instant>,
     /// When files were published at once.
     repeated: HashMap<Vec<u8>, Instant>,
     debounce: Duration,
@@ -73,6 +79,7 @@ impl Pending {
             paths: BTreeMap::new(),
             earliest: None,
             removed: None,
+            unsure: None,
             repeated: HashMap::new(),
             debounce,
             at_once,
@@ -99,10 +106,14 @@ impl Pending {
             // Its writer may still have it open.
             Hint::Attributes => known.map_or(Writing::No, |known| known.writing),
         };
+        if writing == Writing::Written {
+            let due = now + UNSURE;
+            self.unsure = Some(self.unsure.map_or(due, |unsure| unsure.min(due)));
+        }
         if writing == Writing::Gone {
             self.removed = Some((self.removed.map_or(now, |(first, _)| first), now));
         }
-        self.put(path, Path { first, last: now, writing });
+        self.put(path, Path { first, last: now, writing, is_asked: false });
     }
 
     fn put(&mut self, name: Vec<u8>, path: Path) {
@@ -126,7 +137,9 @@ impl Pending {
         let now = Instant::now();
         for path in paths {
             if !self.paths.contains_key(&path) {
-                self.put(path, Path { first: now, last: now, writing: Writing::No });
+                let path_state =
+                    Path { first: now, last: now, writing: Writing::No, is_asked: false };
+                self.put(path, path_state);
             }
         }
     }
@@ -181,6 +194,28 @@ impl Pending {
         self.forget_removed();
         self.earliest = self.paths.iter().map(|(name, path)| self.due(name, path)).min();
         names
+    }
+
+    /// Paths that were written and not closed, and are quiet: each of them once until it is written again.
+    pub(crate) fn take_unsure(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        if self.unsure.is_none_or(|unsure| unsure > now) {
+            return Vec::new();
+        }
+        self.unsure = None;
+        let mut unsure = Vec::new();
+        for (name, path) in &mut self.paths {
+            if path.writing != Writing::Written || path.is_asked {
+                continue;
+            }
+            let due = path.last + UNSURE;
+            if due <= now && unsure.len() < MAX_READY {
+                path.is_asked = true;
+                unsure.push(name.clone());
+            } else {
+                self.unsure = Some(self.unsure.map_or(due, |unsure| unsure.min(due)));
+            }
+        }
+        unsure
     }
 
     /// Paths that are being written.
@@ -253,6 +288,19 @@ mod tests {
         assert_eq!(writing(&[Hint::Written, Hint::Attributes]), Writing::Written);
         assert_eq!(writing(&[Hint::Written, Hint::Finished, Hint::Attributes]), Writing::Finished);
         assert_eq!(writing(&[Hint::Attributes]), Writing::No);
+    }
+
+    #[test]
+    fn a_quiet_file_that_was_not_closed_is_asked_about_once() {
+        let mut pending = noted(&[Hint::Written]);
+        assert_eq!(pending.take_unsure(Instant::now()).len(), 0, "it was just written");
+        let later = Instant::now() + UNSURE;
+        assert_eq!(pending.take_unsure(later), [b"a".to_vec()]);
+        assert_eq!(pending.take_unsure(later).len(), 0);
+        pending.note(b"a".to_vec(), Hint::Written);
+        assert_eq!(pending.take_unsure(Instant::now() + UNSURE).len(), 1);
+        let mut closed = noted(&[Hint::Written, Hint::Finished]);
+        assert_eq!(closed.take_unsure(later + UNSURE).len(), 0);
     }
 
     #[test]

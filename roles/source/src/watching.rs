@@ -21,7 +21,7 @@ use crate::scan::{
 use crate::status::{WatchState, WatchStatus};
 use crate::unsure::Unsure;
 use crate::watch::WatchOptions;
-use crate::writers::Writers;
+use crate::writers::{Open, Writers};
 use abreast_core::{ChangeLog, Clock as _, Imported, LogError, SetId, State, SystemClock};
 use abreast_folder::Folder;
 use abreast_webtypes::Link;
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 /// How often the folder itself is checked, an unreadable one is retried, and held deletions are
 /// judged again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Held deletions are judged again by a scan; scans take at most this part of the time: one of so
+/// Held deletions are judged again by a scan; scans take at most this part of the time, as questions about writers do: one of so
 /// many.
 const SHARE: u32 = 20;
 /// How often the stop flag is checked.
@@ -292,6 +292,8 @@ struct Round<'w> {
     aside: Aside,
     peak: Peak,
     hold: Option<Hold>,
+    /// It is not asked before this who has files open.
+    next_question: Instant,
     /// More is gone than can be noted: a scan has to find it.
     scan_soon: bool,
     /// What is found now is what the set has at first.
@@ -318,6 +320,7 @@ impl<'w> Round<'w> {
             aside: Aside::new(),
             peak: Peak::new(Instant::now()),
             hold: None,
+            next_question: Instant::now(),
             scan_soon: false,
             is_first: false,
         })
@@ -380,6 +383,7 @@ impl<'w> Round<'w> {
             if self.unsure.is_due(now) {
                 self.examine()?;
             }
+            self.ask_who_writes(now);
             if now < next_pass {
                 continue;
             }
@@ -395,6 +399,21 @@ impl<'w> Round<'w> {
                 next_pass = Instant::now() + (now.elapsed() * PAUSE).min(options.debounce);
             }
         }
+    }
+
+    /// A file that was altered by its path, or closed before its event was read, has no writer to wait for.
+    fn ask_who_writes(&mut self, now: Instant) {
+        if now < self.next_question {
+            return;
+        }
+        let unsure = self.pending.take_unsure(now);
+        for path in &unsure {
+            let Ok((_, stat)) = self.folder.open_file(path) else { continue };
+            if self.watching.writers.of(&stat) == Open::No {
+                self.pending.note(path.clone(), Hint::Finished);
+            }
+        }
+        self.next_question = now + now.elapsed() * SHARE;
     }
 
     /// Waits for events, at most this long, and notes them.

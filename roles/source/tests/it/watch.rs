@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn start(world: &World) -> Watch {
     start_with(world, |_| ())
@@ -124,6 +124,27 @@ fn a_file_being_written_is_not_published() {
     drop(writer);
     eventually("the whole file is recorded", || world.keys() == ["growing", "marker"]);
     assert_eq!(world.changes(), ["created marker", "created growing"]);
+    watch.stop();
+}
+
+#[test]
+fn a_file_shortened_by_its_path_is_published_soon() {
+    let world = World::new();
+    world.write("a", "four");
+    let watch = start(&world);
+    let begun = Instant::now();
+    // As SFTP and truncate(2) do: nothing is opened, and nothing closed.
+    nix::unistd::truncate(&world.folder.join("a"), 1).unwrap();
+    eventually("the shorter file is recorded", || world.changes() == ["updated a"]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "long before a file counts as abandoned");
+    // What a process has open is still awaited.
+    let mut writer = std::fs::File::create(world.folder.join("open")).unwrap();
+    writer.write_all(b"first half").unwrap();
+    nix::unistd::truncate(&world.folder.join("a"), 0).unwrap();
+    eventually("a later one passes it", || world.changes() == ["updated a", "updated a"]);
+    assert_eq!(world.keys(), ["a"]);
+    drop(writer);
+    eventually("it is recorded when it is closed", || world.keys() == ["a", "open"]);
     watch.stop();
 }
 
