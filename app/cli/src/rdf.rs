@@ -244,6 +244,7 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
             code: HELD,
         }
         .into(),
+        RdfError::Unsettled(_) => ExitCodeError { message: error.to_string(), code: 5 }.into(),
         error if error.is_of_input() => {
             let cause = std::error::Error::source(&error)
                 .map_or(String::new(), |cause| format!(": {cause}"));

@@ -6,7 +6,6 @@
 use crate::hash::{Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
 use crate::ingest::IngestOptions;
 use crate::path_state::{PathState, inspect};
-use crate::writers::Writers;
 use abreast_contents::PinnedContent;
 use abreast_core::State;
 use abreast_folder::{Folder, Stat};
@@ -131,13 +130,8 @@ impl Shared {
     }
 
     fn run(&self, folder: &Folder, options: &IngestOptions) {
-        let writers = Writers::default();
-        let reading = Reading {
-            stop: &self.stop,
-            aside: None,
-            writers: Some(&writers),
-            empty: Duration::ZERO,
-        };
+        let reading =
+            Reading { stop: &self.stop, aside: None, asks_writers: true, empty: Duration::ZERO };
         let mut hasher = Hasher::new(options, reading);
         while let Some(path) = self.next() {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();

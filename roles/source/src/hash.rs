@@ -2,8 +2,7 @@
 
 use crate::aside::{Aside, LARGE};
 use crate::ingest::IngestOptions;
-use crate::pending::UNCLOSED;
-use crate::writers::{GRAIN, Open, Writers};
+use crate::rest::Rest;
 use abreast_contents::{Contents, PinnedContent};
 use abreast_core::State;
 use abreast_folder::{Dir, ErrorKind, Stat};
@@ -13,6 +12,7 @@ use sha2::Sha256;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -63,8 +63,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) stop: &'a AtomicBool,
     /// The reader of large files; without one they are read here.
     pub(crate) aside: Option<&'a Aside>,
-    /// The files that other processes have open, where no event shows it.
-    pub(crate) writers: Option<&'a Writers>,
+    /// No event shows which files other processes have open.
+    pub(crate) asks_writers: bool,
     /// The least age of an empty file. It may be in the middle of being truncated: the event comes
     /// when that is done, which can take long on a busy disk.
     pub(crate) empty: Duration,
@@ -75,23 +75,14 @@ impl Reading<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a file of this age may still be written. `settle` is how old it must be when that
+    /// Whether a file may still be written, as seen at the time `now`. `settle` is how long it must be the same when that
     /// cannot be known.
-    fn is_unsettled(&self, stat: &Stat, age: Duration, settle: Duration) -> bool {
+    fn is_unsettled(&self, rest: &Rest, now: Duration, stat: &Stat, settle: Duration) -> bool {
+        let age = rest.age_at(now, stat);
         if stat.size == 0 && age < self.empty {
             return true;
         }
-        let Some(writers) = self.writers.filter(|_| !settle.is_zero() && age >= settle.min(GRAIN))
-        else {
-            return age < settle;
-        };
-        // As events are believed: who writes nothing for so long has forgotten to close it.
-        age < UNCLOSED
-            && match writers.of(stat) {
-                Open::Yes => true,
-                Open::No => false,
-                Open::Unknown => age < settle,
-            }
+        if self.asks_writers { rest.is_unsettled(now, stat, settle) } else { age < settle }
     }
 }
 
@@ -115,6 +106,7 @@ pub(crate) struct Hasher<'a> {
     policy: DigestPolicy,
     /// Files that changed more recently are not read.
     settle: Duration,
+    rest: Arc<Rest>,
     /// The store of copies.
     contents: Option<Contents>,
     chunk: Vec<u8>,
@@ -134,6 +126,7 @@ impl<'a> Hasher<'a> {
             reading,
             policy: options.digests,
             settle: options.settle,
+            rest: Arc::clone(&options.rest),
             contents: options.contents.clone(),
             chunk: Vec::new(),
             small: Vec::new(),
@@ -151,9 +144,7 @@ impl<'a> Hasher<'a> {
                 continue;
             }
             let result = match target.dir.open_read(target.name) {
-                Ok((_, stat))
-                    if self.reading.is_unsettled(&stat, age_at(now, &stat), self.settle) =>
-                {
+                Ok((_, stat)) if self.reading.is_unsettled(&self.rest, now, &stat, self.settle) => {
                     Hashed::Unsettled
                 }
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
@@ -326,16 +317,6 @@ fn stable(state: State, stat: Stat, kept: Option<PinnedContent>) -> Hashed {
     let content = kept.as_ref().map(PinnedContent::id);
     Hashed::Stable(State { content, ..state }, stat, kept)
 }
-
-/// Time since the file's last change of content or metadata, seen from the beginning of a batch: a
-/// file changed since then is of age zero. A time far to come counts as long ago.
-fn age_at(now: Duration, stat: &Stat) -> Duration {
-    let age = (now.as_nanos() as i64).saturating_sub(stat.ctime_ns);
-    if age < -FUTURE_NS { Duration::MAX } else { Duration::from_nanos(age.max(0) as u64) }
-}
-
-/// A batch takes less time than this; a change later than that is a clock that was wrong.
-const FUTURE_NS: i64 = 3_600_000_000_000;
 
 pub(crate) fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
     State {

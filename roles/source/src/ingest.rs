@@ -8,6 +8,7 @@ use crate::appends::Appends;
 use crate::hash::{DigestPolicy, Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
 use crate::links::{Links, fingerprint_with};
 use crate::names::path_of;
+use crate::rest::Rest;
 use crate::writes::Writes;
 use abreast_contents::{Contents, PinnedContent};
 use abreast_core::{Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
@@ -50,6 +51,8 @@ pub struct IngestOptions {
     pub contents: Option<Contents>,
     /// Resources that are new in the set were there before it: its first ones.
     pub first: bool,
+    /// What is known of files that may be written.
+    pub rest: Arc<Rest>,
 }
 
 impl Default for IngestOptions {
@@ -61,6 +64,7 @@ impl Default for IngestOptions {
             writes: Arc::default(),
             contents: None,
             first: false,
+            rest: Arc::default(),
         }
     }
 }

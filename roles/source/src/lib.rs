@@ -20,6 +20,7 @@ mod pending;
 pub mod projection;
 pub mod publish;
 mod representations;
+mod rest;
 mod scan;
 pub mod static_site;
 mod status;
@@ -27,7 +28,6 @@ mod unsure;
 pub mod versions;
 pub mod watch;
 mod watching;
-mod writers;
 mod writes;
 
 /// Properties of any input: for fuzzing and for the tests of its seeds.
@@ -43,6 +43,7 @@ pub use hash::{DigestPolicy, media_type_of};
 pub use ingest::{IngestOptions, IngestReport};
 pub use names::{Naming, check_filter, is_published_name, open_folder};
 pub use representations::{OpenKept, Representation, Representations};
+pub use rest::Rest;
 pub use scan::{ScanError, ScanOptions, ScanReport, scan};
 pub use status::{WatchState, WatchStatus};
 pub use writes::Writes;

@@ -14,7 +14,6 @@ use crate::names::{
     MAX_KEY, MAX_PATH, Naming, is_published_name, is_published_path, key_of, path_of,
 };
 use crate::path_state::{PathState, inspect};
-use crate::writers::Writers;
 use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 use abreast_webtypes::Link;
@@ -154,8 +153,7 @@ pub fn scan(
     options: &ScanOptions,
     stop: &AtomicBool,
 ) -> Result<ScanReport, ScanError> {
-    let writers = Writers::default();
-    let reading = Reading { stop, aside: None, writers: Some(&writers), empty: Duration::ZERO };
+    let reading = Reading { stop, aside: None, asks_writers: true, empty: Duration::ZERO };
     scan_reading(folder, subtree, log, set, options, reading)
 }
 
@@ -716,7 +714,8 @@ mod tests {
             AtomicBool::new(false),
             ScanOptions { deletions: Deletions::Confirmed, ..ScanOptions::default() },
         );
-        let reading = Reading { stop: &stop, aside: None, writers: None, empty: Duration::ZERO };
+        let reading =
+            Reading { stop: &stop, aside: None, asks_writers: false, empty: Duration::ZERO };
         let walked = ingest(&log, set, &options.ingest, reading, |sink| {
             let known = KnownResources::new(&log, set, b"d/e");
             let report = ScanReport::default();

@@ -7,6 +7,7 @@ use crate::events::{Blocked, Events};
 use crate::hash::{Fingerprint, fingerprint_of, is_gone};
 use crate::ingest::IngestReport;
 use crate::path_state::{PathState, inspect};
+use crate::rest::Rest;
 use abreast_folder::{Folder, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -126,9 +127,13 @@ impl Unsure {
     }
 
     /// The files with several names that changed, and were not touched for `settle`.
-    pub(crate) fn changed(&mut self, folder: &Folder, settle: Duration) -> Vec<Vec<u8>> {
-        let now =
-            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
+    pub(crate) fn changed(
+        &mut self,
+        folder: &Folder,
+        rest: &Rest,
+        settle: Duration,
+    ) -> Vec<Vec<u8>> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut changed = Vec::new();
         self.shared.retain(|path, witness| {
             // Moved, removed or replaced: that is an event.
@@ -136,7 +141,7 @@ impl Unsure {
             if fingerprint_of(&stat) == *witness {
                 return true;
             }
-            if now.saturating_sub(stat.ctime_ns) < settle.as_nanos() as i64 {
+            if rest.age_at(now, &stat) < settle {
                 return true;
             }
             changed.push(path.clone());

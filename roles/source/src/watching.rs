@@ -15,13 +15,13 @@ use crate::links::{fingerprint_with, owner_of, same_as_seen};
 use crate::names::{is_published_name, is_published_path, key_of, path_of, too_long};
 use crate::path_state::{PathState, inspect};
 use crate::pending::{INSTANT, Pending};
+use crate::rest::Open;
 use crate::scan::{
     Lost, ScanError, ScanOptions, ScanReport, beneath, delete, is_folder, scan_reading, walk,
 };
 use crate::status::{WatchState, WatchStatus};
 use crate::unsure::Unsure;
 use crate::watch::WatchOptions;
-use crate::writers::{Open, Writers};
 use abreast_core::{ChangeLog, Clock as _, Imported, LogError, SetId, State, SystemClock};
 use abreast_folder::Folder;
 use abreast_webtypes::Link;
@@ -57,7 +57,6 @@ pub(crate) struct Watching {
     stop: Arc<AtomicBool>,
     status: Arc<WatchStatus>,
     aliases: Aliases,
-    writers: Writers,
 }
 
 /// The reason why the watching of a folder ended.
@@ -92,15 +91,7 @@ impl Watching {
         stop: Arc<AtomicBool>,
         status: Arc<WatchStatus>,
     ) -> Self {
-        Self {
-            options,
-            log,
-            set,
-            stop,
-            status,
-            aliases: Aliases::default(),
-            writers: Writers::default(),
-        }
+        Self { options, log, set, stop, status, aliases: Aliases::default() }
     }
 
     /// Watches until it is stopped.
@@ -407,9 +398,10 @@ impl<'w> Round<'w> {
             return;
         }
         let unsure = self.pending.take_unsure(now);
+        let rest = &self.watching.options.ingest.rest;
         for path in &unsure {
             let Ok((_, stat)) = self.folder.open_file(path) else { continue };
-            if self.watching.writers.of(&stat) == Open::No {
+            if rest.writer_of(&stat) == Open::No {
                 self.pending.note(path.clone(), Hint::Finished);
             }
         }
@@ -478,7 +470,7 @@ impl<'w> Round<'w> {
         let reading = Reading {
             stop: &self.watching.stop,
             aside: None,
-            writers: Some(&self.watching.writers),
+            asks_writers: true,
             empty: Duration::ZERO,
         };
         let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
@@ -529,12 +521,8 @@ impl<'w> Round<'w> {
         let scan_options = ScanOptions { ingest, read_all, held, deletions };
         // The base is whole: nothing of it is left for later.
         let aside = (!importing && !self.is_first).then_some(&self.aside);
-        let reading = Reading {
-            stop: &self.watching.stop,
-            aside,
-            writers: Some(&self.watching.writers),
-            empty: Duration::ZERO,
-        };
+        let reading =
+            Reading { stop: &self.watching.stop, aside, asks_writers: true, empty: Duration::ZERO };
         let begun = Instant::now();
         self.unsure.forget();
         let mut report = scan_reading(&self.folder, b"", &**log, *set, &scan_options, reading)?;
@@ -594,7 +582,8 @@ impl<'w> Round<'w> {
     fn examine(&mut self) -> Result<(), Ended> {
         let begun = Instant::now();
         let ready = self.unsure.take_readable(&self.folder, self.events.as_mut());
-        let changed = self.unsure.changed(&self.folder, self.watching.options.ingest.settle);
+        let IngestOptions { rest, settle, .. } = &self.watching.options.ingest;
+        let changed = self.unsure.changed(&self.folder, rest, *settle);
         self.pending.defer(changed);
         // Reading what changed is no waste, and counts for nothing here.
         self.unsure.examined(begun.elapsed());
@@ -637,7 +626,7 @@ impl<'w> Round<'w> {
         let reading = Reading {
             stop: &watching.stop,
             aside: Some(&self.aside),
-            writers: None,
+            asks_writers: false,
             empty: options.ingest.settle,
         };
         report.add(ingest_now(log, set, &ingest, reading, writes, work, || {
@@ -668,7 +657,7 @@ impl<'w> Round<'w> {
         lost: &mut Lost,
         report: &mut IngestReport,
     ) -> Result<(), Ended> {
-        let Watching { log, set, options, aliases, stop, writers, .. } = self.watching;
+        let Watching { log, set, options, aliases, stop, .. } = self.watching;
         let mut scan_options = None;
         let mut scanned: Option<&[u8]> = None;
         for path in ready {
@@ -697,7 +686,7 @@ impl<'w> Round<'w> {
             let reading = Reading {
                 stop,
                 aside: Some(&self.aside),
-                writers: Some(writers),
+                asks_writers: true,
                 empty: Duration::ZERO,
             };
             let mut found = walk(&self.folder, path, &**log, *set, scan_options, reading)?;
@@ -728,7 +717,7 @@ impl<'w> Round<'w> {
             return Ok(());
         }
         let reading =
-            Reading { stop, aside: Some(&self.aside), writers: None, empty: Duration::ZERO };
+            Reading { stop, aside: Some(&self.aside), asks_writers: false, empty: Duration::ZERO };
         report.add(delete(&self.folder, &**log, *set, &options.ingest, reading, lost.keys)?);
         Ok(())
     }

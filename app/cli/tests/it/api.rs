@@ -275,7 +275,7 @@ fn reading_a_log_makes_neither_store_nor_set() {
 }
 
 #[test]
-fn a_file_with_wrong_input_is_known_before_any_of_it_is_recorded() {
+fn a_file_with_wrong_input_is_known_before_it_is_recorded() {
     let place = Place::new("");
     let source = place.serve(0);
     let url = source.url();

@@ -287,6 +287,43 @@ fn write_entities(folder: &std::path::Path, numbers: std::ops::Range<usize>, val
 }
 
 #[test]
+fn a_file_that_is_being_written_is_not_read() {
+    let place = Place::new();
+    let folder = place.options.sort.temporary.join("files");
+    std::fs::create_dir(&folder).unwrap();
+    let rdf = || RdfFolder {
+        path: folder.clone(),
+        log: Arc::clone(&place.log) as _,
+        set: place.set,
+        contents: place.contents.clone(),
+        options: place.options.clone(),
+        record: None,
+    };
+    let line = |number| format!("<http://a/{number}> <http://p> \"1\" .\n");
+    let lines = |numbers: std::ops::Range<usize>| numbers.map(line).collect::<String>();
+    let write = |text: &str, append: bool| {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).append(append).truncate(!append).create(true);
+        let mut file = options.open(folder.join("a.nt")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    };
+    let writer = write(&lines(0..12), false);
+    assert!(matches!(rdf().read(), Err(RdfError::Unsettled(_))));
+    let watch = RdfWatch::start(rdf()).unwrap();
+    drop((write(&lines(12..20), true), writer));
+    eventually("the whole file is read", || place.state().len() == 20);
+    assert!(place.changes(0).iter().all(|(kind, _)| *kind == Kind::Add), "at once");
+    // The same later: no entity is deleted and created again.
+    let writer = write(&lines(0..12), false);
+    std::fs::write(folder.join("b.nt"), lines(20..21)).unwrap();
+    drop((write(&lines(12..20), true), writer));
+    eventually("the other file is read", || place.state().len() == 21);
+    assert_eq!(place.changes(20), [(Kind::Create, "http://a/20".to_owned())]);
+    drop(watch);
+}
+
+#[test]
 fn while_deletions_are_held_the_rest_is_published() {
     let place = Place::new();
     let folder = place.options.sort.temporary.join("files");

@@ -30,7 +30,7 @@ pub use writer::{
 };
 
 use crate::scan::Lost;
-use crate::{DigestPolicy, Held};
+use crate::{DigestPolicy, Held, Rest};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
 use abreast_rdf::Syntax;
@@ -39,6 +39,7 @@ use abreast_webtypes::{Timestamp, count};
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Entities that are left out of which each is named in the log.
@@ -73,6 +74,8 @@ pub struct RdfOptions {
     pub base: Option<String>,
     /// Compare, and record nothing.
     pub dry_run: bool,
+    /// What is known of files that may be written.
+    pub rest: Arc<Rest>,
 }
 
 impl RdfOptions {
@@ -89,6 +92,7 @@ impl RdfOptions {
             skolemize: None,
             base: None,
             dry_run: false,
+            rest: Arc::default(),
         }
     }
 }
@@ -202,12 +206,23 @@ pub fn replace(
     inputs: impl IntoIterator<Item = Result<RdfInput, Error>>,
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
+    replace_if(target, inputs, modified, &|| Ok(()))
+}
+
+/// As [`replace`], if `is_still` states before anything is recorded that the inputs are still the same.
+fn replace_if(
+    target: RdfTarget<'_>,
+    inputs: impl IntoIterator<Item = Result<RdfInput, Error>>,
+    modified: Timestamp,
+    is_still: &dyn Fn() -> Result<(), RdfError>,
+) -> Result<RdfReport, RdfError> {
     in_folder(target.options, || {
-        let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
-        let Some((plan, report)) = in_place(target, &inputs)? else {
-            let statements = abreast_statements::sorted(&target.options.sort, inputs.drain(..))?;
-            return replace_by(target, statements, modified);
+        let inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
+        let (plan, report) = match in_place(target, &inputs)? {
+            Some(compared) => compared,
+            None => planned(target, abreast_statements::sorted(&target.options.sort, inputs)?)?,
         };
+        is_still()?;
         record_state(target, plan, &report, modified)?;
         Ok(report)
     })
@@ -230,16 +245,23 @@ pub(super) fn record_state(
 /// As [`replace`], by statements that are sorted.
 pub(super) fn replace_by(
     target: RdfTarget<'_>,
-    mut statements: SortedStatements,
+    statements: SortedStatements,
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
+    let (plan, report) = planned(target, statements)?;
+    record_state(target, plan, &report, modified)?;
+    Ok(report)
+}
+
+fn planned(
+    target: RdfTarget<'_>,
+    mut statements: SortedStatements,
+) -> Result<(plan::Plan, RdfReport), RdfError> {
     let options = target.options;
     if let Some(base) = &options.skolemize {
         statements = abreast_statements::skolemized(&options.sort, statements, base)?;
     }
-    let (plan, report) = comparison::compare(target, &statements)?;
-    record_state(target, plan, &report, modified)?;
-    Ok(report)
+    comparison::compare(target, &statements)
 }
 
 /// Does what needs temporary files: the error of one names their folder.
@@ -291,6 +313,9 @@ pub enum RdfError {
     /// An endpoint fails, or its answer is not complete.
     #[error("{0}")]
     Endpoint(String),
+    /// A file is being written.
+    #[error("`{}` is being written\n  help: try again when it is complete", .0.display())]
+    Unsettled(PathBuf),
     /// Too much would be deleted.
     #[error("{} of {} would be deleted; nothing was recorded", held.missing, count(held.of, "entity"))]
     Deletions {

@@ -1,10 +1,13 @@
 //! The files of a folder, as they are compared with those that were read last.
 
 use super::{RdfOptions, RdfReport};
+use crate::Rest;
 use crate::names::is_published_name;
 use abreast_core::Head;
+use abreast_folder::Stat;
 use abreast_webtypes::visible;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,6 +18,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MAX_FILES: usize = 1_000_000;
 /// Most files that are reported because they are not read.
 const MAX_SKIPPED: usize = 100;
+/// Where it cannot be known who writes a file, it is at rest when it was not changed for so long.
+const SETTLE: Duration = Duration::from_secs(1);
 /// A file that was changed less than this before it was read may change again without another time.
 const SETTLED: Duration = Duration::from_millis(100);
 
@@ -101,6 +106,20 @@ pub(super) fn list(folder: &Path) -> io::Result<Listing> {
     }
     listing.files.sort_unstable();
     Ok(listing)
+}
+
+/// The first file that may still be written, of those that are not among the files `read`.
+pub(super) fn unsettled<'f>(files: &'f [Seen], read: &[Seen], rest: &Rest) -> Option<&'f Path> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let is_unsettled = |seen: &&Seen| {
+        read.binary_search(seen).is_err()
+            // One that cannot be read is no reason to wait.
+            && File::open(&seen.path)
+                .ok()
+                .and_then(|file| Stat::of(&file).ok())
+                .is_some_and(|stat| rest.is_unsettled(now, &stat, SETTLE))
+    };
+    files.iter().find(is_unsettled).map(|seen| seen.path.as_path())
 }
 
 const UNKNOWN: &str = "its name has no ending of a known syntax (help: .nt, .nq, .ttl, .trig, .rdf, .owl, .xml or .jsonld, \

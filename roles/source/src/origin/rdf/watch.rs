@@ -8,13 +8,14 @@ use super::seen::{self, Listing, Seen, list};
 use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
 use crate::guard::Peak;
 use crate::origin::sparql::SparqlSet;
+use crate::pending::UNCLOSED;
 use crate::{WatchState, WatchStatus};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
-use abreast_webtypes::count;
+use abreast_webtypes::{count, visible};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -22,6 +23,10 @@ use std::time::{Duration, Instant};
 
 /// Shortest and longest time between two comparisons of the files.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// How long files that are being written are waited for, where they are read once.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long until they are examined again, at least.
+const AGAIN: Duration = Duration::from_millis(50);
 /// After a failure of the store.
 const RETRY: Duration = Duration::from_secs(10);
 /// After a failure of an endpoint.
@@ -51,14 +56,26 @@ impl RdfFolder {
     /// Makes the files, as they are now, the complete state of the set.
     ///
     /// # Errors
-    /// The folder or a file cannot be read, or too much would be deleted: nothing is recorded then.
+    /// The folder or a file cannot be read, a file is still being written after a moment, or too much would be deleted: nothing is recorded then.
     /// Or the log, the contents or the disk fail.
     pub fn read(&self) -> Result<RdfReport, RdfError> {
-        let listing = list(&self.path)?;
-        listing.warn(&Listing::default());
-        match self.read_before(&listing.files)? {
-            Some(report) => Ok(report),
-            None => self.replace(&listing.files),
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let begun = Instant::now();
+            let listing = list(&self.path)?;
+            if let Some(report) = self.read_before(&listing.files)? {
+                listing.warn(&Listing::default());
+                return Ok(report);
+            }
+            let result = match seen::unsettled(&listing.files, &[], &self.options.rest) {
+                None => self.replace(&listing.files),
+                Some(path) => Err(RdfError::Unsettled(path.to_owned())),
+            };
+            if !matches!(result, Err(RdfError::Unsettled(_))) || Instant::now() >= until {
+                listing.warn(&Listing::default());
+                return result;
+            }
+            std::thread::sleep(begun.elapsed().max(AGAIN));
         }
     }
 
@@ -100,7 +117,14 @@ impl RdfFolder {
             contents: &self.contents,
             options: &self.options,
         };
-        super::replace(target, inputs, SystemClock.now())
+        super::replace_if(target, inputs, SystemClock.now(), &|| {
+            let now = list(&self.path)?.files;
+            match files.iter().find(|file| now.binary_search(file).is_err()) {
+                Some(other) => Err(RdfError::Unsettled(other.path.clone())),
+                None if now.len() > files.len() => Err(RdfError::Unsettled(self.path.clone())),
+                None => Ok(()),
+            }
+        })
     }
 }
 
@@ -180,6 +204,8 @@ impl Drop for RdfWatch {
 impl Shared {
     fn run(&self, folder: &mut RdfFolder) {
         let (mut read, mut last): (Option<Vec<Seen>>, Option<Vec<Seen>>) = (None, None);
+        // Since when a file that is being written is awaited, and whether that was reported.
+        let mut awaited: Option<(Instant, bool)> = None;
         let mut listed = Listing::default();
         while !self.is_stopping() {
             let begun = Instant::now();
@@ -197,7 +223,7 @@ impl Shared {
                     let pause = (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
                     let confirmed =
                         self.status.is_confirmed() || self.hold_is_over(&folder.options);
-                    // What is new must stay as it is for a moment; at the start it is taken as it is.
+                    // What is new must stay as it is for a moment.
                     let settled = read.is_none() || last.as_ref() == Some(&files);
                     if read.is_none()
                         && let Ok(Some(report)) = folder.read_before(&files)
@@ -207,12 +233,20 @@ impl Shared {
                     }
                     let again = read.as_ref() != Some(&files) || confirmed;
                     if again && settled {
-                        if self.read(folder, &files).is_err_and(|error| is_passing(&error)) {
-                            self.wait(RETRY, false);
-                            continue;
+                        let before = read.as_deref().unwrap_or_default();
+                        let result = match seen::unsettled(&files, before, &folder.options.rest) {
+                            Some(path) => Err(RdfError::Unsettled(path.to_owned())),
+                            None => self.read(folder, &files),
+                        };
+                        match result {
+                            Err(RdfError::Unsettled(path)) => await_file(&path, &mut awaited),
+                            Err(error) if is_passing(&error) => {
+                                self.wait(RETRY, false);
+                                continue;
+                            }
+                            // What is wrong stays so until it is changed.
+                            Ok(()) | Err(_) => (read, awaited) = (Some(files.clone()), None),
                         }
-                        // What is wrong stays so until it is changed.
-                        read = Some(files.clone());
                     }
                     last = Some(files);
                     pause
@@ -229,6 +263,12 @@ impl Shared {
         let confirmed = self.status.take_confirmed();
         self.begin(&mut folder.options, confirmed);
         let result = folder.replace(files);
+        if let Err(RdfError::Unsettled(_)) = &result {
+            if confirmed {
+                self.status.confirm_deletions();
+            }
+            return result.map(drop);
+        }
         self.report(&folder.path.display(), &result);
         result.map(drop)
     }
@@ -351,6 +391,18 @@ impl Shared {
             let wait = left.min(PAUSE.0);
             lock = self.changed.wait_timeout(lock, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+/// Reports once that a set waits for a file.
+fn await_file(path: &Path, awaited: &mut Option<(Instant, bool)>) {
+    let (since, is_reported) = awaited.get_or_insert_with(|| (Instant::now(), false));
+    if !*is_reported && since.elapsed() >= UNCLOSED {
+        *is_reported = true;
+        tracing::warn!(
+            "`{}` is being written; until it is complete, what was published stays",
+            visible(&path.to_string_lossy())
+        );
     }
 }
 
