@@ -324,7 +324,7 @@ fn build(
     for set in publisher.sets() {
         abreast_source::archive::take(&*log, set, cancel)?;
     }
-    let options = SiteOptions { copy: args.copy, gzip: args.gzip };
+    let options = SiteOptions { copy: args.copy, gzip: args.gzip, reread: args.reread };
     let mut report = write_site(&publisher, &args.out, options, cancel)?;
     report.problem_count += unreadable.problem_count;
     report.problems.extend(unreadable.problems);

@@ -508,3 +508,68 @@ fn the_base_may_be_in_the_configuration() {
     let text = String::from_utf8_lossy(&built.stdout).into_owned();
     assert!(text.contains("abreast sync http://h.example/st/ FOLDER"), "{text}");
 }
+
+#[test]
+fn copies_in_a_site_are_what_the_lists_name() {
+    let places = places();
+    let place = places.original.parent().unwrap();
+    let (file, rdf) = (place.join("abreast.toml"), place.join("rdf"));
+    fs::create_dir(&rdf).unwrap();
+    fs::write(rdf.join("a.nt"), "<http://id.example/p/ada> <http://p> \"1\" .\n").unwrap();
+    for name in ["lost", "altered", "kept"] {
+        fs::write(places.original.join(name), name).unwrap();
+    }
+    let configure = |namespace: Option<&str>| {
+        let papers = format!("[[set]]\nname = \"papers\"\nfolder = {:?}\n", places.original);
+        let people = namespace.map(|namespace| {
+            format!("[[set]]\nname = \"people\"\norigin = \"rdf\"\nfolder = {rdf:?}\nnamespace = \"{namespace}\"\n")
+        });
+        let base = "base_url = \"http://h.example/\"\n";
+        fs::write(&file, format!("{base}{papers}{}", people.unwrap_or_default())).unwrap();
+    };
+    let build = |more: &[&str]| {
+        let mut command = abreast();
+        command
+            .args(["build", "--copy", "--json", "--config"])
+            .arg(&file)
+            .arg("--out")
+            .arg(&places.site)
+            .args(more);
+        let output = run(&mut command);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let listed = |set: &str| {
+        let list = fs::read(places.site.join(set).join("resourcelist.xml")).unwrap();
+        let path = |loc: &str| places.site.join(loc.strip_prefix("http://h.example/").unwrap());
+        let entries = Document::from_slice(&list).unwrap().entries;
+        entries.iter().map(|entry| path(&entry.loc)).collect::<Vec<_>>()
+    };
+    configure(Some("http://id.example/"));
+    build(&[]);
+    let [lost, altered] = ["lost", "altered"].map(|name| places.site.join("papers/r").join(name));
+    fs::remove_file(&lost).unwrap();
+    fs::write(&altered, "other77").unwrap();
+    assert_eq!(build(&[])["copied"], 2);
+    assert_eq!(
+        [&lost, &altered].map(|path| fs::read_to_string(path).unwrap()),
+        ["lost", "altered"]
+    );
+    let time = fs::metadata(&altered).unwrap().modified().unwrap();
+    fs::write(&altered, "other77").unwrap();
+    fs::File::options().write(true).open(&altered).unwrap().set_modified(time).unwrap();
+    assert_eq!(build(&[])["copied"], 0, "neither length nor time shows it");
+    assert_eq!(build(&["--reread"])["copied"], 1);
+    let before = listed("people");
+    configure(Some("http://id.example/p/"));
+    build(&[]);
+    let after = listed("people");
+    assert!(before != after && after.iter().all(|path| path.is_file()), "{after:?}");
+    assert!(before.iter().all(|path| !path.exists()));
+    configure(None);
+    let notices = build(&[])["notices"].to_string();
+    assert!(notices.contains("`people/r/`") && after[0].exists(), "{notices}");
+    build(&[]);
+    assert!(!places.site.join("people").exists());
+    assert!(places.site.join("papers/r/kept").exists());
+}

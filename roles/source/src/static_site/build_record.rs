@@ -143,8 +143,8 @@ impl BuildRecord {
         self.closed.insert(path.to_owned());
     }
 
-    /// Notes what closed documents of each set are made of. Those of another origin, or of an
-    /// unknown one, count as closed no longer, also if the build is killed now.
+    /// Notes what closed documents and copies of each set are made of. Those of another origin, or of an
+    /// unknown one, count as closed, or complete, no longer, also if the build is killed now.
     pub(super) fn originate(
         &mut self,
         origins: impl IntoIterator<Item = (String, String)>,
@@ -154,6 +154,7 @@ impl BuildRecord {
             if self.origins.get(&slug) != Some(&origin) {
                 let of_set = format!("{slug}/");
                 self.closed.retain(|path| !path.starts_with(&of_set));
+                self.marks.remove(&slug);
                 self.origins.insert(slug, origin);
                 is_new = true;
             }
@@ -169,21 +170,22 @@ impl BuildRecord {
         }
     }
 
-    /// Notes the documents that are named now; returns those that are named neither now nor by the
-    /// last build. Copies of resources are not among them.
+    /// Notes the documents that are named now, and the folders of copies; returns those that are neither now nor in the
+    /// last build.
     pub(super) fn retire(&mut self, planned: impl Iterator<Item = String>) -> Vec<String> {
         let planned: BTreeSet<String> = planned.collect();
-        let unnamed: BTreeSet<String> = self
-            .owned
-            .iter()
-            .filter(|path| !path.ends_with('/') && !planned.contains(*path))
-            .cloned()
-            .collect();
+        let unnamed: BTreeSet<String> =
+            self.owned.iter().filter(|path| !planned.contains(*path)).cloned().collect();
         let gone: Vec<String> = unnamed.intersection(&self.left).cloned().collect();
         self.owned.retain(|path| !gone.contains(path));
         self.closed.retain(|path| planned.contains(path));
         self.left = unnamed.into_iter().filter(|path| self.owned.contains(path)).collect();
         gone
+    }
+
+    /// What is owned, and named by nothing now.
+    pub(super) fn left(&self) -> impl Iterator<Item = &str> {
+        self.left.iter().map(String::as_str)
     }
 
     /// Rewrites the file.
@@ -267,10 +269,10 @@ mod tests {
         let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
         assert_eq!(record.mark("set"), Some(mark));
         assert!(record.owns("b"));
-        assert_eq!(record.retire(["a".to_owned()].into_iter()), ["b"]);
+        assert_eq!(record.retire(["a".to_owned()].into_iter()), ["b", "r/"]);
         record.save().unwrap();
         let record = BuildRecord::open(&dir, "https://x/").unwrap();
-        assert!(!record.owns("b") && record.owns("r/") && record.owns("a"));
+        assert!(!record.owns("b") && !record.owns("r/") && record.owns("a"));
     }
 
     #[test]
@@ -287,11 +289,15 @@ mod tests {
         for path in closed {
             record.close(path);
         }
+        let mark = Mark { created: Timestamp::from_micros(5), position: Position(7) };
+        record.copied("set", Some(mark));
         record.save().unwrap();
         assert_eq!(closed.map(|path| open("one").is_closed(path)), [true; 2]);
+        assert_eq!(open("one").mark("set"), Some(mark));
         // It is forgotten although no build was completed.
         assert_eq!(closed.map(|path| open("two").is_closed(path)), [false, true]);
         assert_eq!(closed.map(|path| open("one").is_closed(path)), [false, true]);
+        assert_eq!(open("one").mark("set"), None);
     }
 
     #[test]

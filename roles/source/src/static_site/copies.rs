@@ -1,6 +1,6 @@
 //! Copies of resources in the site: made before the lists that name them, removed after.
 //!
-//! After the first build only changes since the last one are read. A copy is kept only if it has
+//! After the first build the bytes of changed resources are compared, and length and time of the others. A copy is kept only if it has
 //! the digest that the lists state.
 
 use super::build_record::{BuildRecord, Mark};
@@ -11,7 +11,7 @@ use crate::names::{key_of, path_of, too_long};
 use crate::publish::{PublishedSet, Publisher};
 use crate::{Naming, Representation};
 use abreast_core::{KeyRange, Position, Resource, State};
-use abreast_folder::{ErrorKind, Stat, set_modified};
+use abreast_folder::{ErrorKind, set_modified};
 use abreast_webtypes::Digests;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
@@ -26,6 +26,17 @@ const CHUNK: usize = 256 * 1024;
 pub(super) struct Copies<'a> {
     pub(super) publisher: &'a Publisher,
     pub(super) stop: &'a AtomicBool,
+    /// Compare the bytes of all copies.
+    pub(super) reread: bool,
+}
+
+/// How a copy that is there is compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    /// By its bytes.
+    Whole,
+    /// By its length and time, if these are right.
+    Seen,
 }
 
 impl Copies<'_> {
@@ -45,27 +56,24 @@ impl Copies<'_> {
         let before = record.mark(&set.slug).filter(|mark| mark.created == head.created);
         if let Some(mark) = before {
             self.changed(set, mark.position, &mut |key| match log.resource(set.id, key)? {
-                Some(resource) => self.copy(set, &resource, site_folder, report),
+                Some(resource) => self.copy(set, &resource, Compared::Whole, site_folder, report),
                 None => Ok(()),
             })?;
-        } else {
-            let mut range = KeyRange::default();
-            loop {
-                let mut page = Vec::new();
-                log.scan(set.id, &range, &mut |resource| {
-                    page.push(resource.clone());
-                    if page.len() < PAGE {
-                        ControlFlow::Continue(())
-                    } else {
-                        ControlFlow::Break(())
-                    }
-                })?;
-                for resource in &page {
-                    self.copy(set, resource, site_folder, report)?;
-                }
-                let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
-                range.start = format!("{}\0", last.key);
+        }
+        // Copies of the others may have been lost or altered.
+        let how = if before.is_some() && !self.reread { Compared::Seen } else { Compared::Whole };
+        let mut range = KeyRange::default();
+        loop {
+            let mut page = Vec::new();
+            log.scan(set.id, &range, &mut |resource| {
+                page.push(resource.clone());
+                if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            for resource in &page {
+                self.copy(set, resource, how, site_folder, report)?;
             }
+            let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
+            range.start = format!("{}\0", last.key);
         }
         // With one copy missing, the next build reads all changes since then again.
         Ok(if report.problem_count == problems { Some(now) } else { before })
@@ -151,6 +159,7 @@ impl Copies<'_> {
         &self,
         set: &PublishedSet,
         resource: &Resource,
+        how: Compared,
         site_folder: &mut SiteFolder,
         report: &mut SiteReport,
     ) -> Result<(), SiteError> {
@@ -165,15 +174,27 @@ impl Copies<'_> {
             report.left_out(&resource.key, &why);
             return Ok(());
         }
-        if let Some(file) = site_folder.open_file(&target, resource.state.length.unwrap_or(0))?
-            && digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same)
-        {
-            return Ok(());
+        let length = resource.state.length.unwrap_or(0);
+        let mtime_ns = resource.state.modified.as_micros().saturating_mul(1_000);
+        if let Some((file, stat)) = site_folder.open_file(&target, length)? {
+            let has_time = stat.mtime_ns == mtime_ns;
+            if how == Compared::Seen && has_time {
+                return Ok(());
+            }
+            if digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same) {
+                if !has_time {
+                    // The next build need not read it.
+                    let _ = set_modified(&file, mtime_ns);
+                }
+                return Ok(());
+            }
         }
         let opened = set.representations.open(&resource.key, &resource.state);
-        let (mut bytes, mtime_ns) = match opened.and_then(|from| read(from, &resource.state)) {
-            Ok(Some(opened)) => opened,
-            Ok(None) => return Ok(()),
+        let mut bytes: Box<dyn io::Read> = match opened {
+            Ok(Representation::File(file)) => Box::new(file),
+            Ok(Representation::Kept(kept)) => Box::new(kept),
+            // The bytes are not here.
+            Ok(Representation::Elsewhere) => return Ok(()),
             Err(error) => {
                 report.problem(error);
                 return Ok(());
@@ -210,23 +231,6 @@ impl Copies<'_> {
         report.copied += 1;
         Ok(())
     }
-}
-
-/// The bytes to copy and their time, in nanoseconds since 1970.
-type Opened = (Box<dyn io::Read>, i64);
-
-/// Opens them; `None` when they are not here.
-fn read(from: Representation, state: &State) -> Result<Option<Opened>, String> {
-    Ok(match from {
-        Representation::File(file) => {
-            let mtime_ns = Stat::of(&file).map_err(|error| error.to_string())?.mtime_ns;
-            Some((Box::new(file), mtime_ns))
-        }
-        Representation::Kept(kept) => {
-            Some((Box::new(kept), state.modified.as_micros().saturating_mul(1_000)))
-        }
-        Representation::Elsewhere => None,
-    })
 }
 
 /// The path of a key's copy in the site; `None` for a URI.

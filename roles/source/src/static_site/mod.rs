@@ -42,6 +42,8 @@ pub struct SiteOptions {
     pub copy: bool,
     /// Write each document in gzip beside it, as `name.gz`.
     pub gzip: bool,
+    /// Compare the bytes of all copies with the digests of the lists.
+    pub reread: bool,
 }
 
 /// The result of a build.
@@ -204,7 +206,7 @@ pub fn write_site(
     let origins = sets.map(|set| Ok((set.slug.clone(), origin_of(publisher, set)?)));
     record.originate(origins.collect::<Result<Vec<_>, SiteError>>()?)?;
 
-    let copies = Copies { publisher, stop };
+    let copies = Copies { publisher, stop, reread: options.reread };
     let mut copied = Vec::new();
     for set in publisher.sets().iter().filter(|set| is_copied(set, options)) {
         copied.push((set, copies.put(set, &mut site_folder, &record, &mut report)?));
@@ -246,8 +248,26 @@ pub fn write_site(
             .into_iter()
             .flatten()
     });
-    for path in record.retire(planned) {
-        report.removed += u64::from(site_folder.remove(&path)?);
+    let trees: Vec<String> = publisher.sets().iter().map(|set| tree_of(publisher, set)).collect();
+    for path in record.retire(planned.chain(trees.iter().cloned())) {
+        report.removed += if path.ends_with('/') {
+            site_folder.remove_all(&path)?
+        } else {
+            u64::from(site_folder.remove(&path)?)
+        };
+    }
+    for tree in record.left().filter(|path| path.ends_with('/')) {
+        report.notices.push(format!(
+            "resources of a set that is not published any more are in `{tree}`; the next build removes them"
+        ));
+    }
+    for set in publisher.sets().iter().filter(|set| !is_copied(set, options)) {
+        let tree = tree_of(publisher, set);
+        if record.owns(&tree) {
+            report.notices.push(format!(
+                "copies of an earlier build in `{tree}` are not updated (help: build with --copy, or remove them)"
+            ));
+        }
     }
     site_folder.sync()?;
     record.save()?;

@@ -1,7 +1,7 @@
 //! The folder of a site: files appear complete, beneath one handle, through no symbolic link.
 
 use super::SiteError;
-use abreast_folder::{Dir, ErrorKind, Folder, Kind, Locked};
+use abreast_folder::{Dir, ErrorKind, Folder, Kind, Locked, Stat};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -66,7 +66,7 @@ impl SiteFolder {
 
     /// Whether the file holds exactly these bytes.
     pub(super) fn holds(&self, path: &str, bytes: &[u8]) -> Result<bool, SiteError> {
-        let Some(mut file) = self.open_file(path.as_bytes(), bytes.len() as u64)? else {
+        let Some((mut file, _)) = self.open_file(path.as_bytes(), bytes.len() as u64)? else {
             return Ok(false);
         };
         let mut chunk = vec![0; CHUNK];
@@ -85,10 +85,14 @@ impl SiteFolder {
     }
 
     /// A file of that length, if there is one.
-    pub(super) fn open_file(&self, path: &[u8], length: u64) -> Result<Option<File>, SiteError> {
+    pub(super) fn open_file(
+        &self,
+        path: &[u8],
+        length: u64,
+    ) -> Result<Option<(File, Stat)>, SiteError> {
         let (parent, name) = split(path);
         match self.parent(parent).and_then(|dir| dir.open_read(name)) {
-            Ok((file, stat)) => Ok((stat.size == length).then_some(file)),
+            Ok((file, stat)) => Ok((stat.size == length).then_some((file, stat))),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -156,9 +160,9 @@ impl SiteFolder {
         Ok(())
     }
 
-    /// Removes a file; false when there was none.
+    /// Removes a file, and the folders it leaves empty; false when there was none.
     pub(super) fn remove(&self, path: &str) -> Result<bool, SiteError> {
-        self.remove_bytes(path.as_bytes(), usize::MAX)
+        self.remove_bytes(path.as_bytes(), 0)
     }
 
     /// Removes a file, and the folders it leaves empty but for the first `keep` components.
@@ -186,6 +190,19 @@ impl SiteFolder {
             }
         }
         Ok(true)
+    }
+
+    /// Removes a folder with everything in it, and the folders it leaves empty; returns how many files there were.
+    pub(super) fn remove_all(&self, top: &str) -> Result<u64, SiteError> {
+        let (mut found, mut removed) = (Vec::new(), 0);
+        self.visit(top, &mut |path| {
+            found.push(path.to_vec());
+            Ok(())
+        })?;
+        for path in found {
+            removed += u64::from(self.remove_bytes(&path, 0)?);
+        }
+        Ok(removed)
     }
 
     /// Visits every file beneath a folder, by its path.

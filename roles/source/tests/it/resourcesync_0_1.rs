@@ -791,7 +791,7 @@ fn a_static_site_has_the_documents_too() {
     std::fs::create_dir_all(site.join(".well-known")).unwrap();
     std::fs::write(site.join(".well-known/host-meta"), "of others").unwrap();
     let build = || {
-        let options = SiteOptions { copy: true, gzip: false };
+        let options = SiteOptions { copy: true, gzip: false, reread: false };
         write_site(&publisher(&world), &site, options, &AtomicBool::new(false)).unwrap()
     };
     let report = build();

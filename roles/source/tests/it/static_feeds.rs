@@ -347,7 +347,7 @@ fn feeds_of_files_lead_to_documents_of_the_site() {
         let publisher =
             world.publisher_of(PublishedSet { urls, ..world.published() }).with_projection(feeds());
         let site = world.temporary.path().join("site");
-        let options = SiteOptions { copy: true, gzip };
+        let options = SiteOptions { copy: true, gzip, reread: false };
         write_site(&publisher, &site, options, &AtomicBool::new(false)).unwrap()
     };
     for number in 0..7 {

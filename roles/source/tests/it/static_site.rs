@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-const COPY: SiteOptions = SiteOptions { copy: true, gzip: false };
+const COPY: SiteOptions = SiteOptions { copy: true, gzip: false, reread: false };
 
 fn site(world: &World) -> PathBuf {
     world.temporary.path().join("site")
@@ -256,7 +256,7 @@ fn lists_that_were_split_stay_for_one_more_build() {
 fn compressed_documents_are_never_older_than_plain_ones() {
     let world = World::new();
     world.write("a", "x");
-    let gzip = SiteOptions { copy: false, gzip: true };
+    let gzip = SiteOptions { copy: false, gzip: true, reread: false };
     build(&world, gzip);
     let is_packed = |path: &str| path.strip_suffix(".gz").is_some();
     let same = |world: &World| {
@@ -277,7 +277,7 @@ fn compressed_documents_are_never_older_than_plain_ones() {
     same(&world);
     // Without gzip from now on: none that could be sent in place of a newer document stays.
     world.write("a", "a third");
-    build(&world, SiteOptions { copy: false, gzip: false });
+    build(&world, SiteOptions { copy: false, gzip: false, reread: false });
     same(&world);
     assert!(!site(&world).join("set/changelist.xml.gz").exists());
 }
