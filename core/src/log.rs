@@ -87,6 +87,10 @@ pub struct Head {
     pub importing: bool,
     /// Whether the history begins in the log. Otherwise a base is imported first, and appends are refused meanwhile.
     pub in_log: bool,
+    /// Where the log stood when it began to keep versions, if it keeps them: changes behind it have one each.
+    pub versions_since: Option<Position>,
+    /// Grows when versions may have been dropped.
+    pub collected: u64,
 }
 
 impl Head {

@@ -15,7 +15,7 @@ pub(crate) fn load_set_states(
     shard_rule: ShardRule,
 ) -> rusqlite::Result<HashMap<SetId, SetState>> {
     let mut sets = connection.prepare_cached(
-        "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew, begins \
+        "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew, begins, kept_since \
          FROM sets",
     )?;
     let mut rows = sets.query([])?;
@@ -36,6 +36,7 @@ pub(crate) fn load_set_states(
             keep: row.get(5)?,
             kept_bytes: row.get::<_, i64>(6)? as u64,
             begun: row.get::<_, Option<i64>>(11)?.map(|begun| Position(begun as u64)),
+            since: row.get::<_, Option<i64>>(14)?.map(|since| Position(since as u64)),
             collector: Collector {
                 counted_as: row.get(7)?,
                 counted: Position(row.get::<_, i64>(8)? as u64),

@@ -11,7 +11,7 @@ use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::Queue;
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, LiveShards};
-use crate::versions::{self, stored_from};
+use crate::versions::{self, add_current, stored_from};
 use crate::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
@@ -19,6 +19,7 @@ use abreast_core::{
     Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, check_key, check_state,
 };
 use abreast_webtypes::Timestamp;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -379,18 +380,25 @@ impl ChangeLog for MemoryLog {
     ) -> Result<Vec<Version>, LogError> {
         self.with(set, |set| {
             let created = set.set_state.created;
-            let found = stored_from(from, order, created).zip(set.tables.versions.get(key));
-            let Some((from, versions)) = found else { return Vec::new() };
+            let asked = from;
+            let Some(from) = stored_from(from, order, created) else { return Vec::new() };
+            let none = BTreeMap::new();
+            let versions = set.tables.versions.get(key).unwrap_or(&none);
             let listed = |(_, version): (_, &Version)| {
                 let time = if version.position == Position(0) { created } else { version.time };
                 Version { time, ..version.clone() }
             };
-            match order {
+            let mut found: Vec<Version> = match order {
                 Order::OldestFirst => versions.range(from..).take(limit).map(listed).collect(),
                 Order::NewestFirst => {
                     versions.range(..=from).rev().take(limit).map(listed).collect()
                 }
+            };
+            if set.set_state.head().versions_since.is_some() {
+                let current = set.tables.current_version(key, created);
+                add_current(&mut found, current, asked, order, limit);
             }
+            found
         })
     }
 

@@ -4,7 +4,7 @@ use crate::apply::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables, doc
 use crate::descriptions;
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint};
-use crate::versions::{Counted, Dropped, PastChange, VersionTables};
+use crate::versions::{self, Counted, Dropped, PastChange, VersionTables};
 use abreast_core::batch::{Name, Now};
 use abreast_core::{
     Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version,
@@ -44,6 +44,16 @@ impl MemoryTables {
     pub(crate) fn is_latest(&self, change: &ChangeRecord) -> bool {
         let live = self.resources.get(&change.key).map(|resource| resource.position);
         live.or_else(|| self.tombstones.get(&change.key).copied()) == Some(change.position)
+    }
+
+    /// The current state of a resource as a version; `created` is when its set was.
+    pub(crate) fn current_version(&self, key: &str, created: Timestamp) -> Option<Version> {
+        let resource = self.resources.get(key)?;
+        let time = match resource.position.0.checked_sub(1) {
+            None => created,
+            Some(place) => self.changes.get(usize::try_from(place).ok()?)?.time,
+        };
+        versions::current(resource, time)
     }
 
     /// Resources of a range.

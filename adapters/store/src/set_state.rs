@@ -1,7 +1,7 @@
 //! What the writer knows of a set between two batches, and how pages follow the set's log.
 
 use crate::shards::LiveShards;
-use crate::versions::{References, Versions};
+use crate::versions::{Collector, References, Versions};
 use abreast_core::{Beginning, Head, NewSet, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 
@@ -77,6 +77,15 @@ impl SetState {
             open_page: self.page.number,
             importing: self.importing,
             in_log: self.in_log,
+            versions_since: match self.versions {
+                Versions { keep: false, .. } => None,
+                Versions { since: Some(since), .. } => Some(since),
+                Versions { begun, .. } => begun,
+            },
+            collected: {
+                let Collector { counted, aged, sized, .. } = self.versions.collector;
+                counted.0 + aged.0 + sized.0
+            },
         }
     }
 

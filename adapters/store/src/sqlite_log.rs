@@ -11,7 +11,7 @@ use crate::rows::{
     change_columns, content, empty_change, read_change, read_resource, read_version,
     read_witnessed, resource_columns, version_columns,
 };
-use crate::versions::stored_from;
+use crate::versions::{add_current, current, stored_from};
 use crate::work::{Job, Outcome, Reply, Work};
 use crate::writer::Writer;
 use abreast_core::{
@@ -36,6 +36,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/log_0004.sql"),
     include_str!("migrations/log_0005.sql"),
     include_str!("migrations/log_0006.sql"),
+    include_str!("migrations/log_0007.sql"),
 ];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;
@@ -385,21 +386,8 @@ impl ChangeLog for SqliteLog {
     }
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            resource_columns!(),
-            " FROM resources WHERE set_id = ?1 AND key = ?2"
-        );
         self.head(set)?;
-        self.readers.with("cannot read a resource", |connection| {
-            let mut statement = connection.prepare_cached(SQL)?;
-            statement
-                .query_row(params![set.0, key], |row| {
-                    let mut resource = Resource::default();
-                    read_resource(row, &mut resource).map(|()| resource)
-                })
-                .optional()
-        })
+        self.readers.with("cannot read a resource", |connection| resource_of(connection, set, key))
     }
 
     fn scan(
@@ -528,7 +516,8 @@ impl ChangeLog for SqliteLog {
             version_columns!(),
             " FROM versions WHERE set_id = ?1 AND key = ?2 AND time <= ?3 ORDER BY time DESC LIMIT ?4"
         );
-        self.head(set)?;
+        let keeps = self.head(set)?.versions_since.is_some();
+        let asked = (from, order, limit);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.readers.with("cannot read the versions of a resource", |connection| {
             // Versions can be older than a restarted log: imported resources count from the set's
@@ -546,7 +535,12 @@ impl ChangeLog for SqliteLog {
                 .query_map(params![set.0, key, from.as_micros(), limit], |row| {
                     read_version(row, created)
                 })?;
-            rows.collect()
+            let mut found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            if keeps {
+                let current = current_version(connection, set, key, created)?;
+                add_current(&mut found, current, asked.0, asked.1, asked.2);
+            }
+            Ok(found)
         })
     }
 
@@ -631,6 +625,43 @@ fn sum_of_live(
         })?;
     let time = if version == Position(0) { created } else { Timestamp::from_micros(time) };
     Ok(Shard { resources, version, time, ..retired })
+}
+
+fn resource_of(
+    connection: &Connection,
+    set: SetId,
+    key: &str,
+) -> rusqlite::Result<Option<Resource>> {
+    const SQL: &str =
+        concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 AND key = ?2");
+    let mut statement = connection.prepare_cached(SQL)?;
+    statement
+        .query_row(params![set.0, key], |row| {
+            let mut resource = Resource::default();
+            read_resource(row, &mut resource).map(|()| resource)
+        })
+        .optional()
+}
+
+/// The current state of a resource as a version; `created` is when its set was.
+fn current_version(
+    connection: &Connection,
+    set: SetId,
+    key: &str,
+    created: Timestamp,
+) -> rusqlite::Result<Option<Version>> {
+    let Some(resource) = resource_of(connection, set, key)? else { return Ok(None) };
+    let time = if resource.position == Position(0) {
+        Some(created)
+    } else {
+        connection
+            .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
+            .query_row(params![set.0, resource.position.0 as i64], |row| {
+                row.get(0).map(Timestamp::from_micros)
+            })
+            .optional()?
+    };
+    Ok(time.and_then(|time| current(&resource, time)))
 }
 
 #[cfg(test)]

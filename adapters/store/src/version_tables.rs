@@ -35,7 +35,7 @@ impl SqliteTables<'_> {
         self.versions
             .statement(
                 "UPDATE sets SET versions = ?2, kept_bytes = ?3, counted_as = ?4, counted = ?5, aged = ?6, sized = ?7, \
-                 begun = ?8 WHERE id = ?1",
+                 begun = ?8, kept_since = ?9 WHERE id = ?1",
             )?
             .execute(params![
                 self.set,
@@ -46,6 +46,7 @@ impl SqliteTables<'_> {
                 new.collector.aged.0 as i64,
                 new.collector.sized.0 as i64,
                 new.begun.map(|begun| begun.0 as i64),
+                new.since.map(|since| since.0 as i64),
             ])?;
         set_state.stored_versions = new;
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::apply::{Encoded, LastChange, Tables};
 use crate::set_state::SetState;
-use abreast_core::{Collected, ContentId, Kind, Order, Position, Resource, VersionPolicy};
+use abreast_core::{Collected, ContentId, Kind, Order, Position, Resource, Version, VersionPolicy};
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
 
@@ -40,9 +40,44 @@ pub(crate) struct Versions {
     pub(crate) keep: bool,
     /// The head when they were recorded for the first time: nothing before it superseded a version.
     pub(crate) begun: Option<Position>,
+    /// The head when they were recorded again, after they had not been.
+    pub(crate) since: Option<Position>,
     /// Bytes of kept contents, equal ones once.
     pub(crate) kept_bytes: u64,
     pub(crate) collector: Collector,
+}
+
+/// The current state of a resource as a version, since that time; `None` if its bytes are not kept.
+pub(crate) fn current(resource: &Resource, time: Timestamp) -> Option<Version> {
+    resource.state.content.as_ref()?;
+    let mut state = resource.state.clone();
+    state.digests.unknown.clear();
+    state.links.clear();
+    state.description = None;
+    Some(Version { time, position: resource.position, state: Some(state) })
+}
+
+/// Adds the current state to versions that were read, where it is asked for. One that came while no versions were recorded has no row of
+/// its own until it is superseded ([`record_former`]).
+pub(crate) fn add_current(
+    found: &mut Vec<Version>,
+    current: Option<Version>,
+    from: Timestamp,
+    order: Order,
+    limit: usize,
+) {
+    let Some(current) = current else { return };
+    if found.iter().any(|version| version.time == current.time) {
+        return;
+    }
+    match order {
+        Order::OldestFirst if current.time >= from && found.len() < limit => found.push(current),
+        Order::NewestFirst if current.time <= from && limit > 0 => {
+            found.insert(0, current);
+            found.truncate(limit);
+        }
+        Order::OldestFirst | Order::NewestFirst => {}
+    }
 }
 
 /// A change, as far as collecting needs it.
@@ -101,9 +136,13 @@ pub(crate) trait VersionTables {
 
 /// From now on versions are recorded, or no longer.
 pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
-    set_state.versions.keep = keep;
+    let versions = &mut set_state.versions;
+    if keep && !versions.keep {
+        versions.since = Some(set_state.position);
+    }
+    versions.keep = keep;
     if keep {
-        set_state.versions.begun.get_or_insert(set_state.position);
+        versions.begun.get_or_insert(set_state.position);
     }
 }
 

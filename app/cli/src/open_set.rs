@@ -152,10 +152,14 @@ impl SetOpener<'_> {
         } else {
             None
         };
+        let version_urls = match self.log.head(id)?.versions_since {
+            Some(since) if versions.is_some() => {
+                Some(VersionUrls::new(self.urls, &set.slug, urls.naming()).since(since))
+            }
+            _ => None,
+        };
         let mut published = PublishedSet {
-            versions: versions
-                .is_some()
-                .then(|| VersionUrls::new(self.urls, &set.slug, urls.naming())),
+            versions: version_urls,
             dumps: dumps.transpose()?,
             notifications: self.notifications.clone(),
             snapshots,

@@ -181,7 +181,12 @@ pub(super) fn the_state_at_the_beginning_is_a_version(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     fixture.append(vec![put("a", 1), put("b", 5), put("c", 9)]);
     fixture.append(vec![put("a", 2)]);
+    assert_eq!(lengths(&fixture, "a"), [], "not kept yet");
     fixture.log.keep_versions(fixture.set, true).expect("kept");
+    let head = |fixture: &Fixture| fixture.log.head(fixture.set).expect("a head");
+    assert_eq!(head(&fixture).versions_since, Some(Position(4)));
+    assert_eq!(lengths(&fixture, "a"), [Some(2)], "before it is superseded");
+    assert_eq!(lengths(&fixture, "c"), [Some(9)]);
     fixture.append(vec![put("a", 3), Change::delete("b"), put("a", 4)]);
     let former =
         Version { time: START.plus_micros(4), position: Position(4), state: Some(kept(2)) };
@@ -191,9 +196,13 @@ pub(super) fn the_state_at_the_beginning_is_a_version(stores: &mut dyn Stores) {
     assert_eq!(unneeded(&fixture), [id(1)]);
     // Not kept for a while.
     fixture.log.keep_versions(fixture.set, false).expect("no longer kept");
+    assert_eq!(head(&fixture).versions_since, None);
     fixture.append(vec![put("a", 6), put("a", 7)]);
     fixture.log.keep_versions(fixture.set, true).expect("kept again");
     let fixture = fixture.reopen(stores);
+    fixture.log.keep_versions(fixture.set, true).expect("as before");
+    assert_eq!(head(&fixture).versions_since, Some(Position(9)));
+    assert_eq!(lengths(&fixture, "a"), [Some(2), Some(3), Some(4), Some(7)]);
     fixture.append(vec![Change::delete("a"), put("a", 8), put("c", 10)]);
     let all = [Some(2), Some(3), Some(4), Some(7), None, Some(8)];
     assert_eq!(lengths(&fixture, "a"), all);

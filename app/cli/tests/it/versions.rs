@@ -266,3 +266,70 @@ fn count(folder: &Path) -> usize {
     .unwrap();
     count
 }
+
+#[test]
+fn lists_link_to_nothing_that_is_not_there() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, data) = (place.path().join("rdf"), place.path().join("data"));
+    fs::create_dir(&folder).unwrap();
+    let write = |name: &str, value: u32| {
+        let text = format!("<http://id.example/{name}> <http://p> \"{value}\" .\n");
+        fs::write(place.path().join("part"), text).unwrap();
+        fs::rename(place.path().join("part"), folder.join(format!("{name}.nt"))).unwrap();
+    };
+    let serve = |versions: bool| {
+        let mut command = crate::world::abreast();
+        command.arg("serve").arg(&folder).args([
+            "--origin",
+            "rdf",
+            "--name",
+            "set",
+            "--changes-per-list",
+            "2",
+        ]);
+        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
+        if versions {
+            command.args(["--versions", "all"]);
+        }
+        Source::run(&mut command)
+    };
+    let changes = |source: &Source, count: u64| {
+        eventually("the changes are recorded", || {
+            json(source, "/api/v1/sets/set/changes?after=0")
+                .is_some_and(|read| read["head"] == count)
+        });
+    };
+    for name in ["a", "b"] {
+        write(name, 1);
+    }
+    let source = serve(false);
+    changes(&source, 2);
+    write("a", 2);
+    changes(&source, 3);
+    assert_eq!(source.stop(), Some(0));
+    let source = serve(true);
+    write("b", 2);
+    changes(&source, 4);
+    // By protocol: the lists, and which of their links lead to this server.
+    let mut asked = 0;
+    for list in [
+        "/set/resourcelist.xml",
+        "/set/changelist/1.xml",
+        "/set/changelist/2.xml",
+        "/set/v0.1/sitemap.xml",
+        "/set/v0.1/changeset.xml",
+        "/set/emm/0.1/page/1",
+        "/set/emm/1.0/page/1",
+    ] {
+        let Some(body) = source.get(list) else { panic!("{list} is not there") };
+        let text = String::from_utf8(body).unwrap();
+        // The common prefix of resources is no document.
+        let links = text.split('"').filter(|part| part.starts_with(&source.url()));
+        for url in links.filter(|url| !url.ends_with("/set/r/")) {
+            let (status, _) = get(&source.address, &path_in(url)).unwrap();
+            assert!([200, 302, 303].contains(&status), "{list} links to {url}: {status}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 20, "{asked}");
+}

@@ -139,6 +139,7 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
             CACHE_CONTROL,
             HeaderValue::from_static(match document.freshness {
                 Freshness::Immutable => "public, max-age=31536000, immutable",
+                Freshness::Closed => "public, max-age=86400",
                 Freshness::Revalidate => "no-cache",
             }),
         ),
@@ -179,7 +180,7 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
             chosen.map_or(document.content_type, |chosen| document.media_types[chosen]),
         ),
         // Only the date that was sent with these bytes proves that the client has them.
-        coarse_time: document.freshness == Freshness::Revalidate && since != modified,
+        coarse_time: since != modified,
         more,
     })
 }
@@ -193,11 +194,11 @@ fn choose_media_type(offered: &[&str], headers: &HeaderMap) -> Option<usize> {
     Some(negotiate::choose(headers, offered).unwrap_or(0))
 }
 
-/// Last-Modified of a document, in seconds since 1970. A document that may change has none in the
+/// Last-Modified of a document, in seconds since 1970. It has none in the
 /// second in which it became what it is, so that a date is never sent with two states of it.
 fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
     let seconds = document.modified?.as_seconds();
-    (document.freshness == Freshness::Immutable || seconds < now.as_seconds()).then_some(seconds)
+    (seconds < now.as_seconds()).then_some(seconds)
 }
 
 /// 307: the answer is at another URL temporarily.

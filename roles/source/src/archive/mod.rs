@@ -141,10 +141,25 @@ impl Archive {
         })
     }
 
+    /// Whether there is a copy with this number.
+    pub(crate) fn has_list(&self, number: u64) -> bool {
+        self.lock().snapshots.iter().any(|snapshot| snapshot.number == number)
+    }
+
     /// The bytes of a copy: the list, or the index of its parts.
     pub(crate) fn list(&self, number: u64) -> Result<Vec<u8>, PublishError> {
-        let there = self.lock().snapshots.iter().any(|snapshot| snapshot.number == number);
-        if there { self.read(&record::list_name(number)) } else { Err(PublishError::NotFound) }
+        if self.has_list(number) {
+            self.read(&record::list_name(number))
+        } else {
+            Err(PublishError::NotFound)
+        }
+    }
+
+    /// A part of copies, while one of them has it.
+    pub(crate) fn find_part(&self, shard: ShardId, version: Position, number: u64) -> Option<Part> {
+        let wanted =
+            |part: &&Part| part.shard == shard && part.version == version && part.number == number;
+        self.lock().snapshots.iter().flat_map(|snapshot| &snapshot.parts).find(wanted).copied()
     }
 
     /// The bytes of a part of copies.
@@ -154,16 +169,8 @@ impl Archive {
         version: Position,
         number: u64,
     ) -> Result<Vec<u8>, PublishError> {
-        let wanted =
-            |part: &Part| part.shard == shard && part.version == version && part.number == number;
-        let part = self
-            .lock()
-            .snapshots
-            .iter()
-            .flat_map(|snapshot| &snapshot.parts)
-            .find(|part| wanted(part))
-            .copied();
-        part.map_or(Err(PublishError::NotFound), |part| self.read(&record::part_name(&part)))
+        let part = self.find_part(shard, version, number).ok_or(PublishError::NotFound)?;
+        self.read(&record::part_name(&part))
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, PublishError> {

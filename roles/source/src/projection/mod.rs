@@ -17,7 +17,7 @@ pub use files::{FileContent, FileError, PublishedFile};
 pub use head_reader::HeadReader;
 pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use crate::publish::{Freshness, PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_webtypes::{Link, Timestamp};
 use std::sync::Arc;
@@ -211,8 +211,20 @@ pub trait ResolvedDocument: Send + Sync {
 pub struct Version {
     /// Numbers that change with the bytes.
     pub of: [u64; 2],
-    /// Whether the bytes never change.
-    pub immutable: bool,
+    /// How long clients may keep the bytes.
+    pub freshness: Freshness,
+}
+
+impl Version {
+    /// Of a document that may change.
+    pub const fn changing(of: [u64; 2]) -> Self {
+        Self { of, freshness: Freshness::Revalidate }
+    }
+
+    /// Of a document of changes that are closed.
+    pub const fn closed(of: [u64; 2]) -> Self {
+        Self { of, freshness: Freshness::Closed }
+    }
 }
 
 /// The state of the log of a set.
@@ -261,8 +273,6 @@ impl Output for Whole {
 pub struct Rendered {
     /// All bytes, or those after the last draining.
     pub bytes: Vec<u8>,
-    /// For Last-Modified of a document that is immutable.
-    pub modified: Option<Timestamp>,
     /// Its Content-Type.
     pub content_type: &'static str,
 }

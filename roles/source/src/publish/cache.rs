@@ -33,8 +33,10 @@ const DISK_TOTAL: u64 = 1024 * 1024 * 1024;
 /// How long clients may keep a document without asking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// Permanently: its bytes never change.
+    /// Permanently: its bytes never change, whatever the configuration.
     Immutable,
+    /// For a day: it is of changes that are closed. Only a different configuration of the set changes its bytes.
+    Closed,
     /// Ask each time; the answer is usually 304.
     Revalidate,
 }
@@ -85,7 +87,7 @@ pub struct Document {
     pub content_type: &'static str,
     /// The part of the entity tag that both encodings share, without quotes.
     pub tag: String,
-    /// When it became what it is now; for one that may change, since the process began.
+    /// When it became what it is now, since the process began.
     pub modified: Option<Timestamp>,
     /// How long clients may keep it.
     pub freshness: Freshness,
@@ -214,9 +216,7 @@ impl DocumentCache {
         }
         let mut document = self.render_version(path, resolved, version)?;
         let mut slots = lock(&self.slots);
-        if document.freshness == Freshness::Revalidate {
-            document.modified = Some(slots.modified(path, &document.tag));
-        }
+        document.modified = Some(slots.modified(path, &document.tag));
         let document = Arc::new(document);
         slots.tick += 1;
         let used = slots.tick;
@@ -228,7 +228,7 @@ impl DocumentCache {
         Ok(document)
     }
 
-    /// The document, rendered now and not kept. One that may change has no time.
+    /// The document, rendered now and not kept. It has no time.
     pub(crate) fn render(
         &self,
         path: &str,
@@ -252,8 +252,6 @@ impl DocumentCache {
             let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
             Ok::<_, PublishError>((rendered, tag, plain))
         })?;
-        let freshness =
-            if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
         Ok(Document {
             topic: resolved.topic().map(|topic| {
                 let sets = resolved.introduces();
@@ -265,8 +263,8 @@ impl DocumentCache {
             introduces: resolved.introduces(),
             content_type: rendered.content_type,
             tag,
-            modified: rendered.modified.filter(|_| version.immutable),
-            freshness,
+            modified: None,
+            freshness: version.freshness,
             plain,
             gzip: OnceLock::new(),
             compressing: Mutex::default(),

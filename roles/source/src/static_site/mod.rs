@@ -30,6 +30,8 @@ const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in 
 const ROBOTS: &str = "robots.txt";
 /// Documents that a site of others often has already: those stay, and the build continues.
 const COMMON: [&str; 3] = [ROBOTS, ".well-known/host-meta", ".well-known/host-meta.json"];
+/// Increased when closed documents are rendered otherwise.
+const RENDERER: u32 = 2;
 /// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
 /// Characters of a long name in a problem.
@@ -314,7 +316,9 @@ fn phases<'d>(
 /// are the same.
 fn origin_of(publisher: &Publisher, set: &PublishedSet) -> Result<String, SiteError> {
     let created = publisher.log().head(set.id)?.created;
-    let origin = format!("{created} {:?} {:?}", set.urls.naming(), set.feeds.object_type);
+    let PublishedSet { urls, feeds, versions, .. } = set;
+    let naming = urls.naming();
+    let origin = format!("{RENDERER} {created} {naming:?} {feeds:?} {versions:?}");
     Ok(blake3::hash(origin.as_bytes()).to_hex().to_string())
 }
 

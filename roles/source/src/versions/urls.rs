@@ -2,7 +2,7 @@
 
 use crate::Naming;
 use crate::publish::SourceUrls;
-use abreast_core::State;
+use abreast_core::{Position, State};
 use abreast_webtypes::{Timestamp, W3cDatetime};
 
 /// Digits of a stamp: to the microsecond, so that several versions in one second have addresses of
@@ -22,6 +22,7 @@ pub struct VersionUrls {
     mementos: String,
     timegate: String,
     timemap: String,
+    since: Position,
 }
 
 impl VersionUrls {
@@ -33,14 +34,27 @@ impl VersionUrls {
             mementos: format!("{base}{slug}/m/"),
             timegate: format!("{base}timegate/"),
             timemap: format!("{base}timemap/"),
+            since: Position(0),
         }
     }
 
+    /// Versions are kept of changes after this one: see [`abreast_core::Head::versions_since`].
+    #[must_use]
+    pub fn since(mut self, position: Position) -> Self {
+        self.since = position;
+        self
+    }
+
+    /// Whether a version of a change was kept, unless its bytes were not.
+    pub(crate) fn has_change(&self, position: Position) -> bool {
+        position > self.since
+    }
+
     /// Whether the entry of a state links to its versions: in a list of resources, or with a change
-    /// at a time. A change does only if its bytes were kept when it was recorded: closed lists of
-    /// before stay as they are.
-    pub(crate) fn are_listed(key: &str, state: &State, since: Option<Timestamp>) -> bool {
-        key.len() <= MAX_LISTED_KEY && (since.is_none() || state.content.is_some())
+    /// at a position. A change does only if its bytes were kept when it was recorded.
+    pub(crate) fn are_listed(&self, key: &str, state: &State, at: Option<Position>) -> bool {
+        key.len() <= MAX_LISTED_KEY
+            && at.is_none_or(|at| state.content.is_some() && self.has_change(at))
     }
 
     /// The names of the set's resources.

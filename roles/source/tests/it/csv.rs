@@ -44,13 +44,13 @@ fn rows(
 impl ResolvedDocument for Changes<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let state = LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
-        Ok(Version { of: [state.created.as_micros() as u64, state.position.0], immutable: false })
+        Ok(Version::changing([state.created.as_micros() as u64, state.position.0]))
     }
 
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
         output.expect(1_000);
         let bytes = rows(self.publisher, self.set, Position(0), None)?;
-        Ok(Rendered { bytes, modified: None, content_type: "text/csv" })
+        Ok(Rendered { bytes, content_type: "text/csv" })
     }
 }
 

@@ -263,7 +263,7 @@ fn closed_pages_stay_as_they_are() {
     let closed: Vec<_> = ["emm/1.0/page/1", "emm/1.0/newest/page/3", "iiif/page/2"]
         .map(|path| (path, document(path)))
         .into();
-    assert!(closed.iter().all(|(_, document)| document.freshness == Freshness::Immutable));
+    assert!(closed.iter().all(|(_, document)| document.freshness == Freshness::Closed));
     let open = document("emm/1.0/page/4");
     assert_eq!(open.freshness, Freshness::Revalidate);
     for round in 0..5 {
@@ -278,7 +278,7 @@ fn closed_pages_stay_as_they_are() {
     }
     let after = again.document("set/emm/1.0/page/4").unwrap();
     assert_ne!(body(after.plain()), body(open.plain()));
-    assert_eq!(after.freshness, Freshness::Immutable);
+    assert_eq!(after.freshness, Freshness::Closed);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn change_lists_are_chained_and_closed_ones_never_change() {
     }
     assert!(index.entries[2].until.is_none());
     let first = publisher.document("set/changelist/1.xml").unwrap();
-    assert_eq!(first.freshness, Freshness::Immutable);
+    assert_eq!(first.freshness, Freshness::Closed);
     let before = body(first.plain());
     let open = read(&publisher, "set/changelist/3.xml");
     assert_eq!(open.entries.last().unwrap().change, Some(Kind::Deleted));

@@ -228,7 +228,7 @@ fn closed_change_sets_never_change_a_byte() {
         assert_eq!(&body(document.plain()), was, "{path}");
     }
     let first = publisher.document("set/v0.1/changesets/1.xml").unwrap();
-    assert_eq!(first.freshness, Freshness::Immutable);
+    assert_eq!(first.freshness, Freshness::Closed);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn change_sets_end_at_positions_whatever_is_written() {
     assert_eq!(lengths, [1, 4, 2, 4, 4]);
     for path in ["1.xml", "1-2.xml", "1-3.xml", "2.xml"] {
         let document = small.document(&format!("set/v0.1/changesets/{path}")).unwrap();
-        assert_eq!(document.freshness, Freshness::Immutable, "{path}");
+        assert_eq!(document.freshness, Freshness::Closed, "{path}");
     }
     for path in ["1-4.xml", "2-2.xml", "3.xml"] {
         let document = small.document(&format!("set/v0.1/changesets/{path}"));

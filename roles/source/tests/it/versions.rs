@@ -206,8 +206,8 @@ fn what_was_published_before_is_kept_from_its_next_scan_on() {
     world.log.complete_import(world.set).unwrap();
     world.write("a", "two");
     world.scan();
-    let before = (world.changes(), world.log.head(world.set).unwrap());
     world.log.keep_versions(world.set, true).unwrap();
+    let before = (world.changes(), world.log.head(world.set).unwrap());
     let contents = contents(&world);
     // MD5 as before: another digest would be a change.
     let ingest = IngestOptions {

@@ -2,6 +2,7 @@
 
 use super::paths::{Feed, View};
 use crate::Naming;
+use crate::versions::VersionUrls;
 use abreast_core::{ChangeRecord, Kind};
 use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
 
@@ -107,7 +108,9 @@ impl<'f> Activities<'f> {
         };
         // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
         // those of the activities in the feed of all changes.
-        let has_versions = is_entity && self.feed.set.versions.is_some() && !is_own;
+        let has_version =
+            |urls: &VersionUrls| is_entity && !is_own && urls.has_change(record.position);
+        let has_versions = self.feed.set.versions.as_ref().is_some_and(has_version);
         // A closed page names them permanently, and 410 states there that one is no longer kept. The
         // pages with patches follow what is kept.
         let is_named = profile == Profile::Emm01 && self.feed.view != View::Patches;

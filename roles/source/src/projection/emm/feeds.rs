@@ -34,7 +34,7 @@ impl ResolvedDocument for FeedDocument<'_> {
             return Err(PublishError::Importing);
         }
         let (created, position) = (head.created.as_micros() as u64, head.position);
-        let changing = |position: u64| Version { of: [created, position], immutable: false };
+        let changing = |position: u64| Version::changing([created, position]);
         Ok(match &self.path {
             FeedPath::EntryPoint(_) => {
                 let download = newest_download(feed.set).map_or(0, |time| time.as_micros() as u64);
@@ -50,8 +50,8 @@ impl ResolvedDocument for FeedDocument<'_> {
                     // The page that follows may come later: changes of other types are passed over.
                     View::Type(_) => changing(position.0),
                     // These read earlier descriptions, which are not kept permanently.
-                    View::Labels | View::Patches => changing(0),
-                    View::History | View::Newest => Version { of: [created, 0], immutable: true },
+                    View::Labels | View::Patches => changing(head.collected),
+                    View::History | View::Newest => Version::closed([created, 0]),
                 }
             }
             FeedPath::SkipTo(_) | FeedPath::Log(..) => changing(position.0),
@@ -59,7 +59,7 @@ impl ResolvedDocument for FeedDocument<'_> {
                 if *at > position {
                     return Err(PublishError::NotFound);
                 }
-                changing(0)
+                changing(head.collected)
             }
         })
     }
@@ -112,7 +112,7 @@ impl ResolvedDocument for FeedDocument<'_> {
             }
             FeedPath::Log(_, patch) => return patches::of_log(feed, log, &pages, *patch),
         };
-        Ok(Rendered { bytes, modified: None, content_type: feed.profile.media_types()[0] })
+        Ok(Rendered { bytes, content_type: feed.profile.media_types()[0] })
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) fn document(
     id.push_str("/instrument/1");
     let bytes = Activities::new(feed)
         .with(record, None, None, |activity| write_patch(feed.profile, activity, &id, &text));
-    Ok(Rendered { bytes, modified: None, content_type: feed.profile.media_types()[0] })
+    Ok(Rendered { bytes, content_type: feed.profile.media_types()[0] })
 }
 
 /// A patch of the log of a set, with labels of blank nodes: stores that follow such logs keep them.
@@ -124,7 +124,7 @@ pub(super) fn of_log(
     let position = match patch {
         // The first patch begins with nothing.
         LogPatch::Init => {
-            return Ok(Rendered { bytes: Vec::new(), modified: None, content_type: N_QUADS });
+            return Ok(Rendered { bytes: Vec::new(), content_type: N_QUADS });
         }
         LogPatch::Current => {
             let last = pages.head().position;
@@ -144,5 +144,5 @@ pub(super) fn of_log(
 }
 
 fn as_it_is(text: String) -> Rendered {
-    Rendered { bytes: text.into_bytes(), modified: None, content_type: rdf_patch::MEDIA_TYPE }
+    Rendered { bytes: text.into_bytes(), content_type: rdf_patch::MEDIA_TYPE }
 }

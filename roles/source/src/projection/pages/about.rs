@@ -181,7 +181,7 @@ pub(super) fn page(title: &str, links: &str, main: &str) -> Rendered {
          <title>{}</title>\n{links}</head>\n<body>\n<main>\n{main}</main>\n</body>\n</html>\n",
         escaped(title)
     );
-    Rendered { bytes: text.into_bytes(), modified: None, content_type: HTML }
+    Rendered { bytes: text.into_bytes(), content_type: HTML }
 }
 
 fn resources(head: &Head) -> String {

@@ -52,7 +52,7 @@ pub(super) fn xrd(publisher: &Publisher) -> Rendered {
         bytes.extend_from_slice(b"/>\n");
     }
     bytes.extend_from_slice(b"</XRD>\n");
-    Rendered { bytes, modified: None, content_type: "application/xrd+xml" }
+    Rendered { bytes, content_type: "application/xrd+xml" }
 }
 
 /// `/.well-known/host-meta.json`
@@ -63,5 +63,5 @@ pub(super) fn json(publisher: &Publisher) -> Rendered {
     };
     let links: Vec<Value> = links(publisher).iter().map(object).collect();
     let bytes = format!("{:#}\n", json!({ "links": links })).into_bytes();
-    Rendered { bytes, modified: None, content_type: "application/json" }
+    Rendered { bytes, content_type: "application/json" }
 }

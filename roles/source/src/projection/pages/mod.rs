@@ -121,7 +121,7 @@ impl ResolvedDocument for Resolved<'_> {
                 [head.created.as_micros() as u64, shard.version.0]
             }
         };
-        Ok(Version { of, immutable: false })
+        Ok(Version::changing(of))
     }
 
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {

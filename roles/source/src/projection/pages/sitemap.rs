@@ -19,7 +19,7 @@ pub(super) fn robots(publisher: &Publisher) -> Rendered {
     for sitemap in publisher.projections().flat_map(|one| one.robots_sitemaps(publisher)) {
         let _ = writeln!(text, "Sitemap: {sitemap}");
     }
-    Rendered { bytes: text.into_bytes(), modified: None, content_type: "text/plain; charset=utf-8" }
+    Rendered { bytes: text.into_bytes(), content_type: "text/plain; charset=utf-8" }
 }
 
 /// `/sitemap.xml`: an index of the plain Sitemaps of all sets.
@@ -50,7 +50,7 @@ pub(super) fn index(
         }
     }
     write_end(&mut bytes, Root::SitemapIndex);
-    Ok(Rendered { bytes, modified: None, content_type: XML })
+    Ok(Rendered { bytes, content_type: XML })
 }
 
 /// One plain Sitemap: URIs and Last-Modified only.
@@ -76,5 +76,5 @@ pub(super) fn shard(
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);
-    Ok(Rendered { bytes, modified: Some(shard.time), content_type: XML })
+    Ok(Rendered { bytes, content_type: XML })
 }

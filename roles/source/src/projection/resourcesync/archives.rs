@@ -225,7 +225,7 @@ impl Archives<'_> {
             write_entry(&mut bytes, root, entry);
         }
         write_end(&mut bytes, root);
-        Rendered { bytes, modified: None, content_type: XML }
+        Rendered { bytes, content_type: XML }
     }
 }
 

@@ -78,5 +78,5 @@ pub(super) fn render(up: &str, set: &PublishedSet) -> Rendered {
         );
     }
     write_end(&mut bytes, Root::UrlSet);
-    Rendered { bytes, modified: None, content_type: XML }
+    Rendered { bytes, content_type: XML }
 }

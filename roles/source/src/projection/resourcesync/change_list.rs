@@ -34,7 +34,6 @@ pub(super) fn entry_point(
     output.expect((head.open_page - first + 1) * 220);
     let pages = log.pages(set.id, first, MAX_PAGES as usize)?;
     let from = pages.first().map(|page| exactly(page.from));
-    let modified = pages.last().map(|page| page.from);
     let mut bytes = Vec::with_capacity(512 + pages.len() * 220);
     write_head(
         &mut bytes,
@@ -57,7 +56,7 @@ pub(super) fn entry_point(
         write_entry(&mut bytes, Root::SitemapIndex, &entry);
     }
     write_end(&mut bytes, Root::SitemapIndex);
-    Ok(Rendered { bytes, modified, content_type: XML })
+    Ok(Rendered { bytes, content_type: XML })
 }
 
 /// One page, closed or open.
@@ -116,17 +115,15 @@ fn render(
         },
     );
     let mut writer = ChangeWriter::new(set);
-    let mut modified = page.from;
     log.read(set.id, page.after, &mut |record| {
         if page.last.is_some_and(|last| record.position > last) {
             return ControlFlow::Break(());
         }
         writer.write(&mut bytes, record);
-        modified = record.time;
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);
-    Ok(Rendered { bytes, modified: Some(modified), content_type: XML })
+    Ok(Rendered { bytes, content_type: XML })
 }
 
 /// Writes changes of a set as entries, in lists and notifications.
@@ -168,7 +165,8 @@ impl<'a> ChangeWriter<'a> {
             entry.encoding.clone_from(&state.encoding);
             state_links(&self.resources, state, LinkDocument::ChangeList, &mut entry.links);
             if let Some(urls) = &self.set.versions {
-                version_links(urls, &record.key, state, Some(record.time), &mut entry.links);
+                let change = Some((record.position, record.time));
+                version_links(urls, &record.key, state, change, &mut entry.links);
             }
         } else {
             entry.digests.clear();

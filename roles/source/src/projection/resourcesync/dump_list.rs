@@ -86,7 +86,7 @@ impl<'a> Packages<'a> {
             write_entry(&mut bytes, Root::SitemapIndex, &entry);
         }
         write_end(&mut bytes, Root::SitemapIndex);
-        Rendered { bytes, modified: Some(self.end), content_type: XML }
+        Rendered { bytes, content_type: XML }
     }
 
     /// One document of the index.
@@ -121,7 +121,7 @@ impl<'a> Packages<'a> {
             write_entry(&mut bytes, Root::UrlSet, &package.to_entry(self.kind, &self.set.urls));
         }
         write_end(&mut bytes, Root::UrlSet);
-        Rendered { bytes, modified: Some(self.end), content_type: XML }
+        Rendered { bytes, content_type: XML }
     }
 
     fn head(&self, root: Root, begin: Timestamp, end: Option<Timestamp>) -> Head {

@@ -217,7 +217,7 @@ impl ResolvedDocument for Resolved<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         match &self.path {
             DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) => {
-                Ok(Version { of: [0, 0], immutable: false })
+                Ok(Version::changing([0, 0]))
             }
             DocumentPath::OfSet(set, document) => self.version_of(set, *document, heads),
         }
@@ -266,31 +266,25 @@ impl Resolved<'_> {
             SetDocument::CapabilityList => {
                 // Whether changes can be asked for is decided when the process starts.
                 let has_dumps = set.has_dumps();
-                Version {
-                    of: [has_dumps.resources, has_dumps.changes].map(u64::from),
-                    immutable: false,
-                }
+                Version::changing([has_dumps.resources, has_dumps.changes].map(u64::from))
             }
             SetDocument::ResourceDump | SetDocument::ResourceDumpPart(_) => {
                 let dump = set.resource_dump()?;
-                Version {
-                    of: [dump.begin.as_micros() as u64, dump.end.as_micros() as u64],
-                    immutable: false,
-                }
+                Version::changing([dump.begin.as_micros() as u64, dump.end.as_micros() as u64])
             }
             SetDocument::ChangeDump | SetDocument::ChangeDumpPart(_) => {
                 let span = set.dumps.as_ref().and_then(|dumps| dumps.changes_span());
                 let (begin, end) = span.ok_or(PublishError::NotFound)?;
-                Version { of: [begin.as_micros() as u64, end.as_micros() as u64], immutable: false }
+                Version::changing([begin.as_micros() as u64, end.as_micros() as u64])
             }
             SetDocument::Archive(kind) | SetDocument::ArchivePart(kind, _) => match kind {
                 ArchiveKind::ResourceLists => {
                     let (first, last) = self.archives(set, kind)?.lists.span().unwrap_or_default();
-                    Version { of: [first, last], immutable: false }
+                    Version::changing([first, last])
                 }
                 ArchiveKind::ChangeLists => {
                     let (created, head) = head()?;
-                    Version { of: [created, head.open_page], immutable: false }
+                    Version::changing([created, head.open_page])
                 }
                 ArchiveKind::ResourceDumps | ArchiveKind::ChangeDumps => {
                     let dumps = self.archives(set, kind)?.dumps();
@@ -298,18 +292,30 @@ impl Resolved<'_> {
                     let span = span.map(|(first, last)| {
                         [first.begin, last.end].map(|at| at.as_micros() as u64)
                     });
-                    Version { of: span.ok_or(PublishError::NotFound)?, immutable: false }
+                    Version::changing(span.ok_or(PublishError::NotFound)?)
                 }
             },
             // A dump is made once, and one that was made again for the same time has other
             // packages.
-            SetDocument::ArchivedDump(..) => Version { of: [0, 0], immutable: false },
-            SetDocument::ArchivedResourceList(_) | SetDocument::ArchivedResourceListPart(..) => {
-                Version { of: [0, 0], immutable: true }
+            SetDocument::ArchivedDump(kind, begin) => {
+                let dumps = self.archives(set, kind)?.dumps();
+                if !dumps.iter().any(|dump| dump.begin == begin) {
+                    return Err(PublishError::NotFound);
+                }
+                Version::changing([0, 0])
+            }
+            SetDocument::ArchivedResourceList(number) => {
+                let archive = set.archive.as_ref().filter(|archive| archive.has_list(number));
+                archive.map(|_| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
+            }
+            SetDocument::ArchivedResourceListPart(shard, version, number) => {
+                let archive = set.archive.as_ref().ok_or(PublishError::NotFound)?;
+                let part = archive.find_part(shard, version, number);
+                part.map(|_| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
             }
             SetDocument::ResourceList => {
                 let (created, head) = head()?;
-                Version { of: [created, head.position.0], immutable: false }
+                Version::changing([created, head.position.0])
             }
             SetDocument::ChangeList => {
                 let (created, head) = head()?;
@@ -317,21 +323,21 @@ impl Resolved<'_> {
                 // closed.
                 let of =
                     if head.open_page == 1 { head.position.0 } else { u64::MAX - head.open_page };
-                Version { of: [created, of], immutable: false }
+                Version::changing([created, of])
             }
             SetDocument::ChangeListPage(number) => {
                 let (created, head) = head()?;
                 if number < head.open_page {
-                    Version { of: [created, 0], immutable: true }
+                    Version::closed([created, 0])
                 } else {
-                    Version { of: [created, head.position.0], immutable: false }
+                    Version::changing([created, head.position.0])
                 }
             }
             SetDocument::ResourceListShard(id) => {
                 let (created, _) = head()?;
                 let shard =
                     self.publisher.log().shard(set.id, id)?.ok_or(PublishError::NotFound)?;
-                Version { of: [created, shard.version.0], immutable: false }
+                Version::changing([created, shard.version.0])
             }
         };
         Ok(version)
@@ -396,7 +402,7 @@ impl Resolved<'_> {
             SetDocument::ArchivedResourceList(number) => {
                 output.expect(LARGE);
                 let bytes = set.archive.as_ref().ok_or(PublishError::NotFound)?.list(number)?;
-                Ok(Rendered { bytes, modified: None, content_type: XML })
+                Ok(Rendered { bytes, content_type: XML })
             }
             SetDocument::ArchivedResourceListPart(shard, version, number) => {
                 output.expect(LARGE);
@@ -405,7 +411,7 @@ impl Resolved<'_> {
                     .as_ref()
                     .ok_or(PublishError::NotFound)?
                     .part(shard, version, number)?;
-                Ok(Rendered { bytes, modified: None, content_type: XML })
+                Ok(Rendered { bytes, content_type: XML })
             }
         }
     }

@@ -71,7 +71,7 @@ pub(super) fn index(
         write_entry(&mut bytes, Root::SitemapIndex, &entry);
     }
     write_end(&mut bytes, Root::SitemapIndex);
-    Rendered { bytes, modified: Some(at), content_type: XML }
+    Rendered { bytes, content_type: XML }
 }
 
 /// A list to be kept permanently: it has no link to a document that may be dropped.
@@ -143,5 +143,5 @@ fn list(
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);
-    Ok(Rendered { bytes, modified: Some(shard.time), content_type: XML })
+    Ok(Rendered { bytes, content_type: XML })
 }

@@ -35,7 +35,7 @@ pub(super) fn entry_point(urls: &SourceUrls, sets: &[Arc<PublishedSet>], most: u
         );
     }
     write_end(&mut bytes, Root::SitemapIndex);
-    Rendered { bytes, modified: None, content_type: XML }
+    Rendered { bytes, content_type: XML }
 }
 
 /// One Source Description of the index; the first is 1.
@@ -70,7 +70,7 @@ fn description(urls: &SourceUrls, sets: &[Arc<PublishedSet>], mut links: Vec<Ln>
         write_entry(&mut bytes, Root::UrlSet, &entry);
     }
     write_end(&mut bytes, Root::UrlSet);
-    Rendered { bytes, modified: None, content_type: XML }
+    Rendered { bytes, content_type: XML }
 }
 
 /// `rs:ln rel="describedby"` to a page for people.

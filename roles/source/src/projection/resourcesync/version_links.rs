@@ -1,7 +1,7 @@
 //! The links from an entry of a list to the versions of its resource [rs-core §14.6].
 
 use crate::versions::{LINK_FORMAT, VersionUrls};
-use abreast_core::State;
+use abreast_core::{Position, State};
 use abreast_resourcesync::v1_1::Ln;
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 
@@ -11,13 +11,13 @@ pub(super) fn version_links(
     urls: &VersionUrls,
     key: &str,
     state: &State,
-    since: Option<Timestamp>,
+    change: Option<(Position, Timestamp)>,
     out: &mut Vec<Ln>,
 ) {
-    if !VersionUrls::are_listed(key, state, since) {
+    if !urls.are_listed(key, state, change.map(|(at, _)| at)) {
         return;
     }
-    if let Some(since) = since {
+    if let Some((_, since)) = change {
         out.push(Ln {
             rel: "memento".to_owned(),
             href: urls.memento(key, since),

@@ -148,7 +148,7 @@ impl ChangeSets<'_> {
         let mut bytes = begun(part.modified, links, period(part.from, part.modified));
         write_changes(self.log, self.set, (part.after, part.last), &mut bytes, output)?;
         write_end(&mut bytes, Root::UrlSet);
-        Ok(Rendered { bytes, modified: Some(part.modified), content_type: XML })
+        Ok(Rendered { bytes, content_type: XML })
     }
 }
 

@@ -41,7 +41,7 @@ impl<'a> EntryWriter<'a> {
         entry.time = Some(exactly(record.time));
         if let Some(state) = &record.state {
             add_links(entry, &self.resources, state, true);
-            add_versions(entry, self.set, &record.key, state, Some(record.time));
+            add_versions(entry, self.set, &record.key, state, Some((record.position, record.time)));
         }
         add_types(entry, record.description());
         write_entry(out, Root::UrlSet, entry);

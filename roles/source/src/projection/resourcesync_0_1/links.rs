@@ -3,7 +3,7 @@
 use crate::links::href_of;
 use crate::publish::PublishedSet;
 use crate::versions::VersionUrls;
-use abreast_core::{Description, State};
+use abreast_core::{Description, Position, State};
 use abreast_resourcesync::v0_1::{Entry, Link, Meta, SUBJECT as CATEGORY, SUBJECT_NAME};
 use abreast_webtypes::{Timestamp, decode_segment};
 
@@ -105,17 +105,15 @@ pub(super) fn add_versions(
     set: &PublishedSet,
     key: &str,
     state: &State,
-    since: Option<Timestamp>,
+    change: Option<(Position, Timestamp)>,
 ) {
-    let Some(urls) = set.versions.as_ref().filter(|_| VersionUrls::are_listed(key, state, since))
-    else {
-        return;
-    };
+    let is_listed = |urls: &&VersionUrls| urls.are_listed(key, state, change.map(|(at, _)| at));
+    let Some(urls) = set.versions.as_ref().filter(is_listed) else { return };
     let mut add = |rel: &str, href, media_type: Option<&str>| {
         let media_type = media_type.map(str::to_owned);
         entry.links.push(Link { rel: rel.to_owned(), href, media_type, ..Link::default() });
     };
-    if let Some(since) = since {
+    if let Some((_, since)) = change {
         add("self memento", urls.memento(key, since), state.media_type.as_deref());
     }
     add("timegate", urls.timegate(key), None);

@@ -243,7 +243,7 @@ impl ResolvedDocument for Resolved<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let state = LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
         let created = state.created.as_micros() as u64;
-        let changing = |of| Version { of: [created, of], immutable: false };
+        let changing = |of| Version::changing([created, of]);
         Ok(match self.document {
             SetDocument::Sitemap => {
                 changing(state.position.0 ^ SetDump::version(self.set).rotate_left(24))
@@ -257,7 +257,7 @@ impl ResolvedDocument for Resolved<'_> {
                 if !sets.has(number, state.position)? {
                     return Err(PublishError::NotFound);
                 }
-                Version { of: [created, 0], immutable: true }
+                Version::closed([created, 0])
             }
             SetDocument::CurrentChangeSet => changing(state.position.0),
         })

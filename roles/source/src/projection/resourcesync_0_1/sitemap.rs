@@ -120,7 +120,7 @@ impl Sitemaps<'_> {
             }
         }
         write_end(&mut bytes, Root::SitemapIndex);
-        Ok(Rendered { bytes, modified: Some(head.time), content_type: XML })
+        Ok(Rendered { bytes, content_type: XML })
     }
 
     /// A Sitemap of the index, of a shard that is live or retired.
@@ -197,7 +197,7 @@ impl Sitemaps<'_> {
             }
         })?;
         write_end(&mut bytes, Root::UrlSet);
-        let rendered = Rendered { bytes, modified: Some(shard.time), content_type: XML };
+        let rendered = Rendered { bytes, content_type: XML };
         Ok((rendered, limits.have_room(length, entries)))
     }
 

@@ -48,11 +48,11 @@ impl ResolvedDocument for SmallFeed<'_> {
             }
             FeedPath::Chunks(set, name) => {
                 complete(set, *name)?;
-                return Ok(Version { of: [name.time().as_micros() as u64, 0], immutable: true });
+                return Ok(Version::closed([name.time().as_micros() as u64, 0]));
             }
             FeedPath::Overview | FeedPath::Fragments(_) => {}
         }
-        Ok(Version { of, immutable: false })
+        Ok(Version::changing(of))
     }
 
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
@@ -203,8 +203,7 @@ fn chunks_feed(set: &PublishedSet, snapshot: &Snapshot) -> Rendered {
         let title = format!("Chunk {number} of {count}");
         Entry { id, title, updated: Some(time), links: links.into(), ..Entry::default() }
     });
-    let rendered = written(&feed, entries);
-    Rendered { modified: Some(time), ..rendered }
+    written(&feed, entries)
 }
 
 fn file(relation: Relation, stem: &str, form: Form) -> Link {
@@ -290,5 +289,5 @@ fn written(feed: &Feed, entries: impl IntoIterator<Item = Entry>) -> Rendered {
         write_entry(&mut bytes, &entry);
     }
     write_end(&mut bytes);
-    Rendered { bytes, modified: None, content_type: ATOM }
+    Rendered { bytes, content_type: ATOM }
 }

@@ -41,7 +41,7 @@ impl ResolvedDocument for FragmentsPage<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let LogState { created, position } =
             LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
-        Ok(Version { of: [created.as_micros() as u64, position.0], immutable: false })
+        Ok(Version::changing([created.as_micros() as u64, position.0]))
     }
 
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
@@ -219,7 +219,7 @@ fn finish(
     write_feed(&mut bytes, &feed);
     bytes.append(&mut entries);
     write_end(&mut bytes);
-    Rendered { bytes, modified: None, content_type: ATOM }
+    Rendered { bytes, content_type: ATOM }
 }
 
 /// Writes the entries of a set.
