@@ -36,13 +36,15 @@ pub struct ResourceSet {
 }
 
 /// The description of a resource, for protocols that publish descriptions of entities. Files have
-/// none.
+/// none, but for the media type of one that left its set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// IRIs of its types.
     pub types: Vec<String>,
     /// A name for people.
     pub label: Option<String>,
+    /// Of a removed resource without types and label: the media type that it had.
+    pub media_type: Option<String>,
 }
 
 /// The state of a resource's representation, and of the resource itself.

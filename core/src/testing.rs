@@ -224,6 +224,7 @@ fn state(number: u64) -> State {
             Box::new(Description {
                 types: vec!["urn:type".into()],
                 label: Some(format!("Number {number}")),
+                media_type: None,
             })
         }),
         content: number.is_multiple_of(11).then_some(ContentId([number as u8; ContentId::BYTES])),

@@ -1,6 +1,6 @@
 //! The stored form of descriptions and notes: JSON that any tool can read.
 
-use abreast_core::Description;
+use abreast_core::{Description, State};
 use serde_json::json;
 
 /// Description of a resource: `[[type, …], label]`.
@@ -9,10 +9,19 @@ pub(crate) fn write(description: Option<&Description>) -> Option<String> {
     Some(json!([description.types, description.label]).to_string())
 }
 
-/// Reads what [`write`] wrote.
+/// What a resource was that left the set: its description, or `[[], null, media type]`.
+pub(crate) fn write_removed(state: &State) -> Option<String> {
+    let media_type = || Some(json!([[], null, state.media_type.as_ref()?]).to_string());
+    write(state.description.as_deref()).or_else(media_type)
+}
+
+/// Reads what [`write`] or [`write_removed`] wrote.
 pub(crate) fn read(stored: &str) -> Result<Box<Description>, serde_json::Error> {
-    let (types, label) = serde_json::from_str(stored)?;
-    Ok(Box::new(Description { types, label }))
+    if let Ok((types, label)) = serde_json::from_str(stored) {
+        return Ok(Box::new(Description { types, label, media_type: None }));
+    }
+    let (types, label, media_type) = serde_json::from_str(stored)?;
+    Ok(Box::new(Description { types, label, media_type }))
 }
 
 /// URIs to use instead of a deprecated resource: `[URI, …]`.
@@ -68,11 +77,16 @@ mod tests {
         let whole = Description {
             types: vec!["urn:a".into(), "urn:\"b".into()],
             label: Some("ä\n".into()),
+            media_type: None,
         };
         for description in [Description::default(), whole] {
             assert_eq!(*read(&write(Some(&description)).unwrap()).unwrap(), description);
         }
         assert_eq!(write(None), None);
+        let image = State { media_type: Some("image/png".to_owned()), ..State::default() };
+        let removed = read(&write_removed(&image).unwrap()).unwrap();
+        assert_eq!((removed.media_type, removed.types.len()), (image.media_type, 0));
+        assert_eq!(write_removed(&State::default()), None);
         let replaced_by = vec!["urn:c".to_owned()];
         assert_eq!(read_replacements(&write_replacements(&replaced_by)).unwrap(), replaced_by);
         assert_eq!(write_note(None, &[], None), None);

@@ -34,6 +34,7 @@ fn state(number: u64) -> State {
             Box::new(Description {
                 types: vec!["urn:type".into()],
                 label: Some(format!("N {number}")),
+                media_type: None,
             })
         }),
         ..State::default()

@@ -112,7 +112,11 @@ pub(super) fn deprecation_ends_with_another_state(stores: &mut dyn Stores) {
 
 pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
-    let description = Description { types: vec!["urn:type".into()], label: Some("Änne".into()) };
+    let description = Description {
+        types: vec!["urn:type".into()],
+        label: Some("Änne".into()),
+        media_type: None,
+    };
     let described = State { description: Some(Box::new(description.clone())), ..state(1) };
     fixture.append(vec![
         Change::put("a", described).with_summary("first"),
@@ -147,6 +151,7 @@ pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
                 description: Some(Box::new(Description {
                     types: vec!["x".repeat(20_000)],
                     label: None,
+                    media_type: None,
                 })),
                 ..state(1)
             },
@@ -166,7 +171,7 @@ pub(super) fn changes_of_types_keep_the_former_ones(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let put = |number, types: &[&str]| {
         let types = types.iter().map(|class| (*class).to_owned()).collect();
-        let description = Some(Box::new(Description { types, label: None }));
+        let description = Some(Box::new(Description { types, label: None, media_type: None }));
         Change::put("a", State { description, ..state(number) })
     };
     fixture.append(vec![

@@ -224,6 +224,7 @@ pub(super) fn states_are_kept_whole(stores: &mut dyn Stores) {
         description: Some(Box::new(Description {
             types: vec!["http://example.org/Term".into(), "urn:ä".into()],
             label: Some("A \"term\"".into()),
+            media_type: None,
         })),
         content: Some(ContentId([5; ContentId::BYTES])),
     };

@@ -49,8 +49,11 @@ impl Place {
              <{iri}> <http://www.w3.org/2000/01/rdf-schema#label> \"{label}\" .\n"
         );
         let kept = self.contents.put_bytes(lines.as_bytes()).unwrap();
-        let description =
-            Description { types: vec![class.to_owned()], label: Some(label.to_owned()) };
+        let description = Description {
+            types: vec![class.to_owned()],
+            label: Some(label.to_owned()),
+            media_type: None,
+        };
         State {
             modified: Timestamp::from_seconds(self.records().len() as i64),
             length: Some(lines.len() as u64),
@@ -366,6 +369,10 @@ fn feeds_of_files_lead_to_the_list_of_what_was_there_first() {
     assert_eq!(found[0]["mediaType"], "application/json");
     assert_eq!((&found[0]["type"], &found[1]["type"]), (&"Document".into(), &"Image".into()));
     assert!(objects(&publisher(Some("Manifest"))).iter().all(|it| it["type"] == "Manifest"));
+    std::fs::remove_file(world.folder.join("photo.jpg")).unwrap();
+    world.scan();
+    let deleted = &objects(&plain)[2];
+    assert_eq!((&deleted["id"], &deleted["type"]), (&url("r/photo.jpg").into(), &"Image".into()));
     for path in
         ["emm/0.1/patches", "emm/1.0/labels", "emm/1.0/type/x", "emm/0.1/activity/1/instrument/1"]
     {
@@ -507,6 +514,29 @@ fn a_page_of_a_type_leads_to_one_that_comes_later() {
     // The whole set is more than such a feed has.
     let entry = read(&publisher, &url("emm/1.0/type/Concept"));
     assert_eq!(entry["url"]["mediaType"], "text/html");
+}
+
+#[test]
+fn pages_of_a_type_lead_to_each_other_from_first_to_last() {
+    for (per_page, changes) in [(2, 7_u64), (1_000, 3), (6_000, 4), (10_000, 2)] {
+        for matching in [vec![1], vec![1, 4], vec![2, 3, 7], vec![5, 6]] {
+            let place = Place::new();
+            for number in 1..=changes {
+                let is_of_type = matching.contains(&number);
+                let class = if is_of_type { CONCEPT } else { PERSON };
+                put_as(&place, &format!("e{number}"), "", &[class]);
+            }
+            let expected: Vec<u64> =
+                matching.iter().copied().filter(|number| *number <= changes).collect();
+            let publisher = place.publisher(per_page);
+            let entry = url("emm/1.0/type/Concept");
+            let pages = walk(&publisher, &entry, "first", "next");
+            let mut back = walk(&publisher, &entry, "last", "prev");
+            back.reverse();
+            assert_eq!(pages, back, "{per_page} {matching:?}");
+            assert_eq!(numbers(&pages), expected, "{per_page} {matching:?}");
+        }
+    }
 }
 
 /// Puts an entity with some types.

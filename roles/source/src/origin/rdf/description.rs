@@ -23,6 +23,6 @@ impl DescriptionOptions {
         };
         label = label.filter(&mut fits);
         types.retain(fits);
-        Description { types, label }
+        Description { types, label, media_type: None }
     }
 }

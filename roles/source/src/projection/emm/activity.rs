@@ -1,8 +1,8 @@
 //! A change of the log as an activity [emm-1.0 §4, iiif-discovery §2.1].
 
 use super::paths::{Feed, View};
-use crate::Naming;
 use crate::versions::VersionUrls;
+use crate::{Naming, media_type_of};
 use abreast_core::{ChangeRecord, Kind};
 use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
 
@@ -104,7 +104,13 @@ impl<'f> Activities<'f> {
         let types: Vec<&str> = match types {
             Some(types @ [_, ..]) => types.iter().map(String::as_str).collect(),
             _ if is_entity => vec![RESOURCE],
-            _ => vec![self.type_of_file(state.and_then(|state| state.media_type.as_deref()))],
+            _ => {
+                let there = state.and_then(|state| state.media_type.as_deref());
+                let was = || description.and_then(|removed| removed.media_type.as_deref());
+                // Older stores do not have it.
+                let by_name = || media_type_of(record.key.rsplit('/').next()?.as_bytes()).into();
+                vec![self.type_of_file(there.or_else(was).or_else(by_name))]
+            }
         };
         // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
         // those of the activities in the feed of all changes.

@@ -8,7 +8,7 @@ use abreast_webtypes::Timestamp;
 use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 
-/// Changes of other types that are read to find the page that follows; it may have none then.
+/// Positions in which a feed of a type has a page, whatever is on it: so many are read to find the page before or behind another one.
 const MAX_SCANNED: u64 = 10_000;
 
 /// A feed and its log.
@@ -71,7 +71,10 @@ impl<'f, 'p> Pages<'f, 'p> {
     /// The numbers of the pages with the oldest and the newest change, which are the same while
     /// there is none.
     pub(super) fn ends(&self) -> Result<(u64, u64), PublishError> {
-        let last = self.feed.last_page(&self.head);
+        let mut last = self.feed.last_page(&self.head);
+        if matches!(self.feed.view, View::Type(_)) {
+            last = self.last_since(last, self.head.position)?.unwrap_or(last);
+        }
         let first = self.after(self.begin)?.unwrap_or(last);
         Ok((first, last))
     }
@@ -84,9 +87,8 @@ impl<'f, 'p> Pages<'f, 'p> {
     /// The page of the first change behind a position.
     fn after(&self, position: Position) -> Result<Option<u64>, PublishError> {
         let mut found = None;
-        let most = position.0 + MAX_SCANNED;
         let mut visit = |record: &ChangeRecord| {
-            if self.feed.view.kind_of(record).is_none() && record.position.0 < most {
+            if !self.has_page_of(record) {
                 return ControlFlow::Continue(());
             }
             found = Some(self.feed.page_of(record.position));
@@ -100,6 +102,34 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(found)
     }
 
+    /// Pages from one that a feed of a type has in any case to the next one.
+    fn interval(&self) -> u64 {
+        (MAX_SCANNED / self.feed.per_page).max(1)
+    }
+
+    /// Whether the feed has the page that a change is on.
+    fn has_page_of(&self, record: &ChangeRecord) -> bool {
+        self.feed.view.kind_of(record).is_some()
+            || self.feed.page_of(record.position).is_multiple_of(self.interval())
+    }
+
+    /// Of a feed of a type: its last page with a position up to `last`, of those since the page at or before `page` that it has in any case.
+    fn last_since(&self, page: u64, last: Position) -> Result<Option<u64>, PublishError> {
+        let certain = page / self.interval() * self.interval();
+        let start = Position(certain.saturating_sub(1) * self.feed.per_page).max(self.begin);
+        let mut found = None;
+        self.log.read(self.feed.set.id, start, &mut |record| {
+            if record.position > last {
+                return ControlFlow::Break(());
+            }
+            if self.has_page_of(record) {
+                found = Some(self.feed.page_of(record.position));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
     /// The page that ends a feed or follows this one, in the order of time.
     pub(super) fn later(&self, page: u64) -> Result<Option<u64>, PublishError> {
         self.after(Position(page * self.feed.per_page))
@@ -110,6 +140,9 @@ impl<'f, 'p> Pages<'f, 'p> {
         let start = Position((page - 1) * self.feed.per_page);
         if start <= self.begin {
             return Ok(None);
+        }
+        if matches!(self.feed.view, View::Type(_)) {
+            return self.last_since(page - 1, start);
         }
         let before = if self.feed.view == View::Latest {
             self.log.latest_before(self.feed.set.id, start.next())?
