@@ -367,7 +367,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn again(&mut self) -> Result<(), Error> {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
-        (self.order.last, self.order.least, self.order.is_back) = (None, None, false);
+        self.order = Order { list: self.order.list, ..Order::default() };
         // The next run places those again that are not among the documents now.
         self.walked.future.clear();
         self.to.again()

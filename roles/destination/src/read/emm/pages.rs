@@ -9,7 +9,7 @@ use super::find::check_host;
 use super::repeat::if_there;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
-use crate::read::walk::{Cut, Trail, Walk};
+use crate::read::walk::{Cut, LIST_AHEAD_MAX, Trail, Walk};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
@@ -213,7 +213,12 @@ fn direction(
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, times in the future do if all are in one order.
+    // Where nothing else shows it, times in the future do if all are in one order; those far ahead only where there are no
+    // others.
+    let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
+    if all.iter().any(|time| *time <= limit) {
+        all.retain(|time| *time <= limit);
+    }
     let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
     let ends = all.first().zip(all.last()).filter(|_| is_ordered);
     let of_all = ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne());
