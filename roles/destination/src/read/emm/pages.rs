@@ -4,6 +4,7 @@
 //! Which end is the newest is seen from the data: from the times on a page, else from those of
 //! another one.
 
+use super::ages::Ages;
 use super::document::{Read, read};
 use super::find::check_host;
 use super::repeat::if_there;
@@ -390,12 +391,18 @@ impl Way {
         trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
-        let (mut largest, mut links_both_ways) = (0, false);
+        let (mut largest, mut links_both_ways, mut ages) = (0, false, Ages::default());
         loop {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page));
             seen.pages += 1;
             let (items, refreshed) = counted(&page, link, &mut only_deletions);
+            if is_back {
+                ages.add(items.iter().rev().copied(), true);
+            } else {
+                ages.add(items.iter().copied(), false);
+            }
+            seen.is_unstable |= ages.are_mixed;
             let (url, document) = (page.url.as_str(), &page.document);
             each(walk, &PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.
