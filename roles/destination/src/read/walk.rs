@@ -75,7 +75,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             options,
             to,
             since: position.until(),
-            marks: Marks::known(position.marks(), position.glimpsed()),
+            marks: marks_of(position),
             recent: Recent::known(position.recent()),
             position: position.clone(),
             is_conditional,
@@ -396,6 +396,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let is_old =
             self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
         let Some(time) = listed.changed else {
+            self.marks.ahead.compare(listed, None, true);
             let order = self.order.undated(since, None, self.latest_ahead());
             return if is_old {
                 self.to.known_change(listed)
@@ -412,6 +413,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.walked.future.push((fingerprint, width));
             }
             let order = self.order.undated(since, Some(time), self.latest_ahead());
+            self.marks.ahead.compare(listed, Some(time), !self.position.has_read(fingerprint));
+            self.marks.ahead.note(listed, time, order.time);
             return if is_old {
                 self.known_change(listed, order)
             } else if self.was_future(fingerprint) {
@@ -429,6 +432,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.oldest = self.walked.oldest.into_iter().chain([time.first()]).min();
         let is_known = self.marks.note(time, listed, fingerprint);
         let is_new_among_known = self.recent.note(time, fingerprint);
+        self.marks.ahead.compare(listed, Some(time), is_new_among_known);
         if let Some(since) = since {
             if time.is_before(since) {
                 self.prefix.has_old = true;
@@ -516,7 +520,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.again()?;
         let Walked { is_ahead, date, documents, .. } = std::mem::take(&mut self.walked);
         self.walked = Walked { is_ahead, date, documents, ..Walked::default() };
-        self.marks = Marks::known(self.position.marks(), self.position.glimpsed());
+        self.marks = marks_of(&self.position);
         self.recent = Recent::known(self.position.recent());
         self.to.forget()
     }
@@ -577,4 +581,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.recent = self.recent.into_newest();
         (self.walked, self.marks)
     }
+}
+
+/// The changes that a copy knows.
+fn marks_of(position: &Position) -> Marks {
+    Marks::known(position.marks(), position.glimpsed()).with_ahead(position.ahead())
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
+use crate::read::marks::Marks;
 use crate::read::position::{Due, Position, Unknown};
 use crate::read::walk::Walk;
 use abreast_webtypes::{Moment, Timestamp};
@@ -70,7 +71,7 @@ impl Driver {
         let offers = self.reader.offers(None, run.planner.options)?;
         let url = offers.changes.unwrap_or_else(|| run.planner.options.url.clone());
         let (mut followed, mut found_late, mut seen) =
-            (Followed::Unchanged, None, (None, Vec::new()));
+            (Followed::Unchanged, None, (None, Marks::default()));
         let is_again = again.is_some();
         let from = again.unwrap_or_else(|| position.clone());
         let mut has_reported = self.has_reported;
@@ -91,7 +92,7 @@ impl Driver {
             let (base, uncategorised) = (planning.take_base(), planning.uncategorised);
             seen.0 = walked.newest.map(Moment::first);
             if let Err(error) = read {
-                seen.1 = marks.into_newest(false);
+                seen.1 = marks;
                 return Err(error);
             }
             if walked.is_unchanged {
@@ -102,7 +103,8 @@ impl Driver {
             walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
             // What is missing may be on a page that was read before it grew: the next run searches for it again.
-            walked.is_unstable |= walked.has_grown && marks.are_lost(walked.end);
+            walked.is_unstable |= walked.has_grown
+                && (marks.are_lost(walked.end) || marks.ahead.newest_lost(walked.from).is_some());
             // What was not reached before is searched for from the snapshot on.
             let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
             match (judged, first) {

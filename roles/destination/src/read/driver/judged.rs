@@ -28,6 +28,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     let is_moving = walked.is_unstable || walked.has_grown;
     let lost = marks
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
+        .or(marks.ahead.newest_lost(walked.from))
         .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
     // Documents that cover its time and do not list it are of another history.
     let is_removed = lost.is_some_and(|lost| {
@@ -83,7 +84,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
                 );
                 (why, false)
             }
-            Some(_) => (went_back(until.first()), true),
+            Some(lost) => (went_back(lost), true),
             None => return Judged::Continued,
         }
     };
@@ -126,7 +127,7 @@ pub(super) fn unknown_between(
 pub(super) fn moved(
     mut after: Position,
     walked: Walked,
-    marks: Marks,
+    mut marks: Marks,
     is_first: bool,
     mirror: &Mirror,
 ) -> Result<Position, Error> {
@@ -143,7 +144,7 @@ pub(super) fn moved(
         for (url, _) in &walked.documents {
             mirror.set_document(url, &Document::default())?;
         }
-        after.glimpse(marks.into_newest(false));
+        after.glimpse(marks);
         return Ok(after);
     }
     after.due = None;
@@ -158,8 +159,10 @@ pub(super) fn moved(
     }
     // The span was judged: it continues from the position, or what lies between is noted as unknown.
     let span = Span { from: walked.from, until, is_joined: true };
+    let ahead = std::mem::take(&mut marks.ahead);
     let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
     debug_assert!(advanced.is_ok(), "a joined span is never apart");
+    after.note_ahead(ahead);
     after.confirm();
     after.note_future(&walked.future, now());
     after.bookmark = walked.bookmark;
