@@ -28,7 +28,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     let is_moving = walked.is_unstable || walked.has_grown;
     let lost = marks
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
-        .or(marks.ahead.newest_lost(walked.from))
+        .or(marks.ahead.newest_lost(walked.from).filter(|_| walked.cut.is_none()))
         .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
     // Documents that cover its time and do not list it are of another history.
     let is_removed = lost.is_some_and(|lost| {
