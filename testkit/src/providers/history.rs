@@ -311,16 +311,16 @@ impl Provider {
                 }
             }
         }
-        // Nothing shows that a version was there which no page had.
+        // Nothing shows that a version was there which no page had that the consumer keeps.
         let is_feed = matches!(self.rendering, Rendering::Activities(_));
-        let shown = if is_feed { self.served } else { backup.log.len() };
+        let shown = if is_feed { self.kept.max(backup.log.len()) } else { backup.log.len() };
         for change in self.data.log.iter().skip(shown) {
             self.forgotten.extend([change.entity, change.target]);
         }
         // What was deleted is there again.
         self.data = backup;
         self.published = self.data.log.len();
-        (self.cached_entry, self.served) = (None, self.published);
+        (self.cached_entry, self.served, self.kept) = (None, self.published, self.published);
     }
 }
 

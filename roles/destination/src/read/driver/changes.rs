@@ -215,7 +215,7 @@ impl Driver {
             if error.exit_code() != ExitCode::Cancelled {
                 // Should a server be restored before the next run, what this one saw is missing then.
                 let mut known = Position::load(run.planner.mirror)?;
-                if known.until().is_some() {
+                if known.until().is_some() || known.run.is_some() {
                     known.see(seen.0);
                     known.glimpse(seen.1);
                     known.store(run.planner.mirror)?;
