@@ -261,10 +261,9 @@ impl Driver {
         }
         let position = &position;
         run.planner.listed = position.listed();
-        // A new list of all resources is no gap, unless the copy followed changes that did not move its position.
+        // A new list of all resources is no gap.
         let is_gap = position.due.is_some()
-            && (position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault)
-                || position.has_future());
+            && position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault);
         let until = position.until().filter(|_| is_gap);
         self.known_before = until.map(Moment::first);
         let mut everything = position.nowhere();

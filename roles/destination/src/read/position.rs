@@ -196,11 +196,6 @@ impl Position {
         self.note_recent(&[(i64::MIN, 0)]);
     }
 
-    /// Whether any change was read when its time was in the future.
-    pub(crate) fn has_future(&self) -> bool {
-        !self.future.is_empty() || !self.watched.is_empty()
-    }
-
     /// Whether a change with this fingerprint was read when its time was in the future.
     pub(crate) fn is_future(&self, fingerprint: u64) -> bool {
         self.future.contains(&fingerprint)

@@ -141,7 +141,7 @@ impl Driver {
             report(run, &url, &walked, uncategorised, &mut has_reported);
             let is_known = unknown.as_ref().is_none_or(|unknown| !unknown.is_fault);
             if first.is_some() && is_known {
-                let open_since = run.planner.open_since;
+                let open_since = run.planner.open.since();
                 let between = unknown_between(position, &walked, known_before, open_since);
                 unknown = between.map(Unknown::fault).or(unknown);
             }
