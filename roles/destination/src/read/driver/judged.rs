@@ -134,7 +134,6 @@ pub(super) fn moved(
     after.late_since = None;
     after.gives_end = walked.gives_end;
     after.see(walked.newest.map(Moment::first));
-    after.settle(walked.newest.map(Moment::first));
     after.note_recent(&walked.recent);
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
@@ -153,6 +152,7 @@ pub(super) fn moved(
         (Some(newest), Some(limit)) if limit < newest.first() => Some(Moment::exact(limit)),
         (newest, _) => newest,
     };
+    after.settle(walked.newest.map(Moment::first));
     let is_cut = walked.cut.is_some();
     if after.until().is_none() && !is_cut && walked.from.is_none() {
         after.note_begin();
