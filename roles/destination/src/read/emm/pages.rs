@@ -214,15 +214,10 @@ fn direction(
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, times in the future do if all are in one order; those far ahead only where there are no
-    // others.
+    // Where nothing else shows it, times in the future do if all are in one order; those far ahead show it last.
     let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
-    if all.iter().any(|time| *time <= limit) {
-        all.retain(|time| *time <= limit);
-    }
-    let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
-    let ends = all.first().zip(all.last()).filter(|_| is_ordered);
-    let of_all = ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne());
+    let (near, far): (Vec<_>, Vec<_>) = all.into_iter().partition(|time| *time <= limit);
+    let of_all = order_in(&near).or_else(|| order_in(&far));
     let order = match order.or(of_all) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
@@ -230,6 +225,13 @@ fn direction(
         order => order,
     };
     Ok((order, is_sure))
+}
+
+/// How the first of some times compares with the last one, if they are in one order.
+fn order_in(times: &[Timestamp]) -> Option<Ordering> {
+    let is_ordered = times.is_sorted() || times.is_sorted_by(|one, two| one >= two);
+    let ends = times.first().zip(times.last()).filter(|_| is_ordered);
+    ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne())
 }
 
 /// The first of a few pages, from this one on, that is not skipped; this one if there is none.
