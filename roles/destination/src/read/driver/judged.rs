@@ -137,6 +137,11 @@ pub(super) fn moved(
     after.note_recent(&walked.recent);
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
+    // What was not reached may be before the newest change, unless documents lead on from the oldest.
+    let leads_on = walked.cut.as_ref().is_some_and(|cut| cut.is_newer) && !walked.is_back;
+    if !walked.left_out && !walked.is_unstable && (!is_cut_short || leads_on) {
+        after.settle(walked.newest.map(Moment::first));
+    }
     if walked.left_out || walked.is_unstable || is_cut_short {
         // What was left out may be any change: the next run reads all of them again.
         after.bookmark = None;
@@ -152,7 +157,6 @@ pub(super) fn moved(
         (Some(newest), Some(limit)) if limit < newest.first() => Some(Moment::exact(limit)),
         (newest, _) => newest,
     };
-    after.settle(walked.newest.map(Moment::first));
     let is_cut = walked.cut.is_some();
     if after.until().is_none() && !is_cut && walked.from.is_none() {
         after.note_begin();

@@ -321,7 +321,10 @@ fn read_pages(
         if let Some(following) = following {
             match trail.check(&url, entries, &following) {
                 Ok(()) => next = Some(following),
-                Err(cut) => walk.cut(cut),
+                Err(cut) => {
+                    walk.walked.is_back = !is_ascending;
+                    walk.cut(cut);
+                }
             }
         }
     }
