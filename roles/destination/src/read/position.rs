@@ -78,6 +78,9 @@ pub(crate) struct Unknown {
     pub(crate) is_fault: bool,
     /// Documents could not be reached: each run searches for them again.
     pub(crate) is_cut: bool,
+    /// They are between the list of all resources and those that were listed: a walk that reaches back to it has them.
+    #[serde(default)]
+    pub(crate) is_between: bool,
     /// From when on changes were read then, microseconds: before the time of the list, if that is not exact.
     #[serde(default)]
     pub(crate) since: Option<i64>,

@@ -106,7 +106,21 @@ impl Driver {
             walked.is_unstable |= walked.has_grown
                 && (marks.are_lost(walked.end) || marks.ahead.newest_lost(walked.from).is_some());
             // What was not reached before is searched for from the snapshot on.
-            let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
+            let is_whole = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
+            let is_found = |unknown: &Unknown| {
+                let until = position.until().map(Moment::first);
+                let since =
+                    unknown.since.map(Timestamp::from_micros).filter(|_| unknown.is_between);
+                let begin = walked.from.map(Moment::first).into_iter().chain(walked.oldest).min();
+                first.is_none()
+                    && is_whole
+                    && since.is_some()
+                    && since == until
+                    && begin <= since
+                    && begin.is_some()
+            };
+            let mut unknown = position.unknown.clone();
+            unknown = unknown.filter(|unknown| !unknown.is_cut && !is_found(unknown));
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
@@ -143,7 +157,8 @@ impl Driver {
             if first.is_some() && is_known {
                 let open_since = run.planner.open.since();
                 let between = unknown_between(position, &walked, known_before, open_since);
-                unknown = between.map(Unknown::fault).or(unknown);
+                let fault = |why| Unknown { is_between: true, ..Unknown::fault(why) };
+                unknown = between.map(fault).or(unknown);
             }
             let lacking = unknown.as_ref().filter(|unknown| unknown.is_fault && first.is_some());
             if let Some(Unknown { why, .. }) = lacking {
