@@ -5,7 +5,7 @@
 
 use crate::state::Fingerprint;
 use abreast_emm::Item;
-use abreast_webtypes::Moment;
+use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash as _, Hasher as _};
 
@@ -82,7 +82,7 @@ fn is_named(item: &Item, before: &Before) -> bool {
 
 fn key_of(item: &Item) -> u64 {
     let mut hasher = Fingerprint::new();
-    (&item.id, item.time.map(|time| time.as_micros()), item.action as u8).hash(&mut hasher);
+    (&item.id, item.time.map(Timestamp::as_micros), item.action as u8).hash(&mut hasher);
     item.objects.iter().for_each(|object| object.id.hash(&mut hasher));
     hasher.finish()
 }

@@ -214,10 +214,12 @@ fn direction(
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, times in the future do if all are in one order; those far ahead show it last.
+    // Where nothing else shows it, times in the future do if all are in one order; of those far ahead, those of one page.
     let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
-    let (near, far): (Vec<_>, Vec<_>) = all.into_iter().partition(|time| *time <= limit);
-    let of_all = order_in(&near).or_else(|| order_in(&far));
+    all.retain(|time| *time <= limit);
+    let far = begin.document.items.iter().filter_map(|item| item.time);
+    let far: Vec<_> = far.filter(|time| *time > limit).collect();
+    let of_all = order_in(&all).or_else(|| order_in(&far));
     let order = match order.or(of_all) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
