@@ -144,8 +144,11 @@ pub struct Provider {
     is_quiet: bool,
     /// Entities that were ever deleted.
     deleted: BTreeSet<u64>,
-    /// Changes that were on any page.
+    /// The newest change on each page, by the fingerprint of that.
+    on_pages: BTreeMap<u64, usize>,
+    /// Changes that were on any page which the consumer received, and on those that it keeps.
     served: usize,
+    kept: usize,
     /// Entities that were lost when the server was restored, of which no document says anything.
     forgotten: BTreeSet<u64>,
 }
@@ -208,7 +211,9 @@ impl Provider {
             feed_time: None,
             is_quiet: false,
             deleted: BTreeSet::new(),
+            on_pages: BTreeMap::new(),
             served: 0,
+            kept: 0,
             forgotten: BTreeSet::new(),
         };
         for _ in 0..=provider.random.below(12) {
@@ -389,8 +394,21 @@ impl Provider {
                 return Reply { status: 304, body: Vec::new(), ..reply };
             }
             self.spoil(&path, &mut reply);
+            if reply.cut.is_none() {
+                let newest = self.on_pages.get(&hash_of(&reply.body));
+                self.served = self.served.max(newest.copied().unwrap_or_default());
+            }
         }
         reply
+    }
+
+    /// The consumer keeps what it has read, or it was killed, and has only what it kept before.
+    pub fn note_kept(&mut self, is_kept: bool) {
+        if is_kept {
+            self.kept = self.served;
+        } else {
+            self.served = self.kept;
+        }
     }
 
     /// Something changes while a run reads.

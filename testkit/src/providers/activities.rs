@@ -1,7 +1,7 @@
 //! Change feeds in Activity Streams.
 
 use super::history::{Change, text};
-use super::{Fault, Paging, Precision, Provider};
+use super::{Fault, Paging, Precision, Provider, hash_of};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -150,10 +150,8 @@ impl Provider {
         }
         page.push_str(",\"orderedItems\":[");
         let mut separator = "";
+        let newest = items.iter().max().filter(|_| leads_back).map(|at| at + 1);
         for at in items {
-            if leads_back {
-                self.served = self.served.max(at + 1);
-            }
             for _ in 0..=usize::from(self.has(Fault::Duplicates) && self.chance(4)) {
                 page.push_str(separator);
                 separator = ",";
@@ -162,6 +160,9 @@ impl Provider {
             }
         }
         page.push_str("]}");
+        if let Some(newest) = newest {
+            self.on_pages.insert(hash_of(page.as_bytes()), newest);
+        }
         Some(page)
     }
 

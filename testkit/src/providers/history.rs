@@ -109,7 +109,7 @@ impl Provider {
             if time < last {
                 time = last + self.rendering.precision().step();
             }
-            if last == time && time % SECOND != 0 {
+            if last == time && (time % SECOND != 0 || self.is_without_order(time)) {
                 // A clock this fine shows two changes of one entity at two times.
                 self.now += 1;
                 (time, noted) = (time + 1, noted + 1);
@@ -124,6 +124,13 @@ impl Provider {
                 there.time = time;
             }
         }
+    }
+
+    /// Whether nothing shows the order of changes of that time: a feed that names its last page, as those with the oldest change
+    /// first do, begins with the newest, and has no other time.
+    fn is_without_order(&self, time: i64) -> bool {
+        let is_reversed = matches!(self.rendering, Rendering::Activities(shape) if shape.is_newest_first && shape.has_last);
+        is_reversed && self.data.log.iter().all(|it| it.time == time)
     }
 
     fn last_change(&self, entity: u64) -> Option<&Change> {
@@ -219,7 +226,9 @@ impl Provider {
         match &self.rendering {
             Rendering::Activities(_) => hole.is_none(),
             Rendering::Atom(atom) => {
-                !self.faults.has(Fault::Restored) || self.has_entry_of_snapshot(atom)
+                // A clock that goes back is the same as a server that does.
+                let may_go_back = self.faults.has(Fault::Restored) || self.faults.has(Fault::Skew);
+                !may_go_back || self.has_entry_of_snapshot(atom)
             }
             _ if self.rendering.lists().is_some_and(|lists| !lists.has_changes()) => {
                 end == self.data.log.len()
@@ -311,16 +320,16 @@ impl Provider {
                 }
             }
         }
-        // Nothing shows that a version was there which no page had.
+        // Nothing shows that a version was there which no page had that the consumer keeps.
         let is_feed = matches!(self.rendering, Rendering::Activities(_));
-        let shown = if is_feed { self.served } else { backup.log.len() };
+        let shown = if is_feed { self.kept.max(backup.log.len()) } else { backup.log.len() };
         for change in self.data.log.iter().skip(shown) {
             self.forgotten.extend([change.entity, change.target]);
         }
         // What was deleted is there again.
         self.data = backup;
         self.published = self.data.log.len();
-        (self.cached_entry, self.served) = (None, self.published);
+        (self.cached_entry, self.served, self.kept) = (None, self.published, self.published);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::moved::Left;
 use crate::options::MaxDelete;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
 use crate::plan::listed::Listed;
+use crate::plan::open::Open;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
 use crate::requests::Requests;
@@ -27,7 +28,7 @@ impl PlanContext<'_, '_> {
     /// Begins to compare with the snapshot of that name.
     pub(crate) fn begin_comparison(&mut self, name: &str) -> Result<Comparison, Error> {
         self.planner.mirror.clear_scratch()?;
-        self.planner.open_since = None;
+        self.planner.open = Open::default();
         let stale = self.planner.mirror.mark_stale()? > 0;
         Comparison::new(name, self.planner, stale)
     }
@@ -85,23 +86,20 @@ impl PlanContext<'_, '_> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
         let listed = self.planner.listed;
         let as_of = AsOf { at, is_uncertain, now: Some(now()), listed, ..AsOf::default() };
-        let (has_gone, mut is_open) = (mirror.has_gone()?, false);
+        let has_gone = mirror.has_gone()?;
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
             mirror.unseen_after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else {
-                if is_open {
-                    self.planner.note_open(at);
-                }
-                return Ok(());
-            };
+            let Some(last) = rows.last() else { return Ok(()) };
             key.clone_from(&last.uri);
             for row in &rows {
                 let gone = if has_gone { mirror.gone(&row.uri)? } else { None };
                 let as_of = AsOf { gone: gone.map(Timestamp::from_micros), ..as_of };
                 if judge(Stated::Absent, as_of, Some(row)) == Verdict::Unknown {
-                    is_open |= as_of.is_open(Some(row));
+                    if as_of.is_open(Some(row)) {
+                        self.planner.open.note(&row.uri, at);
+                    }
                     mirror.take_unseen(&row.uri)?;
                     // What is planned is for the later change.
                     mirror.keep_planned(&row.uri)?;
@@ -246,7 +244,7 @@ impl Comparison {
                     mirror.keep_planned(uri)?;
                 }
                 if as_of.is_open(row.as_ref()) {
-                    planner.note_open(at);
+                    planner.open.note(uri, at);
                 }
                 return Ok(false);
             }

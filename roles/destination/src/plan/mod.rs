@@ -4,6 +4,7 @@ pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod judge;
 pub(crate) mod listed;
+mod open;
 mod patches;
 pub(crate) mod planner;
 pub(crate) mod planning;

@@ -12,6 +12,7 @@ use crate::options::SyncOptions;
 use crate::package::download::Downloads;
 use crate::package::listing::Dump;
 use crate::package::since::Changes;
+use crate::plan::open::Open;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::select::Selection;
@@ -20,7 +21,7 @@ use crate::state::key;
 use crate::state_folder::StateFolder;
 use crate::transaction;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::{Moment, Timestamp};
+use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,8 +60,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) settled: Option<Timestamp>,
     /// The time of the newest list of resources that was read, also in part.
     pub(crate) listed: Option<Timestamp>,
-    /// The begin of the time of a list that leaves it open whether it is later than what the copy has.
-    pub(crate) open_since: Option<Timestamp>,
+    /// What the time of a list leaves open.
+    pub(crate) open: Open,
     /// The time of the list of all resources, microseconds, if no clock has reached it yet.
     pub(crate) early: Option<i64>,
     /// How much has changed since then.
@@ -110,11 +111,6 @@ impl Polling {
 }
 
 impl<'a> Planner<'a> {
-    /// Notes a list of a time that leaves it open whether it is later than what the copy has.
-    pub(crate) fn note_open(&mut self, at: Option<Moment>) {
-        self.open_since = self.open_since.into_iter().chain(at.map(Moment::first)).min();
-    }
-
     pub(crate) fn new(
         options: &'a SyncOptions,
         mirror: &'a Mirror,
@@ -138,7 +134,7 @@ impl<'a> Planner<'a> {
             uncertain_from: None,
             settled: None,
             listed: None,
-            open_since: None,
+            open: Open::default(),
             early: None,
             changes: Changes::default(),
             made_from: None,

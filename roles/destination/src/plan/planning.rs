@@ -195,6 +195,7 @@ impl Visitor for Planning<'_, '_, '_> {
         if let Some(patch) = listed.patch.filter(|_| !order.is_known) {
             item.body = planner.keep_patch(patch.as_bytes())?;
         }
+        planner.open.settle(&item.uri);
         item.action = match listed.change {
             Some(Kind::Delete) => PendingAction::Delete,
             Some(Kind::Remove) => PendingAction::Remove,

@@ -261,33 +261,36 @@ impl Driver {
         }
         let position = &position;
         run.planner.listed = position.listed();
-        // A new list of all resources is no gap, unless the copy followed changes that did not move its position.
+        // A new list of all resources is no gap.
         let is_gap = position.due.is_some()
-            && (position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault)
-                || position.has_future());
+            && position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault);
         let until = position.until().filter(|_| is_gap);
         self.known_before = until.map(Moment::first);
-        let everything = position.nowhere();
+        let mut everything = position.nowhere();
+        // After a gap, the changes that were seen may be older than those listed.
+        if run.planner.uncertain_from.is_none() && position.due.is_none() {
+            everything.remember(position);
+        }
         let after = match offers.whole {
             Whole::Snapshot => match self.plan_snapshot(run, position, offers)? {
                 // Without all of the list, the next run compares again.
                 Compared::Unchanged | Compared::Read { is_whole: false, .. } => return Ok(None),
                 Compared::Absent { is_due } => {
                     run.report.summary.mode = Mode::Baseline;
-                    return self.plan_all(run, &everything, is_due).map(|()| None);
+                    return self.plan_all(run, &everything, is_due);
                 }
                 Compared::Read { after, .. } => after,
             },
             Whole::Changes => {
                 run.report.summary.mode = Mode::Baseline;
-                return self.plan_all(run, &everything, false).map(|()| None);
+                return self.plan_all(run, &everything, false);
             }
             Whole::Nothing(_) => {
                 let changes = offers.changes.as_deref().unwrap_or_default();
                 let message = "there is no list of all resources to begin from; only the changes that are listed are applied";
                 run.report.notice("gap", changes, message);
                 run.report.summary.mode = Mode::Incremental;
-                return self.plan_all(run, &everything, false).map(|()| None);
+                return self.plan_all(run, &everything, false);
             }
         };
         if offers.changes.is_none() || after.until().is_none() && after.bookmark.is_none() {
@@ -305,21 +308,24 @@ impl Driver {
         })
     }
 
-    /// Plans all changes that are listed. Where a snapshot should be, the next run asks for it again.
+    /// Plans all changes that are listed. Where a snapshot should be, the next run asks for it again. Returns as
+    /// [`Driver::compare`] does.
     fn plan_all(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         position: &Position,
         is_snapshot_missing: bool,
-    ) -> Result<(), Error> {
-        self.follow(run, position, Some(run.report.summary.mode))?;
+    ) -> Result<Option<Due>, Error> {
+        if let Followed::Gap(due) = self.follow(run, position, Some(run.report.summary.mode))? {
+            return Ok(Some(due));
+        }
         let mut after = Position::load(run.planner.mirror)?;
         if is_snapshot_missing && after.until().is_some() {
             let why = "the list of all resources could not be read".to_owned();
             after.unknown = Some(Unknown::fault(why));
             after.store(run.planner.mirror)?;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Plans what changed since the snapshot, once the plan so far need not be kept apart; `true` when there may be more to

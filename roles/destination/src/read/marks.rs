@@ -3,6 +3,7 @@
 //! A Source that does not have them any more was restored from a backup, even if it has newer changes by now, or has
 //! removed some. A change of the same time that is not among them is new.
 
+use super::ahead::{Ahead, AheadMark};
 use crate::plan::listed::Listed;
 use crate::state::Fingerprint;
 use abreast_webtypes::{Moment, Timestamp};
@@ -42,7 +43,7 @@ impl Mark {
 }
 
 /// A fingerprint of a resource.
-fn resource_of(listed: &Listed<'_>) -> u64 {
+pub(super) fn resource_of(listed: &Listed<'_>) -> u64 {
     let mut hasher = Fingerprint::new();
     listed.uri.hash(&mut hasher);
     hasher.finish()
@@ -131,13 +132,21 @@ pub(crate) struct Marks {
     glimpsed: Known,
     /// Those of this walk.
     newest: BTreeSet<Mark>,
+    /// Those of times in the future.
+    pub(crate) ahead: Ahead,
 }
 
 impl Marks {
     /// A walk by a copy that knows these, and has seen others.
     pub(crate) fn known(marks: &[Mark], glimpsed: &[Mark]) -> Self {
         let (known, glimpsed) = (Known::new(marks), Known::new(glimpsed));
-        Self { known, glimpsed, newest: BTreeSet::new() }
+        Self { known, glimpsed, ..Self::default() }
+    }
+
+    /// Also those of times in the future.
+    pub(crate) fn with_ahead(mut self, ahead: &[AheadMark]) -> Self {
+        self.ahead = Ahead::known(ahead);
+        self
     }
 
     /// Whether any change is known.

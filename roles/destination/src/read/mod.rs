@@ -15,6 +15,7 @@
 //! | `pieces.rs`, `descriptions.rs`, `sets.rs` | documents, RDF in files, sets of a Source |
 //! | `resourcesync/`, `resourcesync_0_1/`, `sitemap/`, `sdshare/`, `emm/` | the protocols |
 
+mod ahead;
 mod at_site;
 pub(crate) mod choice;
 pub(crate) mod descriptions;

@@ -3,7 +3,8 @@
 //! It moves in two ways only: [`Position::advance`] refuses whatever does not continue from it, and
 //! [`Position::reset`] replaces all of it.
 
-use super::marks::Mark;
+use super::ahead::{Ahead, AheadMark};
+use super::marks::{Mark, Marks};
 use crate::error::Error;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
@@ -32,6 +33,8 @@ pub(crate) struct Position {
     marks: Vec<Mark>,
     /// The newest changes of walks that the position did not move to.
     glimpsed: Vec<Mark>,
+    /// Changes with times in the future that stand behind it.
+    ahead: Vec<AheadMark>,
     /// Times and fingerprints of the newest changes that were read.
     recent: Vec<(i64, u64)>,
     /// Up to here changes were planned by earlier runs, microseconds: a version of a coarse time before it is final.
@@ -75,6 +78,9 @@ pub(crate) struct Unknown {
     pub(crate) is_fault: bool,
     /// Documents could not be reached: each run searches for them again.
     pub(crate) is_cut: bool,
+    /// They are between the list of all resources and those that were listed: a walk that reaches back to it has them.
+    #[serde(default)]
+    pub(crate) is_between: bool,
     /// From when on changes were read then, microseconds: before the time of the list, if that is not exact.
     #[serde(default)]
     pub(crate) since: Option<i64>,
@@ -193,14 +199,14 @@ impl Position {
         self.note_recent(&[(i64::MIN, 0)]);
     }
 
-    /// Whether any change was read when its time was in the future.
-    pub(crate) fn has_future(&self) -> bool {
-        !self.future.is_empty() || !self.watched.is_empty()
-    }
-
     /// Whether a change with this fingerprint was read when its time was in the future.
     pub(crate) fn is_future(&self, fingerprint: u64) -> bool {
         self.future.contains(&fingerprint)
+    }
+
+    /// Whether any run noted a change with this fingerprint when its time was in the future.
+    pub(crate) fn has_read(&self, fingerprint: u64) -> bool {
+        self.is_future(fingerprint) || self.watched.iter().any(|it| it.0 == fingerprint)
     }
 
     /// Adds fingerprints of changes with times in the future that were read until `now`, and how wide their times are; the last
@@ -239,6 +245,7 @@ impl Position {
         (self.settled, self.listed) = (None, None);
         self.future.clear();
         self.watched.clear();
+        self.ahead.clear();
     }
 
     /// The time of the newest list of resources that was read, also in part: an older one shows nothing of what the copy has.
@@ -319,8 +326,21 @@ impl Position {
 
     /// Notes changes of a walk that the position does not move to: should a server be restored before the next run, they
     /// are missing then.
-    pub(crate) fn glimpse(&mut self, marks: Vec<Mark>) {
+    pub(crate) fn glimpse(&mut self, mut marks: Marks) {
+        self.ahead = marks.ahead.missing().collect();
+        self.ahead.extend(std::mem::take(&mut marks.ahead).since(self.until()));
+        let marks = marks.into_newest(false);
         self.glimpsed = super::marks::together(std::mem::take(&mut self.glimpsed), marks);
+    }
+
+    /// The changes with times in the future that stand behind it.
+    pub(crate) fn ahead(&self) -> &[AheadMark] {
+        &self.ahead
+    }
+
+    /// Notes those of a walk.
+    pub(crate) fn note_ahead(&mut self, ahead: Ahead) {
+        self.ahead = ahead.since(self.until());
     }
 
     /// Keeps the newest of what another position knew, to recognise a Source that went back.
@@ -329,6 +349,7 @@ impl Position {
         let marks = other.marks.iter().filter(|mark| Some(mark.time()) == newest);
         self.glimpsed = marks.chain(&other.glimpsed).copied().collect();
         self.newest_seen = self.newest_seen.max(other.newest_seen);
+        self.ahead.clone_from(&other.ahead);
     }
 
     /// The changes of walks that the position did not move to.

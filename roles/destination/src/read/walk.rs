@@ -31,8 +31,9 @@ use prefix::Prefix;
 
 /// Entries with times in the future that are remembered.
 pub(super) const FUTURE_MAX: usize = 1_024;
-/// A list of all resources with a time that is further ahead than this has no time, microseconds.
-const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
+/// A list of all resources with a time that is further ahead than this has no time, and that of a change shows no order,
+/// microseconds.
+pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
@@ -74,7 +75,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             options,
             to,
             since: position.until(),
-            marks: Marks::known(position.marks(), position.glimpsed()),
+            marks: marks_of(position),
             recent: Recent::known(position.recent()),
             position: position.clone(),
             is_conditional,
@@ -367,7 +368,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn again(&mut self) -> Result<(), Error> {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
-        (self.order.last, self.order.least, self.order.is_back) = (None, None, false);
+        self.order = Order { list: self.order.list, ..Order::default() };
         // The next run places those again that are not among the documents now.
         self.walked.future.clear();
         self.to.again()
@@ -395,6 +396,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let is_old =
             self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
         let Some(time) = listed.changed else {
+            self.marks.ahead.compare(listed, None, true);
             let order = self.order.undated(since, None, self.latest_ahead());
             return if is_old {
                 self.to.known_change(listed)
@@ -411,6 +413,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.walked.future.push((fingerprint, width));
             }
             let order = self.order.undated(since, Some(time), self.latest_ahead());
+            self.marks.ahead.compare(listed, Some(time), !self.position.has_read(fingerprint));
+            self.marks.ahead.note(listed, time, order.time);
             return if is_old {
                 self.known_change(listed, order)
             } else if self.was_future(fingerprint) {
@@ -428,6 +432,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.oldest = self.walked.oldest.into_iter().chain([time.first()]).min();
         let is_known = self.marks.note(time, listed, fingerprint);
         let is_new_among_known = self.recent.note(time, fingerprint);
+        self.marks.ahead.compare(listed, Some(time), is_new_among_known);
         if let Some(since) = since {
             if time.is_before(since) {
                 self.prefix.has_old = true;
@@ -515,7 +520,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.again()?;
         let Walked { is_ahead, date, documents, .. } = std::mem::take(&mut self.walked);
         self.walked = Walked { is_ahead, date, documents, ..Walked::default() };
-        self.marks = Marks::known(self.position.marks(), self.position.glimpsed());
+        self.marks = marks_of(&self.position);
         self.recent = Recent::known(self.position.recent());
         self.to.forget()
     }
@@ -576,4 +581,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.recent = self.recent.into_newest();
         (self.walked, self.marks)
     }
+}
+
+/// The changes that a copy knows.
+fn marks_of(position: &Position) -> Marks {
+    Marks::known(position.marks(), position.glimpsed()).with_ahead(position.ahead())
 }

@@ -67,6 +67,7 @@ fn copies_over_http_are_right_after_any_adversity() {
         copy.options.max_delete = MaxDelete::Percent(100.0);
         for _ in 0..seed % 4 {
             copy.try_run();
+            provider.lock().unwrap().note_kept(true);
             provider.lock().unwrap().live();
         }
         provider.lock().unwrap().quieten();

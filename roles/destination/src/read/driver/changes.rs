@@ -8,6 +8,7 @@ use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
+use crate::read::marks::Marks;
 use crate::read::position::{Due, Position, Unknown};
 use crate::read::walk::Walk;
 use abreast_webtypes::{Moment, Timestamp};
@@ -70,7 +71,7 @@ impl Driver {
         let offers = self.reader.offers(None, run.planner.options)?;
         let url = offers.changes.unwrap_or_else(|| run.planner.options.url.clone());
         let (mut followed, mut found_late, mut seen) =
-            (Followed::Unchanged, None, (None, Vec::new()));
+            (Followed::Unchanged, None, (None, Marks::default()));
         let is_again = again.is_some();
         let from = again.unwrap_or_else(|| position.clone());
         let mut has_reported = self.has_reported;
@@ -91,7 +92,7 @@ impl Driver {
             let (base, uncategorised) = (planning.take_base(), planning.uncategorised);
             seen.0 = walked.newest.map(Moment::first);
             if let Err(error) = read {
-                seen.1 = marks.into_newest(false);
+                seen.1 = marks;
                 return Err(error);
             }
             if walked.is_unchanged {
@@ -102,9 +103,24 @@ impl Driver {
             walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
             // What is missing may be on a page that was read before it grew: the next run searches for it again.
-            walked.is_unstable |= walked.has_grown && marks.are_lost(walked.end);
+            walked.is_unstable |= walked.has_grown
+                && (marks.are_lost(walked.end) || marks.ahead.newest_lost(walked.from).is_some());
             // What was not reached before is searched for from the snapshot on.
-            let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
+            let is_whole = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
+            let is_found = |unknown: &Unknown| {
+                let until = position.until().map(Moment::first);
+                let since =
+                    unknown.since.map(Timestamp::from_micros).filter(|_| unknown.is_between);
+                let begin = walked.from.map(Moment::first).into_iter().chain(walked.oldest).min();
+                first.is_none()
+                    && is_whole
+                    && since.is_some()
+                    && since == until
+                    && begin <= since
+                    && begin.is_some()
+            };
+            let mut unknown = position.unknown.clone();
+            unknown = unknown.filter(|unknown| !unknown.is_cut && !is_found(unknown));
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
@@ -139,9 +155,10 @@ impl Driver {
             report(run, &url, &walked, uncategorised, &mut has_reported);
             let is_known = unknown.as_ref().is_none_or(|unknown| !unknown.is_fault);
             if first.is_some() && is_known {
-                let open_since = run.planner.open_since;
+                let open_since = run.planner.open.since();
                 let between = unknown_between(position, &walked, known_before, open_since);
-                unknown = between.map(Unknown::fault).or(unknown);
+                let fault = |why| Unknown { is_between: true, ..Unknown::fault(why) };
+                unknown = between.map(fault).or(unknown);
             }
             let lacking = unknown.as_ref().filter(|unknown| unknown.is_fault && first.is_some());
             if let Some(Unknown { why, .. }) = lacking {
@@ -213,7 +230,7 @@ impl Driver {
             if error.exit_code() != ExitCode::Cancelled {
                 // Should a server be restored before the next run, what this one saw is missing then.
                 let mut known = Position::load(run.planner.mirror)?;
-                if known.until().is_some() {
+                if known.until().is_some() || known.run.is_some() {
                     known.see(seen.0);
                     known.glimpse(seen.1);
                     known.store(run.planner.mirror)?;

@@ -28,6 +28,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     let is_moving = walked.is_unstable || walked.has_grown;
     let lost = marks
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
+        .or(marks.ahead.newest_lost(walked.from).filter(|_| walked.cut.is_none()))
         .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
     // Documents that cover its time and do not list it are of another history.
     let is_removed = lost.is_some_and(|lost| {
@@ -83,7 +84,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
                 );
                 (why, false)
             }
-            Some(_) => (went_back(until.first()), true),
+            Some(lost) => (went_back(lost), true),
             None => return Judged::Continued,
         }
     };
@@ -126,24 +127,28 @@ pub(super) fn unknown_between(
 pub(super) fn moved(
     mut after: Position,
     walked: Walked,
-    marks: Marks,
+    mut marks: Marks,
     is_first: bool,
     mirror: &Mirror,
 ) -> Result<Position, Error> {
     after.late_since = None;
     after.gives_end = walked.gives_end;
     after.see(walked.newest.map(Moment::first));
-    after.settle(walked.newest.map(Moment::first));
     after.note_recent(&walked.recent);
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
+    // What was not reached may be before the newest change, unless documents lead on from the oldest.
+    let leads_on = walked.cut.as_ref().is_some_and(|cut| cut.is_newer) && !walked.is_back;
+    if !walked.left_out && !walked.is_unstable && (!is_cut_short || leads_on) {
+        after.settle(walked.newest.map(Moment::first));
+    }
     if walked.left_out || walked.is_unstable || is_cut_short {
         // What was left out may be any change: the next run reads all of them again.
         after.bookmark = None;
         for (url, _) in &walked.documents {
             mirror.set_document(url, &Document::default())?;
         }
-        after.glimpse(marks.into_newest(false));
+        after.glimpse(marks);
         return Ok(after);
     }
     after.due = None;
@@ -158,8 +163,10 @@ pub(super) fn moved(
     }
     // The span was judged: it continues from the position, or what lies between is noted as unknown.
     let span = Span { from: walked.from, until, is_joined: true };
+    let ahead = std::mem::take(&mut marks.ahead);
     let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
     debug_assert!(advanced.is_ok(), "a joined span is never apart");
+    after.note_ahead(ahead);
     after.confirm();
     after.note_future(&walked.future, now());
     after.bookmark = walked.bookmark;

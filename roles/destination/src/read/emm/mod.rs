@@ -8,10 +8,12 @@
 //! | `find.rs` | the way from an address to its Entry Point |
 //! | `download.rs` | the full download with which a copy begins |
 //! | `pages.rs` | the pages of a feed, from the newest change back |
+//! | `ages.rs` | whether pages are of different ages |
 //! | `repeat.rs` | walks again, when the pages changed meanwhile |
 //! | `entity.rs` | an activity as a change of a resource |
 //! | `wanted.rs` | the entities of a list of URIs |
 
+mod ages;
 mod document;
 mod download;
 mod entity;

@@ -4,12 +4,13 @@
 //! Which end is the newest is seen from the data: from the times on a page, else from those of
 //! another one.
 
+use super::ages::Ages;
 use super::document::{Read, read};
 use super::find::check_host;
 use super::repeat::if_there;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
-use crate::read::walk::{Cut, Trail, Walk};
+use crate::read::walk::{Cut, LIST_AHEAD_MAX, Trail, Walk};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
@@ -213,10 +214,12 @@ fn direction(
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, times in the future do if all are in one order.
-    let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
-    let ends = all.first().zip(all.last()).filter(|_| is_ordered);
-    let of_all = ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne());
+    // Where nothing else shows it, times in the future do if all are in one order; of those far ahead, those of one page.
+    let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
+    all.retain(|time| *time <= limit);
+    let far = begin.document.items.iter().filter_map(|item| item.time);
+    let far: Vec<_> = far.filter(|time| *time > limit).collect();
+    let of_all = order_in(&all).or_else(|| order_in(&far));
     let order = match order.or(of_all) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
@@ -224,6 +227,13 @@ fn direction(
         order => order,
     };
     Ok((order, is_sure))
+}
+
+/// How the first of some times compares with the last one, if they are in one order.
+fn order_in(times: &[Timestamp]) -> Option<Ordering> {
+    let is_ordered = times.is_sorted() || times.is_sorted_by(|one, two| one >= two);
+    let ends = times.first().zip(times.last()).filter(|_| is_ordered);
+    ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne())
 }
 
 /// The first of a few pages, from this one on, that is not skipped; this one if there is none.
@@ -385,12 +395,18 @@ impl Way {
         trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
-        let (mut largest, mut links_both_ways) = (0, false);
+        let (mut largest, mut links_both_ways, mut ages) = (0, false, Ages::default());
         loop {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page));
             seen.pages += 1;
             let (items, refreshed) = counted(&page, link, &mut only_deletions);
+            if is_back {
+                ages.add(items.iter().rev().copied(), true);
+            } else {
+                ages.add(items.iter().copied(), false);
+            }
+            seen.is_unstable |= ages.are_mixed;
             let (url, document) = (page.url.as_str(), &page.document);
             each(walk, &PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.

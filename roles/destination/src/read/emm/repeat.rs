@@ -39,11 +39,14 @@ pub(super) fn walk<'w, 'a>(
     let (requests, options) = (walk.requests, walk.options);
     let (mut way, mut is_sure) = found;
     let (mut begin, mut before) = (since, None);
-    let mut number = 0;
+    let (mut number, mut newest) = (0, None);
     loop {
         number += 1;
-        let read =
+        let mut read =
             way.walk(walk, entry, begin, &mut |walk, page| each(walk, Step::Page(page, is_sure)))?;
+        // Pages that are older than those of a walk before come from a cache.
+        read.is_unstable |= read.newest < newest;
+        newest = newest.max(read.newest);
         let seen = match before.take() {
             Some(before) => with_newer(&way, before, read),
             None => read,
@@ -56,8 +59,8 @@ pub(super) fn walk<'w, 'a>(
         let renewed = renewed(requests, options, entry, (&way, is_sure, &seen))?;
         if number == WALKS_MAX {
             // What came meanwhile is newer than all that was seen: the next run reads it.
-            let is_unstable = matches!(renewed, Some(Renewed::Moved(..)));
-            return Ok(Seen { is_unstable, ..seen });
+            let has_moved = matches!(renewed, Some(Renewed::Moved(..)));
+            return Ok(Seen { is_unstable: seen.is_unstable || has_moved, ..seen });
         }
         match renewed {
             Some(Renewed::Moved(moved, sure)) => {
@@ -84,6 +87,7 @@ fn with_newer(way: &Way, before: Seen, newer: Seen) -> Seen {
     Seen {
         newest: before.newest.max(newer.newest),
         cut: before.cut.or(newer.cut),
+        is_unstable: before.is_unstable || newer.is_unstable,
         first,
         last,
         pages: before.pages + newer.pages,

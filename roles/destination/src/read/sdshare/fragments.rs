@@ -121,8 +121,8 @@ impl Page {
         hasher.finish()
     }
 
-    /// The same page as it is now; `None` if it is not there any more.
-    fn now(&self, requests: &Requests<'_>) -> Result<Option<Self>, Error> {
+    /// The same page as it is now, and the time that its feed has then; `None` if it is not there any more.
+    fn now(&self, requests: &Requests<'_>) -> Result<Option<(Self, Option<Timestamp>)>, Error> {
         let (url, updated) = (self.url.clone(), self.updated);
         let mut now = Self { url, updated, ..Self::default() };
         let asked = read_feed(requests, &self.url, &mut |_, entry, _| {
@@ -132,7 +132,7 @@ impl Page {
         match asked {
             Err(error) if error.may_be_gone() => Ok(None),
             Err(error) => Err(error),
-            Ok(_) => Ok(Some(now)),
+            Ok(read) => Ok(Some((now, read.feed.updated))),
         }
     }
 }
@@ -199,8 +199,10 @@ impl Pages {
         if !is_newest_first && hides_changes {
             return Ok(true);
         }
-        let Some(first) = self.first.now(walk.requests)? else { return Ok(true) };
-        if first.entries.len() != self.first.entries.len() {
+        let Some((first, updated)) = self.first.now(walk.requests)? else { return Ok(true) };
+        // One of a cache, older than the pages that were read, does not show how many entries a page has.
+        let is_older = self.has_one_time && updated < self.last.updated;
+        if is_older || first.entries.len() != self.first.entries.len() {
             return Ok(true);
         }
         // What is missing may be on the first page, or behind it, with a later time.
@@ -210,7 +212,7 @@ impl Pages {
         }
         // An entry that left the first page let others move back to it.
         Ok(first.entries != self.first.entries
-            || self.last.now(walk.requests)?.as_ref() != Some(&self.last))
+            || self.last.now(walk.requests)?.is_none_or(|(last, _)| last != self.last))
     }
 }
 
@@ -319,7 +321,10 @@ fn read_pages(
         if let Some(following) = following {
             match trail.check(&url, entries, &following) {
                 Ok(()) => next = Some(following),
-                Err(cut) => walk.cut(cut),
+                Err(cut) => {
+                    walk.walked.is_back = !is_ascending;
+                    walk.cut(cut);
+                }
             }
         }
     }

@@ -130,12 +130,14 @@ impl<'b> Copy<'b> {
             run.planner.admission = Some(Admission::new(&start.first, &[], false));
             run.planner.selection.prepare(mirror, options, (&mut reader, requests), &start)?;
             reader.plan(&mut run)?;
+            provider(|provider| provider.note_kept(true));
             mirror.renew_pending()?;
             let epoch = run.planner.epoch;
             mirror.set_meta(key::EPOCH, Some(&epoch.to_string()))?;
             packages::supply(&mut reader, &mut run, kept)?;
             let mut failed = fetch_all(run.planner, kept, committed)?;
             if reader.has_rest() && reader.plan_rest(&mut run)? {
+                provider(|provider| provider.note_kept(true));
                 packages::supply(&mut reader, &mut run, kept)?;
                 failed.extend(fetch_all(run.planner, kept, committed)?);
             }
@@ -143,6 +145,7 @@ impl<'b> Copy<'b> {
                 if failed.is_empty() || !reader.plan_again(&mut run)? {
                     break;
                 }
+                provider(|provider| provider.note_kept(true));
                 failed.extend(fetch_all(run.planner, kept, committed)?);
             }
             for (uri, is_new) in failed {

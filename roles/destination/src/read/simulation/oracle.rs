@@ -64,6 +64,8 @@ pub(super) fn live(
         note(|| "a run begins".to_owned());
         let ended = run();
         note(|| format!("a run ends: {ended:?}"));
+        let is_killed = |error: &Error| error.exit_code() == ExitCode::Cancelled;
+        provider(|provider| provider.note_kept(!ended.as_ref().is_err_and(is_killed)));
         ended.unwrap_or_else(|error| error.exit_code())
     };
     let no_end = || Err("a run has no end".to_owned());

@@ -31,6 +31,8 @@ pub(crate) struct Walked {
     pub(crate) end: Option<Timestamp>,
     /// Pages that were not reached.
     pub(crate) cut: Option<Cut>,
+    /// Documents that were not reached are older, whatever the cut states.
+    pub(crate) is_back: bool,
     /// The documents changed each time they were read.
     pub(crate) is_unstable: bool,
     /// Changes came while the documents were read: what is missing in them may be on one that was read before.

@@ -1,0 +1,56 @@
+//! Resources of which the time of a list of all resources leaves it open whether it has their last change: only changes that
+//! are listed since then show it.
+
+use abreast_webtypes::{Moment, Timestamp};
+use std::collections::HashSet;
+
+/// Resources that are noted; beyond, it is open for good.
+const OPEN_MAX: usize = 65_536;
+
+/// What is open.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    resources: HashSet<String>,
+    are_too_many: bool,
+    since: Option<Timestamp>,
+}
+
+impl Open {
+    /// Notes a resource; `at` is the time of the list.
+    pub(crate) fn note(&mut self, uri: &str, at: Option<Moment>) {
+        self.since = self.since.into_iter().chain(at.map(Moment::first)).min();
+        if self.resources.len() < OPEN_MAX {
+            self.resources.insert(uri.to_owned());
+        } else {
+            self.are_too_many = true;
+        }
+    }
+
+    /// A change of a resource is listed.
+    pub(crate) fn settle(&mut self, uri: &str) {
+        self.resources.remove(uri);
+    }
+
+    /// The begin of the time of the list, if anything is open.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        self.since.filter(|_| self.are_too_many || !self.resources.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_list_leaves_open_is_settled_by_changes_of_each_resource() {
+        let mut open = Open::default();
+        assert_eq!(open.since(), None);
+        let at = |micros| Moment::exact(Timestamp::from_micros(micros));
+        open.note("one", Some(at(7)));
+        open.note("two", Some(at(5)));
+        open.settle("one");
+        assert_eq!(open.since(), Some(Timestamp::from_micros(5)));
+        open.settle("two");
+        assert_eq!(open.since(), None);
+    }
+}
