@@ -209,6 +209,13 @@ fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     })
 }
 
+/// Whether an open list has the begin and the name of the one that an earlier run read, and lacks entries of that: within one
+/// second they may have gone to a list before it.
+fn is_emptied(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
+    let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
+    known.is_some_and(|known| known.from == open.from && !walk.has_same_begin())
+}
+
 /// The span that a document gives.
 fn span_of(head: &Head) -> (Option<Moment>, Option<Moment>) {
     (head.from.map(W3cDatetime::moment), head.until.map(W3cDatetime::moment))
@@ -272,7 +279,9 @@ impl ChangeLists<'_> {
         let mut may_lack = !is_index;
         if is_open {
             let open = bookmark(walk, start, &read);
-            may_lack = reach.is_late(since) || reach.lacks_known(walk) && !is_known(walk, &open.0);
+            may_lack = reach.is_late(since)
+                || is_emptied(walk, &open.0)
+                || reach.lacks_known(walk) && !is_known(walk, &open.0);
             reach.open = Some(open);
         } else if !is_index {
             walk.requests.fresh.forget();
