@@ -475,11 +475,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
     }
 
-    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on.
+    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on. A
+    /// document that begins after the position has none of those that were read.
     fn was_future(&self, fingerprint: u64) -> bool {
-        let newest = self.since.zip(self.marks.newest_known());
-        let is_again = newest.is_some_and(|(since, known)| since.last() < known);
-        self.position.is_future(fingerprint) && !is_again
+        let is_after = |since: Moment| {
+            self.marks.newest_known().is_some_and(|known| since.last() < known)
+                || self.order.from.is_some_and(|from| since.is_before(from))
+        };
+        self.position.is_future(fingerprint) && !self.since.is_some_and(is_after)
     }
 
     fn hand_over(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
