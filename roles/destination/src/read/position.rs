@@ -247,8 +247,8 @@ impl Position {
     }
 
     /// Notes the time of a list of resources.
-    pub(crate) fn see_list(&mut self, at: Option<Moment>) {
-        self.listed = self.listed.max(at.map(|at| at.last().as_micros()));
+    pub(crate) fn see_list(&mut self, at: Option<Timestamp>) {
+        self.listed = self.listed.max(at.map(Timestamp::as_micros));
     }
 
     /// The same from an earlier time on, or from the begin of all: what was read last is still recognised.

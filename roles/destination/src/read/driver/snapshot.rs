@@ -135,8 +135,8 @@ impl Driver {
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
-                // The time of a list that is in the future would make later ones older.
-                after.see_list(snapshot.as_of.filter(|at| at.first() <= latest));
+                // One with a time in the future has no changes that are later than now.
+                after.see_list(snapshot.as_of.map(|at| at.last().min(latest)));
                 after.bookmark.clone_from(&snapshot.bookmark);
                 // After a gap, the changes that were seen may be older than those listed.
                 if run.planner.uncertain_from.is_none() && position.due.is_none() {
