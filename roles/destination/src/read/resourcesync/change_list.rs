@@ -2,7 +2,7 @@
 
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
-use super::spans::{Span, hole, older_index};
+use super::spans::{Ends, Span, hole, older_index};
 use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
@@ -51,12 +51,8 @@ struct Reach {
     /// The list that is still growing.
     open: Option<(Bookmark, Document)>,
     read_urls: HashSet<String>,
-    /// A list gives its end.
-    gives_until: bool,
-    /// A list does not, and the index does.
-    lacks_until: bool,
-    /// One ends before the index states.
-    is_stale: bool,
+    /// The ends of the lists that an index names.
+    ends: Ends,
     /// A list begins later than an index states: the index is older, and lacks lists.
     is_named_late: bool,
     /// The spans of lists, read or not: what a list itself gives counts, whatever an index states of it.
@@ -83,15 +79,6 @@ impl Reach {
         let until = read.head.until.map(|until| read.moment(until));
         let stated = self.spans.insert(url.to_owned(), (from, until));
         self.is_named_late |= stated.is_some_and(|(named, _)| named.is_before(from));
-    }
-
-    /// Compares a list with what the index states of it: an older one comes from some cache.
-    fn compare(&mut self, named: &Named, read: &Read) {
-        let until = read.head.until.map(|until| read.moment(until));
-        self.gives_until |= until.is_some();
-        self.lacks_until |= named.until.is_some() && until.is_none();
-        self.is_stale |=
-            named.until.zip(until).is_some_and(|(named, until)| until.is_before(named));
     }
 
     /// All changes since then are in the lists.
@@ -331,8 +318,7 @@ impl ChangeLists<'_> {
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
-        walk.walked.is_unstable |= reach.is_stale;
-        walk.lacks_end(reach.gives_until, reach.lacks_until);
+        reach.ends.judge(walk);
         walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
@@ -535,7 +521,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             continue;
         }
         reach.note(&list.url, &read, true);
-        reach.compare(&list, &read);
+        reach.ends.note(list.until, read.head.until.map(|until| read.moment(until)));
         if read.head.until.is_some() {
             walk.gave_end();
         }
