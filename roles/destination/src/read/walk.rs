@@ -32,7 +32,7 @@ use prefix::Prefix;
 /// Entries with times in the future that are remembered.
 pub(super) const FUTURE_MAX: usize = 1_024;
 /// A list of all resources with a time that is further ahead than this has no time, microseconds.
-const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
+pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
