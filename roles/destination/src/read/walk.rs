@@ -201,7 +201,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Later times are in the future.
     pub(crate) fn latest(&self) -> Timestamp {
-        self.latest.unwrap_or_else(now)
+        self.latest.map_or_else(now, |latest| latest.max(now()))
     }
 
     /// Later times are so far in the future that they show nothing.
@@ -211,7 +211,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Whether a time is in the future, both by the server's clock and by our own.
     pub(crate) fn is_future(&self, time: Timestamp) -> bool {
-        self.latest.is_some_and(|latest| time > latest)
+        // Time passes while documents are read.
+        self.latest.is_some_and(|latest| time > latest && time > now())
     }
 
     /// A time of a document that is not in the future; else now, by the server's clock and our own, and it is reported.
@@ -405,6 +406,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.dated += 1;
         if self.is_future(time.first()) {
             self.walked.first_future.get_or_insert(time.first());
+            self.states_end(time);
             self.marks.supersede(listed);
             if self.walked.future.len() < FUTURE_MAX {
                 let width = time.last().as_micros() - time.first().as_micros();
