@@ -100,8 +100,9 @@ impl Reach {
     fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
         let known = walk.position().bookmark.as_ref();
         let begin = self.earliest().map(|earliest| earliest.first().as_micros());
+        // One that begins elsewhere follows the list that was read, which may have grown since.
         let is_sure =
-            known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
+            known.is_some_and(|known| begin == known.from && (known.is_past || is_fine(begin)));
         self.is_late(walk.since())
             || !is_sure
                 && self
