@@ -337,7 +337,13 @@ impl Provider {
         };
         let mut named = self.change_lists(lists);
         named.retain(|list| part.is_none_or(|part| dumps.part_of(list) == part));
-        if dumps.is_newest_first {
+        let span = |list: &ChangeList| {
+            let is_closed = list.is_closed || dumps.is_closed;
+            self.span(lists, &ChangeList { path: String::new(), is_closed, ..*list })
+        };
+        // Of two with one span nothing shows which is the newer one, but their order.
+        let shows_order = named.windows(2).all(|pair| span(&pair[0]) != span(&pair[1]));
+        if dumps.is_newest_first && shows_order {
             named.reverse();
         }
         for mut list in named {

@@ -461,7 +461,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                     .to
                     .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
-            let is_of_known_time = self.marks.are_any() && time.first() <= since.last();
+            let are_any = self.marks.are_any() || self.position.has_future();
+            let is_of_known_time = are_any && time.first() <= since.last();
             order.is_new = is_of_known_time && is_known != IsKnown::Unclear || is_new_among_known;
         }
         self.hand_over(listed, order)

@@ -132,7 +132,7 @@ impl Driver {
                 !is_again || from.until().is_some_and(|until| *late < until.first())
             };
             if let Some(time) = walked.late.filter(is_earlier) {
-                found_late = Some(time);
+                found_late = Some((time, walked.gives_end));
                 return Ok(false);
             }
             let new = walked.new;
@@ -222,12 +222,14 @@ impl Driver {
             return Err(error);
         }
         // Changes were published late: all since the earliest of them are compared with the copy.
-        let Some(mut late) = found_late else { return Ok(followed) };
+        let Some((mut late, gives_end)) = found_late else { return Ok(followed) };
         if is_again {
             // There are more of them further back: all that any of them can be among.
             let oldest = position.recent().first().map(|it| Timestamp::from_micros(it.0));
             late = oldest.map_or(late, |oldest| late.min(oldest));
         }
-        self.follow_from(run, position, Some(position.back_to(Some(late))), first)
+        let mut again = position.back_to(Some(late));
+        again.gives_end = gives_end;
+        self.follow_from(run, position, Some(again), first)
     }
 }

@@ -224,7 +224,8 @@ pub(super) fn change_dump(
     let first = first.filter(is_late).filter(|_| is_older);
     walk.walked.hole = walk.walked.hole.take().or_else(|| first.map(older_index));
     // Those that end earlier do not have what the dump states.
-    let shown = packages.iter().filter_map(|package| package.until).max_by_key(|it| it.last());
+    let all = passed.iter().chain(&packages);
+    let shown = all.filter_map(|package| package.until).max_by_key(|it| it.last());
     let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
     if let Some(until) = until {
         walk.states_end(until);
