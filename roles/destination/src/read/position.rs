@@ -43,8 +43,8 @@ pub(crate) struct Position {
     watched: Vec<(u64, i64)>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
     newest_seen: Option<i64>,
-    /// Closed documents of changes give their end: one that does not comes from some cache.
-    pub(crate) gives_end: bool,
+    /// Whether closed documents of changes give their end, if any was read: one that does not comes from some cache.
+    pub(crate) gives_end: Option<bool>,
     /// The document to request first, and what is known of it.
     pub(crate) bookmark: Option<Bookmark>,
     /// Until when pushed documents gave all changes, microseconds.

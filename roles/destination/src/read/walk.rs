@@ -461,8 +461,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                     .to
                     .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
-            let are_any = self.marks.are_any() || self.position.has_future();
-            let is_of_known_time = are_any && time.first() <= since.last();
+            let is_of_known_time = self.marks.are_any() && time.first() <= since.last();
             order.is_new = is_of_known_time && is_known != IsKnown::Unclear || is_new_among_known;
         }
         self.hand_over(listed, order)
@@ -536,15 +535,15 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A closed document gives its end; known also if the documents are read again.
     pub(crate) const fn gave_end(&mut self) {
-        self.position.gives_end = true;
+        self.position.gives_end = Some(true);
     }
 
-    /// Whether closed documents give their end, and one that was read does not. Where only earlier runs show the former, the
-    /// next run believes the document.
+    /// Whether closed documents give their end, and one that was read does not. Unless others do, the next run believes the
+    /// document.
     pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool) {
         let gave = self.position.gives_end;
-        self.walked.is_unstable |= lacks && (gives || gave);
-        self.walked.gives_end = gives || gave && !lacks;
+        self.walked.is_unstable |= lacks && (gives || gave != Some(false));
+        self.walked.gives_end = if gives || lacks { Some(gives) } else { gave };
     }
 
     /// All changes until then were read, also if none is of that time.

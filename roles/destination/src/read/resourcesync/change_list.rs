@@ -296,7 +296,9 @@ impl ChangeLists<'_> {
             let may_be_new = |list: &Named| {
                 list.until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
             };
-            if named[..place].iter().any(may_be_new) {
+            // One that was closed meanwhile, or comes from some cache, may have more.
+            let is_closed = is_open && named[place].until.is_some();
+            if is_closed || named[..place].iter().any(may_be_new) {
                 // Of changes of one instant the last counts: those of the lists before come first.
                 walk.restart()?;
                 reach.read_urls.remove(start);
