@@ -40,7 +40,8 @@ impl Order {
         let begin =
             self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
         let begin = begin.map(|begin| begin.plus_micros(1));
-        let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
+        let before = stated.map(|stated| stated.first().plus_micros(-1));
+        let begin = begin.map(|begin| before.map_or(begin, |before| begin.min(before)));
         let begin = begin.map(Timestamp::as_micros);
         let end = self.until.or(stated).filter(|end| end.first() <= limit);
         let end = end.map(|end| end.last().as_micros());
