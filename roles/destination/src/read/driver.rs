@@ -265,7 +265,8 @@ impl Driver {
         let is_gap = position.due.is_some()
             && (position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault)
                 || position.has_future());
-        let until = position.until().filter(|_| is_gap);
+        // A history that the Source does not have shows nothing of this one.
+        let until = position.until().filter(|_| is_gap && !is_uncertain);
         self.known_before = until.map(Moment::first);
         let everything = position.nowhere();
         let after = match offers.whole {
