@@ -136,8 +136,10 @@ pub struct Provider {
     lost: Option<u64>,
     /// The entry document as caches have it.
     cached_entry: Option<Vec<u8>>,
-    /// Other documents as caches have them.
-    cached: BTreeMap<String, Vec<u8>>,
+    /// Other documents as caches have them, each with the place in the log up to which it shows changes.
+    cached: BTreeMap<String, (Vec<u8>, usize)>,
+    /// The last such place of all documents of a run, and whether any of them had changes.
+    shown: (usize, bool),
     /// The time of the feed on the page that was read last.
     feed_time: Option<String>,
     /// Nothing goes wrong, and nothing changes any more.
@@ -148,6 +150,10 @@ pub struct Provider {
     served: usize,
     /// Entities that were lost when the server was restored, of which no document says anything.
     forgotten: BTreeSet<u64>,
+    /// Entities whose last change lies between a list of all and the oldest change that was listed when a copy began, and the
+    /// end of that list.
+    missed: BTreeSet<u64>,
+    missed_behind: usize,
 }
 
 impl Provider {
@@ -205,11 +211,14 @@ impl Provider {
             lost: None,
             cached_entry: None,
             cached: BTreeMap::new(),
+            shown: (0, false),
             feed_time: None,
             is_quiet: false,
             deleted: BTreeSet::new(),
             served: 0,
             forgotten: BTreeSet::new(),
+            missed: BTreeSet::new(),
+            missed_behind: 0,
         };
         for _ in 0..=provider.random.below(12) {
             provider.change();
@@ -257,6 +266,65 @@ impl Provider {
     /// it was restored.
     pub fn has_forgotten(&self, iri: &str) -> bool {
         self.forgotten.iter().any(|entity| self.iri(*entity) == iri)
+    }
+
+    /// A copy was told that what lies between the list of all and the oldest change that is listed is not known.
+    pub fn note_missed(&mut self) {
+        let Rendering::Sitemaps(sitemaps) = self.rendering.clone() else { return };
+        let (begin, end) = (self.data.listing.end, self.oldest_listed(&sitemaps));
+        let mut last = BTreeMap::new();
+        for (place, change) in self.data.log.iter().enumerate() {
+            last.extend([(change.entity, place), (change.target, place)]);
+        }
+        let missed = last.into_iter().filter(|(_, place)| (begin..end).contains(place));
+        (self.missed, self.missed_behind) = (missed.map(|it| it.0).collect(), begin);
+    }
+
+    /// Whether the last change of an entity was there when a copy was told so, and the list is still the same.
+    pub fn has_missed(&self, iri: &str) -> bool {
+        self.missed_behind == self.data.listing.end
+            && self.missed.iter().any(|entity| self.iri(*entity) == iri)
+    }
+
+    /// A consumer begins a run.
+    pub const fn begin_run(&mut self) {
+        self.shown = (0, false);
+    }
+
+    /// Whether all documents of the run are those of a server that was restored to a time when the entity was not there.
+    pub fn may_be_restored(&self, iri: &str) -> bool {
+        let (shown, has_changes) = self.shown;
+        let Some(log) = self.data.log.get(..shown).filter(|_| has_changes) else { return false };
+        let is_of = |entity: u64| self.iri(entity) == iri;
+        let last = log.iter().rev().find(|it| is_of(it.entity) || is_of(it.target));
+        last.is_none_or(|last| last.is_deletion() || !is_of(last.target))
+    }
+
+    /// The place in the log up to which a document shows changes, and whether it has changes.
+    fn shown_by(&self, path: &str) -> (usize, bool) {
+        if ["/list", "/dump", "/s"].iter().any(|begin| path.starts_with(begin)) {
+            return (self.data.listing.end, false);
+        }
+        if path.starts_with("/id/") || path == "/caps.xml" {
+            return (0, false);
+        }
+        let end = match &self.rendering {
+            Rendering::Lists(lists) | Rendering::Dumps(Dumps { lists, .. }) => {
+                self.change_lists(lists).iter().find(|list| list.path == path).map(|list| list.end)
+            }
+            Rendering::Sitemaps(sitemaps) => {
+                let set = path.strip_prefix("/c/").and_then(|set| set.strip_suffix(".xml"));
+                let set = set.and_then(|set| set.parse::<usize>().ok());
+                set.map(|set| (set + 1) * sitemaps.length)
+            }
+            Rendering::Activities(_) | Rendering::Atom(_) => None,
+        };
+        (end.unwrap_or(self.published).min(self.published), true)
+    }
+
+    /// Notes which changes a document of a run shows.
+    fn note_shown(&mut self, (place, has_changes): (usize, bool)) {
+        self.shown = (self.shown.0.max(place), self.shown.1 | has_changes);
     }
 
     /// Whether a list of all resources shows nothing of the last change of an entity: it has the time of the one before,
@@ -430,18 +498,23 @@ impl Provider {
             && self.has(Fault::OldEntry)
             && let Some(cached) = &self.cached_entry
         {
-            return Some(cached.clone());
+            let cached = cached.clone();
+            self.note_shown(self.shown_by(path));
+            return Some(cached);
         }
         let is_ageless =
             matches!(&self.rendering, Rendering::Dumps(dumps) if dumps.is_ageless(path));
         if path.starts_with("/id/") || is_statements(path) || is_ageless || !self.has(Fault::Caches)
         {
-            return self.document(path);
+            let body = self.document(path);
+            self.note_shown(self.shown_by(path));
+            return body;
         }
-        if let Some(cached) = self.cached.get(path)
+        if let Some((cached, place)) = self.cached.get(path)
             && self.random.below(2) == 0
         {
-            let cached = cached.clone();
+            let (cached, place) = (cached.clone(), *place);
+            self.note_shown((place, self.shown_by(path).1));
             if !matches!(self.rendering, Rendering::Atom(_)) {
                 return Some(cached);
             }
@@ -454,8 +527,10 @@ impl Provider {
             return Some(now.filter(is_hidden).unwrap_or(cached));
         }
         let body = self.document(path)?;
+        let shown = self.shown_by(path);
+        self.note_shown(shown);
         if self.chance(2) {
-            self.cached.insert(path.to_owned(), body.clone());
+            self.cached.insert(path.to_owned(), (body.clone(), shown.0));
         }
         Some(body)
     }

@@ -94,7 +94,17 @@ impl Provider {
             3 => self.random.below(3_600) as i64 * SECOND + 1,
             _ => self.random.below(2 * DAY as u64) as i64,
         };
+        let last = self.data.log.last().map_or(super::EPOCH, |last| last.noted);
+        if !self.has_times() && self.now + self.ahead == last + 1 {
+            // That microsecond stands for the time of a change without one.
+            self.now += 1;
+        }
         self.rendering.precision().round(self.now + self.ahead)
+    }
+
+    /// Whether changes have times.
+    fn has_times(&self) -> bool {
+        self.rendering.lists().is_none_or(|lists| lists.has_times)
     }
 
     fn record(&mut self, entity: u64, kind: &'static str, target: u64) {
@@ -109,14 +119,17 @@ impl Provider {
             if time < last {
                 time = last + self.rendering.precision().step();
             }
-            if last == time && time % SECOND != 0 {
+            if last == time && self.rendering.precision() == Precision::Micro {
                 // A clock this fine shows two changes of one entity at two times.
-                self.now += 1;
-                (time, noted) = (time + 1, noted + 1);
+                let step = if self.has_times() { 1 } else { 2 };
+                self.now += step;
+                (time, noted) = (time + step, noted + step);
             }
         }
-        self.forgotten.remove(&entity);
-        self.forgotten.remove(&target);
+        for entity in [entity, target] {
+            self.forgotten.remove(&entity);
+            self.missed.remove(&entity);
+        }
         let version = self.versions;
         self.data.log.push(Change { entity, kind, time, noted, target, version });
         for entity in [entity, target] {
@@ -317,6 +330,8 @@ impl Provider {
         for change in self.data.log.iter().skip(shown) {
             self.forgotten.extend([change.entity, change.target]);
         }
+        // Of which place of another history a document is, shows nothing.
+        self.cached.values_mut().for_each(|cached| cached.1 = usize::MAX);
         // What was deleted is there again.
         self.data = backup;
         self.published = self.data.log.len();

@@ -32,7 +32,7 @@ pub struct Lists {
     /// Entries have digest and length.
     pub(super) has_fixity: bool,
     /// Changes have their times.
-    has_times: bool,
+    pub(super) has_times: bool,
     /// An index states the spans of its lists.
     pub(super) has_spans: bool,
     pub(super) changes: Changes,
