@@ -104,6 +104,16 @@ enum Validators {
     Both,
 }
 
+/// A document as a cache has it.
+#[derive(Clone)]
+struct Cached {
+    body: Vec<u8>,
+    /// The place in the log up to which it shows changes.
+    place: usize,
+    /// When the list of all entities was made that it is of.
+    made: i64,
+}
+
 /// A provider of a collection.
 pub struct Provider {
     /// How it renders the collection.
@@ -135,9 +145,9 @@ pub struct Provider {
     /// Chooses the documents that cannot be read for a time.
     lost: Option<u64>,
     /// The entry document as caches have it.
-    cached_entry: Option<Vec<u8>>,
-    /// Other documents as caches have them, each with the place in the log up to which it shows changes.
-    cached: BTreeMap<String, (Vec<u8>, usize)>,
+    cached_entry: Option<Cached>,
+    /// Other documents as caches have them.
+    cached: BTreeMap<String, Cached>,
     /// The last such place of all documents of a run, and whether any of them had changes.
     shown: (usize, bool),
     /// The time of the feed on the page that was read last.
@@ -389,7 +399,8 @@ impl Provider {
             }
         }
         if self.faults.has(Fault::OldEntry) && self.chance(2) {
-            self.cached_entry = self.document(self.rendering.entry_path());
+            let path = self.rendering.entry_path();
+            self.cached_entry = self.document(path).map(|body| self.as_cached(path, body));
         }
         if self.chance(2) {
             self.cached.clear();
@@ -442,7 +453,7 @@ impl Provider {
         if let Some(status) = lost.and_then(|lost| lost_status(&path, lost)) {
             return Reply { status, date, ..Reply::default() };
         }
-        let Some(body) = self.document_of_caches(&path) else {
+        let Some((body, made)) = self.document_of_caches(&path) else {
             let of_entity = [404, 410, 500, 403][self.random.below(4) as usize];
             let status = if is_entity { of_entity } else { self.gone };
             return Reply { status, date, ..Reply::default() };
@@ -452,7 +463,7 @@ impl Provider {
         }
         let mut reply = Reply { status: 200, date, body, ..Reply::default() };
         if !is_entity {
-            self.validate(&path, &mut reply);
+            self.validate(&path, made, &mut reply);
             if is_known(known, &reply) {
                 return Reply { status: 304, body: Vec::new(), ..reply };
             }
@@ -493,30 +504,35 @@ impl Provider {
         }
     }
 
-    fn document_of_caches(&mut self, path: &str) -> Option<Vec<u8>> {
+    fn as_cached(&self, path: &str, body: Vec<u8>) -> Cached {
+        Cached { body, place: self.shown_by(path).0, made: self.data.listing.made }
+    }
+
+    /// A document, with the time when the list of all entities was made that it is of.
+    fn document_of_caches(&mut self, path: &str) -> Option<(Vec<u8>, i64)> {
         if path == self.rendering.entry_path()
             && self.has(Fault::OldEntry)
             && let Some(cached) = &self.cached_entry
         {
-            let cached = cached.clone();
-            self.note_shown(self.shown_by(path));
-            return Some(cached);
+            let Cached { body, place, made } = cached.clone();
+            self.note_shown((place, self.shown_by(path).1));
+            return Some((body, made));
         }
         let is_ageless =
             matches!(&self.rendering, Rendering::Dumps(dumps) if dumps.is_ageless(path));
         if path.starts_with("/id/") || is_statements(path) || is_ageless || !self.has(Fault::Caches)
         {
-            let body = self.document(path);
+            let body = self.document(path)?;
             self.note_shown(self.shown_by(path));
-            return body;
+            return Some((body, self.data.listing.made));
         }
-        if let Some((cached, place)) = self.cached.get(path)
+        if let Some(cached) = self.cached.get(path)
             && self.random.below(2) == 0
         {
-            let (cached, place) = (cached.clone(), *place);
+            let Cached { body: cached, place, made } = cached.clone();
             self.note_shown((place, self.shown_by(path).1));
             if !matches!(self.rendering, Rendering::Atom(_)) {
-                return Some(cached);
+                return Some((cached, made));
             }
             // The time of a feed is all that shows the age of its pages: it differs from those of the page read before, and of
             // this page now.
@@ -524,15 +540,14 @@ impl Provider {
             let time = atom::time_of(&cached);
             let is_hidden = time == self.feed_time.as_deref();
             let is_hidden = |now: &Vec<u8>| is_hidden || time == atom::time_of(now);
-            return Some(now.filter(is_hidden).unwrap_or(cached));
+            return Some((now.filter(is_hidden).unwrap_or(cached), made));
         }
         let body = self.document(path)?;
-        let shown = self.shown_by(path);
-        self.note_shown(shown);
+        self.note_shown(self.shown_by(path));
         if self.chance(2) {
-            self.cached.insert(path.to_owned(), (body.clone(), shown.0));
+            self.cached.insert(path.to_owned(), self.as_cached(path, body.clone()));
         }
-        Some(body)
+        Some((body, self.data.listing.made))
     }
 
     fn document(&mut self, path: &str) -> Option<Vec<u8>> {
@@ -568,12 +583,12 @@ impl Provider {
     }
 
     /// Adds the validators of a document.
-    fn validate(&mut self, path: &str, reply: &mut Reply) {
+    fn validate(&mut self, path: &str, made: i64, reply: &mut Reply) {
         let hash = hash_of(&reply.body);
         let now = self.now;
         let changed = *self.changed.entry((path.to_owned(), hash)).or_insert(now);
         let is_listing = ["/list", "/dump", "/s"].iter().any(|begin| path.starts_with(begin));
-        let time = if is_listing { self.data.listing.made } else { changed };
+        let time = if is_listing { made } else { changed };
         if matches!(self.validators, Validators::Etag | Validators::Both) {
             reply.etag = Some(format!("\"{hash:x}\""));
         }

@@ -331,7 +331,7 @@ impl Provider {
             self.forgotten.extend([change.entity, change.target]);
         }
         // Of which place of another history a document is, shows nothing.
-        self.cached.values_mut().for_each(|cached| cached.1 = usize::MAX);
+        self.cached.values_mut().for_each(|cached| cached.place = usize::MAX);
         // What was deleted is there again.
         self.data = backup;
         self.published = self.data.log.len();
