@@ -3,6 +3,9 @@
 use abreast_store::mirror::ChangeOrder;
 use abreast_webtypes::{Moment, Timestamp};
 
+/// The width of a time that is not known, at least, microseconds.
+const WIDTH_MIN: i64 = 1_000_000;
+
 /// The order of changes: by their times; where these are missing, coarse or the same, by the order of documents.
 #[derive(Debug, Default)]
 pub(super) struct Order {
@@ -40,13 +43,12 @@ impl Order {
         let begin =
             self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
         let begin = begin.map(|begin| begin.plus_micros(1));
-        let before = stated.map(|stated| stated.first().plus_micros(-1));
-        let begin = begin.map(|begin| before.map_or(begin, |before| begin.min(before)));
+        let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
         let begin = begin.map(Timestamp::as_micros);
         let end = self.until.or(stated).filter(|end| end.first() <= limit);
         let end = end.map(|end| end.last().as_micros());
         let changed = match begin {
-            Some(begin) => Some((begin, end.unwrap_or(i64::MAX).max(begin + 1))),
+            Some(begin) => Some((begin, end.unwrap_or(i64::MAX).max(begin + WIDTH_MIN))),
             None => end.map(|end| (i64::MIN, end)),
         };
         ChangeOrder { changed, ..self.of(None) }
