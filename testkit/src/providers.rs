@@ -628,8 +628,7 @@ impl Rendering {
     fn withheld(&self) -> Vec<Fault> {
         match self {
             Self::Activities(shape) => shape.withheld.to_vec(),
-            Self::Lists(lists) => lists.withheld().to_vec(),
-            Self::Dumps(dumps) => dumps.withheld(),
+            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.withheld().to_vec(),
             Self::Sitemaps(sitemaps) => sitemaps.withheld(),
             Self::Atom(_) => Atom::WITHHELD.to_vec(),
         }

@@ -82,15 +82,6 @@ impl Dumps {
         }
     }
 
-    pub(super) fn withheld(&self) -> Vec<Fault> {
-        let mut withheld = self.lists.withheld().to_vec();
-        if !self.lists.has_at {
-            // Changes of an hour are replayed on the list then: what a missing package had is in the list, and older changes win.
-            withheld.push(Fault::Holes);
-        }
-        withheld
-    }
-
     /// Whether nothing shows of which time a document is: a package of the Resource Dump, and the manifest beside it, where
     /// only the dump has a time, and no digest.
     pub(super) fn is_ageless(&self, path: &str) -> bool {

@@ -291,7 +291,7 @@ impl Provider {
             // The spans of its document show that it is missing.
             let length = self.rendering.changes_per_document().unwrap_or(1);
             let begin = hole - hole % length;
-            if self.are_at_other_times(begin, length + 2) {
+            if self.are_at_other_times(begin, length + 2) && !self.is_replayed(begin + length) {
                 self.data.hole = Some(hole);
             }
         } else if self.chance(2) {
@@ -302,6 +302,16 @@ impl Provider {
                 self.data.first = first;
             }
         }
+    }
+
+    /// Whether a list may be replayed from before the change at the end of a document on: without `at`, that is an hour. If that is
+    /// missing, an older one wins over the list.
+    fn is_replayed(&self, end: usize) -> bool {
+        let Some(lists) = self.rendering.lists().filter(|lists| !lists.has_at) else {
+            return false;
+        };
+        let made = if lists.is_live { self.now } else { self.data.listing.made };
+        self.time_before(end.min(self.data.log.len())) >= made / SECOND * SECOND - HOUR
     }
 
     /// Whether so many changes, from two before a place on, have times of their own.
@@ -332,6 +342,10 @@ impl Provider {
         }
         // Of which place of another history a document is, shows nothing.
         self.cached.values_mut().for_each(|cached| cached.place = usize::MAX);
+        if matches!(self.rendering, Rendering::Sitemaps(_)) {
+            // Nor which history a change set is of that never changes again.
+            self.cached.retain(|path, _| !path.starts_with("/c/"));
+        }
         // What was deleted is there again.
         self.data = backup;
         self.published = self.data.log.len();
