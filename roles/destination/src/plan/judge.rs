@@ -91,7 +91,7 @@ impl AsOf {
     }
 
     /// Whether the copy was compared with a later list.
-    fn is_older_than_list(self) -> bool {
+    pub(crate) fn is_older_than_list(self) -> bool {
         let known = self.listed.zip(self.at).filter(|_| !self.is_uncertain);
         known.is_some_and(|(listed, at)| at.last() < listed)
     }
