@@ -83,6 +83,7 @@ impl Driver {
             let mut planning = Planning::new(run)?
                 .with_known_since(position.snapshot().max(position.until().map(Moment::last)));
             let is_conditional = first.is_none() && !is_again;
+            let is_uncertain = planning.run.planner.uncertain_from.is_some();
             let mut walk = Walk::new((requests, options), &from, is_conditional, &mut planning)
                 .with_admission(admission)
                 .after_gap(first.is_some() && known_before.is_some());
@@ -156,9 +157,14 @@ impl Driver {
                 let why = format!("changes before those read are not known: {}", cut.why);
                 unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
             }
-            let has_all = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
+            let mixed_until = run.planner.mixed_until.filter(|_| first.is_some() && is_uncertain);
+            let is_short = mixed_until.is_some_and(|until| {
+                walked.newest.is_none_or(|newest| newest.last() < until)
+            });
+            let has_all =
+                walked.cut.is_none() && !walked.is_unstable && !walked.left_out && !is_short;
             let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
-            if first.is_some() && run.planner.uncertain_from.is_some() && (is_lacking || !has_all) {
+            if first.is_some() && is_uncertain && (is_lacking || !has_all) {
                 // What the list lacks may have come between it and the changes.
                 mirror.forget_absent()?;
             }
@@ -202,6 +208,11 @@ impl Driver {
             if !is_replaced && after.until().is_none() {
                 let why = "the comparison with all changes did not reach all of them".to_owned();
                 after.due = Some(Due { why, is_uncertain: true });
+            }
+            if is_short {
+                let why = "documents of the list of all resources are of several times, and the changes end before the last of these";
+                run.report.lacking("gap", &url, why);
+                after.due = Some(Due { why: why.to_owned(), is_uncertain: true });
             }
             after.store(mirror)?;
             reader.keep(mirror)?;

@@ -127,6 +127,7 @@ impl Driver {
                 {
                     return Err(doubt);
                 }
+                run.planner.mixed_until = snapshot.mixed_until.map(Moment::first);
                 if let Some(bodies) = bodies {
                     run.planner.bodies.keep(mirror, bodies)?;
                 }

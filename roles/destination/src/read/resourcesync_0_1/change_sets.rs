@@ -216,8 +216,7 @@ fn sets_before(
             );
             // One that was modified before then never had them.
             let is_older = modified.zip(since).is_some_and(|(own, since)| own.is_before(since));
-            let shown =
-                if is_older { &mut walk.walked.went_back } else { &mut walk.walked.hole };
+            let shown = if is_older { &mut walk.walked.went_back } else { &mut walk.walked.hole };
             *shown = Some(why);
         }
         Some(oldest)

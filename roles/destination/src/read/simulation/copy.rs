@@ -284,9 +284,8 @@ fn delete(
             continue;
         }
         note(|| format!("{uri} is deleted"));
-        let is_gone = |provider: &mut Provider| {
-            provider.has_deleted(uri) || provider.may_be_restored(uri)
-        };
+        let is_gone =
+            |provider: &mut Provider| provider.has_deleted(uri) || provider.may_be_restored(uri);
         if kept.remove(uri).is_some() && !provider(is_gone) {
             wrongly_deleted.push(uri.clone());
         }
