@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `history.rs` | what happens to the entities, and when |
 //! | `adversity.rs` | what goes wrong |
+//! | `caches.rs` | documents of caches, and what the documents of a run show |
 //! | `activities.rs`, `shapes.rs` | change feeds in Activity Streams: EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1: Resource Lists and Change Lists |
 //! | `dumps.rs` | ResourceSync 1.1: Resource Dumps and Change Dumps |
@@ -14,6 +15,7 @@
 mod activities;
 mod adversity;
 mod atom;
+mod caches;
 mod dumps;
 mod history;
 mod lists;
@@ -23,6 +25,7 @@ mod sitemaps;
 use crate::Random;
 pub use adversity::{Fault, Faults};
 pub use atom::Atom;
+use caches::Cached;
 pub use dumps::Dumps;
 use history::{Data, ENTITIES};
 pub use lists::{Changes, Lists};
@@ -102,16 +105,6 @@ enum Validators {
     Etag,
     LastModified,
     Both,
-}
-
-/// A document as a cache has it.
-#[derive(Clone)]
-struct Cached {
-    body: Vec<u8>,
-    /// The place in the log up to which it shows changes.
-    place: usize,
-    /// When the list of all entities was made that it is of.
-    made: i64,
 }
 
 /// A provider of a collection.
@@ -296,47 +289,6 @@ impl Provider {
             && self.missed.iter().any(|entity| self.iri(*entity) == iri)
     }
 
-    /// A consumer begins a run.
-    pub const fn begin_run(&mut self) {
-        self.shown = (0, false);
-    }
-
-    /// Whether all documents of the run are those of a server that was restored to a time when the entity was not there.
-    pub fn may_be_restored(&self, iri: &str) -> bool {
-        let (shown, has_changes) = self.shown;
-        let Some(log) = self.data.log.get(..shown).filter(|_| has_changes) else { return false };
-        let is_of = |entity: u64| self.iri(entity) == iri;
-        let last = log.iter().rev().find(|it| is_of(it.entity) || is_of(it.target));
-        last.is_none_or(|last| last.is_deletion() || !is_of(last.target))
-    }
-
-    /// The place in the log up to which a document shows changes, and whether it has changes.
-    fn shown_by(&self, path: &str) -> (usize, bool) {
-        if ["/list", "/dump", "/s"].iter().any(|begin| path.starts_with(begin)) {
-            return (self.data.listing.end, false);
-        }
-        if path.starts_with("/id/") || path == "/caps.xml" {
-            return (0, false);
-        }
-        let end = match &self.rendering {
-            Rendering::Lists(lists) | Rendering::Dumps(Dumps { lists, .. }) => {
-                self.change_lists(lists).iter().find(|list| list.path == path).map(|list| list.end)
-            }
-            Rendering::Sitemaps(sitemaps) => {
-                let set = path.strip_prefix("/c/").and_then(|set| set.strip_suffix(".xml"));
-                let set = set.and_then(|set| set.parse::<usize>().ok());
-                set.map(|set| (set + 1) * sitemaps.length)
-            }
-            Rendering::Activities(_) | Rendering::Atom(_) => None,
-        };
-        (end.unwrap_or(self.published).min(self.published), true)
-    }
-
-    /// Notes which changes a document of a run shows.
-    fn note_shown(&mut self, (place, has_changes): (usize, bool)) {
-        self.shown = (self.shown.0.max(place), self.shown.1 | has_changes);
-    }
-
     /// Whether a list of all resources shows nothing of the last change of an entity: it has the time of the one before,
     /// and there is no digest.
     pub fn is_hidden(&self, iri: &str) -> bool {
@@ -502,52 +454,6 @@ impl Provider {
                 self.make_listing();
             }
         }
-    }
-
-    fn as_cached(&self, path: &str, body: Vec<u8>) -> Cached {
-        Cached { body, place: self.shown_by(path).0, made: self.data.listing.made }
-    }
-
-    /// A document, with the time when the list of all entities was made that it is of.
-    fn document_of_caches(&mut self, path: &str) -> Option<(Vec<u8>, i64)> {
-        if path == self.rendering.entry_path()
-            && self.has(Fault::OldEntry)
-            && let Some(cached) = &self.cached_entry
-        {
-            let Cached { body, place, made } = cached.clone();
-            self.note_shown((place, self.shown_by(path).1));
-            return Some((body, made));
-        }
-        let is_ageless =
-            matches!(&self.rendering, Rendering::Dumps(dumps) if dumps.is_ageless(path));
-        if path.starts_with("/id/") || is_statements(path) || is_ageless || !self.has(Fault::Caches)
-        {
-            let body = self.document(path)?;
-            self.note_shown(self.shown_by(path));
-            return Some((body, self.data.listing.made));
-        }
-        if let Some(cached) = self.cached.get(path)
-            && self.random.below(2) == 0
-        {
-            let Cached { body: cached, place, made } = cached.clone();
-            self.note_shown((place, self.shown_by(path).1));
-            if !matches!(self.rendering, Rendering::Atom(_)) {
-                return Some((cached, made));
-            }
-            // The time of a feed is all that shows the age of its pages: it differs from those of the page read before, and of
-            // this page now.
-            let now = self.document(path).filter(|_| path.starts_with("/fragments"));
-            let time = atom::time_of(&cached);
-            let is_hidden = time == self.feed_time.as_deref();
-            let is_hidden = |now: &Vec<u8>| is_hidden || time == atom::time_of(now);
-            return Some((now.filter(is_hidden).unwrap_or(cached), made));
-        }
-        let body = self.document(path)?;
-        self.note_shown(self.shown_by(path));
-        if self.chance(2) {
-            self.cached.insert(path.to_owned(), self.as_cached(path, body.clone()));
-        }
-        Some((body, self.data.listing.made))
     }
 
     fn document(&mut self, path: &str) -> Option<Vec<u8>> {

@@ -101,7 +101,7 @@ type Unreadable = (String, String);
 fn sets_before(
     walk: &mut Walk<'_, '_>,
     change_set: &str,
-    unreadable: Option<Unreadable>,
+    unreadable: Option<&Unreadable>,
 ) -> Result<Option<String>, Error> {
     let known = walk.known(change_set)?.filter(|_| unreadable.is_none());
     let since = walk.since();
@@ -157,7 +157,7 @@ fn sets_before(
         walk.earlier_document();
         trail.visit(&before);
         let entries = walk.walked.entries;
-        let read = match unreadable.as_ref().filter(|it| it.0 == before) {
+        let read = match unreadable.filter(|it| it.0 == before) {
             Some((_, why)) => Err(Error::new("list.chain", ExitCode::SourceInvalid, why)),
             None => read_one(walk, &before, None, &mut deletions),
         };
@@ -170,7 +170,7 @@ fn sets_before(
             // The begin of a change set does not count: all are read again without it.
             Err(error) if error.may_be_gone() && walk.walked.entries > entries => {
                 walk.restart()?;
-                return sets_before(walk, change_set, Some((before, error.to_string())));
+                return sets_before(walk, change_set, Some(&(before, error.to_string())));
             }
             // What is gone, or is no change set, will not come back.
             Err(error) if error.may_be_gone() => {
