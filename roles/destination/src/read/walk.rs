@@ -539,10 +539,10 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Whether closed documents give their end, and one that was read does not. Unless others do, the next run believes the
-    /// document.
-    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool) {
+    /// document; where none was read before, `is_usual` decides.
+    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, is_usual: bool) {
         let gave = self.position.gives_end;
-        self.walked.is_unstable |= lacks && (gives || gave != Some(false));
+        self.walked.is_unstable |= lacks && (gives || gave.unwrap_or(is_usual));
         self.walked.gives_end = if gives || lacks { Some(gives) } else { gave };
     }
 

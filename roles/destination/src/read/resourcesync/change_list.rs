@@ -321,7 +321,7 @@ impl ChangeLists<'_> {
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
-        reach.ends.judge(walk);
+        reach.ends.judge(walk, true);
         walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();

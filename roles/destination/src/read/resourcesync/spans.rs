@@ -22,10 +22,10 @@ impl Ends {
         self.is_older |= stated.zip(own).is_some_and(|(stated, own)| own.is_before(stated));
     }
 
-    /// Where documents are older, the walk is to be repeated.
-    pub(super) fn judge(&self, walk: &mut Walk<'_, '_>) {
+    /// Where documents are older, the walk is to be repeated. Closed ones usually give their end if `is_usual`.
+    pub(super) fn judge(&self, walk: &mut Walk<'_, '_>, is_usual: bool) {
         walk.walked.is_unstable |= self.is_older;
-        walk.lacks_end(self.gives, self.lacks);
+        walk.lacks_end(self.gives, self.lacks, is_usual);
     }
 }
 
