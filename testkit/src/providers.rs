@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `history.rs` | what happens to the entities, and when |
 //! | `adversity.rs` | what goes wrong |
+//! | `caches.rs` | documents of caches, and what the documents of a run show |
 //! | `activities.rs`, `shapes.rs` | change feeds in Activity Streams: EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1: Resource Lists and Change Lists |
 //! | `dumps.rs` | ResourceSync 1.1: Resource Dumps and Change Dumps |
@@ -14,6 +15,7 @@
 mod activities;
 mod adversity;
 mod atom;
+mod caches;
 mod dumps;
 mod history;
 mod lists;
@@ -23,6 +25,7 @@ mod sitemaps;
 use crate::Random;
 pub use adversity::{Fault, Faults};
 pub use atom::Atom;
+use caches::Cached;
 pub use dumps::Dumps;
 use history::{Data, ENTITIES};
 pub use lists::{Changes, Lists};
@@ -135,9 +138,11 @@ pub struct Provider {
     /// Chooses the documents that cannot be read for a time.
     lost: Option<u64>,
     /// The entry document as caches have it.
-    cached_entry: Option<Vec<u8>>,
+    cached_entry: Option<Cached>,
     /// Other documents as caches have them.
-    cached: BTreeMap<String, Vec<u8>>,
+    cached: BTreeMap<String, Cached>,
+    /// The last such place of all documents of a run, and whether any of them had changes.
+    shown: (usize, bool),
     /// The time of the feed on the page that was read last.
     feed_time: Option<String>,
     /// Nothing goes wrong, and nothing changes any more.
@@ -151,6 +156,10 @@ pub struct Provider {
     kept: usize,
     /// Entities that were lost when the server was restored, of which no document says anything.
     forgotten: BTreeSet<u64>,
+    /// Entities whose last change lies between a list of all and the oldest change that was listed when a copy began, and the
+    /// end of that list.
+    missed: BTreeSet<u64>,
+    missed_behind: usize,
 }
 
 impl Provider {
@@ -208,6 +217,7 @@ impl Provider {
             lost: None,
             cached_entry: None,
             cached: BTreeMap::new(),
+            shown: (0, false),
             feed_time: None,
             is_quiet: false,
             deleted: BTreeSet::new(),
@@ -215,6 +225,8 @@ impl Provider {
             served: 0,
             kept: 0,
             forgotten: BTreeSet::new(),
+            missed: BTreeSet::new(),
+            missed_behind: 0,
         };
         for _ in 0..=provider.random.below(12) {
             provider.change();
@@ -262,6 +274,24 @@ impl Provider {
     /// it was restored.
     pub fn has_forgotten(&self, iri: &str) -> bool {
         self.forgotten.iter().any(|entity| self.iri(*entity) == iri)
+    }
+
+    /// A copy was told that what lies between the list of all and the oldest change that is listed is not known.
+    pub fn note_missed(&mut self) {
+        let Rendering::Sitemaps(sitemaps) = self.rendering.clone() else { return };
+        let (begin, end) = (self.data.listing.end, self.oldest_listed(&sitemaps));
+        let mut last = BTreeMap::new();
+        for (place, change) in self.data.log.iter().enumerate() {
+            last.extend([(change.entity, place), (change.target, place)]);
+        }
+        let missed = last.into_iter().filter(|(_, place)| (begin..end).contains(place));
+        (self.missed, self.missed_behind) = (missed.map(|it| it.0).collect(), begin);
+    }
+
+    /// Whether the last change of an entity was there when a copy was told so, and the list is still the same.
+    pub fn has_missed(&self, iri: &str) -> bool {
+        self.missed_behind == self.data.listing.end
+            && self.missed.iter().any(|entity| self.iri(*entity) == iri)
     }
 
     /// Whether a list of all resources shows nothing of the last change of an entity: it has the time of the one before,
@@ -326,7 +356,8 @@ impl Provider {
             }
         }
         if self.faults.has(Fault::OldEntry) && self.chance(2) {
-            self.cached_entry = self.document(self.rendering.entry_path());
+            let path = self.rendering.entry_path();
+            self.cached_entry = self.document(path).map(|body| self.as_cached(path, body));
         }
         if self.chance(2) {
             self.cached.clear();
@@ -379,7 +410,7 @@ impl Provider {
         if let Some(status) = lost.and_then(|lost| lost_status(&path, lost)) {
             return Reply { status, date, ..Reply::default() };
         }
-        let Some(body) = self.document_of_caches(&path) else {
+        let Some((body, made)) = self.document_of_caches(&path) else {
             let of_entity = [404, 410, 500, 403][self.random.below(4) as usize];
             let status = if is_entity { of_entity } else { self.gone };
             return Reply { status, date, ..Reply::default() };
@@ -389,7 +420,7 @@ impl Provider {
         }
         let mut reply = Reply { status: 200, date, body, ..Reply::default() };
         if !is_entity {
-            self.validate(&path, &mut reply);
+            self.validate(&path, made, &mut reply);
             if is_known(known, &reply) {
                 return Reply { status: 304, body: Vec::new(), ..reply };
             }
@@ -443,41 +474,6 @@ impl Provider {
         }
     }
 
-    fn document_of_caches(&mut self, path: &str) -> Option<Vec<u8>> {
-        if path == self.rendering.entry_path()
-            && self.has(Fault::OldEntry)
-            && let Some(cached) = &self.cached_entry
-        {
-            return Some(cached.clone());
-        }
-        let is_ageless =
-            matches!(&self.rendering, Rendering::Dumps(dumps) if dumps.is_ageless(path));
-        if path.starts_with("/id/") || is_statements(path) || is_ageless || !self.has(Fault::Caches)
-        {
-            return self.document(path);
-        }
-        if let Some(cached) = self.cached.get(path)
-            && self.random.below(2) == 0
-        {
-            let cached = cached.clone();
-            if !matches!(self.rendering, Rendering::Atom(_)) {
-                return Some(cached);
-            }
-            // The time of a feed is all that shows the age of its pages: it differs from those of the page read before, and of
-            // this page now.
-            let now = self.document(path).filter(|_| path.starts_with("/fragments"));
-            let time = atom::time_of(&cached);
-            let is_hidden = time == self.feed_time.as_deref();
-            let is_hidden = |now: &Vec<u8>| is_hidden || time == atom::time_of(now);
-            return Some(now.filter(is_hidden).unwrap_or(cached));
-        }
-        let body = self.document(path)?;
-        if self.chance(2) {
-            self.cached.insert(path.to_owned(), body.clone());
-        }
-        Some(body)
-    }
-
     fn document(&mut self, path: &str) -> Option<Vec<u8>> {
         if let Some(entity) = path.strip_prefix("/id/") {
             let entity = entity.strip_suffix(".nt").unwrap_or(entity).parse().ok()?;
@@ -511,12 +507,12 @@ impl Provider {
     }
 
     /// Adds the validators of a document.
-    fn validate(&mut self, path: &str, reply: &mut Reply) {
+    fn validate(&mut self, path: &str, made: i64, reply: &mut Reply) {
         let hash = hash_of(&reply.body);
         let now = self.now;
         let changed = *self.changed.entry((path.to_owned(), hash)).or_insert(now);
         let is_listing = ["/list", "/dump", "/s"].iter().any(|begin| path.starts_with(begin));
-        let time = if is_listing { self.data.listing.made } else { changed };
+        let time = if is_listing { made } else { changed };
         if matches!(self.validators, Validators::Etag | Validators::Both) {
             reply.etag = Some(format!("\"{hash:x}\""));
         }
@@ -556,8 +552,7 @@ impl Rendering {
     fn withheld(&self) -> Vec<Fault> {
         match self {
             Self::Activities(shape) => shape.withheld.to_vec(),
-            Self::Lists(lists) => lists.withheld().to_vec(),
-            Self::Dumps(dumps) => dumps.withheld(),
+            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.withheld().to_vec(),
             Self::Sitemaps(sitemaps) => sitemaps.withheld(),
             Self::Atom(_) => Atom::WITHHELD.to_vec(),
         }

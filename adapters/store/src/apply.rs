@@ -292,7 +292,7 @@ fn record<T: Tables>(
             kind,
             key: decided.rows[row].key,
             new: encoded.as_ref(),
-            removed: removed.and_then(|old| descriptions::write_removed(&old.state)),
+            removed: removed.and_then(|old| descriptions::write_removed(old.state)),
             note: descriptions::write_note(summary, replaced_by, former_types(&entry)),
         });
         closed.extend(set_state.recorded(position, time));

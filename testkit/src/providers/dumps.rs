@@ -82,15 +82,6 @@ impl Dumps {
         }
     }
 
-    pub(super) fn withheld(&self) -> Vec<Fault> {
-        let mut withheld = self.lists.withheld().to_vec();
-        if !self.lists.has_at {
-            // Changes of an hour are replayed on the list then: what a missing package had is in the list, and older changes win.
-            withheld.push(Fault::Holes);
-        }
-        withheld
-    }
-
     /// Whether nothing shows of which time a document is: a package of the Resource Dump, and the manifest beside it, where
     /// only the dump has a time, and no digest.
     pub(super) fn is_ageless(&self, path: &str) -> bool {
@@ -337,7 +328,13 @@ impl Provider {
         };
         let mut named = self.change_lists(lists);
         named.retain(|list| part.is_none_or(|part| dumps.part_of(list) == part));
-        if dumps.is_newest_first {
+        let span = |list: &ChangeList| {
+            let is_closed = list.is_closed || dumps.is_closed;
+            self.span(lists, &ChangeList { path: String::new(), is_closed, ..*list })
+        };
+        // Of two with one span nothing shows which is the newer one, but their order.
+        let shows_order = named.windows(2).all(|pair| span(&pair[0]) != span(&pair[1]));
+        if dumps.is_newest_first && shows_order {
             named.reverse();
         }
         for mut list in named {

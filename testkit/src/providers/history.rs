@@ -94,7 +94,17 @@ impl Provider {
             3 => self.random.below(3_600) as i64 * SECOND + 1,
             _ => self.random.below(2 * DAY as u64) as i64,
         };
+        let last = self.data.log.last().map_or(super::EPOCH, |last| last.noted);
+        if !self.has_times() && self.now + self.ahead == last + 1 {
+            // That microsecond stands for the time of a change without one.
+            self.now += 1;
+        }
         self.rendering.precision().round(self.now + self.ahead)
+    }
+
+    /// Whether changes have times.
+    fn has_times(&self) -> bool {
+        self.rendering.lists().is_none_or(|lists| lists.has_times)
     }
 
     fn record(&mut self, entity: u64, kind: &'static str, target: u64) {
@@ -109,14 +119,18 @@ impl Provider {
             if time < last {
                 time = last + self.rendering.precision().step();
             }
-            if last == time && (time % SECOND != 0 || self.is_without_order(time)) {
+            let is_fine = self.rendering.precision() == Precision::Micro;
+            if last == time && (is_fine || self.is_without_order(time)) {
                 // A clock this fine shows two changes of one entity at two times.
-                self.now += 1;
-                (time, noted) = (time + 1, noted + 1);
+                let step = if self.has_times() { 1 } else { 2 };
+                self.now += step;
+                (time, noted) = (time + step, noted + step);
             }
         }
-        self.forgotten.remove(&entity);
-        self.forgotten.remove(&target);
+        for entity in [entity, target] {
+            self.forgotten.remove(&entity);
+            self.missed.remove(&entity);
+        }
         let version = self.versions;
         self.data.log.push(Change { entity, kind, time, noted, target, version });
         for entity in [entity, target] {
@@ -287,7 +301,7 @@ impl Provider {
             // The spans of its document show that it is missing.
             let length = self.rendering.changes_per_document().unwrap_or(1);
             let begin = hole - hole % length;
-            if self.are_at_other_times(begin, length + 2) {
+            if self.are_at_other_times(begin, length + 2) && !self.is_replayed(begin + length) {
                 self.data.hole = Some(hole);
             }
         } else if self.chance(2) {
@@ -298,6 +312,16 @@ impl Provider {
                 self.data.first = first;
             }
         }
+    }
+
+    /// Whether a list may be replayed from before the change at the end of a document on: without `at`, that is an hour. If that is
+    /// missing, an older one wins over the list.
+    fn is_replayed(&self, end: usize) -> bool {
+        let Some(lists) = self.rendering.lists().filter(|lists| !lists.has_at) else {
+            return false;
+        };
+        let made = if lists.is_live { self.now } else { self.data.listing.made };
+        self.time_before(end.min(self.data.log.len())) >= made / SECOND * SECOND - HOUR
     }
 
     /// Whether so many changes, from two before a place on, have times of their own.
@@ -325,6 +349,12 @@ impl Provider {
         let shown = if is_feed { self.kept.max(backup.log.len()) } else { backup.log.len() };
         for change in self.data.log.iter().skip(shown) {
             self.forgotten.extend([change.entity, change.target]);
+        }
+        // Of which place of another history a document is, shows nothing.
+        self.cached.values_mut().for_each(|cached| cached.place = usize::MAX);
+        if matches!(self.rendering, Rendering::Sitemaps(_)) {
+            // Nor which history a change set is of that never changes again.
+            self.cached.retain(|path, _| !path.starts_with("/c/"));
         }
         // What was deleted is there again.
         self.data = backup;

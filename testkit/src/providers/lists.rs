@@ -32,7 +32,7 @@ pub struct Lists {
     /// Entries have digest and length.
     pub(super) has_fixity: bool,
     /// Changes have their times.
-    has_times: bool,
+    pub(super) has_times: bool,
     /// An index states the spans of its lists.
     pub(super) has_spans: bool,
     pub(super) changes: Changes,
@@ -280,7 +280,10 @@ impl Provider {
             _ => self.up("/caps.xml"),
         };
         for place in list.begin..list.end {
-            for _ in 0..self.copies() {
+            let copies = self.copies();
+            // Of changes with neither time nor digest, a second one is the same as one that is there twice.
+            let are_told_apart = lists.has_times || lists.has_fixity;
+            for _ in 0..if are_told_apart { copies } else { 1 } {
                 let change = &self.data.log[place];
                 for changed in change.changed() {
                     entries.push_str(&self.change_entry(lists, change, changed, ""));

@@ -112,6 +112,20 @@ impl Provider {
         }
     }
 
+    /// The place in the log where the oldest change set begins that the others lead to.
+    pub(super) fn oldest_listed(&self, sitemaps: &Sitemaps) -> usize {
+        if sitemaps.length == 0 {
+            return self.data.first;
+        }
+        let (length, open) = (sitemaps.length, self.published / sitemaps.length);
+        let hole = self.data.hole.filter(|_| self.faults.has(Fault::Holes));
+        let is_there = |set: &usize| {
+            let (begin, end) = (set * length, (set + 1) * length);
+            end > self.data.first && hole.is_none_or(|hole| !(begin..end).contains(&hole))
+        };
+        (0..open).rev().take_while(is_there).last().unwrap_or(open) * length
+    }
+
     fn sitemap_head(&self, sitemaps: &Sitemaps) -> String {
         sitemaps.modified(self.data.listing.at) + &link("current", &format!("{}/c.xml", self.base))
     }

@@ -367,16 +367,16 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Keeps what an earlier plan had for a resource, unless it was a conclusion from a list.
+    /// Keeps what an earlier plan had for a resource; conclusions from a list only `with_conclusions`.
     ///
     /// # Errors
     /// The system's own.
-    pub fn keep_planned(&self, uri: &str) -> Result<(), LogError> {
+    pub fn keep_planned(&self, uri: &str, with_conclusions: bool) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "UPDATE pending SET state = 0 WHERE uri = ?1 AND state = 2 AND action <> 5",
+                "UPDATE pending SET state = 0 WHERE uri = ?1 AND state = 2 AND (action <> 5 OR ?2)",
             )
-            .and_then(|mut statement| statement.execute([uri]))
+            .and_then(|mut statement| statement.execute(params![uri, with_conclusions]))
             .map(drop)
             .map_err(failed(WRITE))
     }

@@ -389,14 +389,15 @@ impl<'a> Supply<'a> {
 
     /// Whether a member is the version that an item wants, by the times of both.
     fn is_version(&self, item: &Pending, placed: Placed) -> bool {
-        let is_own = self.is_plan && !self.is_beside;
+        // What a list planned has no time of a change: a package of changes may have older versions of it.
+        let is_own = self.is_plan && self.packaged == Packaged::Snapshot;
         match item.changed.filter(|_| self.is_plan) {
             // Another change than that of the entry may have been planned: of a package that was received later, or of a list.
             Some(_) if self.packaged == Packaged::Snapshot => false,
             Some(changed) => placed.changed.is_none_or(|own| own == changed),
             // Where the manifest states the time of its version, that of the dump shows nothing.
-            None => item.modified.map_or(self.is_plan, |listed| {
-                let is_later = is_own || self.at >= Some(listed);
+            None => item.modified.map_or(is_own, |listed| {
+                let is_later = is_own && !self.is_beside || self.at >= Some(listed);
                 placed.modified.map_or(is_later, |modified| modified == listed)
             }),
         }

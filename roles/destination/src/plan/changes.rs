@@ -212,9 +212,11 @@ impl PlanContext<'_, '_> {
         // The change that brought the version in the copy, read again. Of a coarse time others may have followed.
         let is_final = |last: i64| settled.is_some_and(|settled| last < settled.as_micros());
         let is_its_own = |row: &Row| {
-            changed.zip(row.changed).is_some_and(|((first, last), own)| {
+            let is_its_time = changed.zip(row.changed).is_some_and(|((first, last), own)| {
                 first == own && (first == last || is_final(last))
-            }) && !is_distrusted(row)
+            });
+            // Where the time of that was not known, it may be another one.
+            is_its_time && gone.is_none() && !is_distrusted(row)
         };
         if verdict == Verdict::Fetch
             && is_unsigned
@@ -234,10 +236,17 @@ impl PlanContext<'_, '_> {
         let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
         let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
         if is_undated || pending.action.is_deletion() {
-            let last = ends.unwrap_or(last.min(until.as_micros().max(first)));
+            // Where nothing states until when it happened, it was read by now.
+            let read = until.as_micros().max(first);
+            let last = ends.unwrap_or(if last == i64::MAX { read } else { last });
             mirror.note_gone(&pending.uri, last)?;
         } else if gone.is_some() {
             mirror.is_back(&pending.uri)?;
+            if let Some(row) = row.as_ref().filter(|_| action.is_none()) {
+                // The time of its change is known by now.
+                let changed = row.changed.max(changed.map(|changed| changed.0));
+                mirror.put_row(&Row { changed, ..row.clone() })?;
+            }
         }
         if let Some(action) = action {
             pending.action = action;

@@ -101,8 +101,8 @@ impl PlanContext<'_, '_> {
                         self.planner.open.note(&row.uri, at);
                     }
                     mirror.take_unseen(&row.uri)?;
-                    // What is planned is for the later change.
-                    mirror.keep_planned(&row.uri)?;
+                    // What is planned is for the later change, or follows from a later list.
+                    mirror.keep_planned(&row.uri, as_of.is_older_than_list())?;
                 }
             }
         }
@@ -240,8 +240,8 @@ impl Comparison {
             ),
             Verdict::Delete | Verdict::Unknown => {
                 if self.stale {
-                    // What is planned is for the later change.
-                    mirror.keep_planned(uri)?;
+                    // What is planned is for the later change, or follows from a later list.
+                    mirror.keep_planned(uri, as_of.is_older_than_list())?;
                 }
                 if as_of.is_open(row.as_ref()) {
                     planner.open.note(uri, at);

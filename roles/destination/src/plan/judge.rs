@@ -3,6 +3,7 @@
 //!
 //! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits ask here.
 
+use crate::read::walk::LIST_AHEAD_MAX;
 use abreast_store::mirror::{Pending, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
@@ -67,11 +68,13 @@ pub(crate) struct AsOf {
 }
 
 impl AsOf {
-    /// The time of the version in the copy, where it shows something beside that of the statement: of a Source whose clock
-    /// is ahead of ours, both are in the future.
+    /// The time of the version in the copy, where it shows something beside that of the statement: one that is far in the future
+    /// shows nothing, unless both are.
     fn beside(self, row: &Row) -> Option<(Timestamp, Moment)> {
         let (changed, at) = (Timestamp::from_micros(row.changed?), self.at?);
-        let is_odd = self.now.is_some_and(|now| at.first() <= now && now < changed);
+        let is_odd = self
+            .now
+            .is_some_and(|now| at.first() <= now && now.plus_micros(LIST_AHEAD_MAX) < changed);
         (!self.is_uncertain && !is_odd).then_some((changed, at))
     }
 
@@ -88,7 +91,7 @@ impl AsOf {
     }
 
     /// Whether the copy was compared with a later list.
-    fn is_older_than_list(self) -> bool {
+    pub(crate) fn is_older_than_list(self) -> bool {
         let known = self.listed.zip(self.at).filter(|_| !self.is_uncertain);
         known.is_some_and(|(listed, at)| at.last() < listed)
     }

@@ -64,6 +64,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) open: Open,
     /// The time of the list of all resources, microseconds, if no clock has reached it yet.
     pub(crate) early: Option<i64>,
+    /// Some documents of the list of all resources are of this time, and others of an earlier one.
+    pub(crate) mixed_until: Option<Timestamp>,
     /// How much has changed since then.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
@@ -136,6 +138,7 @@ impl<'a> Planner<'a> {
             listed: None,
             open: Open::default(),
             early: None,
+            mixed_until: None,
             changes: Changes::default(),
             made_from: None,
             notifications: Vec::new(),

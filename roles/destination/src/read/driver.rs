@@ -264,7 +264,8 @@ impl Driver {
         // A new list of all resources is no gap.
         let is_gap = position.due.is_some()
             && position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault);
-        let until = position.until().filter(|_| is_gap);
+        // A history that the Source does not have shows nothing of this one.
+        let until = position.until().filter(|_| is_gap && !is_uncertain);
         self.known_before = until.map(Moment::first);
         let mut everything = position.nowhere();
         // After a gap, the changes that were seen may be older than those listed.

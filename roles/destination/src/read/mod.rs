@@ -141,6 +141,8 @@ pub(crate) struct Snapshot {
     pub(crate) bookmark: Option<Bookmark>,
     /// The packages that the resources were read of.
     pub(crate) made_from: Option<Dump>,
+    /// Some of its documents are of this later time.
+    pub(crate) mixed_until: Option<Moment>,
 }
 
 /// A document that was pushed.

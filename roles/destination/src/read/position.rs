@@ -46,8 +46,8 @@ pub(crate) struct Position {
     watched: Vec<(u64, i64)>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
     newest_seen: Option<i64>,
-    /// Closed documents of changes give their end: one that does not comes from some cache.
-    pub(crate) gives_end: bool,
+    /// Whether closed documents of changes give their end, if any was read: one that does not comes from some cache.
+    pub(crate) gives_end: Option<bool>,
     /// The document to request first, and what is known of it.
     pub(crate) bookmark: Option<Bookmark>,
     /// Until when pushed documents gave all changes, microseconds.
@@ -254,8 +254,8 @@ impl Position {
     }
 
     /// Notes the time of a list of resources.
-    pub(crate) fn see_list(&mut self, at: Option<Moment>) {
-        self.listed = self.listed.max(at.map(|at| at.last().as_micros()));
+    pub(crate) fn see_list(&mut self, at: Option<Timestamp>) {
+        self.listed = self.listed.max(at.map(Timestamp::as_micros));
     }
 
     /// The same from an earlier time on, or from the begin of all: what was read last is still recognised.

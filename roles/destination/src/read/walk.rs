@@ -202,7 +202,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Later times are in the future.
     pub(crate) fn latest(&self) -> Timestamp {
-        self.latest.unwrap_or_else(now)
+        self.latest.map_or_else(now, |latest| latest.max(now()))
     }
 
     /// Later times are so far in the future that they show nothing.
@@ -212,7 +212,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Whether a time is in the future, both by the server's clock and by our own.
     pub(crate) fn is_future(&self, time: Timestamp) -> bool {
-        self.latest.is_some_and(|latest| time > latest)
+        // Time passes while documents are read.
+        self.latest.is_some_and(|latest| time > latest && time > now())
     }
 
     /// A time of a document that is not in the future; else now, by the server's clock and our own, and it is reported.
@@ -407,6 +408,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.dated += 1;
         if self.is_future(time.first()) {
             self.walked.first_future.get_or_insert(time.first());
+            self.states_end(time);
             self.marks.supersede(listed);
             if self.walked.future.len() < FUTURE_MAX {
                 let width = time.last().as_micros() - time.first().as_micros();
@@ -480,11 +482,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
     }
 
-    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on.
+    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on. A
+    /// document that begins after the position has none of those that were read.
     fn was_future(&self, fingerprint: u64) -> bool {
-        let newest = self.since.zip(self.marks.newest_known());
-        let is_again = newest.is_some_and(|(since, known)| since.last() < known);
-        self.position.is_future(fingerprint) && !is_again
+        let is_after = |since: Moment| {
+            self.marks.newest_known().is_some_and(|known| since.last() < known)
+                || self.order.from.is_some_and(|from| since.is_before(from))
+        };
+        self.position.is_future(fingerprint) && !self.since.is_some_and(is_after)
     }
 
     fn hand_over(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
@@ -535,15 +540,15 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A closed document gives its end; known also if the documents are read again.
     pub(crate) const fn gave_end(&mut self) {
-        self.position.gives_end = true;
+        self.position.gives_end = Some(true);
     }
 
-    /// Whether closed documents give their end, and one that was read does not. Where only earlier runs show the former, the
-    /// next run believes the document.
-    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool) {
+    /// Whether closed documents give their end, and one that was read does not. Unless others do, the next run believes the
+    /// document; where none was read before, `is_usual` decides.
+    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, is_usual: bool) {
         let gave = self.position.gives_end;
-        self.walked.is_unstable |= lacks && (gives || gave);
-        self.walked.gives_end = gives || gave && !lacks;
+        self.walked.is_unstable |= lacks && (gives || gave.unwrap_or(is_usual));
+        self.walked.gives_end = if gives || lacks { Some(gives) } else { gave };
     }
 
     /// All changes until then were read, also if none is of that time.

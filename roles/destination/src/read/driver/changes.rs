@@ -84,6 +84,7 @@ impl Driver {
             let mut planning = Planning::new(run)?
                 .with_known_since(position.snapshot().max(position.until().map(Moment::last)));
             let is_conditional = first.is_none() && !is_again;
+            let is_uncertain = planning.run.planner.uncertain_from.is_some();
             let mut walk = Walk::new((requests, options), &from, is_conditional, &mut planning)
                 .with_admission(admission)
                 .after_gap(first.is_some() && known_before.is_some());
@@ -148,7 +149,7 @@ impl Driver {
                 !is_again || from.until().is_some_and(|until| *late < until.first())
             };
             if let Some(time) = walked.late.filter(is_earlier) {
-                found_late = Some(time);
+                found_late = Some((time, walked.gives_end));
                 return Ok(false);
             }
             let new = walked.new;
@@ -173,9 +174,14 @@ impl Driver {
                 let why = format!("changes before those read are not known: {}", cut.why);
                 unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
             }
-            let has_all = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
+            let mixed_until = run.planner.mixed_until.filter(|_| first.is_some() && is_uncertain);
+            let is_short = mixed_until.is_some_and(|until| {
+                walked.newest.is_none_or(|newest| newest.last() < until)
+            });
+            let has_all =
+                walked.cut.is_none() && !walked.is_unstable && !walked.left_out && !is_short;
             let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
-            if first.is_some() && run.planner.uncertain_from.is_some() && (is_lacking || !has_all) {
+            if first.is_some() && is_uncertain && (is_lacking || !has_all) {
                 // What the list lacks may have come between it and the changes.
                 mirror.forget_absent()?;
             }
@@ -220,6 +226,11 @@ impl Driver {
                 let why = "the comparison with all changes did not reach all of them".to_owned();
                 after.due = Some(Due { why, is_uncertain: true });
             }
+            if is_short {
+                let why = "documents of the list of all resources are of several times, and the changes end before the last of these";
+                run.report.lacking("gap", &url, why);
+                after.due = Some(Due { why: why.to_owned(), is_uncertain: true });
+            }
             after.store(mirror)?;
             reader.keep(mirror)?;
             followed = Followed::Planned(new > 0);
@@ -239,12 +250,14 @@ impl Driver {
             return Err(error);
         }
         // Changes were published late: all since the earliest of them are compared with the copy.
-        let Some(mut late) = found_late else { return Ok(followed) };
+        let Some((mut late, gives_end)) = found_late else { return Ok(followed) };
         if is_again {
             // There are more of them further back: all that any of them can be among.
             let oldest = position.recent().first().map(|it| Timestamp::from_micros(it.0));
             late = oldest.map_or(late, |oldest| late.min(oldest));
         }
-        self.follow_from(run, position, Some(position.back_to(Some(late))), first)
+        let mut again = position.back_to(Some(late));
+        again.gives_end = gives_end;
+        self.follow_from(run, position, Some(again), first)
     }
 }

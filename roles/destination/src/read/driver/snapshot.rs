@@ -7,7 +7,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
 use crate::read::position::{Position, Unknown};
-use crate::read::walk::{Visitor, Walk};
+use crate::read::walk::{LIST_AHEAD_MAX, Visitor, Walk};
 use crate::read::{Offers, Snapshot, Whole};
 use crate::skolem;
 use abreast_store::mirror::{ChangeOrder, Document, Mirror};
@@ -127,6 +127,7 @@ impl Driver {
                 {
                     return Err(doubt);
                 }
+                run.planner.mixed_until = snapshot.mixed_until.map(Moment::first);
                 if let Some(bodies) = bodies {
                     run.planner.bodies.keep(mirror, bodies)?;
                 }
@@ -135,8 +136,10 @@ impl Driver {
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
-                // The time of a list that is in the future would make later ones older.
-                after.see_list(snapshot.as_of.filter(|at| at.first() <= latest));
+                // One with a time in the future has no changes that are later than now. If that is far ahead, it shows nothing.
+                let ahead = latest.plus_micros(LIST_AHEAD_MAX);
+                let seen = snapshot.as_of.filter(|at| at.first() <= ahead);
+                after.see_list(seen.map(|at| at.last().min(latest)));
                 after.bookmark.clone_from(&snapshot.bookmark);
                 // After a gap, the changes that were seen may be older than those listed.
                 if run.planner.uncertain_from.is_none() && position.due.is_none() {

@@ -2,7 +2,7 @@
 
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
-use super::spans::{Span, hole, older_index};
+use super::spans::{Ends, Span, hole, older_index};
 use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
@@ -51,12 +51,8 @@ struct Reach {
     /// The list that is still growing.
     open: Option<(Bookmark, Document)>,
     read_urls: HashSet<String>,
-    /// A list gives its end.
-    gives_until: bool,
-    /// A list does not, and the index does.
-    lacks_until: bool,
-    /// One ends before the index states.
-    is_stale: bool,
+    /// The ends of the lists that an index names.
+    ends: Ends,
     /// A list begins later than an index states: the index is older, and lacks lists.
     is_named_late: bool,
     /// The spans of lists, read or not: what a list itself gives counts, whatever an index states of it.
@@ -85,15 +81,6 @@ impl Reach {
         self.is_named_late |= stated.is_some_and(|(named, _)| named.is_before(from));
     }
 
-    /// Compares a list with what the index states of it: an older one comes from some cache.
-    fn compare(&mut self, named: &Named, read: &Read) {
-        let until = read.head.until.map(|until| read.moment(until));
-        self.gives_until |= until.is_some();
-        self.lacks_until |= named.until.is_some() && until.is_none();
-        self.is_stale |=
-            named.until.zip(until).is_some_and(|(named, until)| until.is_before(named));
-    }
-
     /// All changes since then are in the lists.
     fn earliest(&self) -> Option<Moment> {
         self.spans.values().map(|span| span.0).min_by_key(|from| from.first())
@@ -113,8 +100,9 @@ impl Reach {
     fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
         let known = walk.position().bookmark.as_ref();
         let begin = self.earliest().map(|earliest| earliest.first().as_micros());
+        // One that begins elsewhere follows the list that was read, which may have grown since.
         let is_sure =
-            known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
+            known.is_some_and(|known| begin == known.from && (known.is_past || is_fine(begin)));
         self.is_late(walk.since())
             || !is_sure
                 && self
@@ -209,6 +197,13 @@ fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     })
 }
 
+/// Whether an open list has the begin and the name of the one that an earlier run read, and lacks entries of that: within one
+/// second they may have gone to a list before it.
+fn is_emptied(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
+    let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
+    known.is_some_and(|known| known.from == open.from && !walk.has_same_begin())
+}
+
 /// The span that a document gives.
 fn span_of(head: &Head) -> (Option<Moment>, Option<Moment>) {
     (head.from.map(W3cDatetime::moment), head.until.map(W3cDatetime::moment))
@@ -272,7 +267,9 @@ impl ChangeLists<'_> {
         let mut may_lack = !is_index;
         if is_open {
             let open = bookmark(walk, start, &read);
-            may_lack = reach.is_late(since) || reach.lacks_known(walk) && !is_known(walk, &open.0);
+            may_lack = reach.is_late(since)
+                || is_emptied(walk, &open.0)
+                || reach.lacks_known(walk) && !is_known(walk, &open.0);
             reach.open = Some(open);
         } else if !is_index {
             walk.requests.fresh.forget();
@@ -299,7 +296,9 @@ impl ChangeLists<'_> {
             let may_be_new = |list: &Named| {
                 list.until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
             };
-            if named[..place].iter().any(may_be_new) {
+            // One that was closed meanwhile, or comes from some cache, may have more.
+            let is_closed = is_open && named[place].until.is_some();
+            if is_closed || named[..place].iter().any(may_be_new) {
                 // Of changes of one instant the last counts: those of the lists before come first.
                 walk.restart()?;
                 reach.read_urls.remove(start);
@@ -322,8 +321,7 @@ impl ChangeLists<'_> {
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
-        walk.walked.is_unstable |= reach.is_stale;
-        walk.lacks_end(reach.gives_until, reach.lacks_until);
+        reach.ends.judge(walk, true);
         walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
@@ -526,7 +524,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             continue;
         }
         reach.note(&list.url, &read, true);
-        reach.compare(&list, &read);
+        reach.ends.note(list.until, read.head.until.map(|until| read.moment(until)));
         if read.head.until.is_some() {
             walk.gave_end();
         }

@@ -1,6 +1,7 @@
 //! Resource Dumps, Change Dumps, and their indexes [rs-core §11.1, §13.1].
 
-use super::document::{Kind, Part, Read, read_parts};
+use super::document::{Kind, Member, Part, Read, read_parts};
+use super::spans::Ends;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -24,6 +25,8 @@ pub(crate) struct DumpDocument {
     pub(crate) begins: Option<Moment>,
     /// The last time that changes are in, where that is given.
     pub(crate) until: Option<Moment>,
+    /// The ends of the documents that an index names.
+    pub(super) ends: Ends,
     /// The head of the answer; without validators where it may be the same after its packages have changed.
     pub(crate) answered: Answered,
 }
@@ -89,7 +92,9 @@ pub(crate) fn read_dump(
         return Ok(None);
     };
     let mut seen = HashSet::from([url.to_owned()]);
-    for member in members {
+    // Where the documents give since when they list changes, an older index shows nothing.
+    let of_index = dump.begins.take_if(|_| top.is_index && packaged == Packaged::Changes);
+    for Member { url: member, until, .. } in members {
         requests.check_cancelled()?;
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
         if let Err(refusal) = admission.check(&member) {
@@ -101,13 +106,15 @@ pub(crate) fn read_dump(
             continue;
         }
         let mut nested = Vec::new();
-        read_dump_document(via, &member, packaged, None, &mut dump, &mut nested)?
+        let read = read_dump_document(via, &member, packaged, None, &mut dump, &mut nested)?
             .ok_or_else(|| unasked(&member))?;
+        dump.ends.note(until, read.head.until.map(|until| read.moment(until)));
         if !nested.is_empty() {
             let message = format!("{member} is an index inside an index");
             return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
         }
     }
+    dump.begins = dump.begins.or(of_index);
     dump.answered = top.answered.clone();
     if !shows_changes(&dump, packaged, &top) {
         dump.answered.validators = Document::default();
@@ -122,7 +129,7 @@ fn read_dump_document(
     packaged: Packaged,
     known: Option<&Document>,
     dump: &mut DumpDocument,
-    members: &mut Vec<String>,
+    members: &mut Vec<Member>,
 ) -> Result<Option<Read>, Error> {
     let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
     let mut refused = Vec::new();
@@ -134,7 +141,7 @@ fn read_dump_document(
                 let message = format!("{url} names more than {PACKAGES_MAX} packages");
                 return Err(Error::new("limit.packages", ExitCode::Limit, message));
             }
-            Part::Member(member) => members.push(member.url),
+            Part::Member(member) => members.push(member),
             Part::Entry(_, entry) => match admission.check(&entry.loc) {
                 Err(refusal) => refused.push((entry.loc.clone(), refusal)),
                 Ok(()) => dump.packages.push(listed_package(url, entry, &mut admission)),

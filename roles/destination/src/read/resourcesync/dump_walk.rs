@@ -6,7 +6,7 @@ use super::dump::read_dump;
 use super::listed::listed;
 use super::manifest::read_manifest;
 use super::resource_list::replay_from;
-use super::spans::{Span, hole, older_index};
+use super::spans::{Ends, Span, hole, older_index};
 use crate::error::{Error, ExitCode};
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
@@ -178,7 +178,7 @@ pub(super) fn change_dump(
         return Ok(());
     };
     walk.clock(&dump.answered);
-    let mut packages = dump.packages;
+    let (mut packages, mut ends) = (dump.packages, dump.ends);
     let (mut until, mut begins, is_closed) = (dump.until, dump.begins, dump.until.is_some());
     if is_closed && let Some(next) = now_named()?.filter(|next| next != url) {
         let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
@@ -201,7 +201,7 @@ pub(super) fn change_dump(
             return Ok(());
         }
     }
-    let named_from = packages.first().and_then(|package| package.from);
+    let named_from = packages.first().and_then(|package| package.from).or(earliest);
     let (passed, mut packages): (Vec<_>, Vec<_>) = packages.into_iter().partition(|package| {
         package.until.zip(since).is_some_and(|(until, since)| until.is_before(since))
     });
@@ -212,7 +212,9 @@ pub(super) fn change_dump(
         .filter_map(|package| package.from.map(Moment::first))
         .min()
         .max(passed_until);
-    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages))?;
+    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages, &mut ends))?;
+    // The dump is all that states it of many packages.
+    ends.judge(walk, false);
     let spans = passed.iter().chain(&packages).filter_map(|package| {
         Some(Span { url: &package.url, from: package.from?, until: package.until })
     });
@@ -223,7 +225,8 @@ pub(super) fn change_dump(
     let first = first.filter(is_late).filter(|_| is_older);
     walk.walked.hole = walk.walked.hole.take().or_else(|| first.map(older_index));
     // Those that end earlier do not have what the dump states.
-    let shown = packages.iter().filter_map(|package| package.until).max_by_key(|it| it.last());
+    let all = passed.iter().chain(&packages);
+    let shown = all.filter_map(|package| package.until).max_by_key(|it| it.last());
     let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
     if let Some(until) = until {
         walk.states_end(until);
@@ -246,9 +249,9 @@ fn read_changes(
     walk: &mut Walk<'_, '_>,
     downloads: &Downloads,
     packages: &mut [ListedPackage],
+    ends: &mut Ends,
 ) -> Result<(), Error> {
     let requests = walk.requests;
-    let (mut gives_until, mut lacks_until) = (false, false);
     // All of them first: without one changes would be missed.
     let mut files = Vec::with_capacity(packages.len());
     for package in &*packages {
@@ -277,15 +280,10 @@ fn read_changes(
             walk.walked.widen = ZONE_MICROS;
         }
         walk.skipped(&package.url, manifest.skipped)?;
-        // One that ends before the dump states comes from some cache, as does one that was open then.
-        gives_until |= manifest.until.is_some();
-        lacks_until |= package.until.is_some() && manifest.until.is_none();
-        walk.walked.is_unstable |=
-            package.until.zip(manifest.until).is_some_and(|(named, own)| own.is_before(named));
+        ends.note(package.until, manifest.until);
         // What a package gives counts: the dump may be older.
         package.from = manifest.from.or(package.from);
         package.until = manifest.until.or(package.until);
     }
-    walk.lacks_end(gives_until, lacks_until);
     Ok(())
 }

@@ -163,7 +163,7 @@ impl Reader for ResourceSync {
         let points = &self.entry_points;
         let has_changes = points.change_list.is_some() || points.change_dump.is_some();
         if let Some(list) = &points.resource_list {
-            return resource_list(walk, list, points.change_list.is_some(), &mut self.indexes);
+            return resource_list(walk, list, has_changes, &mut self.indexes);
         }
         match &points.resource_dump {
             Some(dump) => resource_dump(walk, dump, has_changes),

@@ -27,6 +27,8 @@ pub(crate) struct ResourceLists {
     gives_at: bool,
     /// The instant up to which all changes are included, if the lists give it.
     at: Option<Moment>,
+    /// The latest `at` of all documents.
+    latest: Option<Moment>,
     /// Of each list that is read, its own `at`.
     own: Option<Moment>,
 }
@@ -61,6 +63,7 @@ impl Lists for ResourceLists {
 
     fn note(&mut self, _url: &str, read: &Read, member: Option<&Member>) {
         let Some(own) = read.head.at.map(|at| read.moment(at)) else { return };
+        self.latest = self.latest.into_iter().chain([own]).max_by_key(|at| at.first());
         // A list older than its index states comes from some cache: the changes in between are replayed.
         let counts = match member {
             None => {
@@ -102,6 +105,7 @@ pub(in crate::read) fn resource_list(
         lists_all: true,
         as_of: lists.at.or(changes_from.filter(|_| has_changes)),
         changes_from,
+        mixed_until: lists.latest.filter(|latest| lists.at.is_some_and(|at| at.is_before(*latest))),
         ..Snapshot::default()
     })
 }

@@ -1,6 +1,33 @@
 //! The spans of the documents of changes, and what lies between them.
 
+use crate::read::walk::Walk;
 use abreast_webtypes::Moment;
+
+/// The ends that documents of changes give beside those that are stated of them: one that is older comes from some cache.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// One gives its end.
+    gives: bool,
+    /// One does not, and its end is stated.
+    lacks: bool,
+    /// One ends before that.
+    is_older: bool,
+}
+
+impl Ends {
+    /// Takes a document into account.
+    pub(super) fn note(&mut self, stated: Option<Moment>, own: Option<Moment>) {
+        self.gives |= own.is_some();
+        self.lacks |= stated.is_some() && own.is_none();
+        self.is_older |= stated.zip(own).is_some_and(|(stated, own)| own.is_before(stated));
+    }
+
+    /// Where documents are older, the walk is to be repeated. Closed ones usually give their end if `is_usual`.
+    pub(super) fn judge(&self, walk: &mut Walk<'_, '_>, is_usual: bool) {
+        walk.walked.is_unstable |= self.is_older;
+        walk.lacks_end(self.gives, self.lacks, is_usual);
+    }
+}
 
 /// A Change List, or a package of a Change Dump, with the span that it gives, or else that is stated of it.
 pub(super) struct Span<'s> {

@@ -92,7 +92,18 @@ pub(super) fn change_sets(
     walk: &mut Walk<'_, '_>,
     change_set: &str,
 ) -> Result<Option<String>, Error> {
-    let known = walk.known(change_set)?;
+    sets_before(walk, change_set, None)
+}
+
+/// A change set that cannot be read to its end, and why.
+type Unreadable = (String, String);
+
+fn sets_before(
+    walk: &mut Walk<'_, '_>,
+    change_set: &str,
+    unreadable: Option<&Unreadable>,
+) -> Result<Option<String>, Error> {
+    let known = walk.known(change_set)?.filter(|_| unreadable.is_none());
     let since = walk.since();
     // Changes that were read before show nothing where those before them are read again.
     let newest = walk.marks().newest_known();
@@ -112,6 +123,7 @@ pub(super) fn change_sets(
     let (validators, moved) =
         (one.read.answered.validators.clone(), moved_to(walk.options, change_set, &one.read));
     let (mut oldest, mut url) = (None::<Timestamp>, change_set.to_owned());
+    let modified = one.read.modified();
     let place = before(&one.read).map(|before| after(&before));
     let mut is_next = false;
     let is_joined = loop {
@@ -144,17 +156,29 @@ pub(super) fn change_sets(
         walk.requests.check_cancelled()?;
         walk.earlier_document();
         trail.visit(&before);
-        let why = match read_one(walk, &before, None, &mut deletions) {
+        let entries = walk.walked.entries;
+        let read = match unreadable.filter(|it| it.0 == before) {
+            Some((_, why)) => Err(Error::new("list.chain", ExitCode::SourceInvalid, why)),
+            None => read_one(walk, &before, None, &mut deletions),
+        };
+        let why = match read {
             Ok(Some(read)) => {
                 (one, url) = (read, before);
                 continue;
             }
             Ok(None) => format!("{before} answered 304 unasked"),
+            // The begin of a change set does not count: all are read again without it.
+            Err(error) if error.may_be_gone() && walk.walked.entries > entries => {
+                walk.restart()?;
+                return sets_before(walk, change_set, Some(&(before, error.to_string())));
+            }
             // What is gone, or is no change set, will not come back.
             Err(error) if error.may_be_gone() => {
                 let known = walk.position().bookmark.as_ref();
-                is_next =
-                    reach.is_there || known.is_some_and(|known| known.document == after(&before));
+                // One that is there was not removed, whatever it has.
+                is_next = error.status().is_some()
+                    && (reach.is_there
+                        || known.is_some_and(|known| known.document == after(&before)));
                 error.to_string()
             }
             Err(error) => return Err(error),
@@ -187,9 +211,13 @@ pub(super) fn change_sets(
             let why =
                 walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
             let until = since.map(|since| since.first().to_string()).unwrap_or_default();
-            walk.walked.hole = Some(format!(
+            let why = format!(
                 "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
-            ));
+            );
+            // One that was modified before then never had them.
+            let is_older = modified.zip(since).is_some_and(|(own, since)| own.is_before(since));
+            let shown = if is_older { &mut walk.walked.went_back } else { &mut walk.walked.hole };
+            *shown = Some(why);
         }
         Some(oldest)
             if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() =>
@@ -290,7 +318,10 @@ fn read_one(
                 walk.begin_changes(url, None, None);
                 (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
                 *coming = coming_before;
-                now = answered.latest_now();
+                // The Source's clock has reached the position, and the time when it wrote this.
+                let reached = walk.since().map(Moment::last);
+                let reached = reached.max(head.modified.map(|modified| modified.instant));
+                now = walk.latest().max(reached.unwrap_or(Timestamp::MIN));
             }
             Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
             Part::Entry(head, entry) => {

@@ -63,16 +63,18 @@ impl Lists for Sitemaps<'_> {
         url: &str,
         each: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
     ) -> Result<Read, Error> {
-        let (mut newest, mut now, mut at) = (NewestTime::default(), Timestamp::MIN, None);
+        let (mut newest, mut reached, mut at) = (NewestTime::default(), Timestamp::MIN, None);
         let mut others = OtherEntries::default();
         let read = read::<V0_1>(requests, url, None, &mut |part| {
             match part {
                 Part::Begin(head, answered) => {
                     check_is_sitemap(head, url)?;
                     newest = NewestTime::of(answered);
-                    now = answered.latest_now();
-                    let modified = head.modified.map(W3cDatetime::moment);
+                    let (now, modified) =
+                        (answered.latest_now(), head.modified.map(W3cDatetime::moment));
                     at = modified.filter(|modified| modified.first() <= now);
+                    // The Source's clock has reached the time when it wrote this.
+                    reached = modified.map_or(now, |modified| modified.first().max(now));
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
                     self.is_sure = true;
@@ -88,7 +90,7 @@ impl Lists for Sitemaps<'_> {
                 Part::Entry(_, entry) => {
                     self.has_entries = true;
                     self.is_sure |= entry.change.is_none();
-                    if is_gone(entry, now) {
+                    if is_gone(entry, reached) {
                         newest.add(entry.time.map(|time| time.instant));
                         each(Found::Deleted)?;
                     } else {

@@ -20,7 +20,7 @@ use crate::verify::{Hasher, Verdict, judge};
 use crate::{PushOptions, SinkOptions};
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row, Task};
-use abreast_testkit::providers::Known;
+use abreast_testkit::providers::{Known, Provider};
 use abreast_webtypes::Digests;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -175,6 +175,10 @@ fn observe(event: &Event<'_>) {
         note(|| format!("{}: {} {}", problem.code, problem.uri, problem.message));
         if problem.code == "gap" {
             count_gap();
+            if problem.message.ends_with("it is compared again when it changes") {
+                // That is a notice, and no fault of the copy.
+                provider(Provider::note_missed);
+            }
         }
     }
 }
@@ -283,7 +287,9 @@ fn delete(
             continue;
         }
         note(|| format!("{uri} is deleted"));
-        if kept.remove(uri).is_some() && !provider(|provider| provider.has_deleted(uri)) {
+        let is_gone =
+            |provider: &mut Provider| provider.has_deleted(uri) || provider.may_be_restored(uri);
+        if kept.remove(uri).is_some() && !provider(is_gone) {
             wrongly_deleted.push(uri.clone());
         }
         mirror.delete_row(uri)?;

@@ -32,14 +32,15 @@ impl Wrong {
         let is_compared = world::gaps() > 0 || world::baselines() > 1;
         provider(|provider| {
             let there = provider.entities();
-            let is_lost = |iri: &&String| !kept.contains_key(*iri) && !provider.has_forgotten(iri);
+            let is_knowable =
+                |iri: &String| !provider.has_forgotten(iri) && !provider.has_missed(iri);
+            let is_lost = |iri: &&String| !kept.contains_key(*iri) && is_knowable(iri);
             let lost = there.keys().filter(is_lost).count();
-            let is_revived =
-                |iri: &&String| !there.contains_key(*iri) && !provider.has_forgotten(iri);
+            let is_revived = |iri: &&String| !there.contains_key(*iri) && is_knowable(iri);
             let revived = kept.keys().filter(is_revived).count();
             let is_stale = |(iri, version): &(&String, &String)| {
                 kept.get(*iri).is_some_and(|kept| kept != *version)
-                    && !provider.has_forgotten(iri)
+                    && is_knowable(iri)
                     && !(is_compared && provider.is_hidden(iri))
             };
             Self { lost, revived, stale: there.iter().filter(is_stale).count() }

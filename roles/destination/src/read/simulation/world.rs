@@ -46,7 +46,10 @@ pub(super) fn begin(provider: Provider) {
 
 /// The next run sends so many requests at most.
 pub(super) fn allow(requests: usize) {
-    with_world(|world| world.left = requests);
+    with_world(|world| {
+        world.left = requests;
+        world.provider.begin_run();
+    });
 }
 
 /// Does something with the provider.

@@ -3,6 +3,9 @@
 use abreast_store::mirror::ChangeOrder;
 use abreast_webtypes::{Moment, Timestamp};
 
+/// The width of a time that is not known, at least, microseconds.
+const WIDTH_MIN: i64 = 1_000_000;
+
 /// The order of changes: by their times; where these are missing, coarse or the same, by the order of documents.
 #[derive(Debug, Default)]
 pub(super) struct Order {
@@ -45,7 +48,7 @@ impl Order {
         let end = self.until.or(stated).filter(|end| end.first() <= limit);
         let end = end.map(|end| end.last().as_micros());
         let changed = match begin {
-            Some(begin) => Some((begin, end.unwrap_or(i64::MAX).max(begin))),
+            Some(begin) => Some((begin, end.unwrap_or(i64::MAX).max(begin + WIDTH_MIN))),
             None => end.map(|end| (i64::MIN, end)),
         };
         ChangeOrder { changed, ..self.of(None) }
@@ -68,5 +71,20 @@ impl Order {
         }
         let changed = time.map(|time| (time.first().as_micros(), time.last().as_micros()));
         ChangeOrder { time: placed.as_micros(), list: self.list, changed, ..ChangeOrder::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_not_stated_is_never_an_instant() {
+        let at = |micros| Moment::exact(Timestamp::from_micros(micros));
+        let mut order = Order::default();
+        order.begin(Some(at(3)), Some(at(7)));
+        // All of the document before its end is known.
+        let place = order.undated(Some(at(7)), None, Timestamp::MAX);
+        assert!(place.changed.is_some_and(|(first, last)| first < last), "{place:?}");
     }
 }

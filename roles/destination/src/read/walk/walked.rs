@@ -46,7 +46,7 @@ pub(crate) struct Walked {
     /// The changes begin after the snapshot, and no document gives since when all are listed.
     pub(crate) is_apart: bool,
     /// Closed documents give their end, as [`Position`](crate::read::position::Position) notes it.
-    pub(crate) gives_end: bool,
+    pub(crate) gives_end: Option<bool>,
     /// Changes are missing between the span of two documents.
     pub(crate) hole: Option<String>,
     /// The position moves no further than this.
