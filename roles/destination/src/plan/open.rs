@@ -4,7 +4,7 @@
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::HashSet;
 
-/// Resources that are noted; beyond, it is open for good.
+/// Resources that are noted; beyond, it is open permanently.
 const OPEN_MAX: usize = 65_536;
 
 /// What is open.
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_list_leaves_open_is_settled_by_changes_of_each_resource() {
+    fn changes_of_each_resource_settle_what_a_list_leaves_open() {
         let mut open = Open::default();
         assert_eq!(open.since(), None);
         let at = |micros| Moment::exact(Timestamp::from_micros(micros));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_ahead_that_stands_before_the_position_is_not_read_again() {
+    fn a_change_ahead_before_the_position_is_not_read_again() {
         let one = listed("", "http://a.example/1", Vec::new());
         let mut ahead = Ahead::default();
         ahead.note(&one, at(900), 10);
