@@ -11,6 +11,7 @@ mod events;
 mod guard;
 mod hash;
 mod ingest;
+mod interval;
 pub mod links;
 mod names;
 pub mod notify;

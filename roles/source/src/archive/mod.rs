@@ -9,6 +9,7 @@ mod keeper;
 mod record;
 mod snapshot;
 
+use crate::interval::Interval;
 use crate::publish::PublishError;
 use abreast_core::{LogError, Position, ShardId};
 use abreast_webtypes::Timestamp;
@@ -97,6 +98,7 @@ pub struct Archive {
     folder: PathBuf,
     rule: ArchiveRule,
     record: Mutex<Record>,
+    interval: Interval,
 }
 
 impl Archive {
@@ -110,7 +112,8 @@ impl Archive {
         let failed = |error| ArchiveError::Io(folder.clone(), error);
         fs::create_dir_all(&folder).map_err(failed)?;
         let record = Record::read(&folder).map_err(failed)?;
-        let archive = Self { folder: folder.clone(), rule, record: Mutex::new(record) };
+        let (record, interval) = (Mutex::new(record), Interval::default());
+        let archive = Self { folder: folder.clone(), rule, record, interval };
         archive.sweep().map_err(failed)?;
         Ok(archive)
     }
@@ -134,10 +137,7 @@ impl Archive {
     /// Whether a copy of a set whose log ends at `position` is due.
     pub fn is_due(&self, position: Position, now: Timestamp) -> bool {
         self.lock().snapshots.last().is_none_or(|last| {
-            let age = now.as_micros().saturating_sub(last.taken.as_micros());
-            // A clock that was set back does not stop it for long.
-            let old = u128::try_from(age).map_or(true, |age| age >= self.rule.every.as_micros());
-            old && position != last.position
+            position != last.position && self.interval.is_over(self.rule.every, last.taken, now)
         })
     }
 
@@ -200,6 +200,7 @@ impl Archive {
             changed.snapshots.drain(..surplus);
             changed.write(&self.folder)?;
             *record = changed;
+            self.interval.made();
         }
         self.sweep()
     }

@@ -17,9 +17,10 @@ use super::ascii::Ascii;
 use super::link::Form;
 use super::paths::SnapshotPath;
 use crate::Representations;
+use crate::interval::Interval;
 use crate::projection::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
-use abreast_core::{ChangeLog, Head, KeyRange, LogError, Position, SetId};
+use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
 use abreast_webtypes::Timestamp;
 use flate2::Compression;
@@ -76,6 +77,7 @@ pub struct SetSnapshots {
     folder: PathBuf,
     options: SnapshotOptions,
     state: Mutex<State>,
+    interval: Interval,
     cancel: AtomicBool,
 }
 
@@ -217,8 +219,8 @@ impl SetSnapshots {
         }
         complete.sort_by_key(|snapshot: &Arc<Snapshot>| snapshot.name);
         let state = Mutex::new(State { complete, ..State::default() });
-        let cancel = AtomicBool::new(false);
-        Ok(Arc::new(Self { log, set, representations, folder, options, state, cancel }))
+        let (interval, cancel) = (Interval::default(), AtomicBool::new(false));
+        Ok(Arc::new(Self { log, set, representations, folder, options, state, interval, cancel }))
     }
 
     /// Begins the first snapshot, before anybody asks for it, unless the set is empty. If the log
@@ -275,9 +277,8 @@ impl SetSnapshots {
         let is_due = match state.complete.last() {
             None => true,
             Some(newest) => {
-                let age = head.time.as_micros().saturating_sub(newest.name.time);
-                let is_old =
-                    u128::try_from(age).is_ok_and(|age| age >= self.options.every.as_micros());
+                let (every, made) = (self.options.every, newest.name.time());
+                let is_old = self.interval.is_over(every, made, SystemClock.now());
                 // Fragments of all of it cost more than a snapshot.
                 let changes = head.position.0.saturating_sub(newest.name.position);
                 let is_small = changes >= head.resources.max(FEW_CHANGES);
@@ -308,6 +309,7 @@ impl SetSnapshots {
         state.making = None;
         match made {
             Ok(snapshot) => {
+                self.interval.made();
                 state.complete.push(Arc::new(snapshot));
                 state.complete.sort_by_key(|snapshot| snapshot.name);
                 let surplus = state.complete.len().saturating_sub(self.options.keep.max(1));

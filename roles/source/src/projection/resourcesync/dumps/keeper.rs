@@ -8,6 +8,7 @@ use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
 use crate::Representations;
+use crate::interval::Interval;
 use crate::publish::SetUrls;
 use abreast_core::{ChangeLog, Position, SetId};
 use abreast_webtypes::Timestamp;
@@ -72,6 +73,8 @@ pub struct SetDumps {
     /// A Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
+    /// Of dumps of resources, and of packages of changes.
+    intervals: [Interval; 2],
 }
 
 impl fmt::Debug for SetDumps {
@@ -133,6 +136,7 @@ impl Dumps {
                 impossible: false,
                 failure: None,
             }),
+            intervals: Default::default(),
             set,
         }))
     }
@@ -291,8 +295,9 @@ impl SetDumps {
         match lock(&self.resources).dumps.last() {
             None => asked,
             Some(newest) => {
-                let due =
-                    asked && newest.begin != head.time && age(newest.end) >= self.set.options.every;
+                let is_over =
+                    || self.intervals[0].is_over(self.set.options.every, newest.end, now());
+                let due = asked && newest.begin != head.time && is_over();
                 if !due {
                     self.wanted.store(false, Ordering::Relaxed);
                 }
@@ -339,7 +344,7 @@ impl SetDumps {
                 Some(covered) => covered,
                 None => self.begin_of_changes()?,
             };
-            let due = age(from) >= self.set.options.every;
+            let due = self.intervals[1].is_over(self.set.options.every, from, now());
             {
                 let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));
@@ -406,6 +411,7 @@ impl SetDumps {
         };
         match made {
             Ok(dump) => {
+                self.intervals[place].made();
                 count("made");
                 metrics::gauge!("abreast_dump_time_seconds", "set" => slug.clone(), "kind" => kind)
                     .set(dump.end.as_micros() as f64 / 1e6);
