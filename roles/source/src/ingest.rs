@@ -100,6 +100,8 @@ pub struct IngestReport {
     pub(crate) gone: Vec<String>,
     /// Files with several names, and how each was found, up to a limit.
     pub(crate) shared: Vec<(Vec<u8>, Fingerprint)>,
+    /// Keys of resources whose change was recorded, where links of others depend on them; up to a limit.
+    pub(crate) touched: Vec<String>,
 }
 
 impl IngestReport {
@@ -144,6 +146,7 @@ impl IngestReport {
         self.large.append(&mut other.large);
         self.gone.append(&mut other.gone);
         self.shared.append(&mut other.shared);
+        self.touched.append(&mut other.touched);
     }
 }
 
@@ -468,6 +471,12 @@ impl Recordable {
             };
             self.puts.retain(|put| keep(&put.key));
             self.gone.retain(|key| keep(key));
+        }
+        if options.links.depend_on_files() {
+            let keys = self.puts.iter().map(|put| &put.key).chain(&self.gone);
+            report
+                .touched
+                .extend(keys.take(MAX_NOTED - report.touched.len().min(MAX_NOTED)).cloned());
         }
         appends.append(log, set, changes_of(self.puts, self.gone, options.first), self.kept);
         drop(last);

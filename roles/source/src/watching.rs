@@ -198,11 +198,11 @@ impl Watching {
             pass.report.refused(path, &why);
             return Ok(());
         }
-        // Resources that link to this path only while something is there.
-        for key in self.options.ingest.links.sources_of(&*self.log, self.set, path)? {
-            self.push_known(folder, &key, &path_of(&key), &mut pass.work)?;
-        }
         let key = key_of(path);
+        // The API may have recorded it.
+        if self.options.ingest.links.depend_on_files() {
+            pass.report.touched.push(key.clone());
+        }
         match inspect(folder, path) {
             // What a folder took the place of is replaced rather than lost.
             PathState::Folder => pass.work.push(Work::Gone { key }),
@@ -646,6 +646,11 @@ impl<'w> Round<'w> {
         }
         self.look_into_folders(&ready, &mut lost, &mut report)?;
         self.judge(lost, before, &mut report)?;
+        // Resources that link to these only while they are there: the links of a full scan are right.
+        for target in std::mem::take(&mut report.touched) {
+            let sources = options.ingest.links.sources_of(log, set, &target)?;
+            self.pending.defer(sources.iter().map(|key| path_of(key)).collect());
+        }
         self.take_over(report, again);
         self.note_size()
     }

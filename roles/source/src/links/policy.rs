@@ -121,19 +121,21 @@ impl Links {
         values
     }
 
-    /// Keys of the resources whose links to this path depend on whether a file is there.
+    /// Whether there are links that depend on whether a file is there.
+    pub(crate) fn depend_on_files(&self) -> bool {
+        self.rules.iter().any(|rule| rule.if_exists)
+    }
+
+    /// Keys of the resources whose links to this one depend on whether its file is there.
     pub(crate) fn sources_of(
         &self,
         log: &dyn ChangeLog,
         set: SetId,
-        path: &[u8],
+        target: &str,
     ) -> Result<Vec<String>, LogError> {
         let mut keys = Vec::new();
-        if !self.rules.iter().any(|rule| rule.if_exists) {
-            return Ok(keys);
-        }
-        let target = key_of(path);
-        for (start, end) in self.rules.iter().flat_map(|rule| rule.sources_of(&target)) {
+        let rules = self.rules.iter().filter(|rule| rule.if_exists);
+        for (start, end) in rules.flat_map(|rule| rule.sources_of(target)) {
             let range = KeyRange { end: Some(end.unwrap_or_else(|| format!("{start}\0"))), start };
             log.scan(set, &range, &mut |resource| {
                 keys.push(resource.key.clone());

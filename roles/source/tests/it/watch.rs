@@ -4,6 +4,7 @@ use crate::world::World;
 use abreast_core::filter::Filter;
 use abreast_core::{Kind, Position};
 use abreast_source::WatchState;
+use abreast_source::links::{LinkRecord, Links, RuleOptions};
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_testkit::eventually;
 use std::io::Write as _;
@@ -263,6 +264,38 @@ fn all_resources_of_a_removed_folder_are_deleted() {
     std::fs::rename(world.folder.join(".b"), world.folder.join("b")).unwrap();
     std::fs::remove_dir(world.folder.join("b")).unwrap();
     eventually("all are gone", || world.log.head(world.set).unwrap().resources == 1);
+    watch.stop();
+}
+
+#[test]
+fn links_come_and_go_with_the_folder_of_their_targets() {
+    let world = World::new();
+    for name in ["a", "b", "meta/a.xml", "meta/b.xml"] {
+        world.write(name, name);
+    }
+    let link = LinkRecord {
+        rel: "describedby".to_owned(),
+        href: "meta/{name}.xml".to_owned(),
+        ..LinkRecord::default()
+    };
+    let rule = RuleOptions { pattern: "*".to_owned(), link, if_exists: true };
+    let links = Links::new(&[rule], &world.published().urls.resources()).unwrap();
+    let watch = start_with(&world, |options| options.ingest.links = Arc::new(links));
+    watch.status().confirm_deletions();
+    let linked = || {
+        let of = |key: &str| world.log.resource(world.set, key).unwrap().unwrap().state.links.len();
+        of("a") + of("b")
+    };
+    assert_eq!(linked(), 2);
+    let (meta, away) = (world.folder.join("meta"), world.temporary.path().join("away"));
+    std::fs::rename(&meta, &away).unwrap();
+    eventually("both links are gone", || linked() == 0);
+    std::fs::rename(&away, &meta).unwrap();
+    eventually("both links are back", || linked() == 2);
+    std::fs::remove_dir_all(&meta).unwrap();
+    eventually("both links are gone again", || linked() == 0);
+    world.write("meta/a.xml", "again");
+    eventually("one is there again", || linked() == 1);
     watch.stop();
 }
 
