@@ -2,10 +2,11 @@
 
 use crate::projection::pages::entity_page;
 use crate::publish::{HTML, PublishedSet};
-use abreast_core::{ChangeLog, Order, Position, State, Version};
+use abreast_core::{ChangeLog, Kind, Order, Position, State, Version};
 use abreast_rdf::{Difference, Syntax, WriteOptions, difference};
 use abreast_webtypes::Timestamp;
 use std::io::{self, Read as _};
+use std::ops::ControlFlow;
 
 /// Changes of an entity that are read with it.
 const CHANGES: usize = 10;
@@ -22,6 +23,18 @@ pub(crate) struct EntityChange {
     pub(crate) is_there: bool,
     /// What was stated before and after it, as far as both are kept and not too long.
     pub(crate) difference: Option<Difference>,
+}
+
+/// Whether an entity was new with a version.
+fn is_creation(log: &dyn ChangeLog, set: &PublishedSet, version: &Version) -> io::Result<bool> {
+    let Some(before) = version.position.0.checked_sub(1) else { return Ok(true) };
+    let mut kind = None;
+    log.read(set.id, Position(before), &mut |record| {
+        kind = (record.position == version.position).then_some(record.kind);
+        ControlFlow::Break(())
+    })
+    .map_err(io::Error::other)?;
+    Ok(matches!(kind, Some(Kind::Create | Kind::Add)))
 }
 
 /// An entity of a set, with its description.
@@ -135,10 +148,12 @@ impl Entity {
         let mut after = read(versions.first())?;
         for (at, version) in versions.iter().enumerate().take(CHANGES) {
             let former = versions.get(at + 1);
-            let before = if former.is_none() { Some(Vec::new()) } else { read(former)? };
+            // The version before the oldest one that is kept may have been dropped.
+            let is_new = former.is_none() && is_creation(log, set, version)?;
+            let before = if is_new { Some(Vec::new()) } else { read(former)? };
             changes.push(EntityChange {
                 time: version.time,
-                was_there: former.is_some_and(|former| former.state.is_some()),
+                was_there: former.map_or(!is_new, |former| former.state.is_some()),
                 is_there: version.state.is_some(),
                 difference: before
                     .as_ref()

@@ -6,6 +6,7 @@ use abreast_core::{
     Beginning, Change, ChangeLog, ChangeRecord, Description, Kind, NewSet, Position, SetId, State,
     SystemClock, VersionPolicy, append,
 };
+use abreast_source::entities::{Entity, Form};
 use abreast_source::projection::emm::{ChangeFeeds, FeedOptions};
 use abreast_source::publish::{
     Freshness, Notifications, PublishError, PublishedSet, Publisher, SourceUrls,
@@ -495,6 +496,29 @@ fn a_change_whose_description_is_not_kept_has_no_patch() {
     // What cannot be compared counts as a change of labels.
     let labels = walk(&publisher, &url("emm/1.0/labels"), "first", "next");
     assert!(numbers(&labels).contains(&8));
+}
+
+#[test]
+fn a_deprecation_and_the_oldest_kept_version_are_what_they_were() {
+    let place = Place::new();
+    place.put("a", "a", "1");
+    place.put("a", "a", "2");
+    place.append(Change::deprecate(iri("a"), Vec::new()));
+    place.put("a", "b", "2");
+    let publisher = place.publisher(100);
+    let labels = walk(&publisher, &url("emm/1.0/labels"), "first", "next");
+    assert_eq!(numbers(&labels), [1, 3, 4], "who keeps labels wants to know of deprecations");
+    let set = &publisher.sets()[0];
+    let page = || {
+        let entity = Entity::read(&*place.log, set, &iri("a")).unwrap().unwrap();
+        let page = entity.render(&*place.log, set, Form::Page).unwrap();
+        String::from_utf8(page).unwrap()
+    };
+    let counts = |page: &str| ["created;", "changed;"].map(|what| page.matches(what).count());
+    assert_eq!(counts(&page()), [1, 3]);
+    let policy = VersionPolicy { count: Some(2), ..VersionPolicy::default() };
+    while !place.log.collect_versions(place.set, &policy, 100).unwrap().complete {}
+    assert_eq!(counts(&page()), [0, 2], "what came before is not kept");
 }
 
 #[test]
