@@ -1,7 +1,7 @@
 //! Dumps: packages are complete and correct, and with the Change List they are exactly the Source.
 
 use crate::world::{BASE, World, bytes};
-use abreast_core::{Change as LogChange, PageRule, State, append};
+use abreast_core::{Change as LogChange, PageRule, State, SystemClock, append};
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v0_1;
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
@@ -15,6 +15,7 @@ use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::{Freshness, PublishError, PublishedSet, Publisher};
 use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::{Random, eventually};
+use abreast_webtypes::Timestamp;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -444,7 +445,7 @@ fn change_lists(made: &Made) -> Vec<abreast_resourcesync::v1_1::Entry> {
 /// Kept versions, in a folder by name.
 fn kept(world: &World) -> (OpenKept, impl Fn(&str, &str) + use<>) {
     let folder = world.temporary.path().join("kept");
-    fs::create_dir(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     let (set, log) = (world.set, Arc::clone(&world.log));
     let put = {
         let folder = folder.clone();
@@ -550,6 +551,40 @@ fn change_dumps_follow_each_other_without_gap_over_restarts() {
         versions.extend(found.into_iter().map(|(_, bytes)| bytes.unwrap()[8]));
     }
     assert_eq!(versions, b"012345678");
+}
+
+#[test]
+fn dumps_of_a_log_that_was_begun_again_begin_with_it() {
+    let mut world = World::begun();
+    let options = || DumpOptions { changes: true, every: Duration::from_millis(1), ..options() };
+    {
+        let (open_kept, put) = kept(&world);
+        let made = start(&world, options(), Some(open_kept));
+        put("a", "one");
+        eventually("the first change is packaged", || made.dumps.changes().len() == 1);
+        eventually("there is a Resource Dump", || made.dumps.newest_resources().is_some());
+    }
+    let path = world.temporary.path().join("source.db");
+    // One program has the store.
+    world.log = Arc::new(abreast_store::MemoryLog::new(Arc::new(SystemClock)));
+    abreast_store::backup::restart_log(&path, Timestamp::from_seconds(0)).unwrap();
+    world.log = Arc::new(abreast_store::SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
+    let (open_kept, put) = kept(&world);
+    // A long interval: what is of the former log is replaced at once.
+    let every = Duration::from_secs(3_600);
+    let slow = start(&world, DumpOptions { every, ..options() }, Some(Arc::clone(&open_kept)));
+    let created = world.log.head(world.set).unwrap().created;
+    eventually("the Resource Dump is of this log", || {
+        slow.dumps.newest_resources().is_some_and(|dump| dump.begin >= created)
+    });
+    drop(slow);
+    let made = start(&world, options(), Some(open_kept));
+    put("a", "two");
+    eventually("the change is packaged", || {
+        made.dumps.changes().first().is_some_and(|dump| dump.begin >= created)
+    });
+    let dump = made.read("set/changedump.xml");
+    assert_eq!(dump.head.from, made.read("set/changelist.xml").head.from);
 }
 
 #[test]

@@ -114,6 +114,11 @@ impl DumpFolder {
         known.then(|| self.root.join(&dump.name).join(name))
     }
 
+    /// As [`Self::remove_first`], all of them.
+    pub(super) fn remove_all(&mut self) {
+        self.remove_first(self.dumps.len());
+    }
+
     /// Forgets the first dumps and removes their files. A file that is being sent stays readable.
     pub(super) fn remove_first(&mut self, count: usize) {
         for dump in self.dumps.drain(..count.min(self.dumps.len())) {

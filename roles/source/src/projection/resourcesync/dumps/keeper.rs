@@ -297,7 +297,9 @@ impl SetDumps {
             Some(newest) => {
                 let is_over =
                     || self.intervals[0].is_over(self.set.options.every, newest.end, now());
-                let due = asked && newest.begin != head.time && is_over();
+                // Of a log that was begun again, it has what the set may not have.
+                let due = asked
+                    && (newest.begin < head.created || newest.begin != head.time && is_over());
                 if !due {
                     self.wanted.store(false, Ordering::Relaxed);
                 }
@@ -372,10 +374,7 @@ impl SetDumps {
                  in a set of their own)",
                     self.set.slug
                 );
-                let mut dump_folder = lock(&self.changes);
-                let all = dump_folder.dumps.len();
-                dump_folder.remove_first(all);
-                drop(dump_folder);
+                lock(&self.changes).remove_all();
                 (range.after, range.from) = (position, since::time_of(self.log(), set, position)?);
                 lock(&self.plan).covered = Some((position, range.from));
                 if position == last {
@@ -389,11 +388,22 @@ impl SetDumps {
     /// After the last package; without any, at the beginning of the open page.
     fn begin_of_changes(&self) -> Result<(Position, Timestamp), DumpError> {
         let set = self.set.id;
-        let end = lock(&self.changes).dumps.last().map(|dump| dump.end);
-        if let Some(end) = end {
-            return Ok(since::position_at(self.log(), set, end)?);
-        }
         let head = self.log().head(set)?;
+        let end = lock(&self.changes).dumps.last().map(|dump| dump.end);
+        match end {
+            Some(end) if end >= head.created => {
+                return Ok(since::position_at(self.log(), set, end)?);
+            }
+            Some(_) => {
+                tracing::warn!(
+                    "set `{}`: the Change Dump begins again: its log was begun again after the last package, and changes between \
+                     them are not known",
+                    self.set.slug
+                );
+                lock(&self.changes).remove_all();
+            }
+            None => {}
+        }
         let page = self.log().pages(set, head.open_page, 1)?.pop();
         Ok(page.map_or((Position(0), head.created), |page| (page.after, page.from)))
     }
