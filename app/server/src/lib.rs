@@ -18,4 +18,4 @@ mod site;
 mod stream;
 
 pub use run::{Server, ServerError, ServerOptions};
-pub use site::{ServedSet, ServedSets, Site, SiteHub, set_link};
+pub use site::{ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};

@@ -22,8 +22,8 @@ pub struct ServedSet {
     pub title: String,
     /// The state of the watch of its folder; of a set without a folder, one that never changes.
     pub watch: Arc<WatchStatus>,
-    /// Value of the Link header on every resource: where the documents about it are ([`set_link`]).
-    pub link: HeaderValue,
+    /// The Link header on every resource: where the documents about it are ([`set_link`]).
+    pub link: SetLink,
     /// The source of the links of its files.
     pub links: Arc<Links>,
     /// Puts content that comes through the API into its folder; `None` when the API does not write
@@ -34,7 +34,17 @@ pub struct ServedSet {
     pub entities: Option<Arc<EntityWriter>>,
 }
 
+/// The value of a Link header, with the dump of version 0.1 and without one.
+pub struct SetLink([HeaderValue; 2]);
+
 impl ServedSet {
+    /// The Link header on resources, as it is now.
+    pub(crate) fn link(&self) -> HeaderValue {
+        let [without, with] = &self.link.0;
+        let has_dump = resourcesync_0_1::has_one_dump(&self.published);
+        if has_dump { with.clone() } else { without.clone() }
+    }
+
     /// Whether anything of the resource with this key may be shown: not if the set's rules leave it
     /// out now, unless its deletion is held.
     pub(crate) fn shows(&self, log: &dyn ChangeLog, key: &str) -> bool {
@@ -115,11 +125,14 @@ pub struct SiteHub {
 ///
 /// # Errors
 /// When the URLs hold characters that no header may.
-pub fn set_link(set: &PublishedSet) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
-    let mut value = format!("<{}>; rel=\"resourcesync\"", set.urls.capability_list());
-    for link in resourcesync_0_1::set_links(set) {
-        value.push_str(", ");
-        write_link(&mut value, &link);
-    }
-    HeaderValue::from_str(&value)
+pub fn set_link(set: &PublishedSet) -> Result<SetLink, http::header::InvalidHeaderValue> {
+    let value = |has_dump: bool| {
+        let mut value = format!("<{}>; rel=\"resourcesync\"", set.urls.capability_list());
+        for link in resourcesync_0_1::set_links(set, has_dump) {
+            value.push_str(", ");
+            write_link(&mut value, &link);
+        }
+        HeaderValue::from_str(&value)
+    };
+    Ok(SetLink([value(false)?, value(true)?]))
 }

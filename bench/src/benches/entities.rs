@@ -227,6 +227,7 @@ fn change(number: u64, length: u64) -> Change {
         description: Some(Box::new(Description {
             types: vec!["http://www.w3.org/2004/02/skos/core#Concept".into()],
             label: Some(format!("Heading {number}")),
+            media_type: None,
         })),
         ..State::default()
     };

@@ -148,7 +148,7 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
         more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
     }
     let sets = document.introduces.iter().filter_map(|set| site.sets.find(&set.slug));
-    more.extend(sets.map(|set| (LINK, set.link.clone())));
+    more.extend(sets.map(|set| (LINK, set.link())));
     let topic = document.topic.as_deref().and_then(|topic| HeaderValue::from_str(topic).ok());
     more.extend(topic.map(|topic| (LINK, topic)));
     if document.content_type == abreast_source::publish::HTML {

@@ -66,7 +66,7 @@ fn represent(set: &ServedSet, found: Found) -> Representation {
     let Found { iri, state, form, bytes, forms } = found;
     let address = set.published.urls.naming().uri(&iri);
     let mut more = vec![
-        (LINK, set.link.clone()),
+        (LINK, set.link()),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (VARY, HeaderValue::from_static("accept")),
         // What others described is no part of this origin.

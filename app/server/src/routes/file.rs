@@ -75,7 +75,7 @@ fn represent(
     if negotiated {
         more.push((VARY, HeaderValue::from_static("accept")));
     }
-    more.extend(site.sets.find(&set.slug).map(|set| (LINK, set.link.clone())));
+    more.extend(site.sets.find(&set.slug).map(|set| (LINK, set.link())));
     if let Some(url) = location.and_then(|url| HeaderValue::from_str(&url).ok()) {
         more.push((CONTENT_LOCATION, url));
     }

@@ -55,7 +55,7 @@ pub(crate) async fn answer(
         Content::File(Arc::new(file), stat)
     };
     let mut more = vec![
-        (LINK, set.link.clone()),
+        (LINK, set.link()),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         // Published files are strangers to this origin: their scripts and forms do nothing here.
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),

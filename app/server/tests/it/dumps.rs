@@ -126,6 +126,32 @@ fn a_dump_of_0_1_has_its_digest_in_the_answer() {
 }
 
 #[test]
+fn answers_name_the_dump_of_0_1_while_it_is_one_file() {
+    let options = DumpOptions { part_size: 2_000, every: Duration::ZERO, ..DumpOptions::default() };
+    let (world, dumps) = world(options);
+    world.write("a", &"a".repeat(1_500));
+    world.publish();
+    let served = world.serve_publisher(ServerOptions::default(), |publisher| {
+        publisher.with_projection(ResourceSync01::default())
+    });
+    let _making = make(&world, &dumps);
+    eventually("there is a dump", || served.get("/set/v0.1/dump.zip").status == 200);
+    let named = || {
+        ["/set/r/a", "/set/about.html"].map(|path| {
+            let answer = served.get(path);
+            let name = "/set/v0.1/dump.zip";
+            answer.header("link").contains(name) || answer.text().contains(name)
+        })
+    };
+    assert_eq!(named(), [true; 2]);
+    world.write("b", &"b".repeat(1_500));
+    world.publish();
+    eventually("it has two files", || served.get("/set/v0.1/dump.zip").status == 404);
+    assert_eq!(served.get("/set/v0.1/dump.zip").status, 404);
+    assert_eq!(named(), [false; 2]);
+}
+
+#[test]
 fn changes_since_a_point_are_answered_or_refused_with_help() {
     let (world, _dumps) =
         world(DumpOptions { part_size: 100, patience: Duration::ZERO, ..DumpOptions::default() });

@@ -7,6 +7,7 @@ mod host_meta;
 mod paths;
 mod sitemap;
 
+use super::resourcesync_0_1::has_one_dump;
 use super::sdshare::newest_snapshot;
 use super::{
     HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, SiteStage, Version,
@@ -97,8 +98,10 @@ impl ResolvedDocument for Resolved<'_> {
                 let has_dumps = set.has_dumps();
                 let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
                 let snapshot = newest_snapshot(set).map_or(0, |(time, _)| time.as_micros() as u64);
-                let parts = u64::from(head.importing) | resources << 1 | changes << 2;
-                [parts ^ snapshot << 3, head.position.0]
+                let one_dump = u64::from(has_one_dump(set));
+                let parts =
+                    u64::from(head.importing) | resources << 1 | changes << 2 | one_dump << 3;
+                [parts ^ snapshot << 4, head.position.0]
             }
             PagePath::SitemapIndex => {
                 let mut sum = [0, 0];

@@ -90,15 +90,22 @@ pub fn subscribe_url(urls: &SetUrls) -> String {
     paths::subscribe(urls)
 }
 
-/// Links from a resource or a page of a set to its Sitemap, its current change set and its dump
+/// Links from a resource or a page of a set to its Sitemap, its current change set and its dump, if it has one
 /// [rs-0.1 §7.2.2, §7.2.3].
-pub fn set_links(set: &PublishedSet) -> Vec<webtypes::Link> {
+pub fn set_links(set: &PublishedSet, has_one_dump: bool) -> Vec<webtypes::Link> {
     let mut links = vec![
         site_link(SITEMAP, sitemap_url(&set.urls), XML),
         site_link(&format!("current {CHANGE_SET}"), change_set_url(&set.urls), XML),
     ];
-    links.extend(dump::set_links(set));
+    if has_one_dump {
+        links.extend(dump::set_links(set));
+    }
     links
+}
+
+/// Whether the set has a dump now, or makes one when it is asked for, that is a single file: those of several are in the Sitemap only.
+pub fn has_one_dump(set: &PublishedSet) -> bool {
+    dump::has_one(set)
 }
 
 impl Projection for ResourceSync01 {
@@ -153,7 +160,7 @@ impl Projection for ResourceSync01 {
     }
 
     fn page_links(&self, set: &Arc<PublishedSet>) -> Vec<webtypes::Link> {
-        set_links(set)
+        set_links(set, has_one_dump(set))
     }
 
     fn robots_sitemaps(&self, publisher: &Publisher) -> Vec<String> {

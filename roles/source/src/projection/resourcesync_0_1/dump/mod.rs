@@ -99,15 +99,22 @@ fn newest_url(urls: &SetUrls, format: Format) -> String {
     format!("{}v0.1/dump.{}", urls.base(), format.ending())
 }
 
-/// The links from a page or a resource to the dump of its set, if it has one; those of several
-/// packages are in the Sitemap only.
-pub(super) fn set_links(set: &PublishedSet) -> impl Iterator<Item = abreast_webtypes::Link> + '_ {
-    let has_one = set.dumps.as_ref().is_some_and(|dumps| match dumps.newest_resources() {
-        Some(newest) => newest.packages.len() == 1,
+/// Whether the newest dump, or the one that would be made, is a single file.
+pub(super) fn has_one(set: &PublishedSet) -> bool {
+    set.dumps.as_ref().is_some_and(|dumps| match dumps.newest_resources() {
+        Some(newest) => match &*newest.packages {
+            [package] => package.parts.is_none_or(|parts| parts == 1),
+            _ => false,
+        },
         None => !dumps.impossible(),
-    });
-    let formats = Format::ALL.into_iter().filter(move |_| has_one);
-    formats.map(|format| site_link(DUMP, newest_url(&set.urls, format), format.media_type()))
+    })
+}
+
+/// The links from a page or a resource to the dump of its set.
+pub(super) fn set_links(set: &PublishedSet) -> impl Iterator<Item = abreast_webtypes::Link> + '_ {
+    Format::ALL
+        .into_iter()
+        .map(|format| site_link(DUMP, newest_url(&set.urls, format), format.media_type()))
 }
 
 /// The number of parts of packages, by their names: it never changes.
