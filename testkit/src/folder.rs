@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A temporary folder in memory where there is one: for folders that are made, synced and thrown
@@ -11,14 +12,18 @@ pub fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// The path of everything below a folder, folders and hidden names too.
+/// The path of everything below a folder, folders and hidden names too, but for what vanishes meanwhile.
 pub fn paths(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_type().unwrap().is_dir() {
+        let entries = match fs::read_dir(&next) {
+            Err(error) if next != folder && error.kind() == ErrorKind::NotFound => continue,
+            entries => entries.unwrap(),
+        };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
                 folders.push(entry.path());
             }
             found.insert(entry.path());

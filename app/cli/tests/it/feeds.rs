@@ -41,7 +41,8 @@ fn copied(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .iter()
         .map(|path| folder.join(path))
         .filter(|path| is_data(&path.as_path()))
-        .map(|path| fs::read_to_string(path).unwrap())
+        // A file may vanish that was written anew.
+        .filter_map(|path| fs::read_to_string(path).ok())
         .collect();
     descriptions(Syntax::NQuads, &text)
 }
