@@ -114,13 +114,12 @@ impl<'f> Activities<'f> {
         };
         // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
         // those of the activities in the feed of all changes.
-        let has_version =
-            |urls: &VersionUrls| is_entity && !is_own && urls.has_change(record.position);
-        let has_versions = self.feed.set.versions.as_ref().is_some_and(has_version);
+        let has_version = |urls: &VersionUrls| urls.has_change(record.position);
+        let has_version = || self.feed.set.versions.as_ref().is_some_and(has_version);
         // A closed page names them permanently, and 410 states there that one is no longer kept. The
         // pages with patches follow what is kept.
         let is_named = profile == Profile::Emm01 && self.feed.view != View::Patches;
-        let has_instrument = has_versions && (is_named || patch.is_some());
+        let has_instrument = is_entity && !is_own && (patch.is_some() || is_named && has_version());
         let instrument =
             has_instrument.then(|| Instrument { id: &self.instrument, content: patch });
         take(&Activity {
