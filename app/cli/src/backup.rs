@@ -65,6 +65,46 @@ pub(crate) struct BackupArgs {
     json: bool,
 }
 
+/// Whether a folder is one backup.
+pub(crate) fn is_backup(dir: &Path) -> bool {
+    let manifest = fs::read(dir.join(MANIFEST)).ok();
+    let manifest = manifest.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
+    manifest.is_some_and(|manifest| manifest.files.iter().any(|file| file.path == DATABASE))
+}
+
+/// Refuses a folder that is one backup, for a command that needs a store.
+///
+/// # Errors
+/// It is one.
+pub(crate) fn refuse_backup(dir: &Path) -> Result<()> {
+    if is_backup(dir) {
+        let name = dir.display();
+        let message = format!(
+            "`{name}` is a backup, which would be altered\n  help: `abreast restore {name} DIR` makes a store of it; `abreast check {name}` reads it"
+        );
+        bail!(UsageError(message));
+    }
+    Ok(())
+}
+
+/// The complete backups in a folder, oldest first; the folder itself, if it is one.
+pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if path.join(MANIFEST).is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?.path();
+        let is_unfinished =
+            entry.file_name().is_some_and(|name| is_unfinished(&name.to_string_lossy()));
+        if !is_unfinished && entry.join(MANIFEST).is_file() {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Contents of a backup.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Manifest {

@@ -1,7 +1,9 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
+use crate::backup::{DATABASE, backups_in, is_backup};
 use crate::check_contents::{ContentsCheck, Damaged};
 use crate::logging;
+use crate::restore::check_backup;
 use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_core::{Finding, Severity};
@@ -14,7 +16,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
 use std::hash::BuildHasher as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,7 +36,7 @@ Exit codes: 0 no damage, 1 damage found, 2 usage, 13 cannot read, 130 cancelled.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct CheckArgs {
-    /// Folder of a store, or of a copy
+    /// Folder of a store, of a copy, or of backups
     dir: String,
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -129,6 +131,10 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
+    let backups = backups_of(crate::target::folder_of(&args.dir));
+    if !backups.is_empty() {
+        return check_backups(args, &backups);
+    }
     let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
         Err(code) => return code,
@@ -159,6 +165,36 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     };
     print_report(args, &findings, &notes, complete);
     ExitCode::from(code)
+}
+
+/// The backups that a folder has, or is; none of the folder of a store or of a copy.
+fn backups_of(dir: &Path) -> Vec<PathBuf> {
+    let is_other = !StateFolders::find(&dir.to_string_lossy()).is_none() && !is_backup(dir);
+    let backups = if is_other { Vec::new() } else { backups_in(dir).unwrap_or_default() };
+    // Others have manifests too.
+    backups
+        .into_iter()
+        .filter(|backup| backup.join(DATABASE).exists() || is_backup(backup))
+        .collect()
+}
+
+/// Checks backups wholly: a part of one is of no use.
+fn check_backups(args: &CheckArgs, backups: &[PathBuf]) -> ExitCode {
+    let (mut findings, mut notes) = (Findings::default(), Vec::new());
+    for backup in backups {
+        match check_backup(backup) {
+            Ok(manifest) => {
+                let sets = count(manifest.sets.len() as u64, "set");
+                notes.push(format!("backup of {}: whole, {sets}", manifest.created));
+            }
+            Err(error) => {
+                let location = backup.display().to_string();
+                findings.add("backup.damaged", location, format!("{error:#}"));
+            }
+        }
+    }
+    print_report(args, &findings, &notes, true);
+    ExitCode::from(u8::from(!findings.is_consistent()))
 }
 
 /// A line about one set of several.

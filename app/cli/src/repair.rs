@@ -1,6 +1,7 @@
 //! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will
 //! notice.
 
+use crate::backup::refuse_backup;
 use crate::check::{DataArgs, check_store, named};
 use crate::config::UsageError;
 use crate::logging;
@@ -75,6 +76,11 @@ fn in_use(what: &Path, lock: Option<&Path>) -> InUse {
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
+    if let Err(error) = refuse_backup(crate::target::folder_of(&args.dir)) {
+        let code = crate::exit::code(&error);
+        logging::failure(&error, code);
+        return ExitCode::from(code);
+    }
     let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
         Err(code) => return code,

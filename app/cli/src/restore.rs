@@ -1,6 +1,6 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
-use crate::backup::{DATABASE, FORMAT, FileEntry, MANIFEST, Manifest, copy_content, is_unfinished};
+use crate::backup::{DATABASE, FORMAT, FileEntry, MANIFEST, Manifest, backups_in, copy_content};
 use crate::logging;
 use crate::repair::code_of;
 use crate::state_folders::{HUB_DATABASE, published_above, resolved};
@@ -94,7 +94,6 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
         bail!(RestoreRefused(format!("there is no backup `{}`", args.backup.display())));
     }
     let backup = newest(&args.backup)?;
-    let contents = backup.parent().unwrap_or(Path::new("..")).join("contents");
     let dir = resolved(&args.dir);
     if let Some(published) = published_above(&dir) {
         let message = format!(
@@ -104,19 +103,9 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
         );
         bail!(RestoreRefused(message));
     }
-    let manifest = fs::read(backup.join(MANIFEST))
-        .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
-    let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| {
-        anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display())
-    })?;
-    if !(1..=FORMAT).contains(&manifest.format) {
-        bail!(
-            "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
-            manifest.format
-        );
-    }
+    let manifest = manifest_of(&backup)?;
     check_empty(&dir, &manifest)?;
-    let contents = View::open(&contents)?;
+    let contents = View::open(&contents_of(&backup))?;
     verify(&backup, &contents, &manifest)?;
     // In its place, which keeps its mode and owner and may be a disk of its own; the database comes last, without which it is no
     // store.
@@ -247,22 +236,43 @@ fn own_as(dir: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Reads the manifest of a backup.
+fn manifest_of(backup: &Path) -> Result<Manifest> {
+    let manifest = fs::read(backup.join(MANIFEST))
+        .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
+    let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| {
+        anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display())
+    })?;
+    if !(1..=FORMAT).contains(&manifest.format) {
+        bail!(
+            "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
+            manifest.format
+        );
+    }
+    Ok(manifest)
+}
+
+/// The kept contents that the backups of a folder share.
+fn contents_of(backup: &Path) -> PathBuf {
+    backup.parent().unwrap_or(Path::new("..")).join("contents")
+}
+
+/// Checks a whole backup: its files, its databases and the contents that it needs.
+///
+/// # Errors
+/// It is damaged, or cannot be read.
+pub(crate) fn check_backup(backup: &Path) -> Result<Manifest> {
+    let backup = std::path::absolute(backup)?;
+    let manifest = manifest_of(&backup)?;
+    verify(&backup, &View::open(&contents_of(&backup))?, &manifest)?;
+    Ok(manifest)
+}
+
 /// The backup itself, or the newest of a folder of them.
 fn newest(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
-    if path.join(MANIFEST).is_file() {
-        return Ok(path);
-    }
-    let mut found = Vec::new();
-    for entry in fs::read_dir(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
-        let entry = entry?.path();
-        let is_unfinished =
-            entry.file_name().is_some_and(|name| is_unfinished(&name.to_string_lossy()));
-        if !is_unfinished && entry.join(MANIFEST).is_file() {
-            found.push(entry);
-        }
-    }
-    found.sort();
+    let mut found =
+        backups_in(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     found.pop().ok_or_else(|| {
         RestoreRefused(format!("there is no complete backup in `{}`", path.display())).into()
     })

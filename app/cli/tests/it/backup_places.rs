@@ -153,3 +153,45 @@ fn two_restores_into_one_folder_leave_one_store() {
         world.assert_code(&["check", "--read-data", &store], 0);
     }
 }
+
+#[test]
+fn a_backup_is_checked_and_never_altered() {
+    let world = World::new();
+    for _ in 0..2 {
+        world.assert_code(&["backup", "@papers", "@backups"], 0);
+    }
+    let backups: Vec<PathBuf> = fs::read_dir(world.at("backups"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("manifest.json").is_file())
+        .collect();
+    let [one, other] = &backups[..] else { panic!("{backups:?}") };
+    let text = world.assert_code(&["check", "@backups"], 0);
+    assert_eq!(text.matches(": whole, 1 set").count(), 2, "{text}");
+    let name = one.to_str().unwrap();
+    world.assert_code(&["check", name], 0);
+    let before = files_of(one);
+    for command in [&["repair", name][..], &["log", "papers", "--data", name]] {
+        let text = world.assert_code(command, 2);
+        assert!(text.contains("is a backup") && text.contains("abreast restore"), "{text}");
+    }
+    let text =
+        world.assert_code(&["serve", "@papers", "--data", name, "--listen", "127.0.0.1:0"], 2);
+    assert!(text.contains("is a backup"), "{text}");
+    assert_eq!(files_of(one), before);
+    // One bit of one of them.
+    let path = other.join("source.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[5_000] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let text = world.assert_code(&["check", "@backups"], 1);
+    assert!(text.contains("backup.damaged") && text.contains("not as it was backed up"), "{text}");
+    assert_eq!(text.matches(": whole, 1 set").count(), 1, "{text}");
+    world.assert_code(&["check", name], 0);
+}
+
+fn files_of(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let paths = abreast_testkit::folder::paths(folder);
+    let files = paths.into_iter().filter(|path| path.is_file());
+    files.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+}
