@@ -129,7 +129,7 @@ fn a_dump_of_0_1_has_its_digest_in_the_answer() {
 fn answers_name_the_dump_of_0_1_while_it_is_one_file() {
     let options = DumpOptions { part_size: 2_000, every: Duration::ZERO, ..DumpOptions::default() };
     let (world, dumps) = world(options);
-    world.write("a", &"a".repeat(1_500));
+    world.write("a", "a".repeat(1_500));
     world.publish();
     let served = world.serve_publisher(ServerOptions::default(), |publisher| {
         publisher.with_projection(ResourceSync01::default())
@@ -144,7 +144,7 @@ fn answers_name_the_dump_of_0_1_while_it_is_one_file() {
         })
     };
     assert_eq!(named(), [true; 2]);
-    world.write("b", &"b".repeat(1_500));
+    world.write("b", "b".repeat(1_500));
     world.publish();
     eventually("it has two files", || served.get("/set/v0.1/dump.zip").status == 404);
     assert_eq!(served.get("/set/v0.1/dump.zip").status, 404);
