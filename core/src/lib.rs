@@ -19,7 +19,7 @@ pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
 pub use limits::{
     DESCRIPTION_BYTES_MAX, KEY_BYTES_MAX, REPLACEMENT_BYTES_MAX, check_change, check_key,
-    check_state, check_witness,
+    check_state, check_witness, shown,
 };
 pub use log::{
     AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError,

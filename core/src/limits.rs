@@ -102,7 +102,7 @@ fn within(what: &str, key: &str, bytes: usize, limit: usize) -> Result<(), LogEr
 }
 
 /// A key short enough for a message.
-fn shown(key: &str) -> String {
+pub fn shown(key: &str) -> String {
     let mut shown: String = key.chars().take(80).collect();
     if shown.len() < key.len() {
         shown.push('…');

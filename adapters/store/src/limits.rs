@@ -1,7 +1,7 @@
 //! What is refused before it reaches the store, so that one batch cannot harm another.
 
 use abreast_core::{
-    Beginning, Change, ErrorKind, LogError, NewSet, SetId, check_change, check_witness,
+    Beginning, Change, ErrorKind, LogError, NewSet, SetId, check_change, check_witness, shown,
 };
 
 /// Most changes in one batch.
@@ -100,15 +100,6 @@ pub(crate) fn import_is_complete() -> LogError {
 
 fn refused(message: String) -> LogError {
     LogError::new(ErrorKind::Refused, message)
-}
-
-/// A key short enough for a message.
-fn shown(key: &str) -> String {
-    let mut shown: String = key.chars().take(80).collect();
-    if shown.len() < key.len() {
-        shown.push('…');
-    }
-    shown
 }
 
 #[cfg(test)]
