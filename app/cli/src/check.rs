@@ -15,6 +15,7 @@ use abreast_webtypes::count;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
+use std::collections::HashSet;
 use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -133,7 +134,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
     let backups = backups_of(crate::target::folder_of(&args.dir));
     if !backups.is_empty() {
-        return check_backups(args, &backups);
+        return check_backups(args, &backups, &cancel);
     }
     let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
@@ -178,11 +179,16 @@ fn backups_of(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Checks backups wholly: a part of one is of no use.
-fn check_backups(args: &CheckArgs, backups: &[PathBuf]) -> ExitCode {
+/// Checks backups wholly: a part of one is of no use. Contents that several need are read once.
+fn check_backups(args: &CheckArgs, backups: &[PathBuf], cancel: &AtomicBool) -> ExitCode {
     let (mut findings, mut notes) = (Findings::default(), Vec::new());
+    let mut whole = HashSet::new();
     for backup in backups {
-        match check_backup(backup) {
+        match check_backup(backup, &mut whole, cancel) {
+            Err(_) if cancel.load(Ordering::Relaxed) => {
+                print_report(args, &findings, &notes, false);
+                return ExitCode::from(130);
+            }
             Ok(manifest) => {
                 let sets = count(manifest.sets.len() as u64, "set");
                 notes.push(format!("backup of {}: whole, {sets}", manifest.created));

@@ -6,17 +6,22 @@ use crate::repair::code_of;
 use crate::state_folders::{HUB_DATABASE, published_above, resolved};
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
-use abreast_core::{Clock as _, SystemClock};
+use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, restart_log};
 use abreast_store::hub::{check_hub_copy, restart_hub_log};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::json;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Contents that are known to be whole, at most: more are read for each backup that needs them.
+const WHOLE_MAX: usize = 2_000_000;
 
 const HELP: &str = "\
 Examples:
@@ -106,7 +111,7 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     let manifest = manifest_of(&backup)?;
     check_empty(&dir, &manifest)?;
     let contents = View::open(&contents_of(&backup))?;
-    verify(&backup, &contents, &manifest)?;
+    verify(&backup, &contents, &manifest, &mut HashSet::new(), &AtomicBool::new(false))?;
     // In its place, which keeps its mode and owner and may be a disk of its own; the database comes last, without which it is no
     // store.
     let making = dir.join(MAKING);
@@ -257,14 +262,18 @@ fn contents_of(backup: &Path) -> PathBuf {
     backup.parent().unwrap_or(Path::new("..")).join("contents")
 }
 
-/// Checks a whole backup: its files, its databases and the contents that it needs.
+/// Checks a whole backup: its files, its databases and the contents that it needs, without those that are known to be whole.
 ///
 /// # Errors
 /// It is damaged, or cannot be read.
-pub(crate) fn check_backup(backup: &Path) -> Result<Manifest> {
+pub(crate) fn check_backup(
+    backup: &Path,
+    whole: &mut HashSet<ContentId>,
+    cancel: &AtomicBool,
+) -> Result<Manifest> {
     let backup = std::path::absolute(backup)?;
     let manifest = manifest_of(&backup)?;
-    verify(&backup, &View::open(&contents_of(&backup))?, &manifest)?;
+    verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
     Ok(manifest)
 }
 
@@ -278,7 +287,13 @@ fn newest(path: &Path) -> Result<PathBuf> {
     })
 }
 
-fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
+fn verify(
+    backup: &Path,
+    contents: &View,
+    manifest: &Manifest,
+    whole: &mut HashSet<ContentId>,
+    cancel: &AtomicBool,
+) -> Result<()> {
     for file in &manifest.files {
         let path = Path::new(&file.path);
         if !path.components().all(|component| matches!(component, Component::Normal(_))) {
@@ -294,10 +309,19 @@ fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
     check_copy(&backup.join("source.db"))?;
     for needed in NeededContents::open(&backup.join("source.db"))? {
         let (id, _) = needed?;
+        if cancel.load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        if whole.contains(&id) {
+            continue;
+        }
         if !matches!(contents.examine(&id), Ok(Condition::Whole | Condition::RecordDamaged)) {
             bail!(
                 "the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup"
             );
+        }
+        if whole.len() < WHOLE_MAX {
+            whole.insert(id);
         }
     }
     if backup.join(HUB_DATABASE).is_file() {

@@ -31,7 +31,7 @@ const QUEUE: usize = 16;
 /// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
 /// Files that are gone, or could not be read, noted one by one.
-const MAX_NOTED: usize = 10_000;
+pub(crate) const MAX_NOTED: usize = 10_000;
 /// Fewer files than this are hashed by the thread that asks.
 const HERE: usize = 16;
 

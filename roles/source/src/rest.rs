@@ -23,13 +23,23 @@ const SNAPSHOT: (Duration, u32) = (Duration::from_secs(1), 20);
 const FUTURE: Duration = Duration::from_secs(3_600);
 /// Files with a time to come that are observed; more count as those of long ago.
 const MAX_OBSERVED: usize = 100_000;
+/// Time between two searches for those that are observed no more.
+const CLEARED: Duration = Duration::from_secs(60);
 
 /// What is known of files that may be written.
 #[derive(Debug, Default)]
 pub struct Rest {
     writers: Mutex<Option<Snapshot>>,
-    /// By device and inode of files with a time to come: that time, and since when it is the same.
-    observed: Mutex<HashMap<(u64, u64), (i64, Instant)>>,
+    observed: Mutex<Observed>,
+}
+
+/// Files with a time to come.
+#[derive(Debug, Default)]
+struct Observed {
+    /// By device and inode: that time, and since when it is the same.
+    files: HashMap<(u64, u64), (i64, Instant)>,
+    /// When those that are there no more, or whose time has come, were last forgotten.
+    cleared: Option<Instant>,
 }
 
 /// The files open for writing.
@@ -68,11 +78,14 @@ impl Rest {
             return Duration::MAX;
         }
         let mut observed = lock(&self.observed);
-        if observed.len() >= MAX_OBSERVED {
-            observed.retain(|_, (_, since)| since.elapsed() < FUTURE);
+        let observed = &mut *observed;
+        let is_full = observed.files.len() >= MAX_OBSERVED;
+        if is_full && observed.cleared.is_none_or(|cleared| cleared.elapsed() >= CLEARED) {
+            observed.files.retain(|_, (_, since)| since.elapsed() < FUTURE);
+            observed.cleared = Some(Instant::now());
         }
-        let is_full = observed.len() >= MAX_OBSERVED;
-        match observed.get_mut(&(stat.device, stat.inode)) {
+        let is_full = observed.files.len() >= MAX_OBSERVED;
+        match observed.files.get_mut(&(stat.device, stat.inode)) {
             Some((time, since)) if *time == stat.ctime_ns => since.elapsed(),
             Some(known) => {
                 *known = (stat.ctime_ns, Instant::now());
@@ -80,7 +93,7 @@ impl Rest {
             }
             None if is_full => Duration::MAX,
             None => {
-                observed.insert((stat.device, stat.inode), (stat.ctime_ns, Instant::now()));
+                observed.files.insert((stat.device, stat.inode), (stat.ctime_ns, Instant::now()));
                 Duration::ZERO
             }
         }

@@ -10,7 +10,7 @@ use crate::aside::Aside;
 use crate::events::{Events, Hint};
 use crate::guard::{Deletions, Held, Peak};
 use crate::hash::Reading;
-use crate::ingest::{IngestOptions, IngestReport, Work, ingest_now, with_causes};
+use crate::ingest::{IngestOptions, IngestReport, MAX_NOTED, Work, ingest_now, with_causes};
 use crate::links::{fingerprint_with, owner_of, same_as_seen};
 use crate::names::{is_published_name, is_published_path, key_of, path_of, too_long};
 use crate::path_state::{PathState, inspect};
@@ -647,7 +647,12 @@ impl<'w> Round<'w> {
         self.look_into_folders(&ready, &mut lost, &mut report)?;
         self.judge(lost, before, &mut report)?;
         // Resources that link to these only while they are there: the links of a full scan are right.
-        for target in std::mem::take(&mut report.touched) {
+        let mut touched = std::mem::take(&mut report.touched);
+        // More than are noted one by one.
+        self.scan_soon |= touched.len() >= MAX_NOTED;
+        touched.sort_unstable();
+        touched.dedup();
+        for target in touched {
             let sources = options.ingest.links.sources_of(log, set, &target)?;
             self.pending.defer(sources.iter().map(|key| path_of(key)).collect());
         }

@@ -38,6 +38,18 @@ impl Place {
         Self { log, set, contents, options, _temporary: temporary }
     }
 
+    /// The set, described by the files of a folder.
+    fn rdf_folder(&self, path: &std::path::Path) -> RdfFolder {
+        RdfFolder {
+            path: path.to_owned(),
+            log: Arc::clone(&self.log) as _,
+            set: self.set,
+            contents: self.contents.clone(),
+            options: self.options.clone(),
+            record: None,
+        }
+    }
+
     fn read(&self, inputs: Vec<RdfInput>) -> Result<RdfReport, RdfError> {
         let target = RdfTarget {
             log: &*self.log,
@@ -250,12 +262,8 @@ fn files_that_were_read_last_are_not_read_again() {
         std::thread::sleep(std::time::Duration::from_millis(150));
     };
     let rdf = || RdfFolder {
-        path: folder.clone(),
-        log: Arc::clone(&place.log) as _,
-        set: place.set,
-        contents: place.contents.clone(),
-        options: place.options.clone(),
         record: Some(place.options.sort.temporary.join("record")),
+        ..place.rdf_folder(&folder)
     };
     let line = |value: &str| format!("<http://a/{value}> <http://p> \"{value}\" .\n");
     write("a.nt", line("1").as_bytes());
@@ -291,14 +299,7 @@ fn a_file_that_is_being_written_is_not_read() {
     let place = Place::new();
     let folder = place.options.sort.temporary.join("files");
     std::fs::create_dir(&folder).unwrap();
-    let rdf = || RdfFolder {
-        path: folder.clone(),
-        log: Arc::clone(&place.log) as _,
-        set: place.set,
-        contents: place.contents.clone(),
-        options: place.options.clone(),
-        record: None,
-    };
+    let rdf = || place.rdf_folder(&folder);
     let line = |number| format!("<http://a/{number}> <http://p> \"1\" .\n");
     let lines = |numbers: std::ops::Range<usize>| numbers.map(line).collect::<String>();
     let write = |text: &str, append: bool| {
@@ -329,15 +330,7 @@ fn while_deletions_are_held_the_rest_is_published() {
     let folder = place.options.sort.temporary.join("files");
     std::fs::create_dir(&folder).unwrap();
     write_entities(&folder, 0..40, "1");
-    let watch = RdfWatch::start(RdfFolder {
-        path: folder.clone(),
-        log: Arc::clone(&place.log) as _,
-        set: place.set,
-        contents: place.contents.clone(),
-        options: place.options.clone(),
-        record: None,
-    })
-    .unwrap();
+    let watch = RdfWatch::start(place.rdf_folder(&folder)).unwrap();
     let has = |count: usize| place.state().len() == count;
     eventually("all are published", || has(40));
     // The numbers from 20 on move to others: the set is as large as before.
