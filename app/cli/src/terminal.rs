@@ -11,7 +11,8 @@
 use abreast_webtypes::{visible, visible_lines};
 use indicatif::{MultiProgress, ProgressBar};
 use std::borrow::Cow;
-use std::io::{self, IsTerminal as _, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
@@ -56,9 +57,29 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// Standard output for many lines of JSON.
+/// Standard output for many lines of JSON. In a file whose last line was cut short, by a full disk
+/// or a kill, they begin on a line of their own.
 pub(crate) fn output() -> EscapedLines<io::Stdout> {
+    if ends_within_a_line().unwrap_or(false) {
+        // Where this fails, the first line does.
+        let _ = io::stdout().write_all(b"\n");
+    }
     EscapedLines { inner: io::stdout(), begun: Vec::new() }
+}
+
+/// Whether standard output is a file that does not end with a line break.
+fn ends_within_a_line() -> io::Result<bool> {
+    const OUTPUT: &str = "/dev/stdout";
+    if !std::fs::metadata(OUTPUT)?.is_file() {
+        return Ok(false);
+    }
+    let (mut file, mut last) = (File::open(OUTPUT)?, [0]);
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 /// Whether standard output is a terminal.

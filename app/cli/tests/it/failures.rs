@@ -1,10 +1,12 @@
 //! Commands that fail: what they print, and what they leave behind.
 
 use crate::world::abreast;
+use abreast_testkit::documents::{BEGIN, document, entry};
 use abreast_testkit::folder::paths;
+use abreast_testkit::pages::Server;
 use abreast_testkit::run;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::process::Output;
 
@@ -217,4 +219,31 @@ fn one_is_written_in_the_singular() {
     ] {
         assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
     }
+}
+
+#[test]
+fn lines_follow_one_that_was_cut_short_on_their_own() {
+    let server = Server::start();
+    let entry = entry(&server.url("/a"), b"hello", "");
+    let attributes = format!("capability=\"resourcelist\" at=\"{BEGIN}\"");
+    server.body("/list.xml", document("urlset", &attributes, &entry));
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("changes.jsonl");
+    std::fs::write(&path, "{\"uri\":\"http").unwrap();
+    let output = File::options().append(true).open(&path).unwrap();
+    let status = abreast()
+        .args(["sync", &server.url("/list.xml"), "-", "--state", "state", "--ignore-robots"])
+        .current_dir(place.path())
+        .stdout(output)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("{\"uri\":\"http"));
+    assert_eq!(
+        lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()).count(),
+        1,
+        "{text}"
+    );
 }

@@ -3,8 +3,9 @@
 //! Nothing is kept but the state. Each change is written at least once: the state moves on only
 //! when its line was taken by the output.
 
+use super::kept::distrusted;
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::state_folder::StateFolder;
@@ -163,6 +164,11 @@ impl Sink for LinesSink {
         true
     }
 
+    /// Lines that were taken have no row before the next commit.
+    fn may_be_ahead(&self) -> bool {
+        true
+    }
+
     fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         self.write_out(&mut buffer).map(|()| Vec::new()).map_err(|cause| {
@@ -216,6 +222,15 @@ impl SinkWriter for LinesWriter {
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
         Ok(super::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    /// Which lines were taken is not known, so another one is written, whatever becomes of the
+    /// resource.
+    fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+        let epoch = self.sink.epoch;
+        let new = |task: &Task| Row { uri: task.pending.uri.clone(), epoch, ..Row::default() };
+        let row = |task: &Task| distrusted(&task.row.clone().unwrap_or_else(|| new(task)));
+        tasks.iter().map(|task| Ok(Found::Other(row(task)))).collect()
     }
 
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {

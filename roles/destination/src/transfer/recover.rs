@@ -72,8 +72,9 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         run.report.status(inspected, 0, 0);
     }
     if found > 0 {
-        let message =
-            format!("the last run was interrupted; resources that it had completed: {found}");
+        let message = format!(
+            "the last run was interrupted; resources that it completed, or may have completed: {found}"
+        );
         run.report.notice("state.recovered", &options.url, &message);
     }
     Ok(())

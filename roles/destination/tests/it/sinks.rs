@@ -475,6 +475,28 @@ fn changes_that_a_stream_did_not_accept_are_sent_again() {
 }
 
 #[test]
+fn changes_of_a_killed_run_have_another_line() {
+    let mut source = some(3);
+    let (copy, pipe) = lines(&source, None);
+    copy.run();
+    pipe.lines(&source);
+    source.set("/new", "1");
+    source.set("/f000", "other");
+    source.delete("/f001");
+    crate::contract::kills::run_killed(&copy);
+    assert_eq!(pipe.lines(&source).len(), 3, "these were taken");
+    source.delete("/new");
+    source.set("/f000", "file 0 ");
+    source.set("/f001", "file 1 x");
+    copy.run();
+    let lines = pipe.lines(&source);
+    let action = |path: &str| lines[path]["action"].as_str();
+    assert_eq!(action("/new"), Some("deleted"));
+    assert_eq!(action("/f000"), Some("updated"));
+    assert_eq!((action("/f001"), lines.len()), (Some("updated"), 3));
+}
+
+#[test]
 fn stored_headers_omit_those_of_the_transfer() {
     let mut source = some(1);
     let body = "<p>hello</p>";

@@ -92,6 +92,19 @@ impl Source {
         self.changes.push_str(&entry.replace("datetime=\"\"", &stamp));
     }
 
+    /// Creates many resources at one time.
+    pub(crate) fn create(&mut self, paths: impl Iterator<Item = String>, text: &str) {
+        let before = self.clock;
+        for path in paths {
+            let body = self.serve(&path, text);
+            let entry = self.entry(&path, body.as_bytes(), "change=\"created\" datetime=\"\"");
+            self.kept.insert(path, body.into_bytes());
+            self.clock = before;
+            self.log(&entry);
+        }
+        self.publish();
+    }
+
     /// Creates or updates a resource, with a change.
     pub(crate) fn set(&mut self, path: &str, text: &str) {
         let body = self.serve(path, text);

@@ -111,6 +111,8 @@ pub(crate) struct LabelsSink {
     /// Properties that lead to what to use instead.
     replaced_by: Vec<String>,
     table: Mutex<LabelTable>,
+    /// Rows of what was stored since the last settling; changed with the table.
+    stored: Mutex<Vec<Row>>,
     partials: Partials,
     spill: Dir,
     epoch: i64,
@@ -147,6 +149,7 @@ impl LabelsSink {
             options: options.clone(),
             replaced_by: replaced_by.to_vec(),
             table: Mutex::new(table),
+            stored: Mutex::default(),
             partials,
             spill,
             epoch,
@@ -159,6 +162,10 @@ impl LabelsSink {
 
     fn table(&self) -> MutexGuard<'_, LabelTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stored(&self) -> MutexGuard<'_, Vec<Row>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fatal(&self, cause: LogError) -> Failure {
@@ -392,7 +399,12 @@ impl Sink for LabelsSink {
     }
 
     fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
-        let batch = self.table().end_batch().map_err(|error| self.options.failed(error))?;
+        let (batch, stored) = {
+            let mut table = self.table();
+            let batch = table.end_batch().map_err(|error| self.options.failed(error))?;
+            (batch, std::mem::take(&mut *self.stored()))
+        };
+        stored.iter().try_for_each(|row| mirror.put_row(row))?;
         mirror.set_meta(BATCH, Some(&batch.to_string()))?;
         Ok(Vec::new())
     }
@@ -501,8 +513,10 @@ impl LabelsWriter {
             deprecated: stated.as_ref().map(|(is_deprecated, by)| (*is_deprecated, &**by)),
             changed: changed.map(Timestamp::from_micros),
         };
-        let replaced = self.sink.table().replace(resource, &labels);
-        replaced.map_err(|error| self.sink.fatal(error))?;
+        let mut table = self.sink.table();
+        table.replace(resource, &labels).map_err(|error| self.sink.fatal(error))?;
+        self.sink.stored().push(row.clone());
+        drop(table);
         self.sink.has_stored.store(true, Ordering::Relaxed);
         let mut notices = body.notices;
         notices.extend(description.notices);

@@ -306,6 +306,12 @@ impl WarcWriter {
             filename: "",
         };
         let packing = packing(&self.sink.options, mime, body.head);
+        let reusable = of_http
+            && body.file.is_none()
+            && original.is_none()
+            && body.length >= REVISIT_BYTES_MIN;
+        let is_whole = original.is_none();
+        let located = Located { original: original.map(|original| original.at), row, reusable };
         if let Some(file) = &mut body.file {
             let parts = [self.head.as_slice(), head.as_slice()];
             let own = body.length >= OWN_SEGMENT_BYTES;
@@ -329,7 +335,7 @@ impl WarcWriter {
                 member.add(END)?;
                 member.finish().map(|_| ())
             };
-            self.sink.segments.append_large(&capture, &mut write, own)?;
+            self.sink.segments.append_large(&capture, &located, &mut write, own)?;
             Ok(true)
         } else {
             self.member.clear();
@@ -337,18 +343,12 @@ impl WarcWriter {
             for part in [self.head.as_slice(), head.as_slice()] {
                 member.add(part)?;
             }
-            if original.is_none() {
+            if is_whole {
                 member.add(body.bytes)?;
             }
             member.add(END)?;
             member.finish()?;
-            let reusable = of_http && original.is_none() && body.length >= REVISIT_BYTES_MIN;
-            let located = Located {
-                original: original.map(|original| original.at),
-                digests: &row.digests,
-                reusable,
-            };
-            Ok(self.sink.segments.append(&capture, &self.member, &located, body.length)?)
+            Ok(self.sink.segments.append(&capture, &self.member, &located)?)
         }
     }
 

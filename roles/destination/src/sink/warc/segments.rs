@@ -8,7 +8,7 @@ use super::WarcOptions;
 use crate::clock::now;
 use crate::error::Error;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
-use abreast_store::mirror::{Location, Mirror, Packed, Segment};
+use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};
 use abreast_webtypes::Timestamp;
 use std::borrow::Cow;
@@ -38,8 +38,8 @@ pub(super) struct Known {
 pub(super) struct Located<'a> {
     /// The record that has its bytes.
     pub(super) original: Option<Location>,
-    /// Digests of its body, in the compact form.
-    pub(super) digests: &'a [u8],
+    /// The row of its resource, which is kept with its place.
+    pub(super) row: &'a Row,
     /// Whether later ones may refer to it.
     pub(super) reusable: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Located<'a> {
 /// Records that are not in the state yet.
 #[derive(Debug)]
 enum Unsettled {
-    At(String, Packed),
+    At(Row, Packed),
     Gone(String),
 }
 
@@ -171,19 +171,19 @@ impl Segments {
         capture: &Capture<'_>,
         member: &[u8],
         located: &Located<'_>,
-        length: u64,
     ) -> io::Result<bool> {
-        let mut open = self.lock();
-        let is_same = |known: &Known| known.length == length;
-        if located.reusable && open.known.get(located.digests).is_some_and(is_same) {
+        let (mut open, Row { digests, length, .. }) = (self.lock(), located.row);
+        let is_same = |known: &Known| known.length == *length;
+        if located.reusable && open.known.get(digests).is_some_and(is_same) {
             return Ok(false);
         }
         let at = self.append_bytes(&mut open, member)?;
-        self.note(&mut open, capture, at, located.original);
+        self.note(&mut open, capture, at, located);
         if located.reusable {
-            let known = Known { uri: capture.uri.to_owned(), date: capture.date, at, length };
-            if open.known.insert(located.digests.to_vec(), known).is_none() {
-                open.known_order.push_back(located.digests.to_vec());
+            let known =
+                Known { uri: capture.uri.to_owned(), date: capture.date, at, length: *length };
+            if open.known.insert(digests.clone(), known).is_none() {
+                open.known_order.push_back(digests.clone());
                 if open.known_order.len() > REMEMBERED_MAX
                     && let Some(oldest) = open.known_order.pop_front()
                 {
@@ -206,6 +206,7 @@ impl Segments {
     pub(super) fn append_large(
         &self,
         capture: &Capture<'_>,
+        located: &Located<'_>,
         write: Writing<'_>,
         own: bool,
     ) -> io::Result<()> {
@@ -219,7 +220,7 @@ impl Segments {
             match write_through(&mut current, write) {
                 Ok(at) => {
                     let mut open = self.lock();
-                    self.note(&mut open, capture, at, None);
+                    self.note(&mut open, capture, at, located);
                     open.files.full.push((current.segment, current.file));
                     return Ok(());
                 }
@@ -231,7 +232,7 @@ impl Segments {
         }
         let mut open = self.lock();
         let at = write_through(self.room(&mut open)?, write)?;
-        self.note(&mut open, capture, at, None);
+        self.note(&mut open, capture, at, located);
         Ok(())
     }
 
@@ -275,13 +276,7 @@ impl Segments {
         format!("{}-{number:08}.warc.gz", self.prefix)
     }
 
-    fn note(
-        &self,
-        open: &mut Open,
-        capture: &Capture<'_>,
-        at: Location,
-        original: Option<Location>,
-    ) {
+    fn note(&self, open: &mut Open, capture: &Capture<'_>, at: Location, located: &Located<'_>) {
         let Open { files, lines, unsettled, .. } = open;
         let filename = match &files.current {
             Some(current) if current.segment.number == at.segment => {
@@ -291,7 +286,8 @@ impl Segments {
         };
         Capture { length: at.length, offset: at.offset, filename: &filename, ..*capture }
             .write_line(lines);
-        unsettled.push(Unsettled::At(capture.uri.to_owned(), Packed { record: at, original }));
+        let packed = Packed { record: at, original: located.original };
+        unsettled.push(Unsettled::At(located.row.clone(), packed));
     }
 
     /// Makes every record appended so far durable and notes in the state where they are; returns
@@ -313,7 +309,10 @@ impl Segments {
         }
         for change in unsettled {
             match change {
-                Unsettled::At(uri, packed) => mirror.put_packed(&uri, &packed)?,
+                Unsettled::At(row, packed) => {
+                    mirror.put_packed(&row.uri, &packed)?;
+                    mirror.put_row(&row)?;
+                }
                 Unsettled::Gone(uri) => mirror.delete_packed(&uri)?,
             }
         }

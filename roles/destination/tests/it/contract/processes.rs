@@ -16,6 +16,8 @@ use abreast_destination::{
     Graph, GraphStoreOptions, NQuadsOptions, PushOptions, Silent, SinkOptions, SparqlOptions,
     SyncOptions, sync,
 };
+use abreast_store::mirror::Mirror;
+use abreast_testkit::pages::Answer;
 use abreast_testkit::power::strace;
 use abreast_testkit::{Random, kills, seed, skipped};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +25,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// Tells the child which copy to bring up to date: the kind of the run, the name of the sink, the
 /// place of the copy, the address of the Source, and those of the service.
@@ -133,8 +136,8 @@ impl Killed {
         self.set("/d/4", "back");
     }
 
-    /// Runs the child under strace, with these options of it.
-    fn traced(&self, run: &str, options: &[String]) -> Option<ExitStatus> {
+    /// Completes the command that starts the child.
+    fn child<'c>(&self, run: &str, command: &'c mut Command) -> &'c mut Command {
         let services = [
             endpoint().url(),
             endpoint().graph_store_url(),
@@ -145,13 +148,17 @@ impl Killed {
         let (name, place) = (self.case.name.to_owned(), self.copy.place.path());
         let fields = [run.to_owned(), name, place.display().to_string(), self.source.url()];
         let text: Vec<String> = fields.into_iter().chain(services).collect();
+        command.args(["--exact", "contract::processes::child", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, text.join("\n"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+    }
+
+    /// Runs the child under strace, with these options of it.
+    fn traced(&self, run: &str, options: &[String]) -> Option<ExitStatus> {
         let mut command: Command = strace();
         command.args(["-f", "-qq", "-e", "signal=none"]).args(options);
         command.arg(std::env::current_exe().unwrap());
-        command.args(["--exact", "contract::processes::child", "--nocapture", "--test-threads=1"]);
-        command.env(CHILD, text.join("\n"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().ok()
+        self.child(run, &mut command).status().ok()
     }
 
     /// How many calls of each group the thread makes that makes most of them; `None` when this
@@ -209,7 +216,12 @@ impl Killed {
         kept.remove("/own.txt");
         // A store in a folder writes an object under such a name first, and never lists that.
         kept.retain(|path, _| self.case.name != "objects" || !path.contains('#'));
-        assert_eq!(seen(&kept), seen(&self.source.kept), "{what}");
+        let (kept, truth) = (seen(&kept), seen(&self.source.kept));
+        let of_one = |one: &[String], other: &[String]| -> Vec<String> {
+            one.iter().filter(|line| !other.contains(line)).cloned().collect()
+        };
+        let (wrong, lacking) = (of_one(&kept, &truth), of_one(&truth, &kept));
+        assert!(wrong.is_empty() && lacking.is_empty(), "{what}: {wrong:?}, and not {lacking:?}");
         let audit = self.copy.audit(true);
         let own = u64::from(self.case.name == "folder");
         assert_eq!((audit.missing, audit.updated, audit.extra), (0, 0, own), "{what}");
@@ -303,4 +315,55 @@ fn copies_of_statements_recover_from_processes_killed_anywhere() {
 fn services_recover_from_processes_killed_anywhere() {
     // An endpoint, a graph store and a receiver run on; a store of Oxigraph has its own test.
     ["endpoint", "graph store", "receiver"].into_iter().for_each(killed);
+}
+
+/// A run is killed after a commit, while a connection has stored some of its items and waits for the
+/// next one: nobody has taken their outcomes yet. Then the Source goes back.
+fn killed_after_a_commit(name: &str, batch: u64) {
+    let mut killed = Killed::new(sinks().into_iter().find(|case| case.name == name).unwrap());
+    killed.set("/a/old", "1");
+    // Enough of them, so that deletions are not held.
+    killed.source.create((0..200).map(|number| format!("/few/{number}")), "1");
+    killed.source.snapshot();
+    killed.copy.run();
+    let new: Vec<String> = (0..40).map(|number| format!("/a/new/{number}")).collect();
+    killed.source.create(new.iter().cloned(), "1");
+    killed.set("/a/old", "2 longer");
+    killed.set("/a/slow", "1");
+    let many = (0..batch + 200).map(|number| format!("/many/{number:05}"));
+    killed.source.create(many, "some text");
+    killed.source.server.put("/a/slow", Answer::events());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut child = killed.child("following changes", &mut command).spawn().unwrap();
+    let state = killed.copy.folder().join(".abreast/mirror.db");
+    let begun = Instant::now();
+    while Mirror::open_reader(&state).and_then(|state| state.count_rows()).unwrap_or(0)
+        < 201 + batch
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{name}: nothing was committed");
+        assert!(child.try_wait().unwrap().is_none(), "{name}: the run ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    killed.source.serve("/a/slow", "1");
+    new.iter().for_each(|path| killed.source.delete(path));
+    killed.set("/a/old", "1");
+    let ran = killed.copy.try_run();
+    assert_eq!(ran.exit(), 0, "{name}: {} {:?}", ran.code(), ran.reported);
+    killed.is_right(name);
+}
+
+#[test]
+fn what_is_settled_has_its_row_before_its_outcome_is_taken() {
+    for (name, batch) in [
+        ("nquads", 5_000),
+        ("warc", 5_000),
+        ("labels in SQLite", 5_000),
+        ("endpoint", 1_000),
+        ("graph store", 1_000),
+        ("receiver", 1_000),
+    ] {
+        killed_after_a_commit(name, batch);
+    }
 }

@@ -32,8 +32,12 @@ const BEGUN: &str = "nquads-begun";
 const PREFIX: &str = "abreast-";
 const SUFFIX: &str = ".nq";
 
-/// Where a resource's description is now; nowhere when the resource is gone.
-type Unsettled = (String, Option<Location>);
+/// What became of a description.
+#[derive(Debug)]
+enum Unsettled {
+    At(Row, Location),
+    Gone(String),
+}
 
 #[derive(Debug, Default)]
 struct Open {
@@ -136,17 +140,17 @@ impl Files {
         Ok(())
     }
 
-    /// Appends the description of a resource.
-    pub(super) fn append(&self, uri: &str, run: &[u8]) -> io::Result<()> {
+    /// Appends the description of a resource, whose row is kept with its place.
+    pub(super) fn append(&self, row: &Row, run: &[u8]) -> io::Result<()> {
         let mut open = self.lock();
         let at = self.append_bytes(&mut open, run)?;
-        open.unsettled.push((uri.to_owned(), Some(at)));
+        open.unsettled.push(Unsettled::At(row.clone(), at));
         Ok(())
     }
 
     /// The resource is gone.
     pub(super) fn remove(&self, uri: &str) {
-        self.lock().unsettled.push((uri.to_owned(), None));
+        self.lock().unsettled.push(Unsettled::Gone(uri.to_owned()));
     }
 
     fn append_bytes(&self, open: &mut Open, run: &[u8]) -> io::Result<Location> {
@@ -173,7 +177,13 @@ impl Files {
             mirror.put_segment(segment)?;
             self.note_time(mirror, segment.number)?;
         }
-        unsettled.iter().try_for_each(|(uri, at)| place(mirror, uri, *at))
+        unsettled.iter().try_for_each(|change| match change {
+            Unsettled::At(row, at) => {
+                place(mirror, &row.uri, Some(*at))?;
+                Ok(mirror.put_row(row)?)
+            }
+            Unsettled::Gone(uri) => place(mirror, uri, None),
+        })
     }
 
     /// Overwrites what is superseded, then rewrites files that have little else. Nothing may be
@@ -321,7 +331,7 @@ mod tests {
         let lines = line(uri, value) + "\n";
         let mut out = Vec::new();
         run::write(uri, None, lines.as_bytes(), &digest_of(lines.as_bytes()), &mut out);
-        files.append(uri, &out).unwrap();
+        files.append(&Row { uri: uri.to_owned(), ..Row::default() }, &out).unwrap();
     }
 
     fn settle(files: &Files, mirror: &Mirror) {

@@ -195,7 +195,7 @@ impl NQuadsWriter {
         let uri = task.pending.uri.as_str();
         self.run.clear();
         run::write(uri, graph.of(uri), &description.lines, &description.digest, &mut self.run);
-        self.sink.files.append(uri, &self.run)?;
+        self.sink.files.append(&row, &self.run)?;
         let mut notices = body.notices;
         notices.extend(description.notices);
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })

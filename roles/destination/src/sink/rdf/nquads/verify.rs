@@ -179,7 +179,7 @@ mod tests {
                     (format!("<{uri}> <http://h/p> \"{value}\" .\n"), Vec::new());
                 let digest = digest_of(lines.as_bytes());
                 run::write(&uri, None, lines.as_bytes(), &digest, &mut out);
-                files.append(&uri, &out).unwrap();
+                files.append(&Row { uri: uri.clone(), ..Row::default() }, &out).unwrap();
                 place.mirror.put_row(&Row { uri, ..Row::default() }).unwrap();
             }
             place.mirror.begin().unwrap();

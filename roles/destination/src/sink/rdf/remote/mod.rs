@@ -63,6 +63,8 @@ struct Change {
     old: Option<Reach>,
     /// Nothing when the resource is gone.
     new: Option<Description>,
+    /// Kept when the change is settled: its outcome may not be taken yet.
+    row: Option<Row>,
 }
 
 impl Change {
@@ -203,6 +205,7 @@ impl Sink for RemoteSink {
             }
             mirror.set_description(&uri, stored.as_ref())?;
         }
+        settled.rows.iter().try_for_each(|row| mirror.put_row(row))?;
         self.has_stored.fetch_or(!changes.is_empty(), Ordering::Relaxed);
         newest::note(mirror, changes)?;
         Ok(settled.failed)
@@ -278,7 +281,7 @@ impl SinkWriter for RemoteWriter {
                 let gone = task.row.is_some();
                 if gone {
                     let (uri, old) = (task.pending.uri.clone(), reach_in(task.row.as_ref()));
-                    let change = Change { uri, is_kept: true, old, new: None };
+                    let change = Change { uri, is_kept: true, old, new: None, row: None };
                     if let Err(failure) = self.sink.sending.send(change).await {
                         results.push(Err(failure));
                         break;
@@ -308,7 +311,8 @@ impl RemoteWriter {
         row.file_mtime = packed(description.reach);
         let (uri, old) = (task.pending.uri.clone(), reach_in(task.row.as_ref()));
         let is_kept = task.row.is_some();
-        self.sink.sending.send(Change { uri, is_kept, old, new: Some(description) }).await?;
+        let (new, kept) = (Some(description), Some(row.clone()));
+        self.sink.sending.send(Change { uri, is_kept, old, new, row: kept }).await?;
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
     }
 }

@@ -11,7 +11,7 @@ use super::{Change, either, text};
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use abreast_rdf::sparql::{Reach, SparqlError, ask_deeper};
-use abreast_store::mirror::Described;
+use abreast_store::mirror::{Described, Row};
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub(super) struct Settled {
     pub(super) failed: Vec<(String, Failure)>,
     /// What is stored now; nothing of resources that are gone.
     pub(super) stored: Vec<(String, Option<Described>)>,
+    /// The rows of what is stored.
+    pub(super) rows: Vec<Row>,
 }
 
 /// The way to the thread.
@@ -250,6 +252,7 @@ impl Sender {
                 entity: new.entity.as_ref().map(|entity| entity.as_str().to_owned()),
             });
             self.settled.stored.push((change.uri.clone(), described));
+            self.settled.rows.extend(change.row.clone());
         }
         Ok(())
     }
