@@ -72,9 +72,21 @@ impl Client {
     /// is read or dropped, so do not wait for more answers of one host than `connections_per_host`
     /// while holding others.
     ///
+    /// If the rest of a body is requested and the answer is another part, or a refusal of that range,
+    /// the whole is requested: an answer with status 206 is exactly that rest.
+    ///
     /// # Errors
     /// Every code of [`Error::code`] except `http.size`.
     pub async fn send(&self, request: &Request<'_>) -> Result<Response, Error> {
+        let response = self.send_as_is(request).await?;
+        if request.range_from.is_some_and(|(from, etag)| response.is_no_rest_from(from, etag)) {
+            drop(response);
+            return self.send_as_is(&Request { range_from: None, ..*request }).await;
+        }
+        Ok(response)
+    }
+
+    async fn send_as_is(&self, request: &Request<'_>) -> Result<Response, Error> {
         let target = Target::split(request.url)?;
         let host = self.host(target.origin)?;
         let credentials = request.authorization.or(host.origin.credentials.as_ref());

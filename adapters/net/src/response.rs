@@ -207,7 +207,9 @@ impl Response {
         let (range, total) = self
             .header(header::CONTENT_RANGE.as_str())?
             .trim()
-            .strip_prefix("bytes ")?
+            .split_once(' ')
+            .filter(|(unit, _)| unit.eq_ignore_ascii_case("bytes"))?
+            .1
             .split_once('/')?;
         let (first, last) = range.split_once('-')?;
         let number = |text: &str| {
@@ -234,11 +236,37 @@ impl Response {
                 .is_none_or(|length| length.checked_sub(1) == Some(range.last - range.first))
     }
 
-    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient.
+    /// Whether this cannot be used where the rest after `offset` bytes was requested, and the whole
+    /// may be answered otherwise.
+    pub(crate) fn is_no_rest_from(&self, offset: u64, etag: &str) -> bool {
+        match self.status {
+            StatusCode::RANGE_NOT_SATISFIABLE => true,
+            StatusCode::PARTIAL_CONTENT => !self.is_partial_from(offset, etag),
+            _ => self.is_part_as_whole(),
+        }
+    }
+
+    /// Whether this has status 200 and states that it is a part.
+    fn is_part_as_whole(&self) -> bool {
+        self.status == StatusCode::OK
+            && self.content_range().is_some_and(|range| {
+                let length = range.last.saturating_add(1);
+                range.first > 0 || range.total.is_some_and(|total| length < total)
+            })
+    }
+
+    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient. So is
+    /// status 200 with a part of what was requested.
     ///
     /// # Errors
     /// `http.status`.
     pub fn require_success(self) -> Result<Self, Error> {
+        if self.is_part_as_whole() {
+            let range = self.header(header::CONTENT_RANGE.as_str()).unwrap_or_default();
+            let message = format!("the server answered 200, OK, with a part of it: {range}");
+            let error = Error::new(ErrorKind::Status, &self.url, message);
+            return Err(error.with_status(200, true, None));
+        }
         let status = self.status.as_u16();
         if self.status.is_success() || status == 304 {
             return Ok(self);

@@ -212,16 +212,17 @@ async fn partial_answer_is_joined_only_when_it_fits_exactly() {
         let server = Server::saying(answer(status, headers, "56789"));
         let url = server.url("/");
         let request = Request { range_from: Some((5, etag)), ..Request::new(&url) };
-        let (response, _) = read(&client(quick()), &request).await.unwrap();
+        let answered = read(&client(quick()), &request).await;
         assert_eq!(server.seen()[0].header("range"), Some("bytes=5-"));
         assert_eq!(server.seen()[0].header("if-range"), Some(etag));
-        response.is_partial_from(5, etag)
+        // Where it does not fit, the whole is requested, and this server answers a part again.
+        answered.is_ok_and(|(response, _)| response.is_partial_from(5, etag))
     };
     let part = "206 Partial Content";
     assert!(fits(part, "ETag: \"v1\"\r\nContent-Range: bytes 5-9/10\r\n").await);
+    assert!(fits(part, "ETag: \"v1\"\r\nContent-Range: Bytes 5-9/10\r\n").await);
     for (status, headers) in [
         ("200 OK", "ETag: \"v1\"\r\n"),
-        ("200 OK", "ETag: \"v1\"\r\nContent-Range: bytes 5-9/10\r\n"),
         (part, "ETag: \"v2\"\r\nContent-Range: bytes 5-9/10\r\n"),
         (part, "Content-Range: bytes 5-9/10\r\n"),
         (part, "ETag: W/\"v1\"\r\nContent-Range: bytes 5-9/10\r\n"),
@@ -242,6 +243,48 @@ async fn partial_answer_is_joined_only_when_it_fits_exactly() {
         (part, "ETag: \"v1\"\r\nContent-Range: bytes 5-18446744073709551615/*\r\n"),
     ] {
         assert!(!fits(status, headers).await, "{status} {headers}");
+    }
+}
+
+#[tokio::test]
+async fn the_whole_is_requested_where_the_rest_is_not_answered() {
+    let etag = "\"v1\"";
+    for (status, headers) in [
+        ("206 Partial Content", "ETag: \"v1\"\r\nContent-Range: bytes 5-9/*\r\n"),
+        ("206 Partial Content", "Content-Range: bytes 5-9/10\r\n"),
+        ("206 Partial Content", "ETag: \"v1\"\r\nContent-Range: bytes 4-8/10\r\n"),
+        ("206 Partial Content", "ETag: \"v1\"\r\n"),
+        ("416 Range Not Satisfiable", "Content-Range: bytes */10\r\n"),
+        ("200 OK", "ETag: \"v1\"\r\nContent-Range: bytes 5-9/10\r\n"),
+    ] {
+        let odd = answer(status, headers, "56789");
+        let server = Server::new(move |request, stream| {
+            let whole = ok("0123456789");
+            let answer = if request.header("range").is_some() { &odd } else { &whole };
+            stream.write_all(answer.as_ref()).is_ok()
+        });
+        let url = server.url("/");
+        let request = Request { range_from: Some((5, etag)), ..Request::new(&url) };
+        let (response, body) = read(&client(quick()), &request).await.unwrap();
+        let seen = (response.status().as_u16(), String::from_utf8(body).unwrap());
+        assert_eq!(seen, (200, "0123456789".to_owned()), "{status} {headers}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_with_status_200_is_not_the_whole() {
+    let with_range = async |range: &str| {
+        let headers = format!("Content-Range: {range}\r\n");
+        let server = Server::saying(answer("200 OK", &headers, "56789"));
+        let response = client(quick()).send(&Request::new(&server.url("/"))).await.unwrap();
+        response.require_success().map(|_| ()).map_err(|error| error.to_string())
+    };
+    for range in ["bytes 5-9/10", "bytes 0-4/10", "bytes 5-9/*"] {
+        let error = with_range(range).await.unwrap_err();
+        assert!(error.contains(range), "{error}");
+    }
+    for range in ["bytes 0-4/5", "bytes 0-4/*", "lines 5-9/10", "bytes 9-5/10"] {
+        assert_eq!(with_range(range).await, Ok(()), "{range}");
     }
 }
 

@@ -12,10 +12,12 @@ use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
 use abreast_webtypes::{Algorithm, Digests, count};
+use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The folder of packages in the state.
@@ -45,11 +47,17 @@ struct Arriving {
 #[derive(Clone, Debug)]
 pub(crate) struct Downloads {
     state: StateFolder,
+    /// Those that this run received and verified, by their names and what is listed.
+    received: Arc<Mutex<HashSet<(Vec<u8>, Option<u64>, String)>>>,
 }
 
 impl Downloads {
-    pub(crate) const fn new(state: StateFolder) -> Self {
-        Self { state }
+    pub(crate) fn new(state: StateFolder) -> Self {
+        Self { state, received: Arc::default() }
+    }
+
+    fn received(&self) -> MutexGuard<'_, HashSet<(Vec<u8>, Option<u64>, String)>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state folder that they are in.
@@ -108,6 +116,13 @@ impl Downloads {
             .with_cause(cause)
         };
         let folder = self.state.folder(FOLDER)?;
+        let received = (name_of(package), package.length, package.digests.to_string());
+        if self.received().remove(&received)
+            && let Some((file, _)) = open_begun(&folder, &received.0)
+        {
+            self.received().insert(received);
+            return Ok(file);
+        }
         if let Some(file) = begun_whole(&folder, package).map_err(io)? {
             return Ok(file);
         }
@@ -134,15 +149,11 @@ impl Downloads {
                 accept,
                 ..Request::new(&package.url)
             };
-            let mut answered = match package.made {
+            let answered = match package.made {
                 // Its resources can be fetched otherwise.
                 Some(_) => client.send(&request).await?,
                 None => requests.send(&client, &request).await?,
             };
-            if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
-                drop(answered);
-                answered = client.send(&Request { range_from: None, ..request }).await?;
-            }
             let mut response = match answered.require_success() {
                 Err(error) if package.made.is_some() && !is_worth_waiting(&error, attempt) => {
                     return Ok(Err(net_error(error)));
@@ -211,6 +222,7 @@ impl Downloads {
         } else if stated.agree(&digests) == Some(false) {
             "its digest is not the one that its server states (`Repr-Digest`)"
         } else {
+            self.received().insert(received);
             return Ok(file);
         };
         forget(&folder, package);

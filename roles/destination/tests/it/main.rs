@@ -48,6 +48,7 @@ mod own_files;
 #[cfg(feature = "rocksdb")]
 mod oxigraph;
 mod packages;
+mod parts;
 mod planted;
 mod power_loss;
 mod push;

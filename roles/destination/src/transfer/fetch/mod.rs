@@ -298,12 +298,7 @@ impl Fetcher {
                 accept,
                 ..Request::new(url)
             };
-            let mut answered = client.send(&request).await?;
-            if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
-                drop(answered);
-                answered = client.send(&Request { range_from: None, ..request }).await?;
-            }
-            let mut response = answered.require_success()?;
+            let mut response = client.send(&request).await?.require_success()?;
             if response.status() == StatusCode::NOT_MODIFIED {
                 return Ok(Ok(None));
             }

@@ -347,7 +347,9 @@ fn killed_after_a_commit(name: &str, batch: u64) {
     child.kill().unwrap();
     child.wait().unwrap();
     killed.source.serve("/a/slow", "1");
-    new.iter().for_each(|path| killed.source.delete(path));
+    for path in &new {
+        killed.source.delete(path);
+    }
     killed.set("/a/old", "1");
     let ran = killed.copy.try_run();
     assert_eq!(ran.exit(), 0, "{name}: {} {:?}", ran.code(), ran.reported);

@@ -33,7 +33,7 @@ const DEPTH_MAX: usize = 64;
 const TOGETHER: usize = 8;
 
 enum Message {
-    Change(Change, OwnedSemaphorePermit),
+    Change(Box<Change>, OwnedSemaphorePermit),
     /// Everything before is to be carried out.
     Settle(blocking::Sender<Result<Settled, Error>>),
 }
@@ -119,7 +119,7 @@ impl Sending {
         let bytes = change.bytes().clamp(1, WAITING_BYTES) as u32;
         let room = Arc::clone(&self.room).acquire_many_owned(bytes).await;
         let room = room.map_err(|_| self.broken())?;
-        self.messages.send(Message::Change(change, room)).map_err(|_| self.broken())
+        self.messages.send(Message::Change(Box::new(change), room)).map_err(|_| self.broken())
     }
 
     fn broken(&self) -> Failure {
@@ -153,7 +153,7 @@ struct Sender {
 
 impl Sender {
     async fn work(mut self, mut messages: UnboundedReceiver<Message>) {
-        let (mut batch, mut bytes): (Vec<(Change, OwnedSemaphorePermit)>, _) = (Vec::new(), 0);
+        let (mut batch, mut bytes): (Vec<(Box<Change>, OwnedSemaphorePermit)>, _) = (Vec::new(), 0);
         let mut known = HashSet::new();
         while let Some(message) = messages.recv().await {
             match message {
@@ -194,9 +194,9 @@ impl Sender {
 
     /// Carries changes out. Those that the service refuses fail alone; among those in one update they
     /// are found by halving.
-    async fn send(&mut self, batch: &mut Vec<(Change, OwnedSemaphorePermit)>) {
+    async fn send(&mut self, batch: &mut Vec<(Box<Change>, OwnedSemaphorePermit)>) {
         let all = std::mem::take(batch);
-        let changes: Vec<&Change> = all.iter().map(|(change, _)| change).collect();
+        let changes: Vec<&Change> = all.iter().map(|(change, _)| &**change).collect();
         let mut waiting = vec![changes.as_slice()];
         while let Some(changes) = waiting.pop() {
             if changes.is_empty() || self.is_broken.load(Ordering::Relaxed) {

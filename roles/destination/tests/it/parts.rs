@@ -1,0 +1,148 @@
+//! Parts of packages and resources: what is done with answers that do not continue them.
+
+use crate::copy::{Copy, files};
+use crate::dump_source::{DumpSource, packages, resources, run_until};
+use crate::source::Source;
+use abreast_testkit::documents::document;
+use abreast_testkit::pages::{Answer, Server};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Answers to a request for the rest of `body`, from its half.
+fn odd_answers(body: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let (half, total) = (body.len() / 2, body.len());
+    let last = total - 1;
+    let answer = |status: &str, headers: String, body: &[u8]| {
+        let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    };
+    let (part, rest) = ("206 Partial Content", &body[half..]);
+    let tag = "etag: \"v1\"\r\n";
+    let range = |range: String| format!("content-range: {range}\r\n");
+    let exact = range(format!("bytes {half}-{last}/{total}"));
+    vec![
+        (
+            "no total",
+            answer(part, format!("{tag}{}", range(format!("bytes {half}-{last}/*"))), rest),
+        ),
+        (
+            "unit",
+            answer(part, format!("{tag}{}", range(format!("Bytes {half}-{last}/{total}"))), rest),
+        ),
+        (
+            "earlier",
+            answer(part, format!("{tag}{}", range(format!("bytes 0-{last}/{total}"))), body),
+        ),
+        (
+            "later",
+            answer(
+                part,
+                format!("{tag}{}", range(format!("bytes {last}-{last}/{total}"))),
+                &body[last..],
+            ),
+        ),
+        ("no tag", answer(part, exact.clone(), rest)),
+        ("other tag", answer(part, format!("etag: \"v2\"\r\n{exact}"), rest)),
+        ("no range", answer(part, tag.to_owned(), rest)),
+        ("a part as the whole", answer("200 OK", format!("{tag}{exact}"), rest)),
+        (
+            "416",
+            answer("416 Range Not Satisfiable", format!("content-range: bytes */{total}\r\n"), b""),
+        ),
+    ]
+}
+
+/// The first transfer of a file breaks off at its half, and the next request gets this answer.
+fn cut_then(server: &Server, path: &'static str, body: &[u8], odd: Vec<u8>) {
+    let head = format!("HTTP/1.1 200 OK\r\netag: \"v1\"\r\ncontent-length: {}\r\n\r\n", body.len());
+    let cut = [head.as_bytes(), &body[..body.len() / 2]].concat();
+    let asked = AtomicUsize::new(0);
+    server.put(path, Answer::ok(body).header("etag", "\"v1\""));
+    server.handler(move |asked_for, _| {
+        let number = if asked_for == path { asked.fetch_add(1, Ordering::SeqCst) } else { 9 };
+        match number {
+            0 => Some(Answer::raw(cut.clone())),
+            1 => Some(Answer::raw(odd.clone())),
+            _ => None,
+        }
+    });
+}
+
+#[test]
+fn packages_are_received_whole_whatever_answers_for_the_rest() {
+    let all = resources(400);
+    let names: Vec<_> = odd_answers(&[0; 4]).into_iter().map(|(name, _)| name).collect();
+    for (number, name) in names.into_iter().enumerate() {
+        for is_listed in [true, false] {
+            let mut source = DumpSource::new();
+            let package = source.package(&all, false);
+            source.list(&all);
+            source.server.body("/one.zip", package.clone());
+            if is_listed {
+                source.dump(&["/one.zip"]);
+            } else {
+                source.dump_with(&["/one.zip"], |_, _| "type=\"application/zip\"".to_owned());
+            }
+            cut_then(
+                &source.server,
+                "/one.zip",
+                &package,
+                odd_answers(&package).swap_remove(number).1,
+            );
+            let mut copy = Copy::of(source.url());
+            copy.options.dumps = abreast_destination::Dumps::Always;
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.summary().created), (0, 400), "{name}: {:?}", ran.reported);
+            assert!(ran.codes.is_empty(), "{name}, listed: {is_listed}: {:?}", ran.reported);
+        }
+    }
+}
+
+#[test]
+fn large_resources_are_received_whatever_answers_for_the_rest() {
+    let body: String = "0123456789abcdef".repeat(600_000);
+    let names: Vec<_> = odd_answers(&[0; 4]).into_iter().map(|(name, _)| name).collect();
+    for (number, name) in names.into_iter().enumerate() {
+        for is_listed in [true, false] {
+            let mut source = Source::new();
+            source.set("/large", &body);
+            if !is_listed {
+                let entry = format!("<url><loc>{}</loc></url>", source.server.url("/large"));
+                let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
+                source.server.body("/resourcelist.xml", document("urlset", &attributes, &entry));
+            } else {
+                source.snapshot();
+            }
+            let bytes = body.as_bytes();
+            cut_then(&source.server, "/large", bytes, odd_answers(bytes).swap_remove(number).1);
+            let copy = Copy::of(source.url());
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.summary().created), (0, 1), "{name}: {:?}", ran.reported);
+            let length = std::fs::metadata(copy.folder().join("large")).unwrap().len();
+            assert_eq!(length, bytes.len() as u64, "{name}, listed: {is_listed}");
+        }
+    }
+}
+
+#[test]
+fn a_package_of_unlisted_length_is_requested_once_in_a_run() {
+    let mut source = DumpSource::new();
+    let all = resources(400);
+    let package = source.package(&all, false);
+    source.server.put("/one.zip", Answer::ok(package).header("etag", "\"v1\""));
+    source.dump_with(&["/one.zip"], |_, _| "type=\"application/zip\"".to_owned());
+    let copy = Copy::of(source.url());
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), files(copy.folder()).len()), (0, 400), "{:?}", ran.reported);
+    let asked = source.server.take_log().iter().filter(|path| *path == "/one.zip").count();
+    assert_eq!(asked, 1);
+    // A run that is stopped leaves it, and the next one asks for its last byte.
+    let mut copy = Copy::of(source.url());
+    copy.options.dumps = abreast_destination::Dumps::Always;
+    assert_eq!(run_until(&copy, 100).exit(), 130);
+    assert_eq!(packages(&copy), 2);
+    source.server.take_log();
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), files(copy.folder()).len()), (0, 400), "{:?}", ran.reported);
+    let asked = source.server.take_log().iter().filter(|path| *path == "/one.zip").count();
+    assert_eq!((asked, ran.summary().bytes < 20_000), (1, true), "{}", ran.summary().bytes);
+}
