@@ -5,6 +5,7 @@ use crate::rdf::{endpoint, in_endpoint, in_receiver};
 use crate::source::Source;
 use abreast_destination::{Graph, GraphStoreOptions, PushOptions, SinkOptions, SparqlOptions};
 use abreast_testkit::http::{Server, answer, client_left, read_head, redirect};
+use oxigraph::model::{Quad, Term};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,8 @@ enum Failure {
     Answer(String),
     /// Its connection ends in the middle of its body.
     Cut,
+    /// It is carried out; this is the answer.
+    Applied(String),
     /// It is carried out, and its answer has no end.
     Endless,
     /// It is not carried out, and the answer, which states why, has no end.
@@ -83,6 +86,7 @@ fn answered(failure: Option<Failure>, request: &[u8], to: &str, stream: &mut Tcp
     forwarded.read_exact(&mut body).unwrap();
     match failure {
         Some(Failure::Endless) => endless("200 OK", stream),
+        Some(Failure::Applied(text)) => stream.write_all(text.as_bytes()).is_ok(),
         Some(Failure::Slow) => {
             let is_over = client_left(stream, Duration::from_millis(200));
             let pieces = [head.as_bytes(), &body].concat();
@@ -153,6 +157,81 @@ fn services_that_fail_get_everything_in_the_end() {
             assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
             let read = if is_receiver { in_receiver } else { in_endpoint };
             assert_eq!(read(&copy, &source), source.kept, "{what}");
+        }
+    }
+}
+
+/// A statement about a blank node of each entity, so that both have to be removed.
+fn with_blank_node(uri: &str, text: &str) -> String {
+    format!("<{uri}> <http://ns.example/has> _:b .\n_:b <http://ns.example/text> \"{text}\" .\n")
+}
+
+/// The literals that are stored, and how many statements there are.
+fn literals() -> (Vec<String>, usize) {
+    let quads: Vec<_> = endpoint().store.iter().map(Result::unwrap).collect();
+    let literal = |quad: &Quad| match &quad.object {
+        Term::Literal(literal) => Some(literal.value().to_owned()),
+        _ => None,
+    };
+    let mut literals: Vec<_> = quads.iter().filter_map(literal).collect();
+    literals.sort();
+    (literals, quads.len())
+}
+
+#[test]
+fn updates_that_are_carried_out_and_refused_are_unsure() {
+    let status = |status: &str| Failure::Applied(answer(status, "", "no"));
+    let failures = [
+        status("500 Internal Server Error"),
+        status("408 Request Timeout"),
+        status("409 Conflict"),
+        status("400 Bad Request"),
+        status("413 Content Too Large"),
+        status("422 Unprocessable Content"),
+    ];
+    type Step = fn(&mut Source);
+    let steps: [(&str, Step, Step); 4] = [
+        ("back", |source| source.set("/0", "new"), |source| source.set("/0", "old")),
+        ("on", |source| source.set("/0", "new"), |source| source.set("/0", "newer")),
+        ("created", |source| source.set("/new", "new"), |source| source.delete("/new")),
+        ("deleted", |source| source.delete("/0"), |source| source.set("/0", "old")),
+    ];
+    for failure in failures {
+        for (number, when) in [(0, When::Always), (0, When::Once), (1, When::Always)] {
+            for (name, first, then) in steps {
+                let next = Arc::new(Mutex::new(None));
+                let server = failing(&next, when);
+                let (sink, _) = sinks(&server)[number].clone();
+                endpoint().store.clear().unwrap();
+                let mut source = Source { form: with_blank_node, ..Source::of_statements() };
+                for number in 0..4 {
+                    source.set(&format!("/{number}"), "old");
+                }
+                source.snapshot();
+                let copy = Copy::kept_in(&source, |_| sink);
+                let what = format!("{name}, {failure:?} {when:?} {:?}", copy.options.sink);
+                assert_eq!(copy.run().exit_code, 0, "{what}");
+                first(&mut source);
+                source.set("/3", "other");
+                *next.lock().unwrap() = Some(failure.clone());
+                copy.try_run();
+                *next.lock().unwrap() = None;
+                then(&mut source);
+                let ran = copy.try_run();
+                assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
+                let mut texts: Vec<String> = source
+                    .kept
+                    .values()
+                    .map(|text| {
+                        let text = String::from_utf8(text.clone()).unwrap();
+                        text.rsplit('"').nth(1).unwrap().to_owned()
+                    })
+                    .collect();
+                texts.sort();
+                let count = texts.len();
+                assert_eq!(literals(), (texts, 2 * count), "{what}");
+                assert_eq!(copy.audit(true).exit_code, 0, "{what}");
+            }
         }
     }
 }

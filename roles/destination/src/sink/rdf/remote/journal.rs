@@ -37,12 +37,22 @@ struct Recent {
     resources: HashMap<String, String>,
 }
 
-/// What a killed run may have done about a resource.
+/// What a killed run, or an update that was refused, may have done about a resource.
 #[derive(Default)]
 struct Unsure {
     entities: Vec<String>,
     reach: Reach,
     lines: String,
+}
+
+impl Unsure {
+    fn add(&mut self, noted: &Noted<'_>) {
+        self.reach = either(self.reach, noted.reach);
+        self.lines.push_str(noted.line);
+        if !self.entities.iter().any(|known| known == noted.entity) {
+            self.entities.push(noted.entity.to_owned());
+        }
+    }
 }
 
 /// A line of the file.
@@ -79,13 +89,8 @@ impl<'l> Noted<'l> {
         };
         if is_recorded {
             unsure.remove(self.uri);
-            return Ok(());
-        }
-        let of_uri = unsure.entry(self.uri.to_owned()).or_default();
-        of_uri.reach = either(of_uri.reach, self.reach);
-        of_uri.lines.push_str(self.line);
-        if !of_uri.entities.iter().any(|known| known == self.entity) {
-            of_uri.entities.push(self.entity.to_owned());
+        } else {
+            unsure.entry(self.uri.to_owned()).or_default().add(self);
         }
         Ok(())
     }
@@ -228,9 +233,14 @@ impl Journal {
             })
     }
 
-    /// A change was refused: what was stored before is.
+    /// A change was refused. If it was sent, it may have been carried out all the same: its line stays
+    /// until the resource is stored, and the next run does not trust the row.
     pub(super) fn refused(&mut self, change: &Change) {
-        self.lines.remove(&change.uri);
+        if let Some(line) = self.lines.remove(&change.uri)
+            && let Some(noted) = Noted::parse(&line)
+        {
+            self.unsure.entry(change.uri.clone()).or_default().add(&noted);
+        }
     }
 
     /// A change was carried out.
