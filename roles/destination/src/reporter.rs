@@ -142,9 +142,20 @@ impl<'a> Reporter<'a> {
         skipped > 0
     }
 
-    /// Whether there are more new failures than a run may have, of `planned` items.
-    pub(crate) fn over_budget(&self, planned: u64) -> bool {
-        self.new_failures + self.new_faults > BUDGET_MIN.max(planned / 100)
+    /// Whether there are more new failures than a run may have, of `planned` items of the copy of a
+    /// Source: then the run ends, and that is reported once.
+    pub(crate) fn is_over_budget(&mut self, planned: u64, url: &str) -> bool {
+        let (failures, most) = (self.new_failures + self.new_faults, BUDGET_MIN.max(planned / 100));
+        if failures <= most || self.summary.budget_spent {
+            return failures > most;
+        }
+        self.summary.budget_spent = true;
+        let message = format!(
+            "failures that earlier runs did not have: {failures}; a run ends after {most}, and the rest was not tried\n  \
+             help: see the first of them; the next run tries what is left"
+        );
+        self.problem("limit.failures", url, &message);
+        true
     }
 }
 

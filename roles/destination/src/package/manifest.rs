@@ -10,6 +10,9 @@ use std::hash::{BuildHasher as _, RandomState};
 /// Entries without a member that are reported one by one.
 const FAULTS_MAX: usize = 1_000;
 
+/// Media types that are told apart; entries with further ones have none.
+const MEDIA_TYPES_MAX: usize = 64;
+
 /// A manifest that was read: which URI is which member.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -18,6 +21,8 @@ pub(crate) struct Manifest {
     listed: Vec<Placed>,
     buckets: Buckets,
     hasher: RandomState,
+    /// The media types that its entries state, as far as they are few.
+    media_types: Vec<Box<str>>,
     /// Which members are accounted for, a bit each.
     named: Vec<u64>,
     /// Entries whose path leads nowhere.
@@ -46,6 +51,8 @@ pub(crate) struct Placed {
     pub(crate) modified: Option<i64>,
     /// The time of the change, microseconds, if the entry states one.
     pub(crate) changed: Option<i64>,
+    /// Which of the manifest's media types the entry states.
+    media_type: Option<u8>,
 }
 
 impl Manifest {
@@ -54,6 +61,7 @@ impl Manifest {
             listed: Vec::new(),
             buckets: Buckets::of(0, |_| 0),
             hasher: RandomState::new(),
+            media_types: Vec::new(),
             named: vec![0_u64; package.members() / 64 + 1],
             faults: Vec::new(),
             faulty: 0,
@@ -101,7 +109,8 @@ impl Manifest {
                 let (uri, modified) =
                     (self.hasher.hash_one(uri.as_bytes()), listed.sure_modified());
                 let changed = listed.changed.map(|time| time.first().as_micros());
-                self.listed.push(Placed { uri, number, modified, changed });
+                let media_type = listed.media_type.and_then(|name| self.number_of(name));
+                self.listed.push(Placed { uri, number, modified, changed, media_type });
                 return;
             }
             Found::Escape if !has_path => {
@@ -124,6 +133,24 @@ impl Manifest {
         if self.faults.len() < FAULTS_MAX {
             self.faults.push((uri.to_owned(), fault));
         }
+    }
+
+    fn number_of(&mut self, media_type: &str) -> Option<u8> {
+        if let Some(known) = self.media_types.iter().position(|known| **known == *media_type) {
+            return Some(known as u8);
+        }
+        // It becomes a header.
+        let is_header = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let has_room = self.media_types.len() < MEDIA_TYPES_MAX;
+        (is_header && has_room).then(|| {
+            self.media_types.push(media_type.into());
+            (self.media_types.len() - 1) as u8
+        })
+    }
+
+    /// The media type that an entry states.
+    pub(crate) fn media_type(&self, placed: Placed) -> Option<&str> {
+        placed.media_type.map(|number| &*self.media_types[usize::from(number)])
     }
 
     /// The members for a URI; the newest last.

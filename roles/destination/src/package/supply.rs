@@ -266,7 +266,7 @@ fn hand_out(
             }
         }
         fatal = fatal.or(transfer.take(chunk, report)?);
-        if fatal.is_some() || report.over_budget(counts.fetches) {
+        if fatal.is_some() || report.is_over_budget(counts.fetches, &transfer.options.url) {
             stop.store(true, Ordering::Relaxed);
         }
         if uncommitted >= batch_items {
@@ -323,7 +323,7 @@ struct Left {
 /// Whether this is a fault of the package, so that requesting the resource may succeed.
 fn is_of_package(failure: &Failure) -> bool {
     let is_fault = failure.code.starts_with("dump.")
-        || matches!(failure.code, "fixity.mismatch" | "body.read");
+        || matches!(failure.code, "fixity.mismatch" | "body.read" | "rdf.type");
     is_fault && !failure.fatal
 }
 
@@ -376,7 +376,8 @@ impl<'a> Supply<'a> {
                 .and_then(|micros| micros.checked_mul(1_000))
                 .or_else(|| seconds()?.checked_mul(1_000_000_000))
         });
-        Facts { last_modified, ..Facts::default() }
+        let media_type = self.found_for(task).and_then(|placed| self.manifest.media_type(placed));
+        Facts { last_modified, media_type: media_type.map(str::to_owned), ..Facts::default() }
     }
 
     fn found_for(&self, task: &Task) -> Option<Placed> {

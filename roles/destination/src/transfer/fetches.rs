@@ -178,8 +178,7 @@ impl Transfer<'_> {
             if fatal.is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
-            if !report.summary.budget_spent && report.over_budget(total) {
-                report.summary.budget_spent = true;
+            if report.is_over_budget(total, &self.options.url) {
                 stop.store(true, Ordering::Relaxed);
             }
             if uncommitted >= batch_items {

@@ -37,8 +37,7 @@ impl Transfer<'_> {
                 if let Some(error) = self.keep(chunk, report)? {
                     return Err(error);
                 }
-                if report.over_budget(total) {
-                    report.summary.budget_spent = true;
+                if report.is_over_budget(total, &self.options.url) {
                     return Ok(());
                 }
             }

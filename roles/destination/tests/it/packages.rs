@@ -3,7 +3,7 @@
 use crate::copy::{Copy, files};
 use crate::dump_source::{DumpSource, manifest, packages, resources, run_until};
 use crate::rs01_source::base64_of_hex;
-use abreast_destination::{Dumps, Filter, Mode, Tolerance};
+use abreast_destination::{Dumps, Filter, Mode, NQuadsOptions, SinkOptions, Tolerance};
 use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::documents::{BEGIN, document};
 use abreast_testkit::pages::Answer;
@@ -363,6 +363,61 @@ fn skipped_entries_of_a_manifest_hold_deletions_back() {
         );
         assert!(ran.has("rs.entry"));
         assert_eq!(files(copy.folder()).len(), 3);
+    }
+}
+
+#[test]
+fn members_of_rdf_have_the_type_that_the_manifest_states() {
+    for (has_type, requests) in [(true, 0), (false, 40)] {
+        let mut source = DumpSource::new();
+        let document = |number: usize, source: &DumpSource| {
+            let path = format!("/id/{number}");
+            let uri = source.server.url(&path);
+            (path, format!("<{uri}> <http://ns.example/text> \"{number}\" .\n"))
+        };
+        let all: Vec<_> = (0..40).map(|number| document(number, &source)).collect();
+        source.list(&all);
+        let mut manifest = source.manifest_of(&all);
+        if has_type {
+            manifest = manifest.replace("path=", "type=\"application/n-triples\" path=");
+        }
+        let mut zip = Zip::new();
+        for (number, (path, text)) in all.iter().enumerate() {
+            zip.add(&format!("resources/{number}"), text.as_bytes());
+            let answer = Answer::ok(text.as_str());
+            source.server.put(path, answer.header("content-type", "application/n-triples"));
+        }
+        zip.add("manifest.xml", manifest.as_bytes());
+        source.server.body("/one.zip", zip.finish());
+        source.dump(&["/one.zip"]);
+        let mut copy = Copy::of(source.url());
+        copy.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
+        copy.options.dumps = Dumps::Always;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{:?}", ran.reported);
+        let log = source.server.take_log();
+        assert!(log.contains(&"/one.zip".to_owned()));
+        let singly = log.iter().filter(|path| path.starts_with("/id/")).count();
+        assert_eq!(singly, requests, "with a type: {has_type}");
+    }
+}
+
+#[test]
+fn a_run_that_too_many_failures_end_states_why() {
+    let mut source = DumpSource::new();
+    let all = resources(300);
+    source.list(&all);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    for dumps in [Dumps::Always, Dumps::Never] {
+        for (path, _) in &all {
+            source.server.body(path, "other");
+        }
+        let mut copy = Copy::of(source.url());
+        copy.options.dumps = dumps;
+        copy.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.count("limit.failures")), (8, 1), "{:?}", ran.codes);
     }
 }
 
