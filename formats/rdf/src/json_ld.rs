@@ -20,6 +20,9 @@ const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
 const CONTEXT_HELP: &str =
     "copy the terms of the context into `@context` of the document, or add it to those at hand";
 
+const TYPE_LATE: &str = "@type must be the first key";
+const TYPE_MAP_HELP: &str = "maps of types (`\"@container\": \"@type\"`) are read only if their nodes have no `@id`; state `@type` in each node";
+
 pub(crate) fn read(
     input: &mut dyn Read,
     options: &ReadOptions,
@@ -112,7 +115,9 @@ fn fault(error: &JsonLdSyntaxError, missing: Option<&str>, document: &[u8]) -> R
         .location()
         .map_or((0, 0), |location| (location.start.line + 1, location.start.column + 1));
     let message: String = abreast_webtypes::visible(&error.to_string()).chars().take(300).collect();
-    ReadError::new("rdf.syntax", place, message, None)
+    // Keys of an object are put in order, but the key of a type map comes after the `@id` of its node.
+    let is_type_map = message.starts_with(TYPE_LATE);
+    ReadError::new("rdf.syntax", place, message, is_type_map.then_some(TYPE_MAP_HELP))
 }
 
 fn place(before: &[u8]) -> (u64, u64) {

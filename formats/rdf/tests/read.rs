@@ -325,3 +325,32 @@ fn lines_are_those_of_the_statements_that_are_read() {
         lines_of(b"<http://h/a> <http://h/p> 1 .\n", &ReadOptions::default(), true);
     assert!(lines.is_empty() && fault.is_some());
 }
+
+#[test]
+fn numbers_and_type_maps_of_json_ld_that_are_not_read_as_such() {
+    let number = |text: &str| {
+        let document = format!(r#"{{"@id": "http://e/a", "http://e/p": {text}}}"#);
+        statements(Syntax::JsonLd, document.as_bytes()).unwrap().remove(0)
+    };
+    // The standard has integers up to 10^21.
+    assert!(
+        number("99999999999999999999")
+            .ends_with("99999999999999999999\"^^<http://www.w3.org/2001/XMLSchema#integer>")
+    );
+    assert!(
+        number("100000000000000000000")
+            .ends_with("1.0E20\"^^<http://www.w3.org/2001/XMLSchema#double>")
+    );
+    let map = |node: &str| {
+        format!(
+            r#"{{"@context": {{"m": {{"@id": "http://e/m", "@container": "@type"}}}}, "@id": "http://e/a", "m": {{"http://e/T": {node}}}}}"#
+        )
+    };
+    assert_eq!(statements(Syntax::JsonLd, map("{}").as_bytes()).unwrap().len(), 2);
+    let document = map(r#"{"@id": "http://e/b"}"#);
+    let read = read(Syntax::JsonLd, document.as_bytes(), &ReadOptions::default(), &mut |_| {
+        ControlFlow::Continue(())
+    });
+    let Err(ReadError::Syntax(error)) = read else { panic!("{read:?}") };
+    assert!(error.help().unwrap().contains("maps of types"), "{error:?}");
+}
