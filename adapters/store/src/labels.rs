@@ -219,6 +219,28 @@ impl LabelTable {
         Ok(())
     }
 
+    /// A resource was changed to what it was: its rows have the time of that, and what only the Source
+    /// stated before is over.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn touch(&mut self, resource: &str, changed: Option<Timestamp>) -> Result<(), LogError> {
+        self.change(resource)?;
+        let entity = self.entity(resource)?;
+        let micros = changed.map(Timestamp::as_micros);
+        let ended = self.execute(
+            "DELETE FROM abreast_deprecated WHERE resource = ?1 AND time < ?2",
+            params![resource, micros],
+        )?;
+        if ended > 0 {
+            let sql = "UPDATE label SET deprecated = 0, replaced_by = NULL WHERE uri = ?1";
+            self.execute(sql, [&entity])?;
+        }
+        let time = changed.map(|time| time.to_string());
+        self.execute("UPDATE label SET changed = ?2 WHERE uri = ?1", params![entity, time])
+            .map(drop)
+    }
+
     fn remove_rows(&mut self, resource: &str) -> Result<(), LogError> {
         self.change(resource)?;
         let entity = self.entity(resource)?;

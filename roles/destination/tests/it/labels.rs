@@ -162,6 +162,29 @@ fn deprecated_entities_stay_in_the_table() {
 }
 
 #[test]
+fn a_table_that_follows_changes_is_the_same_as_a_fresh_one() {
+    let source = EmmSource::start(Habits::default());
+    for number in 0..4 {
+        source.put(number, "first");
+    }
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    source.record(0, "Deprecate");
+    source.record(1, "Update");
+    source.record(2, "Deprecate");
+    assert_eq!(copy.try_run().exit(), 0);
+    source.wait_days(1);
+    // Neither has other bytes.
+    source.record(0, "Update");
+    source.record(1, "Update");
+    assert_eq!(copy.try_run().exit(), 0);
+    let fresh = copy_of(&source);
+    assert_eq!(fresh.try_run().exit(), 0);
+    assert_eq!(rows(&copy), rows(&fresh));
+    assert_eq!(found(&copy)[0], row("0", "first", None));
+}
+
+#[test]
 fn entities_of_a_download_have_the_times_that_pages_show() {
     for has_prev in [true, false] {
         let source = EmmSource::start(Habits { has_prev, ..Habits::default() });

@@ -467,13 +467,14 @@ impl SinkWriter for LabelsWriter {
             && crate::sink::is_right(task, row, listed)
         {
             let row = crate::sink::with_time(task, row.clone());
-            return Ok(Prepared::Done(Outcome::Right { row }));
+            return Ok(Prepared::Done(Outcome::Right { row: self.touched(task, row)? }));
         }
         Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
     }
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
-        Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
+        let row = crate::sink::with_time(task, task.row.clone().unwrap_or_default());
+        self.touched(task, row)
     }
 
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
@@ -491,11 +492,26 @@ impl SinkWriter for LabelsWriter {
     }
 }
 
+/// When a resource changed, as the table has it.
+fn time_of(row: &Row) -> Option<Timestamp> {
+    row.changed.or(row.modified).map(Timestamp::from_micros)
+}
+
 impl LabelsWriter {
+    /// The row of a resource whose bytes stay: a change of it, if there was one, counts in the table.
+    fn touched(&self, task: &Task, row: Row) -> Result<Row, Failure> {
+        if task.row.as_ref().and_then(time_of) != time_of(&row) {
+            let mut table = self.sink.table();
+            table.touch(&row.uri, time_of(&row)).map_err(|error| self.sink.fatal(error))?;
+            self.sink.stored().push(row.clone());
+        }
+        Ok(row)
+    }
+
     fn store_now(&self, task: &Task, mut body: Body<'_>) -> Result<Outcome, Failure> {
         let row = body.row(task, self.sink.epoch);
         if let Some(kept) = same_bytes(task, &row) {
-            return Ok(Outcome::Right { row: kept });
+            return Ok(Outcome::Right { row: self.touched(task, kept)? });
         }
         let description = describe(task, &mut body, &Graph::Default)?;
         let resource = task.pending.uri.as_str();
@@ -506,12 +522,11 @@ impl LabelsWriter {
             let instead = || replacements(&self.sink.replaced_by, uri, &description.lines);
             (stated.is_deprecated, if stated.is_deprecated { instead() } else { Vec::new() })
         });
-        let changed = row.changed.or(row.modified);
         let labels = Labels {
             uri,
             labels: found.iter().map(|label| (&*label.text, &*label.language)).collect(),
             deprecated: stated.as_ref().map(|(is_deprecated, by)| (*is_deprecated, &**by)),
-            changed: changed.map(Timestamp::from_micros),
+            changed: time_of(&row),
         };
         let mut table = self.sink.table();
         table.replace(resource, &labels).map_err(|error| self.sink.fatal(error))?;
