@@ -154,7 +154,7 @@ pub(crate) fn fetch_versions(
         if map.path_into(&noted.uri, Form::Plain, &mut path).is_err() {
             continue;
         }
-        let dir = make_all(&folder, path.split(|byte| *byte == b'/'), &mut false)?;
+        let dir = make_all(&folder, path.split(|byte| *byte == b'/'), &mut None)?;
         for version in &versions {
             let name = version.name();
             if is_kept(&dir, version, &name)? {

@@ -191,11 +191,11 @@ impl LastDir {
         }
         let components = || path.split(|byte| *byte == b'/');
         let mut opened = folder.dir(components());
-        let mut made = false;
+        let mut first_made = None;
         if purpose != Purpose::Look
             && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
         {
-            opened = make_all(&folder.root(), components(), &mut made);
+            opened = make_all(&folder.root(), components(), &mut first_made);
         }
         let dir = opened.map_err(|error| match error.kind() {
             ErrorKind::NotFolder => NoPlace::Parent,
@@ -203,28 +203,33 @@ impl LastDir {
         })?;
         path.clone_into(&mut self.path);
         self.dir = Some(dir.clone());
-        if made {
-            copy.made.add(path);
+        if let Some(first) = first_made {
+            let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            for end in ends.chain([path.len()]).skip(first) {
+                copy.made.add(&path[..end]);
+            }
         }
-        self.made = made || copy.made.has(path);
+        self.made = first_made.is_some() || copy.made.has(path);
         Ok(dir)
     }
 }
 
-/// Opens a folder, making missing ones; returns whether the last one was made.
+/// Opens a folder, making missing ones; gives back the number of the first one that was made. Those
+/// in it were made too.
 pub(crate) fn make_all<'a>(
     root: &Dir,
     components: impl Iterator<Item = &'a [u8]>,
-    made: &mut bool,
+    first_made: &mut Option<usize>,
 ) -> Result<Dir, Error> {
     let mut dir = root.clone();
-    for component in components {
-        *made = false;
+    for (number, component) in components.enumerate() {
         dir = match dir.dir(component) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match dir.create_dir(component) {
                     Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
-                    result => *made = result.is_ok(),
+                    Ok(()) => drop(first_made.get_or_insert(number)),
+                    // Another connection made it.
+                    Err(_) => *first_made = None,
                 }
                 dir.dir(component)?
             }
@@ -250,7 +255,7 @@ impl Made {
         }
     }
 
-    fn has(&self, path: &[u8]) -> bool {
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 }
@@ -319,7 +324,7 @@ impl Backup {
         let dir = if parent.is_empty() {
             folder.clone()
         } else {
-            make_all(folder, parent.split(|byte| *byte == b'/'), &mut false)?
+            make_all(folder, parent.split(|byte| *byte == b'/'), &mut None)?
         };
         // A second version in one run gets a number.
         for number in 0_u32..1_000 {

@@ -144,6 +144,16 @@ impl Sink for FolderSink {
             let _ = place.dir.unlink(&temporary_name(uri));
         }
     }
+
+    fn sweep_folders(&self, uri: &str) {
+        let mut path = Vec::new();
+        if !self.is_dry()
+            && self.copy.map.path_into(uri, Form::Plain, &mut path).is_ok()
+            && let Some(end) = path.iter().rposition(|byte| *byte == b'/')
+        {
+            remove_empty(&self.copy.folder, &path[..end], &|path| self.copy.made.has(path));
+        }
+    }
 }
 
 impl FolderSink {
@@ -755,7 +765,7 @@ impl FolderWriter {
 
     fn remove_emptied(&mut self) {
         if !self.emptied.is_empty() && !self.sink.is_dry() {
-            remove_empty(&self.sink.copy.folder, &self.emptied);
+            remove_empty(&self.sink.copy.folder, &self.emptied, &|_| true);
             self.last = LastDir::default();
             self.emptied.clear();
         }
@@ -797,10 +807,14 @@ fn file_on_the_way(
     None
 }
 
-/// Removes a folder and those above it while they are empty; never the root.
-fn remove_empty(folder: &abreast_folder::Folder, path: &[u8]) {
+/// Removes a folder and those above it while they are empty and may be removed; never the root.
+fn remove_empty(
+    folder: &abreast_folder::Folder,
+    path: &[u8],
+    may_be_removed: &dyn Fn(&[u8]) -> bool,
+) {
     let mut path = path;
-    while !path.is_empty() {
+    while !path.is_empty() && may_be_removed(path) {
         let at = path.iter().rposition(|byte| *byte == b'/');
         let (parent, name) = at.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
         let components = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty());

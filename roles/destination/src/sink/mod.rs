@@ -117,6 +117,10 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// Removes what is left of a body that was begun and is wanted no longer.
     fn sweep(&self, uri: &str);
 
+    /// Removes folders that this run made for a resource that was not stored in them, if they are
+    /// empty: another resource may need the name. Nobody may store anything meanwhile.
+    fn sweep_folders(&self, _uri: &str) {}
+
     /// Why what is kept is not what the state has, where that can be known without reading all of
     /// it. Called once, before anything is planned.
     fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {

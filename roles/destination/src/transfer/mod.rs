@@ -133,6 +133,7 @@ impl<'a> Transfer<'a> {
     /// Reports the failures that stand.
     pub(crate) fn report_failures(&mut self, report: &Reporter<'_>) {
         for failed in self.failures.drain(..) {
+            self.sink.sweep_folders(&failed.uri);
             report.problem(failed.failure.code, &failed.uri, &failed.failure.message);
         }
     }

@@ -207,3 +207,27 @@ fn empty_segments_are_folders_that_are_needed() {
     assert_eq!(audited.codes, [""; 0], "{:?}", audited.reported);
     assert_eq!(audited.result.unwrap().exit_code, 0);
 }
+
+#[test]
+fn folders_of_resources_that_failed_do_not_take_their_names() {
+    let mut source = Source::new();
+    source.set("/kept", "1");
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    copy.run();
+    std::fs::create_dir(copy.folder().join("own")).unwrap();
+    for path in ["/x/y/z", "/own/z", "/own/y/z"] {
+        source.set(path, "1");
+        source.server.remove(path);
+    }
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().failed), (3, 3), "{:?}", ran.reported);
+    assert!(!copy.folder().join("x").exists() && !copy.folder().join("own/y").exists());
+    assert!(copy.folder().join("own").is_dir(), "the user made it");
+    for path in ["/x/y/z", "/own/z", "/own/y/z"] {
+        source.delete(path);
+    }
+    source.set("/x", "1");
+    assert_eq!(copy.run().exit_code, 0);
+    assert_eq!(std::fs::read(copy.folder().join("x")).unwrap(), b"1");
+}
