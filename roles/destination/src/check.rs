@@ -6,17 +6,20 @@
 use crate::error::{Error, ExitCode};
 use crate::lasting::{Failing, Fault, Held, Lasting};
 use crate::marker::state_elsewhere;
+use crate::partial::Partials;
 use crate::path_map::STATE_FOLDER;
+use crate::place::temporary_name;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{is_distrusted, plan_again, read_back};
 use crate::sink::warc::{forget_beyond, whole_length, write_error};
 use crate::state::{DATABASE, LOCK, folder_of};
-use crate::state_folder::make_folder;
+use crate::state_folder::{StateFolder, make_folder};
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
 use abreast_store::mirror::{Mirror, Row, Segment};
 use abreast_webtypes::count;
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,8 +142,11 @@ pub fn check_copy(
     match kind.as_str() {
         "folder" => {
             if let Some(files) = FolderKept::open(folder, &mirror)? {
-                files.leftovers(&mut |_, _, path| {
-                    findings.add("copy.leftover", path, "left by a run that was killed");
+                let begun = begun(&place.state)?;
+                files.leftovers(&mut |_, name, path| {
+                    if !begun.contains(name) {
+                        findings.add("copy.leftover", path, "left by a run that was killed");
+                    }
                 })?;
             }
         }
@@ -217,8 +223,11 @@ pub fn repair_copy(
     if kind == "folder"
         && let Some(files) = FolderKept::open(folder, &mirror)?
     {
-        let mut leftovers = 0_u64;
+        let (begun, mut leftovers) = (begun(&place.state)?, 0_u64);
         files.leftovers(&mut |dir, name, _| {
+            if begun.contains(name) {
+                return;
+            }
             leftovers += 1;
             if !dry_run {
                 let _ = dir.unlink(name);
@@ -245,6 +254,12 @@ pub fn repair_copy(
         bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)),
     );
     Ok(steps)
+}
+
+/// The names of files that were begun, and are continued by the next run.
+fn begun(state: &Path) -> Result<HashSet<Vec<u8>>, Error> {
+    let notes = Partials::new(StateFolder::at(state)?).all();
+    Ok(notes.iter().map(|note| temporary_name(&note.uri)).collect())
 }
 
 /// The files that resources are packed into which have lost their end, or are missing, and the bytes

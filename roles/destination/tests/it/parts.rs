@@ -3,9 +3,11 @@
 use crate::copy::{Copy, files};
 use crate::dump_source::{DumpSource, packages, resources, run_until};
 use crate::source::Source;
+use abreast_destination::check::{CopyPlace, check_copy, repair_copy};
+use abreast_store::integrity::Findings;
 use abreast_testkit::documents::document;
 use abreast_testkit::pages::{Answer, Server};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Answers to a request for the rest of `body`, from its half.
 fn odd_answers(body: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
@@ -145,4 +147,49 @@ fn a_package_of_unlisted_length_is_requested_once_in_a_run() {
     assert_eq!((ran.exit(), files(copy.folder()).len()), (0, 400), "{:?}", ran.reported);
     let asked = source.server.take_log().iter().filter(|path| *path == "/one.zip").count();
     assert_eq!((asked, ran.summary().bytes < 20_000), (1, true), "{}", ran.summary().bytes);
+}
+
+#[test]
+fn parts_stay_where_they_are_continued_and_nowhere_else() {
+    let body = "0123456789abcdef".repeat(1_000_000).into_bytes();
+    let head = "HTTP/1.1 200 OK\r\netag: \"v1\"\r\n";
+    let half = &body[..body.len() / 2 + 2_000_000];
+    let cut = format!("{head}content-length: {}\r\n\r\n", body.len());
+    // A piece without a length: the answer is none of HTTP.
+    let broken = format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n", half.len());
+    for (name, first, end, is_kept) in
+        [("cut", cut, &b""[..], true), ("broken", broken, &b"\r\nno length\r\n"[..], false)]
+    {
+        let source = Source::new();
+        let entry = format!("<url><loc>{}</loc></url>", source.server.url("/large"));
+        let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
+        source.server.body("/resourcelist.xml", document("urlset", &attributes, &entry));
+        source.server.put("/large", Answer::ok(body.clone()).header("etag", "\"v1\""));
+        let (answer, asked) = ([first.as_bytes(), half, end].concat(), AtomicUsize::new(0));
+        source.server.handler(move |path, _| match path {
+            "/large" if asked.fetch_add(1, Ordering::SeqCst) == 0 => {
+                Some(Answer::raw(answer.clone()))
+            }
+            "/large" => Some(Answer::status(503)),
+            _ => None,
+        });
+        let mut copy = Copy::of(source.url());
+        copy.options.net.retries = 1;
+        assert_eq!(copy.try_run().exit(), 3, "{name}");
+        let parts = || files(copy.folder()).len();
+        assert_eq!(parts(), usize::from(is_kept), "{name}");
+        let place = CopyPlace::find(copy.folder()).unwrap();
+        let mut findings = Findings::default();
+        check_copy(&place, &|_| true, &mut findings, &AtomicBool::new(false)).unwrap();
+        let leftovers = findings.list().iter().filter(|finding| finding.rule == "copy.leftover");
+        assert_eq!(leftovers.count(), 0, "{name}: {findings:?}");
+        repair_copy(&place, &|_| true, false, &AtomicBool::new(false)).unwrap();
+        assert_eq!(parts(), usize::from(is_kept), "{name}");
+        source.server.handler(|_, _| None);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{name}: {:?}", ran.reported);
+        let rest = if is_kept { body.len() - half.len() } else { body.len() };
+        let received = ran.summary().bytes as usize;
+        assert!((rest..rest + 100_000).contains(&received), "{name}: {received} {rest}");
+    }
 }

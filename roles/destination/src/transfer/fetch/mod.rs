@@ -281,7 +281,7 @@ impl Fetcher {
             head.extend_from_slice(note.head.as_bytes());
             part
         });
-        let result = abreast_net::with_retries(client, url, async |_| {
+        let received = abreast_net::with_retries(client, url, async |_| {
             // A file begun by an earlier attempt is continued when the server still has the same
             // version.
             let resume = part
@@ -343,14 +343,20 @@ impl Fetcher {
                     }
                     Err(error)
                 }
-                Err(Interrupted::Failed(failure)) => {
-                    discard(&mut part);
-                    Ok(Err(failure))
-                }
+                Err(Interrupted::Failed(failure)) => Ok(Err(failure)),
             }
         })
-        .await?;
-        if result?.is_none() {
+        .await;
+        // What broke off is continued by another run; what is refused is not.
+        let is_refused = match &received {
+            Ok(received) => received.is_err(),
+            Err(error) => !error.is_transient(),
+        };
+        if is_refused {
+            discard(&mut part);
+            partials.forget(name);
+        }
+        if received??.is_none() {
             return Ok(None);
         }
         let mut part = part.expect("a body was read");
