@@ -61,6 +61,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
         false
     }
 
+    /// Whether it keeps what is stated about a resource, instead of its bytes.
+    fn keeps_statements(&self) -> bool {
+        false
+    }
+
     /// Whether a writer keeps nothing of an item between preparing and storing it, so that others
     /// may be prepared in between: bodies are digested faster together.
     fn stores_later(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Verified bytes only; transfers that break off are continued.
 
-use crate::copy::Copy;
+use crate::copy::{Copy, files};
 use crate::source::{Source, list_of};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{self, BEGIN, document};
@@ -152,6 +152,32 @@ fn packed_documents_and_packed_resources_are_read() {
     assert_eq!(ran.exit(), 0, "{:?} {}", ran.codes, ran.code());
     assert_eq!(std::fs::read(copy.folder().join("a.gz")).unwrap(), archive);
     assert_eq!(copy.read("plain").as_deref(), Some("plain text"));
+}
+
+#[test]
+fn packed_files_that_nothing_is_listed_of_stay_packed() {
+    let server = Server::start();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, b"some text").unwrap();
+    let packed = encoder.finish().unwrap();
+    let paths = ["/a.tar.gz", "/b.tgz", "/c.txt", "/d"];
+    let entries: String =
+        paths.iter().map(|path| format!("<url><loc>{}</loc></url>", server.url(path))).collect();
+    let attributes = format!("capability=\"resourcelist\" at=\"{BEGIN}\"");
+    server.body("/list.xml", document("urlset", &attributes, &entries));
+    for path in paths {
+        server.put(path, Answer::ok(packed.clone()).header("Content-Encoding", "gzip"));
+    }
+    let mut copy = Copy::of(server.url("/list.xml"));
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    let is_packed: Vec<_> = files(copy.folder())
+        .into_iter()
+        .map(|(path, bytes)| (path.chars().next().unwrap(), bytes == packed))
+        .collect();
+    assert_eq!(is_packed, [('a', true), ('b', true), ('c', false), ('d', false)]);
+    copy.options.baseline = true;
+    assert_eq!(copy.run().updated, 0);
 }
 
 #[test]

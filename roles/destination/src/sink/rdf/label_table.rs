@@ -367,6 +367,10 @@ impl Sink for LabelsSink {
         Box::new(LabelsWriter { sink: self })
     }
 
+    fn keeps_statements(&self) -> bool {
+        true
+    }
+
     fn partials(&self) -> &Partials {
         &self.partials
     }

@@ -239,7 +239,9 @@ impl Fetcher {
     async fn receive(&mut self, target: Target<'_>) -> Result<Option<Part>, Failure> {
         let Target { listed, length, .. } = target;
         let checkable = listed.strongest().is_some() || length.is_some();
-        let packing = if checkable { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
+        let as_sent =
+            checkable || !self.sink.keeps_statements() && is_named_as_packed(&target.place.url);
+        let packing = if as_sent { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
         let Some(part) = self.receive_as(target, packing).await? else { return Ok(None) };
         // A server that packs without being asked: the list may be about the bytes inside.
         if part.packed && checkable {
@@ -397,6 +399,19 @@ fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
         head.extend_from_slice(value.as_bytes());
         head.extend_from_slice(b"\r\n");
     }
+}
+
+/// Extensions of names of packed files.
+const PACKED: [&str; 9] = ["gz", "tgz", "taz", "svgz", "br", "zst", "z", "bz2", "xz"];
+
+/// Whether an address names a file that is packed in itself. Servers send such files with a
+/// `Content-Encoding`, and without it their names would be wrong.
+fn is_named_as_packed(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let extension = path.rsplit('/').next().and_then(|name| name.rsplit_once('.'));
+    extension.is_some_and(|(_, extension)| {
+        PACKED.iter().any(|packed| extension.eq_ignore_ascii_case(packed))
+    })
 }
 
 /// Whether a content encoding is one.

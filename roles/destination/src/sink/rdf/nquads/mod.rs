@@ -101,6 +101,10 @@ impl Sink for NQuadsSink {
         true
     }
 
+    fn keeps_statements(&self) -> bool {
+        true
+    }
+
     fn partials(&self) -> &Partials {
         &self.partials
     }

@@ -170,6 +170,10 @@ impl Sink for RemoteSink {
         Box::new(RemoteWriter { sink: self })
     }
 
+    fn keeps_statements(&self) -> bool {
+        true
+    }
+
     fn partials(&self) -> &Partials {
         &self.partials
     }
