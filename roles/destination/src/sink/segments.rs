@@ -99,17 +99,23 @@ impl OpenSegments {
         limit: u64,
         begin: impl FnOnce(i64) -> io::Result<Current>,
     ) -> io::Result<&mut Current> {
-        if let Some(mut full) =
-            self.current.take_if(|current| current.segment.length >= limit.max(1))
-        {
-            full.write_out()?;
-            self.full.push((full.segment, full.file));
+        if self.current.as_ref().is_some_and(|current| current.segment.length >= limit.max(1)) {
+            self.close()?;
         }
         if self.current.is_none() {
             self.newest += 1;
             self.current = Some(begin(self.newest)?);
         }
         self.current.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Ends the file that is appended to: what follows is in one with a higher number.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        if let Some(mut full) = self.current.take() {
+            full.write_out()?;
+            self.full.push((full.segment, full.file));
+        }
+        Ok(())
     }
 
     /// Writes everything out, and takes the files that were appended to since the last call.

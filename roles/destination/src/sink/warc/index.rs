@@ -13,7 +13,7 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Journal length from which it is sorted: it is read into memory.
+/// Journal length from which it is sorted before more is appended: it is read into memory.
 const JOURNAL_BYTES_MAX: u64 = 32 << 20;
 /// How much of the journal counts.
 const JOURNAL_LENGTH: &str = "warc-journal";
@@ -65,17 +65,16 @@ impl Index {
             return Ok(());
         }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if journal.length >= JOURNAL_BYTES_MAX {
+            // What was appended before is committed by now, so that the index never has lines of
+            // records that are cut off.
+            self.sort(&mut journal, mirror)?;
+        }
         let length = journal.length;
         journal.file.set_len(length)?;
         journal.file.write_all(lines)?;
         journal.file.sync_data()?;
         journal.length += lines.len() as u64;
-        if journal.length >= JOURNAL_BYTES_MAX {
-            // Its lines are in the sorted file from here on. If the commit fails, they are of
-            // records that are cut off, and an indexer that is run again would not find them;
-            // replay answers such a line with "not found".
-            self.sort(&mut journal, mirror)?;
-        }
         mirror.set_meta(JOURNAL_LENGTH, Some(&journal.length.to_string())).map_err(io::Error::other)
     }
 
@@ -274,5 +273,23 @@ mod tests {
         index.journal(b"a\nc\n", &mirror).unwrap();
         index.merge(&mirror).unwrap();
         assert_eq!(all(&index), ["a", "c"]);
+    }
+
+    #[test]
+    fn a_full_journal_whose_commit_fails_leaves_no_lines() {
+        let place = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&place.path().join("mirror.db")).unwrap();
+        let open =
+            || Index::open(place.path().to_owned(), place.path().join("journal"), &mirror).unwrap();
+        let index = open();
+        index.journal(b"a\n", &mirror).unwrap();
+        mirror.begin().unwrap();
+        let full = format!("b {}\n", "x".repeat(JOURNAL_BYTES_MAX as usize));
+        index.journal(full.as_bytes(), &mirror).unwrap();
+        mirror.rollback().unwrap();
+        drop(index);
+        let index = open();
+        index.merge(&mirror).unwrap();
+        assert_eq!(all(&index), ["a"]);
     }
 }

@@ -222,7 +222,9 @@ impl Segments {
                     let mut open = self.lock();
                     self.note(&mut open, capture, at, located);
                     open.files.full.push((current.segment, current.file));
-                    return Ok(());
+                    // Later records of the resource are in segments with higher numbers: an archive
+                    // without a state is read in that order.
+                    return open.files.close();
                 }
                 Err(error) => {
                     let _ = std::fs::remove_file(self.folder.join(&current.segment.name));
@@ -338,5 +340,45 @@ impl<W: Write> Write for Counting<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_large_record_is_in_a_later_segment() {
+        let place = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&place.path().join("mirror.db")).unwrap();
+        let options = WarcOptions::default();
+        let segments = Segments::open(place.path(), &mirror, &options, "http://h/").unwrap();
+        let uri = "http://h/a";
+        let (row, original) = (Row { uri: uri.to_owned(), ..Row::default() }, None);
+        let located = Located { original, row: &row, reusable: false };
+        let capture = Capture {
+            uri,
+            date: now(),
+            mime: "text/plain",
+            status: None,
+            digest: "-",
+            length: 0,
+            offset: 0,
+            filename: "",
+        };
+        let place_of = || {
+            mirror.begin().unwrap();
+            segments.settle(&mirror).unwrap();
+            mirror.commit().unwrap();
+            mirror.packed(uri).unwrap().unwrap().record.segment
+        };
+        segments.append(&capture, b"first", &located).unwrap();
+        let first = place_of();
+        let mut write = |out: &mut dyn Write| out.write_all(b"large");
+        segments.append_large(&capture, &located, &mut write, true).unwrap();
+        let large = place_of();
+        segments.append(&capture, b"last", &located).unwrap();
+        let last = place_of();
+        assert!(first < large && large < last, "{first} {large} {last}");
     }
 }
