@@ -12,7 +12,7 @@ use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
 use abreast_webtypes::{Algorithm, Digests, count};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -41,23 +41,34 @@ struct Arriving {
     etag: Option<String>,
     /// What the server states about the whole package.
     stated: Digests,
+    /// Where it came from, after redirects.
+    address: String,
 }
 
 /// The packages in the state folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Downloads {
     state: StateFolder,
-    /// Those that this run received and verified, by their names and what is listed.
-    received: Arc<Mutex<HashSet<(Vec<u8>, Option<u64>, String)>>>,
+    /// Those that this run received and verified, with the addresses that they came from.
+    received: Arc<Mutex<HashMap<Key, String>>>,
 }
+
+/// A package by its name and what is listed about it.
+type Key = (Vec<u8>, Option<u64>, String);
 
 impl Downloads {
     pub(crate) fn new(state: StateFolder) -> Self {
         Self { state, received: Arc::default() }
     }
 
-    fn received(&self) -> MutexGuard<'_, HashSet<(Vec<u8>, Option<u64>, String)>> {
+    fn received(&self) -> MutexGuard<'_, HashMap<Key, String>> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address that a package came from in this run, after redirects: relative IRIs in it are
+    /// resolved against that [rfc3986 §5.1.3].
+    pub(crate) fn address_of(&self, package: &ListedPackage) -> Option<String> {
+        self.received().get(&key_of(package)).cloned()
     }
 
     /// The state folder that they are in.
@@ -116,11 +127,12 @@ impl Downloads {
             .with_cause(cause)
         };
         let folder = self.state.folder(FOLDER)?;
-        let received = (name_of(package), package.length, package.digests.to_string());
-        if self.received().remove(&received)
-            && let Some((file, _)) = open_begun(&folder, &received.0)
+        let key = key_of(package);
+        let known = self.received().remove(&key);
+        if let Some(address) = known
+            && let Some((file, _)) = open_begun(&folder, &key.0)
         {
-            self.received().insert(received);
+            self.received().insert(key, address);
             return Ok(file);
         }
         if let Some(file) = begun_whole(&folder, package).map_err(io)? {
@@ -178,6 +190,7 @@ impl Downloads {
                 };
             }
             let Some(arriving) = &mut arriving else { return Ok(Ok(())) };
+            response.url().clone_into(&mut arriving.address);
             let most = package.made.map_or(PACKAGE_BYTES_MAX, |made| made.bytes_max);
             if response
                 .content_length()
@@ -212,7 +225,7 @@ impl Downloads {
             })?,
             Err(error) => return Err(net_error(error)),
         }
-        let Some(Arriving { file, digest, length, stated, .. }) = arriving else {
+        let Some(Arriving { file, digest, length, stated, address, .. }) = arriving else {
             return Err(different(package, "nothing was sent"));
         };
         let digests = digest.finish();
@@ -222,7 +235,7 @@ impl Downloads {
         } else if stated.agree(&digests) == Some(false) {
             "its digest is not the one that its server states (`Repr-Digest`)"
         } else {
-            self.received().insert(received);
+            self.received().insert(key, address);
             return Ok(file);
         };
         forget(&folder, package);
@@ -284,6 +297,10 @@ fn name_of(package: &ListedPackage) -> Vec<u8> {
     format!("{:016x}.zip", hasher.finish()).into_bytes()
 }
 
+fn key_of(package: &ListedPackage) -> Key {
+    (name_of(package), package.length, package.digests.to_string())
+}
+
 fn note_of(package: &ListedPackage) -> Vec<u8> {
     let mut name = name_of(package);
     name.truncate(name.len() - 3);
@@ -340,6 +357,7 @@ fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arrivi
         length,
         etag: Some(etag.to_owned()),
         stated,
+        address: String::new(),
     }))
 }
 
@@ -385,7 +403,7 @@ fn begin(
         write_text(folder, &note_of(package), &note)?;
     }
     let digest = BackgroundDigest::new(hasher_of(package, &stated));
-    Ok(Arriving { file, digest, length: 0, etag, stated })
+    Ok(Arriving { file, digest, length: 0, etag, stated, address: String::new() })
 }
 
 #[cfg(test)]

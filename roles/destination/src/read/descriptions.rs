@@ -56,16 +56,16 @@ pub(crate) fn fetch_sorted(
     };
     let sort = SortOptions { memory: SORT_BYTES, ..SortOptions::new(downloads.path()) };
     let (stop, are_resources) = (sort.stop.clone(), requests.skolems_are_resources.get());
-    let (fetched, waiting) = sync_channel::<(&DescriptionFile, File)>(AHEAD);
+    let (fetched, waiting) = sync_channel::<(&DescriptionFile, Option<String>, File)>(AHEAD);
     let (ended, end) = sync_channel::<()>(0);
     let (done, sorted) = std::thread::scope(|scope| {
         let sort = &sort;
         let sorting = scope.spawn(move || {
             let _ended = ended;
-            let inputs = waiting.into_iter().map(|(file, bytes)| Input {
+            let inputs = waiting.into_iter().map(|(file, address, bytes)| Input {
                 name: file.url.clone(),
                 syntax: file.syntax,
-                base: Some(file.url.clone()),
+                base: address.or_else(|| Some(file.url.clone())),
                 bytes: Bytes::of_file(bytes),
             });
             let sorted = abreast_statements::sorted(sort, inputs)?;
@@ -75,9 +75,10 @@ pub(crate) fn fetch_sorted(
             for file in files {
                 let media_type = file.media_type.as_deref();
                 let documents = &requests.documents;
-                let bytes = documents.download(requests, downloads, &package(file), media_type)?;
+                let package = package(file);
+                let bytes = documents.download(requests, downloads, &package, media_type)?;
                 // Nothing takes more files when one is wrong.
-                if fetched.send((file, bytes)).is_err() {
+                if fetched.send((file, downloads.address_of(&package), bytes)).is_err() {
                     break;
                 }
             }

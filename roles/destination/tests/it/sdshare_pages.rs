@@ -273,3 +273,25 @@ fn relative_iris_of_a_fragment_are_resolved_where_it_was_found() {
     let expected = format!("<{}> <http://ns.example/next> <{next}> .", SdSource::name(1));
     assert_has(&copy, &expected);
 }
+
+#[test]
+fn relative_iris_of_a_snapshot_are_resolved_where_it_was_found() {
+    let habits = Habits { media_type: "text/turtle", ..Habits::default() };
+    let source = SdSource::start(habits);
+    source.put_number(1, "first");
+    source.wait(100);
+    source.make_snapshot();
+    let to = source.server.url("/docs/all");
+    source.answer_first(move |target, _| match target {
+        "/snapshot" => Some(Answer::status(302).header("location", &to)),
+        "/docs/all" => {
+            let text = format!("<{}> <http://ns.example/next> <2> .", SdSource::name(1));
+            Some(Answer::ok(text).header("content-type", "text/turtle"))
+        }
+        _ => None,
+    });
+    let copy = copy_of(source.url());
+    copy.run();
+    let next = source.server.url("/docs/2");
+    assert_has(&copy, &format!("<{}> <http://ns.example/next> <{next}> .", SdSource::name(1)));
+}
