@@ -11,7 +11,7 @@ use crate::path_map::STATE_FOLDER;
 use crate::place::temporary_name;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
-use crate::sink::kept::{is_distrusted, plan_again, read_back};
+use crate::sink::kept::{distrusted, is_distrusted, plan_again, read_back};
 use crate::sink::warc::{forget_beyond, whole_length, write_error};
 use crate::state::{DATABASE, LOCK, folder_of};
 use crate::state_folder::{StateFolder, make_folder};
@@ -134,6 +134,10 @@ pub fn check_copy(
         }
         Ok(())
     })?;
+    mirror.each_without_row(&mut |uri| {
+        let message = "it is stored, and the state does not know which version it is";
+        findings.add("copy.unrecorded", uri, message);
+    })?;
     let Some(folder) = &place.folder else {
         let message = "the state does not name the folder of its copy, so that no file was checked; name that folder";
         findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
@@ -205,7 +209,8 @@ pub fn repair_copy(
     let database = place.state.join(DATABASE);
     let mirror =
         if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
-    let mut steps = Vec::new();
+    let (mut steps, mut unrecorded) = (Vec::new(), Vec::new());
+    mirror.each_without_row(&mut |uri| unrecorded.push(uri.to_owned()))?;
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
     let mut bad: Vec<Row> = Vec::new();
     if let Some(mut kept) = read_back(&kind, folder, &mirror)? {
@@ -238,15 +243,23 @@ pub fn repair_copy(
         }
     }
     let cut = lost_ends(&kind, folder, &mirror)?;
-    let faults = !bad.is_empty() || !cut.is_empty();
+    let faults = !bad.is_empty() || !cut.is_empty() || !unrecorded.is_empty();
     if faults && !dry_run {
         mirror.begin()?;
         for row in &bad {
             plan_again(&mirror, row)?;
         }
+        for uri in &unrecorded {
+            mirror.put_row(&distrusted(&Row { uri: uri.clone(), ..Row::default() }))?;
+        }
         forget_ends(&kind, (folder, &place.state), &mirror, &cut)?;
         mirror.commit()?;
     }
+    steps.extend(
+        unrecorded.iter().map(|uri| {
+            format!("compare {uri} with the Source by the next `abreast sync --baseline`")
+        }),
+    );
     steps.extend(cut.iter().map(|(segment, length)| {
         format!("forget what {} has lost beyond {length} bytes", segment.name)
     }));

@@ -60,6 +60,25 @@ impl Mirror {
         done.map(|_| ()).map_err(failed(WRITE))
     }
 
+    /// Visits resources of which something is stored, and which have no row.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn each_without_row(&self, visit: &mut dyn FnMut(&str)) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare(
+                "SELECT uri FROM (SELECT uri FROM packed UNION SELECT uri FROM description)
+                 WHERE uri NOT IN (SELECT uri FROM resource)",
+            )?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                visit(row.get_ref(0)?.as_str()?);
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
+    }
+
     /// Notes that a part of a segment no longer counts, and is to be overwritten.
     ///
     /// # Errors

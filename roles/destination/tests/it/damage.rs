@@ -501,3 +501,34 @@ fn a_foreign_folder_at_the_name_of_a_resource_is_reported() {
         (0, 0, true)
     );
 }
+
+#[test]
+fn what_is_stored_without_a_row_is_found_and_compared() {
+    let sinks: [fn(&std::path::Path) -> SinkOptions; 3] =
+        [crate::rdf::nquads, crate::sinks::warc, crate::rdf::sparql];
+    for sink in sinks {
+        let mut source = Source::of_statements();
+        (0..9).for_each(|number| source.set(&format!("/f{number}"), "text"));
+        source.snapshot();
+        let mut copy = Copy::kept_in(&source, sink);
+        copy.run();
+        let path = copy.folder().join(".abreast/mirror.db");
+        let mirror = abreast_store::mirror::Mirror::open(&path).unwrap();
+        mirror.delete_row(&source.server.url("/f1")).unwrap();
+        drop(mirror);
+        source.delete("/f1");
+        source.snapshot();
+        let place = place_of(&copy);
+        let unrecorded = || {
+            let mut findings = Findings::default();
+            check_copy(&place, &|_| true, &mut findings, &AtomicBool::new(false)).unwrap();
+            findings.list().iter().filter(|finding| finding.rule == "copy.unrecorded").count()
+        };
+        assert_eq!(unrecorded(), 1);
+        repair_copy(&place, &|_| true, false, &AtomicBool::new(false)).unwrap();
+        assert_eq!(unrecorded(), 0);
+        copy.options.baseline = true;
+        assert_eq!(copy.run().deleted, 1);
+        assert_eq!(copy.audit(true).exit_code, 0);
+    }
+}
