@@ -222,7 +222,9 @@ impl Sender {
                     if let [change] = changes {
                         self.fail(change, message);
                     } else {
-                        changes.iter().for_each(|change| self.journal.refused(change));
+                        for change in changes {
+                            self.journal.refused(change);
+                        }
                         let (first, second) = changes.split_at(changes.len() / 2);
                         waiting.extend([second, first]);
                     }
