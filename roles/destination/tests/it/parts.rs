@@ -107,12 +107,12 @@ fn large_resources_are_received_whatever_answers_for_the_rest() {
         for is_listed in [true, false] {
             let mut source = Source::new();
             source.set("/large", &body);
-            if !is_listed {
+            if is_listed {
+                source.snapshot();
+            } else {
                 let entry = format!("<url><loc>{}</loc></url>", source.server.url("/large"));
                 let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
                 source.server.body("/resourcelist.xml", document("urlset", &attributes, &entry));
-            } else {
-                source.snapshot();
             }
             let bytes = body.as_bytes();
             cut_then(&source.server, "/large", bytes, odd_answers(bytes).swap_remove(number).1);

@@ -178,6 +178,9 @@ fn literals() -> (Vec<String>, usize) {
     (literals, quads.len())
 }
 
+/// What happens at the Source.
+type Step = fn(&mut Source);
+
 #[test]
 fn updates_that_are_carried_out_and_refused_are_unsure() {
     let status = |status: &str| Failure::Applied(answer(status, "", "no"));
@@ -189,7 +192,6 @@ fn updates_that_are_carried_out_and_refused_are_unsure() {
         status("413 Content Too Large"),
         status("422 Unprocessable Content"),
     ];
-    type Step = fn(&mut Source);
     let steps: [(&str, Step, Step); 4] = [
         ("back", |source| source.set("/0", "new"), |source| source.set("/0", "old")),
         ("on", |source| source.set("/0", "new"), |source| source.set("/0", "newer")),
