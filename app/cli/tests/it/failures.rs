@@ -241,9 +241,6 @@ fn lines_follow_one_that_was_cut_short_on_their_own() {
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("{\"uri\":\"http"));
-    assert_eq!(
-        lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()).count(),
-        1,
-        "{text}"
-    );
+    let line: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!((line["action"].as_str(), lines.next()), (Some("created"), None), "{text}");
 }
