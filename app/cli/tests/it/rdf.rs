@@ -14,6 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Kills of a Source while it reads.
@@ -50,10 +51,15 @@ impl Place {
 
     /// Serves entities that are given through the API.
     pub(crate) fn serve_given(&self) -> Source {
+        Source::run(&mut self.serving_given())
+    }
+
+    /// The command for that.
+    pub(crate) fn serving_given(&self) -> Command {
         let mut command = abreast();
         command.args(["serve", "--origin", "rdf", "--name", "set", "--api-write"]);
         command.args(["--listen", "127.0.0.1:0", "--data"]).arg(self.path("data"));
-        Source::run(&mut command)
+        command
     }
 
     pub(crate) fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {

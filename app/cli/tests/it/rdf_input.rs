@@ -1,12 +1,13 @@
 //! RDF as users give it: files beside it, files that cannot be read, misprints, dry runs.
 
 use crate::rdf::{Place, TURTLE, import_into};
-use crate::world::{abreast, get};
+use crate::world::{Source, abreast, get};
 use abreast_testkit::folder::files;
-use abreast_testkit::{eventually, run};
+use abreast_testkit::{Running, eventually, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 const RDF_XML: &str = "<?xml version='1.0'?>\n<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' \
     xmlns:e='http://id.example/'><rdf:Description rdf:about='http://id.example/x' e:p='1'/></rdf:RDF>";
@@ -192,4 +193,41 @@ fn entities_that_cannot_be_recorded_stop_no_import() {
     }
     let list = String::from_utf8(source.get("/set/resourcelist.xml").unwrap()).unwrap();
     assert_eq!(list.matches("<loc>").count(), 5_000);
+}
+
+#[test]
+fn a_first_import_that_is_killed_is_not_published() {
+    let place = Place::new();
+    fs::create_dir(place.path("data")).unwrap();
+    let file = place.path("all.nt");
+    let mut data = String::new();
+    for number in 0..40_000 {
+        data.extend([IRI, &number.to_string(), "> <http://p> \"1\" .\n"]);
+    }
+    fs::write(&file, &data).unwrap();
+    let file = file.to_str().unwrap();
+    let mut command = abreast();
+    command.args(["import", "set", file, "--data"]).arg(place.path("data"));
+    let mut child = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    // Some are recorded.
+    let logged = || {
+        let log = place.path("data/source.db-wal");
+        fs::metadata(log).is_ok_and(|log| log.len() > 1 << 20)
+    };
+    while !logged() {
+        assert!(child.0.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::yield_now();
+    }
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let source = Source::listening(&mut place.serving_given());
+    let status = |path: &str| get(&source.address, path).unwrap().0;
+    let documents = ["/set/resourcelist.xml", "/set/changelist.xml", "/readyz"];
+    assert_eq!(documents.map(status), [503; 3]);
+    let (code, summary, errors) = import_into(&["--server", &source.url()], &[file]);
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(documents.map(status), [200; 3]);
+    let of_killed = summary["unchanged"].as_u64().unwrap();
+    assert_eq!(summary["created"].as_u64().unwrap() + of_killed, 40_000);
+    assert!(of_killed > 0, "it recorded some");
 }

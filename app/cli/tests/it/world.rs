@@ -90,7 +90,8 @@ impl Source {
         source
     }
 
-    fn listening(command: &mut Command) -> Self {
+    /// A server by a command, ready or not.
+    pub(crate) fn listening(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (mut address, mut hint) = (None, None);
