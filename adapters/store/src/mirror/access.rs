@@ -171,5 +171,9 @@ mod tests {
         mirror.mark_stale().unwrap();
         mirror.forget_stale().unwrap();
         assert_eq!(rows(&mirror), 0);
+        mirror.put_pending(&planned("http://h/c", Some("http://h/x"))).unwrap();
+        mirror.clear_scratch().unwrap();
+        mirror.forget_unnamed().unwrap();
+        assert_eq!(rows(&mirror), 0);
     }
 }

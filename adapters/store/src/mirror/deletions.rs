@@ -115,7 +115,8 @@ impl Mirror {
                 "DELETE FROM pending WHERE action = 0 AND uri NOT IN (SELECT uri FROM temp.coming)
                     AND NOT EXISTS (SELECT 1 FROM resource r WHERE r.uri = pending.uri AND r.changed IS pending.changed)",
             )
-            .map_err(failed(WRITE))
+            .map_err(failed(WRITE))?;
+        self.forget_unused_access()
     }
 
     /// Plans to delete the resources that a query yields; returns how many. A deletion that is
