@@ -106,6 +106,8 @@ impl Connection {
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
             .max_header_size(header_bytes)
+            // Line breaks within a field value become spaces [rfc9112 §5.2].
+            .allow_obsolete_multiline_headers_in_responses(true)
             .handshake(io)
             .await?;
         Ok(Self {

@@ -1,6 +1,7 @@
 //! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head
 //! states.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -118,7 +119,8 @@ impl Input {
             }
             let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
             let mut head = httparse::Response::new(&mut []);
-            let parser = ParserConfig::default();
+            let mut parser = ParserConfig::default();
+            parser.allow_obsolete_multiline_headers_in_responses(true);
             let length =
                 match parser.parse_response_with_uninit_headers(&mut head, bytes, &mut headers) {
                     Ok(Status::Complete(length)) => length,
@@ -237,7 +239,7 @@ impl Head {
                     HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Malformed::Head)?;
                 headers.append(
                     name,
-                    HeaderValue::from_bytes(line.value).map_err(|_| Malformed::Head)?,
+                    HeaderValue::from_bytes(&unfolded(line.value)).map_err(|_| Malformed::Head)?,
                 );
             }
         }
@@ -254,6 +256,14 @@ impl Head {
         let keeps = !closes && (keeps || !is_first) && rest != Rest::UntilClose && !switches;
         Ok(Self { status, headers, keeps, rest })
     }
+}
+
+/// A field value with spaces for the line breaks in it [rfc9112 §5.2].
+fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
+    if !value.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+        return Cow::Borrowed(value);
+    }
+    value.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }
 
 /// Whether an empty line is in it.

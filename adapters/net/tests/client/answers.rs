@@ -338,3 +338,12 @@ async fn errors_of_the_server_are_answers_until_success_is_required() {
         format!("cannot fetch {}: the server answered 404, not found", server.url("/x?y"))
     );
 }
+
+#[tokio::test]
+async fn folded_header_lines_are_one_value() {
+    let server =
+        Server::saying(answer("200 OK", "X-Long: a,\r\n b\r\n\tc\r\nETag: \"v1\"\r\n", "x"));
+    let response = client(quick()).send(&Request::new(&server.url("/"))).await.unwrap();
+    let words: Vec<&str> = response.header("x-long").unwrap().split_whitespace().collect();
+    assert_eq!((words, response.header("etag")), (vec!["a,", "b", "c"], Some("\"v1\"")));
+}

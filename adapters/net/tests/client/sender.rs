@@ -197,7 +197,9 @@ async fn by_hyper(server: &Server) -> Option<(u16, Vec<u8>)> {
     use http_body_util::{BodyExt as _, Empty};
     let stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
     let io = hyper_util::rt::TokioIo::new(stream);
-    let (mut asker, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    builder.allow_obsolete_multiline_headers_in_responses(true);
+    let (mut asker, connection) = builder.handshake(io).await.unwrap();
     let driven = tokio::spawn(connection);
     let request =
         http::Request::get("/").header("host", "e").body(Empty::<bytes::Bytes>::new()).unwrap();
