@@ -8,9 +8,9 @@ use flate2::bufread::MultiGzDecoder;
 /// Largest piece handed out at once.
 const PIECE: usize = 32 << 10;
 /// Unpacked bytes from which on the ratio is judged.
-const RATIO_FROM: u64 = 10 << 20;
+pub(crate) const RATIO_FROM: u64 = 10 << 20;
 /// Largest ratio of unpacked to packed bytes.
-const MAX_RATIO: u64 = 200;
+pub(crate) const MAX_RATIO: u64 = 200;
 
 /// One gzip stream (all its members) on its way in.
 pub(crate) struct Gunzip {

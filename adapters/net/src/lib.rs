@@ -27,6 +27,7 @@ mod shared;
 mod tls;
 mod trust;
 mod tunnel;
+mod unpack;
 mod watchdog;
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
@@ -58,3 +59,4 @@ pub use secret::Authorization;
 pub use sender::{Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions};
 pub use shared::{Counters, Shared};
 pub use tls::check_certificates;
+pub use unpack::{UnpackError, Unpacker};

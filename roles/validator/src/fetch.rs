@@ -1,22 +1,17 @@
 //! Reading the bytes of a URL or file, within limits, compressed or not.
 
 use crate::report::Unreachable;
-use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding};
+use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding, Unpacker};
 use abreast_resourcesync::v0_1::LinkKind;
 use abreast_webtypes::Link;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Bytes read from a file at a time.
 const CHUNK: usize = 64 << 10;
-/// Unpacked bytes above which the ratio counts, and the largest ratio.
-const RATIO_FREE_BYTES: u64 = 10 << 20;
-const RATIO_MAX: u64 = 200;
-/// Packed bytes unpacked at a time, so that no piece becomes large.
-const PACKED_PIECE: usize = 4 << 10;
 
 /// The server's headers.
 #[derive(Clone, Debug, Default)]
@@ -192,14 +187,14 @@ pub(crate) async fn url(
                 if let Err(failure) = budget.take(chunk.len()) {
                     return Ok(Err(failure));
                 }
-                if std::mem::take(&mut first) && chunk.starts_with(&[0x1f, 0x8b]) {
-                    unpacker = Some(Unpacker::new());
+                if std::mem::take(&mut first) && chunk.starts_with(&Unpacker::MAGIC) {
+                    unpacker = Some(Unpacker::new(u64::MAX));
                 }
                 let go = match &mut unpacker {
                     None => piece(&chunk),
-                    Some(unpacker) => match unpacker.unpack(&chunk, &mut piece) {
+                    Some(unpacker) => match unpacked(unpacker, &chunk, &mut piece) {
                         Ok(go) => go,
-                        Err(message) => return Ok(Err(Failure::Missing(message))),
+                        Err(failure) => return Ok(Err(failure)),
                     },
                 };
                 if go == Go::Enough {
@@ -207,9 +202,9 @@ pub(crate) async fn url(
                 }
             }
             if let Some(unpacker) = unpacker
-                && let Err(message) = unpacker.finish()
+                && let Err(error) = unpacker.finish()
             {
-                return Ok(Err(Failure::Missing(message)));
+                return Ok(Err(Failure::Missing(error.to_string())));
             }
             Ok(Ok(facts))
         };
@@ -304,18 +299,30 @@ pub(crate) fn file(
         };
         budget.take(length)?;
         let chunk = &buffer[..length];
-        if std::mem::take(&mut first) && chunk.starts_with(&[0x1f, 0x8b]) {
-            unpacker = Some(Unpacker::new());
+        if std::mem::take(&mut first) && chunk.starts_with(&Unpacker::MAGIC) {
+            unpacker = Some(Unpacker::new(u64::MAX));
         }
         let go = match &mut unpacker {
             None => piece(chunk),
-            Some(unpacker) => unpacker.unpack(chunk, &mut piece).map_err(Failure::Missing)?,
+            Some(unpacker) => unpacked(unpacker, chunk, &mut piece)?,
         };
         if go == Go::Enough {
             return Ok(());
         }
     }
-    unpacker.map_or(Ok(()), |unpacker| unpacker.finish().map_err(Failure::Missing))
+    let ended = unpacker.map_or(Ok(()), Unpacker::finish);
+    ended.map_err(|error| Failure::Missing(error.to_string()))
+}
+
+/// Hands over what is in packed bytes.
+fn unpacked(
+    unpacker: &mut Unpacker,
+    chunk: &[u8],
+    piece: &mut impl FnMut(&[u8]) -> Go,
+) -> Result<Go, Failure> {
+    let is_on = unpacker.unpack(chunk, &mut |bytes| piece(bytes) == Go::On);
+    let is_on = is_on.map_err(|error| Failure::Missing(error.to_string()))?;
+    Ok(if is_on { Go::On } else { Go::Enough })
 }
 
 /// Is an unchanged document answered with 304? `None` when that cannot be reported.
@@ -339,41 +346,5 @@ pub(crate) async fn answers_conditions(
             && response.header("last-modified") == facts.last_modified.as_deref())
         .then_some(false),
         _ => None,
-    }
-}
-
-/// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are, all its members: a WARC
-/// file has one for each record.
-struct Unpacker {
-    decoder: flate2::write::MultiGzDecoder<Vec<u8>>,
-    packed: u64,
-    unpacked: u64,
-}
-
-impl Unpacker {
-    fn new() -> Self {
-        Self { decoder: flate2::write::MultiGzDecoder::new(Vec::new()), packed: 0, unpacked: 0 }
-    }
-
-    fn unpack(&mut self, chunk: &[u8], piece: &mut impl FnMut(&[u8]) -> Go) -> Result<Go, String> {
-        for packed in chunk.chunks(PACKED_PIECE) {
-            self.decoder.get_mut().clear();
-            let written = self.decoder.write_all(packed).and_then(|()| self.decoder.flush());
-            written.map_err(|_| "the gzip is broken".to_owned())?;
-            let out = self.decoder.get_ref();
-            self.packed += packed.len() as u64;
-            self.unpacked += out.len() as u64;
-            if self.unpacked > RATIO_FREE_BYTES && self.unpacked / self.packed > RATIO_MAX {
-                return Err(format!("it unpacks to more than {RATIO_MAX} times its size"));
-            }
-            if piece(out) == Go::Enough {
-                return Ok(Go::Enough);
-            }
-        }
-        Ok(Go::On)
-    }
-
-    fn finish(mut self) -> Result<(), String> {
-        self.decoder.try_finish().map_err(|_| "the gzip ends in the middle".to_owned())
     }
 }

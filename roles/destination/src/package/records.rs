@@ -83,7 +83,7 @@ impl RecordKind {
 pub(super) fn begins_as_records(file: &File) -> io::Result<bool> {
     let mut begin = [0; 5];
     let count = file.read_at(&mut begin, 0)?;
-    Ok(begin[..count].starts_with(&crate::read::unpacker::GZIP) || begin == *b"WARC/")
+    Ok(begin[..count].starts_with(&abreast_net::Unpacker::MAGIC) || begin == *b"WARC/")
 }
 
 /// A member with what its order depends on.

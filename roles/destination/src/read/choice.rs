@@ -5,12 +5,12 @@
 
 use super::at_site::FindAtSite;
 use super::driver::Driver;
-use super::unpacker::GZIP;
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::requests::Requests;
 use crate::state::key;
+use abreast_net::Unpacker;
 use abreast_store::mirror::Mirror;
 
 /// Bytes of an answer that readers are chosen by.
@@ -43,7 +43,7 @@ pub(crate) struct AnswerHead<'a> {
 impl AnswerHead<'_> {
     /// Whether it is a document of the family of Sitemaps, packed perhaps.
     pub(crate) fn is_sitemap(&self) -> bool {
-        self.bytes.starts_with(&GZIP)
+        self.bytes.starts_with(&Unpacker::MAGIC)
             || matches!(self.root_element(), Some("urlset" | "sitemapindex"))
     }
 

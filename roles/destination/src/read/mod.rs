@@ -37,7 +37,6 @@ mod sitemap;
 mod spool;
 #[cfg(test)]
 pub(crate) mod text;
-pub(crate) mod unpacker;
 pub(crate) mod walk;
 
 use self::choice::Choice;

@@ -2,10 +2,10 @@
 //! that broke off is read.
 
 use super::pieces::{Answered, Asked, Pieces, Wanted};
-use super::unpacker::{GZIP, PACKED_PIECE, Unpacker};
 use crate::error::{Error, ExitCode};
 use crate::requests::Requests;
 use crate::state::Fingerprint;
+use abreast_net::{UnpackError, Unpacker};
 use std::hash::Hasher as _;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use tempfile::SpooledTempFile;
@@ -75,14 +75,15 @@ impl<'r> Spool<'r> {
 
     /// The begin of a document that may be packed, as far as it can be unpacked.
     fn unpacked(&self, begin: Vec<u8>) -> Vec<u8> {
-        if !begin.starts_with(&GZIP) {
+        if !begin.starts_with(&Unpacker::MAGIC) {
             return begin;
         }
-        let mut unpacker = Unpacker::new(self.asked.bytes_max);
-        let pieces = begin
-            .chunks(PACKED_PIECE)
-            .map_while(|piece| unpacker.unpack(self.asked.url, piece).map(<[u8]>::to_vec).ok());
-        pieces.collect::<Vec<_>>().concat()
+        let mut unpacked = Vec::new();
+        let _ = Unpacker::new(self.asked.bytes_max).unpack(&begin, &mut |bytes| {
+            unpacked.extend_from_slice(bytes);
+            true
+        });
+        unpacked
     }
 
     /// Hands it over in pieces; its fingerprint if that is all of it.
@@ -107,7 +108,7 @@ impl<'r> Spool<'r> {
             requests.check_continues()?;
             let bytes = &block[..count];
             fingerprint.write(bytes);
-            if std::mem::take(&mut is_first) && bytes.starts_with(&GZIP) {
+            if std::mem::take(&mut is_first) && bytes.starts_with(&Unpacker::MAGIC) {
                 unpacker = Some(Unpacker::new(self.asked.bytes_max));
                 to.is_packed(answered)?;
             }
@@ -117,17 +118,25 @@ impl<'r> Spool<'r> {
                 }
                 continue;
             };
-            for piece in bytes.chunks(PACKED_PIECE) {
-                if !to.piece(unpacker.unpack(url, piece)?)? {
-                    return Ok(None);
-                }
+            let mut failed = None;
+            let is_wanted = unpacker.unpack(bytes, &mut |piece| {
+                to.piece(piece).unwrap_or_else(|error| {
+                    failed = Some(error);
+                    false
+                })
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if !is_wanted.map_err(|error| not_unpacked(url, error))? {
+                return Ok(None);
             }
         }
         if !self.is_whole {
             return Ok(None);
         }
         if let Some(unpacker) = unpacker {
-            unpacker.finish(url)?;
+            unpacker.finish().map_err(|error| not_unpacked(url, error))?;
         }
         to.end()?;
         Ok(Some(fingerprint.finish().cast_signed()))
@@ -139,6 +148,15 @@ impl<'r> Spool<'r> {
             .with_help("set TMPDIR to a folder with room for the documents of the Source")
             .with_cause(cause)
     }
+}
+
+fn not_unpacked(url: &str, cause: UnpackError) -> Error {
+    let code = match cause {
+        UnpackError::Broken(_) | UnpackError::Truncated => "http.encoding",
+        UnpackError::Ratio | UnpackError::Length(_) => "http.size",
+    };
+    Error::new(code, ExitCode::SourceInvalid, format!("cannot read {url}: {cause}"))
+        .with_cause(cause)
 }
 
 #[cfg(test)]
@@ -233,7 +251,7 @@ mod tests {
                     spool.end();
                 }
                 let (taken, fingerprint) = handed_over(spool);
-                assert_eq!(taken.is_packed, body.starts_with(&GZIP));
+                assert_eq!(taken.is_packed, body.starts_with(&Unpacker::MAGIC));
                 assert!(taken.bytes.starts_with(begin));
                 assert_eq!((taken.ended > 0, fingerprint.is_some()), (is_wanted, is_wanted));
             }

@@ -786,3 +786,22 @@ fn an_audit_reads_no_list_that_a_run_refuses() {
     assert_eq!(Ran::audit(&copy.options, false).code(), "uri.authority");
     assert!(other.take_log().is_empty());
 }
+
+#[test]
+fn packed_documents_may_have_several_members_and_zeros() {
+    let server = Server::start();
+    let list = document("urlset", "capability=\"resourcelist\"", &entries(&server));
+    server.body("/d/a", "one");
+    server.body("/d/b", "two");
+    let (first, second) = list.split_at(list.len() / 2);
+    let packed = [gzip(first.as_bytes()), gzip(second.as_bytes()), vec![0; 512]].concat();
+    server.body("/list.xml.gz", packed);
+    let copy = Copy::of(server.url("/list.xml.gz"));
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?} {}", ran.reported, ran.code());
+    let plain = Copy::of(server.url("/list.xml"));
+    server.body("/list.xml", list);
+    assert_eq!(plain.try_run().exit(), 0);
+    assert!(!copy.paths().is_empty());
+    assert_eq!(copy.texts(), plain.texts());
+}

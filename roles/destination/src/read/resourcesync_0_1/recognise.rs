@@ -5,11 +5,10 @@
 //! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
 use crate::read::choice::AnswerHead;
-use crate::read::unpacker::GZIP;
+use abreast_net::Unpacker;
 use abreast_resourcesync::v0_1::SUBJECT;
 use abreast_webtypes::xml::{Element, Ns, Reader, Token};
 use std::borrow::Cow;
-use std::io::Read as _;
 
 /// Unpacked bytes of a document that are searched.
 const BYTES_MAX: u64 = 64 << 10;
@@ -47,12 +46,15 @@ fn is_dump(begin: &[u8]) -> bool {
 
 /// The begin of what is in a file packed with gzip; any other as it is.
 fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
-    if !begin.starts_with(&GZIP) {
+    if !begin.starts_with(&Unpacker::MAGIC) {
         return begin.into();
     }
     let mut unpacked = Vec::new();
     // It is cut: what was unpacked before that counts.
-    let _ = flate2::read::GzDecoder::new(begin).take(BYTES_MAX).read_to_end(&mut unpacked);
+    let _ = Unpacker::new(BYTES_MAX).unpack(begin, &mut |bytes| {
+        unpacked.extend_from_slice(bytes);
+        true
+    });
     unpacked.into()
 }
 

@@ -1,0 +1,172 @@
+//! Files that are handed out packed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
+
+use crate::gunzip::{MAX_RATIO, RATIO_FROM};
+use flate2::write::GzDecoder;
+use std::fmt;
+use std::io::{self, Write as _};
+
+/// Packed bytes unpacked at a time, so that no piece becomes large.
+const PACKED_PIECE: usize = 4 << 10;
+
+/// Unpacks a file of gzip: all its members [rfc1952 §2.2], and zeros behind the last one, which some
+/// programs fill blocks with.
+#[derive(Debug)]
+pub struct Unpacker {
+    decoder: GzDecoder<Vec<u8>>,
+    /// A member ended, and no other began.
+    is_between: bool,
+    packed: u64,
+    unpacked: u64,
+    most: u64,
+}
+
+/// Why a file cannot be unpacked.
+#[derive(Debug)]
+pub enum UnpackError {
+    /// It is no gzip, or damaged.
+    Broken(io::Error),
+    /// It ends in the middle.
+    Truncated,
+    /// It unpacks to suspiciously much.
+    Ratio,
+    /// It unpacks to more than is wanted.
+    Length(u64),
+}
+
+impl fmt::Display for UnpackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken(cause) => write!(f, "the gzip is broken ({cause})"),
+            Self::Truncated => f.write_str("the gzip ends in the middle"),
+            Self::Ratio => write!(f, "it unpacks to more than {MAX_RATIO} times its size"),
+            Self::Length(most) => write!(f, "it unpacks to more than {most} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for UnpackError {}
+
+impl Unpacker {
+    /// How such files begin.
+    pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+    /// Unpacks up to `most` bytes.
+    pub fn new(most: u64) -> Self {
+        let decoder = GzDecoder::new(Vec::new());
+        Self { decoder, is_between: false, packed: 0, unpacked: 0, most }
+    }
+
+    /// Unpacks the next packed bytes, and hands over what is in them in pieces until `take` answers
+    /// `false`; whether it did not.
+    ///
+    /// # Errors
+    /// The file is broken, or unpacks to too much.
+    pub fn unpack(
+        &mut self,
+        packed: &[u8],
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<bool, UnpackError> {
+        for piece in packed.chunks(PACKED_PIECE) {
+            if !take(self.piece(piece)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn piece(&mut self, mut packed: &[u8]) -> Result<&[u8], UnpackError> {
+        self.decoder.get_mut().clear();
+        self.packed += packed.len() as u64;
+        while !packed.is_empty() {
+            if self.is_between {
+                let zeros = packed.iter().take_while(|byte| **byte == 0).count();
+                packed = &packed[zeros..];
+                if packed.is_empty() {
+                    break;
+                }
+                let out = std::mem::take(self.decoder.get_mut());
+                self.decoder = GzDecoder::new(out);
+                self.is_between = false;
+            }
+            match self.decoder.write(packed).map_err(UnpackError::Broken)? {
+                0 => {
+                    self.decoder.try_finish().map_err(UnpackError::Broken)?;
+                    self.is_between = true;
+                }
+                count => packed = &packed[count..],
+            }
+        }
+        if !self.is_between {
+            self.decoder.flush().map_err(UnpackError::Broken)?;
+        }
+        let out: &[u8] = self.decoder.get_ref();
+        self.unpacked += out.len() as u64;
+        if self.unpacked > RATIO_FROM && self.unpacked / MAX_RATIO > self.packed {
+            return Err(UnpackError::Ratio);
+        }
+        if self.unpacked > self.most { Err(UnpackError::Length(self.most)) } else { Ok(out) }
+    }
+
+    /// The file ended.
+    ///
+    /// # Errors
+    /// It ends in the middle.
+    pub fn finish(mut self) -> Result<(), UnpackError> {
+        if self.is_between {
+            return Ok(());
+        }
+        self.decoder.try_finish().map_err(|_| UnpackError::Truncated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pack(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn unpacked(packed: &[u8], piece: usize, most: u64) -> Result<Vec<u8>, UnpackError> {
+        let (mut unpacker, mut all) = (Unpacker::new(most), Vec::new());
+        for piece in packed.chunks(piece) {
+            let is_on = unpacker.unpack(piece, &mut |bytes| {
+                all.extend_from_slice(bytes);
+                true
+            })?;
+            assert!(is_on);
+        }
+        unpacker.finish().map(|()| all)
+    }
+
+    #[test]
+    fn all_members_are_read_and_zeros_behind_them_left_out() {
+        let text: Vec<u8> =
+            (0..20_000_u32).flat_map(|number| number.wrapping_mul(number).to_le_bytes()).collect();
+        let members = [pack(&text), pack(b""), pack(b"end")].concat();
+        let padded = [&members[..], &[0; 700]].concat();
+        let expected = [&text[..], b"end"].concat();
+        for packed in [&members, &padded] {
+            for piece in [1, 7, 1_000, 1 << 20] {
+                assert!(unpacked(packed, piece, u64::MAX).unwrap() == expected, "{piece}");
+            }
+        }
+        let cut = &members[..members.len() - 3];
+        assert!(matches!(unpacked(cut, 100, u64::MAX), Err(UnpackError::Truncated)));
+        let followed = [&padded[..], b"no gzip"].concat();
+        assert!(matches!(
+            unpacked(&followed, 100, u64::MAX),
+            Err(UnpackError::Broken(_) | UnpackError::Truncated)
+        ));
+    }
+
+    #[test]
+    fn what_unpacks_to_too_much_is_refused() {
+        let text = vec![b'x'; 12 << 20];
+        assert!(matches!(unpacked(&pack(&text), 1_000, u64::MAX), Err(UnpackError::Ratio)));
+        let text = vec![b'x'; 1_000];
+        assert!(matches!(unpacked(&pack(&text), 1_000, 999), Err(UnpackError::Length(999))));
+    }
+}
