@@ -1,13 +1,19 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
+use crate::api::tokens_path;
 use crate::backup::{DATABASE, backups_in, is_backup};
 use crate::check_contents::{ContentsCheck, Damaged};
 use crate::logging;
+use crate::push::notified_path;
 use crate::restore::check_backup;
 use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_core::{Finding, Severity};
 use abreast_destination::check::check_copy;
+use abreast_folder::read_sealed;
+use abreast_server::api::check_tokens;
+use abreast_source::archive::check_archives;
+use abreast_source::notify::check_notified;
 use abreast_source::projection::sdshare::check_snapshots;
 use abreast_store::hub::check_hub;
 use abreast_store::integrity::{Findings, check_log};
@@ -95,6 +101,21 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         }
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
+        }
+        b"dumps.manifest" => {
+            "nothing, or stop the server and run `abreast repair --read-data`: the manifest is taken from its package"
+        }
+        b"archives.record" => {
+            "stop the server and run `abreast repair`, or start the server again: the record is made again from the lists"
+        }
+        b"archives.list" => {
+            "restore the file from a backup, or stop the server and run `abreast repair --read-data`: the archived list is dropped"
+        }
+        b"tokens.record" => {
+            "stop the server and run `abreast repair`: it restores the tokens, or lists those that are lost"
+        }
+        b"notified.record" | b"temporary.record" => {
+            "stop the server and run `abreast repair`, or start the server again: the record is made again"
         }
         b"dumps.derived" => {
             "stop the server and run `abreast repair --read-data`: the file is dropped, and made again when it is asked for"
@@ -300,6 +321,36 @@ pub(crate) fn check_store(
     .context("cannot check the snapshots")?;
     if snapshots > 0 {
         notes.push(format!("snapshots: {snapshots}"));
+    }
+    check_records(store, wants("archives"), findings, notes)
+}
+
+/// Checks the small records of a store, and what they are of.
+fn check_records(
+    store: &Path,
+    read_archives: bool,
+    findings: &mut Findings,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let mut add = |finding: Finding| findings.add(finding.rule, finding.location, finding.message);
+    let lists = check_archives(&store.join("archives"), read_archives, &mut add)
+        .context("cannot check the archives")?;
+    if lists > 0 {
+        notes.push(format!("archived lists: {lists}"));
+    }
+    check_notified(&notified_path(store))
+        .context("cannot check the record of notified documents")?
+        .into_iter()
+        .for_each(&mut add);
+    check_tokens(&tokens_path(store))
+        .context("cannot check the tokens")?
+        .into_iter()
+        .for_each(&mut add);
+    for path in crate::rdf::records_of_files(store)? {
+        if read_sealed(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidData) {
+            let message = "the record of the files that were read is damaged: they are read again";
+            findings.add("temporary.record", path.display().to_string(), message);
+        }
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod failures;
 mod faults;
 mod feeds;
 mod feeds_interop;
+mod flipped_bits;
 mod follow;
 #[cfg(feature = "xmpp")]
 mod four_copies;

@@ -27,7 +27,9 @@ pub use changes::change_of;
 pub(crate) use changes::records_of;
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
-pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};
+pub use tokens::{
+    PREFIX, Scope, Token, check_tokens, new_token, read_tokens, repair_tokens, write_tokens,
+};
 
 use crate::body::ResponseBody;
 use crate::heads::Heads;
