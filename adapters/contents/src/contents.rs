@@ -244,6 +244,22 @@ impl Contents {
         self.length(id).map(|length| length.is_some())
     }
 
+    /// Whether these bytes are kept and, read again, are as they were put.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn is_whole(&self, id: &ContentId) -> Result<bool, Error> {
+        match self.open_read(id) {
+            Ok(mut content) => digest_of(&mut content)
+                .map(|(found, _)| found == *id)
+                .map_err(|cause| examining(id, cause)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Damaged) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// How many bytes are kept under that address, if any are.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod all_sets;
 mod api;
 mod args;
 mod backup;
+mod backup_manifest;
 mod build;
 mod check;
 mod check_contents;

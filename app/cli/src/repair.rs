@@ -2,7 +2,7 @@
 //! notice.
 
 use crate::api::tokens_path;
-use crate::backup::refuse_backup;
+use crate::backup_manifest::refuse_backup;
 use crate::check::{DataArgs, check_store, named};
 use crate::config::UsageError;
 use crate::logging;

@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod api;
+mod backup_folders;
 mod backup_places;
 mod build;
 mod callbacks;
