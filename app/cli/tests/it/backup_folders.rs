@@ -40,7 +40,7 @@ impl World {
     /// What a command prints, with that exit code.
     #[track_caller]
     fn code(&self, words: &[&str], code: i32) -> String {
-        let output = run(self.command(words));
+        let output = run(&mut self.command(words));
         let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert_eq!(output.status.code(), Some(code), "{words:?}\n{text}");
         text
