@@ -164,7 +164,12 @@ fn a_backup_that_cannot_be_read_is_not_called_damaged() {
     let world = World::new();
     world.code(&["backup", "@papers", "@backups"], 0);
     let is_root = rustix::process::getuid().is_root();
-    fs::set_permissions(world.temporary.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut paths = folder::paths(&world.at("backups"));
+    paths.insert(world.temporary.path().to_owned());
+    for path in paths {
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
     let check = |path: &Path| {
         let mut command = world.command(&["check", path.to_str().unwrap()]);
         if is_root {
@@ -175,10 +180,12 @@ fn a_backup_that_cannot_be_read_is_not_called_damaged() {
         Some((output.status.code(), text))
     };
     let backups = world.at("backups");
-    let Some((Some(0), _)) = check(&backups) else {
+    match check(&backups) {
+        Some((Some(0), _)) => {}
+        Some((_, text)) => panic!("{text}"),
         // Others may not run the program here.
-        return;
-    };
+        None => return,
+    }
     let backup = world.backups().remove(0);
     let contents = folder::paths(&backups.join("contents"));
     let content =
