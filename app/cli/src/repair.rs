@@ -136,7 +136,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<abreast_core::LogError>().map(abreast_core::LogError::kind) {
         Some(ErrorKind::Busy) => 10,
-        Some(ErrorKind::Io) => 13,
+        Some(ErrorKind::Io | ErrorKind::Full) => 13,
         None if error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) => 13,
         _ => 1,
     }

@@ -22,6 +22,7 @@ mod follow;
 #[cfg(feature = "xmpp")]
 mod four_copies;
 mod from_dumps;
+mod full_disk;
 mod hostile_text;
 mod hub_interop;
 mod hub_kills;

@@ -294,8 +294,11 @@ impl From<Appended> for RecordedAnswer {
     }
 }
 
+/// Receives the answer of the log.
+type Receiver = oneshot::Receiver<Result<Appended, LogError>>;
+
 /// Two ends: one for the log, one that waits.
-fn waiting() -> (AppendDone, oneshot::Receiver<Result<Appended, LogError>>) {
+fn waiting() -> (AppendDone, Receiver) {
     let (sender, receiver) = oneshot::channel();
     let done: AppendDone = Box::new(move |result| {
         let _ = sender.send(result);
@@ -304,9 +307,7 @@ fn waiting() -> (AppendDone, oneshot::Receiver<Result<Appended, LogError>>) {
 }
 
 /// Waits until the log has it. However long that takes: an answer before would be a guess.
-async fn durable(
-    receiver: oneshot::Receiver<Result<Appended, LogError>>,
-) -> Result<Appended, Problem> {
+async fn durable(receiver: Receiver) -> Result<Appended, Problem> {
     match receiver.await {
         Ok(result) => Ok(result?),
         Err(_) => Err(Problem::new(
