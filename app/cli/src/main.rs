@@ -51,6 +51,7 @@ mod sync_args;
 mod target;
 mod terminal;
 mod token;
+mod unwritable_store;
 mod validate;
 mod versions;
 mod xmpp;
