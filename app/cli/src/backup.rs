@@ -213,7 +213,7 @@ fn backup(
         files,
         blake3: None,
     };
-    fs::write(making.join(MANIFEST), manifest.to_text()?).context("cannot write the manifest")?;
+    fs::write(making.join(MANIFEST), manifest.seal()?).context("cannot write the manifest")?;
     let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
     synced.context("cannot make the backup durable")?;
     fs::rename(&making, &done).context("cannot name the backup")?;

@@ -78,8 +78,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Its text, with its digest.
-    pub(crate) fn to_text(&mut self) -> serde_json::Result<Vec<u8>> {
+    /// Adds its digest, and returns its text.
+    pub(crate) fn seal(&mut self) -> serde_json::Result<Vec<u8>> {
         self.blake3 = None;
         self.blake3 = Some(self.digest()?);
         serde_json::to_vec_pretty(self)

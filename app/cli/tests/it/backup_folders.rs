@@ -200,7 +200,7 @@ fn a_backup_that_cannot_be_read_is_not_called_damaged() {
     ];
     for part in parts {
         let mode = fs::metadata(&part).unwrap().permissions();
-        fs::set_permissions(&part, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&part, fs::Permissions::from_mode(0o000)).unwrap();
         let (code, text) = check(&backups).unwrap();
         fs::set_permissions(&part, mode).unwrap();
         assert_eq!(code, Some(13), "{}: {text}", part.display());

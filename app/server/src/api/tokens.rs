@@ -129,7 +129,7 @@ pub fn repair_tokens(path: &Path, dry_run: bool) -> io::Result<Option<String>> {
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("\"name\": "));
     let names: Vec<&str> = names.map(|name| name.trim_end_matches(',')).collect();
     if !dry_run {
-        let aside = (1..)
+        let aside = (1_u32..10_000)
             .map(|number| path.with_extension(format!("json.damaged-{number}")))
             .find(|aside| !aside.exists())
             .unwrap_or_default();

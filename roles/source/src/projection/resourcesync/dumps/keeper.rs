@@ -241,7 +241,9 @@ impl SetDumps {
     /// The file of a package, or of its manifest as it was made: a damaged manifest is replaced by the one in the package.
     pub(super) fn whole_file(&self, name: &str) -> io::Result<Option<PathBuf>> {
         let Some((path, Some(digest))) = self.known_file(name) else { return Ok(self.file(name)) };
-        if name.ends_with(".xml") && !lock(&self.whole).contains(&path) {
+        if path.extension().is_some_and(|ending| ending == "xml")
+            && !lock(&self.whole).contains(&path)
+        {
             if !manifest::is_whole(&path, &digest)? {
                 tracing::warn!("the manifest `{name}` is damaged, and is taken from its package");
                 manifest::restore(&path, &digest)?;
