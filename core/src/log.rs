@@ -203,6 +203,8 @@ pub enum ErrorKind {
     Corrupt,
     /// The disk or the database failed; nothing of the batch is recorded.
     Io,
+    /// The disk is full; nothing of the batch is recorded, and it can be sent again when there is space.
+    Full,
     /// Too much is waiting; try again later.
     Busy,
     /// The request itself cannot be stored, for example a key over 8 KiB.
@@ -335,6 +337,14 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     fn complete_import(&self, set: SetId) -> Result<(), LogError>;
+
+    /// Whether there is space for a change: to be asked before something is done that a change is to record.
+    ///
+    /// # Errors
+    /// There is none ([`ErrorKind::Full`]).
+    fn check_space(&self) -> Result<(), LogError> {
+        Ok(())
+    }
 
     /// Records a batch (at most 10,000 changes) and calls `done` from another thread when it is
     /// durable. Blocks while too much is waiting.

@@ -2,6 +2,7 @@
 
 use crate::address_of;
 use crate::content::Content;
+use crate::digest::digest_of;
 use crate::error::{Error, ErrorKind};
 use crate::layout::{self, Layout, Temporary};
 use crate::packed::{CompactionThread, Files, Limits, Packed};
@@ -243,6 +244,22 @@ impl Contents {
         self.length(id).map(|length| length.is_some())
     }
 
+    /// Whether these bytes are kept and, read again, are as they were put.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn is_whole(&self, id: &ContentId) -> Result<bool, Error> {
+        match self.open_read(id) {
+            Ok(mut content) => digest_of(&mut content)
+                .map(|(found, _)| found == *id)
+                .map_err(|cause| examining(id, cause)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Damaged) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// How many bytes are kept under that address, if any are.
     ///
     /// # Errors
@@ -332,10 +349,17 @@ impl Contents {
         self.inner.layout.temporary().map_err(|cause| writing(cause.into()))
     }
 
-    /// Whether these bytes exist as a file of the right length.
+    /// Whether these bytes exist as a file. A damaged file is none: the bytes at hand replace it.
     fn is_file(&self, kept: &PinnedContent) -> Result<bool, Error> {
-        let length = layout::length(self.inner.layout.root(), &kept.id());
-        Ok(length.map_err(|cause| examining(&kept.id(), cause.into()))? == Some(kept.length()))
+        let (root, id) = (self.inner.layout.root(), kept.id());
+        let length = layout::length(root, &id).map_err(|cause| examining(&id, cause.into()))?;
+        if length != Some(kept.length()) {
+            return Ok(false);
+        }
+        let found = layout::open_read(root, &id)
+            .map_err(io::Error::from)
+            .and_then(|mut file| digest_of(&mut file));
+        Ok(found.is_ok_and(|(found, _)| found == id))
     }
 
     fn keep(

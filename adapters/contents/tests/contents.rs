@@ -540,3 +540,43 @@ fn contents_of_a_lost_segment_are_missing_and_put_again() {
         assert_eq!(place.read(id), [one as u8; 99]);
     }
 }
+
+#[test]
+fn intact_bytes_replace_a_damaged_content() {
+    type Put = fn(&Contents, &[u8]) -> ContentId;
+    let puts: [Put; 3] = [
+        |contents, bytes| contents.put_bytes(bytes).unwrap().id(),
+        |contents, mut bytes| contents.put_reader(&mut bytes, u64::MAX).unwrap().id(),
+        |contents, bytes| {
+            let mut file = tempfile::tempfile().unwrap();
+            io::Write::write_all(&mut file, bytes).unwrap();
+            contents.put_file(&file, u64::MAX, &mut |_| Ok(())).unwrap().id()
+        },
+    ];
+    for limits in [files(), Limits::default(), tiny()] {
+        for put in puts {
+            for length in [1_000, 200_000] {
+                let place = Place::new(limits);
+                let bytes: Vec<u8> = (0..length).map(|number| (number % 251) as u8).collect();
+                let id = put(&place.contents, &bytes);
+                place.contents.sync().unwrap();
+                for path in abreast_testkit::folder::paths(&place.folder.path().join("contents")) {
+                    let mut kept = fs::read(&path).unwrap_or_default();
+                    if kept.len() >= length {
+                        let middle = kept.len() - length / 2;
+                        kept[middle] ^= 1;
+                        fs::remove_file(&path).unwrap();
+                        fs::write(&path, kept).unwrap();
+                    }
+                }
+                // What is open was deleted.
+                let place = place.reopen();
+                assert_eq!(put(&place.contents, &bytes), id);
+                place.contents.sync().unwrap();
+                assert!(place.read(&id) == bytes);
+                let place = place.reopen();
+                assert!(place.read(&id) == bytes);
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod error;
 mod folder;
 mod follow;
 mod locked;
+mod sealed;
 mod selection;
 mod stat;
 
@@ -14,5 +15,6 @@ pub use error::{Error, ErrorKind};
 pub use folder::{Folder, is_component};
 pub use follow::Visible;
 pub use locked::Locked;
+pub use sealed::{corrected, is_sealed, read_sealed, sealed, unsealed, write_sealed};
 pub use selection::Selection;
 pub use stat::{Kind, Stat, set_modified};

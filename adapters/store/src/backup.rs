@@ -55,6 +55,21 @@ pub fn check_copy(path: &Path) -> Result<Vec<SetFacts>, LogError> {
     Err(LogError::new(ErrorKind::Corrupt, message))
 }
 
+/// The sets of a store, and when the log of each was created: no two stores have the same ones. A restart of the log changes none.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn created_sets(path: &Path) -> Result<Vec<(String, Timestamp)>, LogError> {
+    let task = format!("cannot read the sets of {}", path.display());
+    let read = |connection: &Connection| -> rusqlite::Result<Vec<(String, Timestamp)>> {
+        connection
+            .prepare("SELECT slug, created FROM sets ORDER BY id")?
+            .query_map([], |row| Ok((row.get(0)?, Timestamp::from_micros(row.get(1)?))))?
+            .collect()
+    };
+    read(&open_for_check(path)?).map_err(|cause| sqlite_error(&task, cause))
+}
+
 /// Restarts the logs of all sets of a store.
 ///
 /// # Errors

@@ -179,7 +179,7 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
             (ErrorKind::Corrupt, "\n  help: restore the file from a backup")
         }
         Some(ErrorCode::DiskFull) => {
-            (ErrorKind::Io, "\n  help: free space on its disk, then try again")
+            (ErrorKind::Full, "\n  help: free space on its disk, then try again")
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::Busy, "\n  help: another process holds the file; stop it or try again")

@@ -235,12 +235,17 @@ fn texts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 fn expected_texts(steps: &[&str]) -> rusqlite::Result<Vec<String>> {
+    texts(&new_database(steps)?)
+}
+
+/// An empty database of the newest version, in memory.
+pub(crate) fn new_database(steps: &[&str]) -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(crate::migration::VERSION_TABLE)?;
     for step in steps {
         connection.execute_batch(step)?;
     }
-    texts(&connection)
+    Ok(connection)
 }
 
 /// Checks a Source's store.

@@ -25,6 +25,7 @@ mod readers;
 mod recorder;
 pub mod repair;
 mod rows;
+mod schema_text;
 mod set_state;
 mod shards;
 mod sqlite_log;

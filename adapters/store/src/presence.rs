@@ -5,6 +5,9 @@ use abreast_core::{ErrorKind, LogError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+/// Bytes that a commit, and the index of kept contents, may need.
+const SPACE_MIN: u64 = 1024 * 1024;
+
 /// The file that was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Presence {
@@ -21,6 +24,19 @@ impl Presence {
                 .with_cause(cause)
         })?;
         Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Fails while the disk has less space than a change may need.
+    pub(crate) fn check_space(&self) -> Result<(), LogError> {
+        let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
+        if disk.f_bavail.saturating_mul(disk.f_frsize) >= SPACE_MIN {
+            return Ok(());
+        }
+        let message = format!(
+            "the disk of the store {} is full\n  help: free space on it, then try again",
+            self.path.display()
+        );
+        Err(LogError::new(ErrorKind::Full, message))
     }
 
     /// Fails while another file, or none, is at the path.

@@ -16,6 +16,7 @@ use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns,
     version_columns,
 };
+use crate::schema_text::Readable;
 use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::{ContentId, ErrorKind, LogError, Resource, ShardRule};
@@ -228,7 +229,7 @@ pub(crate) fn salvage(
     let mut to = open_connection(&making, Durability::PowerLoss)?;
     migrate(&mut to, &making, steps)?;
     let mut rows = 0;
-    if let Ok(from) = open_for_check(path) {
+    if let Ok(from) = Readable::open(path, steps) {
         for table in tables {
             let read = read_table(&from, &mut to, table)
                 .map_err(|cause| sqlite_error("cannot write the new database", cause))?;

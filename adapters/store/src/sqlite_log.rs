@@ -214,6 +214,10 @@ impl Drop for SqliteLog {
 }
 
 impl ChangeLog for SqliteLog {
+    fn check_space(&self) -> Result<(), LogError> {
+        self.presence.check_space()
+    }
+
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
         check_set(set)?;
         match self.call(Work::OpenSet(set.clone()))? {

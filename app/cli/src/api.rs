@@ -176,8 +176,12 @@ pub(crate) fn check(
             ));
         }
         Ok(_) => {}
-        // The place of the store is wrong, and is reported as such.
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+        // The place of the store is wrong, and is reported as such; or no token is valid until they are repaired.
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotADirectory | std::io::ErrorKind::InvalidData
+            ) => {}
         Err(error) => {
             problems.push(format!(
                 "`api`: cannot read the tokens: {error} (help: abreast token list --data DIR)"

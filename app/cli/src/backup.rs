@@ -8,6 +8,10 @@
 //! Contents are copied before the database is, and what it names besides afterwards: no row is
 //! without its content. A backup gets its name when all of it is durable.
 
+use crate::backup_manifest::{
+    DATABASE, FORMAT, FileEntry, MAKING, MANIFEST, Manifest, SetEntry, is_unfinished, next_number,
+};
+use crate::check::DataArgs;
 use crate::config::UsageError;
 use crate::logging;
 use crate::repair::code_of;
@@ -16,12 +20,11 @@ use crate::terminal::line;
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::NeededContents;
-use abreast_store::backup::{check_copy, copy};
+use abreast_store::backup::{check_copy, copy, created_sets};
 use abreast_store::hub::copy_hub;
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::{self, File};
 use std::io;
@@ -34,8 +37,9 @@ Examples:
   abreast backup ./papers /mnt/backups/papers --json
   abreast restore /mnt/backups/papers /var/lib/abreast
 
-The server may be running. Later runs copy only contents that are not in BACKUPS yet. Derived data is left
-out: rendered documents, dumps. The published folder itself is not copied.
+The server may be running. Later runs copy only contents that are not in BACKUPS yet, and read one in twenty of the others (all with
+--read-data): a damaged one is replaced. Derived data is left out: rendered documents, dumps. The published folder itself is not
+copied.
 
 Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk.";
 
@@ -44,11 +48,8 @@ const ATTEMPTS: u32 = 5;
 /// Derived or temporary data.
 const LEFT_OUT: [&str; 7] =
     [".abreast-restoring", "contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
-/// Since small contents are packed. Backups of format 1 are restored as well.
-pub(crate) const FORMAT: u32 = 2;
-pub(crate) const MANIFEST: &str = "manifest.json";
-pub(crate) const DATABASE: &str = "source.db";
-const MAKING: &str = "making-";
+/// Percent of the contents of earlier backups that are read, unless more are asked for.
+const READ_SHARE: f64 = 5.0;
 /// Folders in folders of a store, at most.
 const DEPTH_MAX: u32 = 32;
 
@@ -60,85 +61,11 @@ pub(crate) struct BackupArgs {
     dir: String,
     /// Folder of backups; made if it is missing
     backups: PathBuf,
+    #[command(flatten)]
+    data: DataArgs,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// Whether a folder is one backup.
-pub(crate) fn is_backup(dir: &Path) -> bool {
-    let manifest = fs::read(dir.join(MANIFEST)).ok();
-    let manifest = manifest.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
-    manifest.is_some_and(|manifest| manifest.files.iter().any(|file| file.path == DATABASE))
-}
-
-/// Refuses a folder that is one backup, for a command that needs a store.
-///
-/// # Errors
-/// It is one.
-pub(crate) fn refuse_backup(dir: &Path) -> Result<()> {
-    if is_backup(dir) {
-        let name = dir.display();
-        let message = format!(
-            "`{name}` is a backup, which would be altered\n  help: `abreast restore {name} DIR` makes a store of it; `abreast check {name}` reads it"
-        );
-        bail!(UsageError(message));
-    }
-    Ok(())
-}
-
-/// The complete backups in a folder, oldest first; the folder itself, if it is one.
-pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if path.join(MANIFEST).is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?.path();
-        let is_unfinished =
-            entry.file_name().is_some_and(|name| is_unfinished(&name.to_string_lossy()));
-        if !is_unfinished && entry.join(MANIFEST).is_file() {
-            found.push(entry);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// Contents of a backup.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Manifest {
-    /// Of the format of backups: [`FORMAT`]; 1 had each content as a file.
-    pub(crate) format: u32,
-    pub(crate) created: String,
-    pub(crate) program: String,
-    pub(crate) sets: Vec<SetEntry>,
-    pub(crate) files: Vec<FileEntry>,
-}
-
-impl Manifest {
-    /// Prints a line for each set.
-    pub(crate) fn print_sets(&self) {
-        for set in &self.sets {
-            let resources = count(set.resources, "resource");
-            line(&format!("set {}: {resources}, up to position {}", set.name, set.position));
-        }
-    }
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct SetEntry {
-    pub(crate) name: String,
-    pub(crate) position: u64,
-    pub(crate) resources: u64,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct FileEntry {
-    /// Within the backup, components parted by `/`.
-    pub(crate) path: String,
-    pub(crate) length: u64,
-    pub(crate) blake3: String,
 }
 
 /// Runs `backup`.
@@ -152,16 +79,23 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
         logging::failure(&error, 2);
         return ExitCode::from(2);
     };
-    match backup(&store, &args.backups) {
+    match backup(&store, &args.backups, &args.data.wants_or(READ_SHARE)) {
         Ok((path, manifest, contents)) => {
             if args.json {
                 line(
-                    &json!({"type": "summary", "backup": path, "sets": manifest.sets, "contents_copied": contents})
+                    &json!({"type": "summary", "backup": path, "sets": manifest.sets, "contents_copied": contents.copied,
+                    "contents_replaced": contents.replaced})
                         .to_string(),
                 );
             } else {
                 manifest.print_sets();
-                line(&format!("{} copied", count(contents, "content")));
+                line(&format!("{} copied", count(contents.copied, "content")));
+                if contents.replaced > 0 {
+                    line(&format!(
+                        "{} of earlier backups replaced: the disk may be failing",
+                        count(contents.replaced, "damaged content")
+                    ));
+                }
                 line(&format!("backup {}", path.display()));
             }
             ExitCode::SUCCESS
@@ -174,7 +108,28 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     }
 }
 
-fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
+/// Numbers of contents.
+#[derive(Clone, Copy, Debug, Default)]
+struct CopiedContents {
+    copied: u64,
+    /// Those that were damaged in the folder of backups.
+    replaced: u64,
+}
+
+impl CopiedContents {
+    /// Counts one; false if the store does not have it.
+    fn count(&mut self, copied: Option<Copied>) -> bool {
+        self.copied += u64::from(copied == Some(Copied::New));
+        self.replaced += u64::from(copied == Some(Copied::Replaced));
+        copied.is_some()
+    }
+}
+
+fn backup(
+    store: &Path,
+    backups: &Path,
+    reads: &dyn Fn(&str) -> bool,
+) -> Result<(PathBuf, Manifest, CopiedContents)> {
     if backups.exists() && !backups.is_dir() {
         bail!(UsageError(format!(
             "`{}` is a file, not a folder\n  help: name a folder for backups",
@@ -198,6 +153,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         .into());
     };
     remove_unfinished(backups)?;
+    let number = next_number(backups, &sets_of(&database_of(store, DATABASE)?)?)?;
     let created = SystemClock.now();
     let name = created.to_string().replace(['-', ':'], "");
     let (making, done) = (backups.join(format!("{MAKING}{name}")), backups.join(&name));
@@ -206,11 +162,12 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     if store.join(HUB_DATABASE).is_file() {
         copy_hub(&database_of(store, HUB_DATABASE)?, &making.join(HUB_DATABASE))?;
     }
-    let mut copied = 0;
+    let mut contents = CopiedContents::default();
     let (from, to) =
         (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
     from.visit(&mut |id, length| {
-        copied += u64::from(copy_content(&from, &to, &id, length)?.unwrap_or(false));
+        let is_read = reads(&id.to_string());
+        contents.count(copy_content(&from, &to, &id, length, is_read)?);
         Ok(())
     })
     .context("cannot copy kept contents")?;
@@ -222,9 +179,9 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         let mut missing = None;
         for needed in NeededContents::open(&database)? {
             let (id, length) = needed?;
-            match copy_content(&from, &to, &id, length).context("cannot copy kept contents")? {
-                Some(new) => copied += u64::from(new),
-                None => missing = Some(id),
+            let copied = copy_content(&from, &to, &id, length, false);
+            if !contents.count(copied.context("cannot copy kept contents")?) {
+                missing = Some(id);
             }
         }
         let Some(id) = missing else { break };
@@ -236,32 +193,34 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         fs::remove_file(&database).context("cannot copy the database again")?;
     }
     to.sync().context("cannot make the copied contents durable")?;
-    let sets = check_copy(&database)?;
+    let facts = check_copy(&database)?;
     copy_rest(store, Path::new(""), 0, &making)
         .context("cannot copy the other files of the store")?;
     let mut files = Vec::new();
     list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
-    let sets = sets.into_iter().map(|set| SetEntry {
-        name: set.slug,
-        position: set.position,
-        resources: set.resources,
-    });
-    let manifest = Manifest {
+    let mut sets = sets_of(&database)?;
+    for set in &mut sets {
+        if let Some(facts) = facts.iter().find(|facts| facts.slug == set.name) {
+            (set.position, set.resources) = (facts.position, facts.resources);
+        }
+    }
+    let mut manifest = Manifest {
         format: FORMAT,
         created: created.to_string(),
+        number,
         program: format!("abreast {}", env!("CARGO_PKG_VERSION")),
-        sets: sets.collect(),
+        sets,
         files,
+        blake3: None,
     };
-    fs::write(making.join(MANIFEST), serde_json::to_vec_pretty(&manifest)?)
-        .context("cannot write the manifest")?;
+    fs::write(making.join(MANIFEST), manifest.seal()?).context("cannot write the manifest")?;
     let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
     synced.context("cannot make the backup durable")?;
     fs::rename(&making, &done).context("cannot name the backup")?;
     File::open(backups)
         .and_then(|folder| folder.sync_all())
         .context("cannot make the backup durable")?;
-    Ok((done, manifest, copied))
+    Ok((done, manifest, contents))
 }
 
 /// A backup in the store would be part of the next one, and one in a published folder could be read by everybody.
@@ -287,17 +246,6 @@ fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
     path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
 }
 
-/// Whether it is the name of a backup that is made: `making-20260131T120000.000000Z`.
-pub(crate) fn is_unfinished(name: &str) -> bool {
-    let is_like = |(found, byte): (u8, u8)| match byte {
-        b'0' => found.is_ascii_digit(),
-        byte => found == byte,
-    };
-    let form = b"00000000T000000.000000Z";
-    let time = name.strip_prefix(MAKING).unwrap_or_default().as_bytes();
-    time.len() == form.len() && time.iter().copied().zip(form.iter().copied()).all(is_like)
-}
-
 /// Remains of a killed backup.
 fn remove_unfinished(backups: &Path) -> Result<()> {
     for entry in fs::read_dir(backups)? {
@@ -310,15 +258,39 @@ fn remove_unfinished(backups: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a kept content unless it is there; `None` when the store does not have it.
+/// The sets of a store, without their numbers.
+fn sets_of(database: &Path) -> Result<Vec<SetEntry>> {
+    let sets = created_sets(database)?.into_iter().map(|(name, created)| SetEntry {
+        name,
+        log_created: Some(created.as_micros()),
+        position: 0,
+        resources: 0,
+    });
+    Ok(sets.collect())
+}
+
+/// How a content came to be in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// It was there.
+    Already,
+    /// It was copied.
+    New,
+    /// It was there, and damaged.
+    Replaced,
+}
+
+/// Copies a kept content unless it is there; `None` when the store does not have it. With `is_read`, one that is there is read.
 pub(crate) fn copy_content(
     from: &View,
     to: &Contents,
     id: &ContentId,
     length: u64,
-) -> io::Result<Option<bool>> {
-    if to.length(id)? == Some(length) {
-        return Ok(Some(false));
+    is_read: bool,
+) -> io::Result<Option<Copied>> {
+    let is_there = to.length(id)? == Some(length);
+    if is_there && (!is_read || to.is_whole(id)?) {
+        return Ok(Some(Copied::Already));
     }
     let copied = match from.open_read(id) {
         Ok(Content::File(file)) => to.put_file(&file, u64::MAX, &mut |_| Ok(())),
@@ -327,7 +299,7 @@ pub(crate) fn copy_content(
         Err(error) => Err(error),
     }?;
     if copied.id() == *id {
-        return Ok(Some(true));
+        return Ok(Some(if is_there { Copied::Replaced } else { Copied::New }));
     }
     let other = copied.id();
     drop(copied);

@@ -1,13 +1,19 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
-use crate::backup::{DATABASE, backups_in, is_backup};
+use crate::api::tokens_path;
+use crate::backup_manifest::{backups_in, is_backup};
 use crate::check_contents::{ContentsCheck, Damaged};
 use crate::logging;
+use crate::push::notified_path;
 use crate::restore::check_backup;
 use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_core::{Finding, Severity};
 use abreast_destination::check::check_copy;
+use abreast_folder::read_sealed;
+use abreast_server::api::check_tokens;
+use abreast_source::archive::check_archives;
+use abreast_source::notify::check_notified;
 use abreast_source::projection::sdshare::check_snapshots;
 use abreast_store::hub::check_hub;
 use abreast_store::integrity::{Findings, check_log};
@@ -68,7 +74,12 @@ fn share(text: &str) -> Result<f64, String> {
 impl DataArgs {
     /// Selects the names whose bytes are read in this run.
     pub(crate) fn wants(&self) -> impl Fn(&str) -> bool + use<> {
-        let share = if self.read_data { 100.0 } else { self.read_data_subset.unwrap_or(0.0) };
+        self.wants_or(0.0)
+    }
+
+    /// The same; a share of them in percent, unless one was given.
+    pub(crate) fn wants_or(&self, share: f64) -> impl Fn(&str) -> bool + use<> {
+        let share = if self.read_data { 100.0 } else { self.read_data_subset.unwrap_or(share) };
         let chance = std::hash::RandomState::new();
         move |name| share >= 100.0 || (chance.hash_one(name) % 100_000) as f64 / 1_000.0 < share
     }
@@ -95,6 +106,21 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         }
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
+        }
+        b"dumps.manifest" => {
+            "nothing, or stop the server and run `abreast repair --read-data`: the manifest is taken from its package"
+        }
+        b"archives.record" => {
+            "stop the server and run `abreast repair`, or start the server again: the record is made again from the lists"
+        }
+        b"archives.list" => {
+            "restore the file from a backup, or stop the server and run `abreast repair --read-data`: the archived list is dropped"
+        }
+        b"tokens.record" => {
+            "stop the server and run `abreast repair`: it restores the tokens, or lists those that are lost"
+        }
+        b"notified.record" | b"temporary.record" => {
+            "stop the server and run `abreast repair`, or start the server again: the record is made again"
         }
         b"dumps.derived" => {
             "stop the server and run `abreast repair --read-data`: the file is dropped, and made again when it is asked for"
@@ -132,7 +158,13 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
-    let backups = backups_of(crate::target::folder_of(&args.dir));
+    let backups = match backups_of(crate::target::folder_of(&args.dir)) {
+        Ok(backups) => backups,
+        Err(error) => {
+            logging::failure(&error, 13);
+            return ExitCode::from(13);
+        }
+    };
     if !backups.is_empty() {
         return check_backups(args, &backups, &cancel);
     }
@@ -169,20 +201,31 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 }
 
 /// The backups that a folder has, or is; none of the folder of a store or of a copy.
-fn backups_of(dir: &Path) -> Vec<PathBuf> {
+fn backups_of(dir: &Path) -> Result<Vec<PathBuf>> {
     let is_other = !StateFolders::find(&dir.to_string_lossy()).is_none() && !is_backup(dir);
-    let backups = if is_other { Vec::new() } else { backups_in(dir).unwrap_or_default() };
-    // Others have manifests too.
-    backups
-        .into_iter()
-        .filter(|backup| backup.join(DATABASE).exists() || is_backup(backup))
-        .collect()
+    if is_other || !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    backups_in(dir).with_context(|| format!("cannot read `{}`", dir.display()))
+}
+
+/// Whether a part of a backup could not be read, which says nothing about its bytes.
+fn is_unreadable(error: &anyhow::Error) -> bool {
+    let is_of_reading = |error: &std::io::Error| {
+        use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+        !matches!(error.kind(), NotFound | InvalidData | UnexpectedEof)
+    };
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_of_reading))
+        || error.chain().any(|cause| {
+            let kind = cause.downcast_ref().map(abreast_core::LogError::kind);
+            kind == Some(abreast_core::ErrorKind::Io)
+        })
 }
 
 /// Checks backups wholly: a part of one is of no use. Contents that several need are read once.
 fn check_backups(args: &CheckArgs, backups: &[PathBuf], cancel: &AtomicBool) -> ExitCode {
     let (mut findings, mut notes) = (Findings::default(), Vec::new());
-    let mut whole = HashSet::new();
+    let (mut whole, mut is_complete) = (HashSet::new(), true);
     for backup in backups {
         match check_backup(backup, &mut whole, cancel) {
             Err(_) if cancel.load(Ordering::Relaxed) => {
@@ -193,14 +236,21 @@ fn check_backups(args: &CheckArgs, backups: &[PathBuf], cancel: &AtomicBool) -> 
                 let sets = count(manifest.sets.len() as u64, "set");
                 notes.push(format!("backup of {}: whole, {sets}", manifest.created));
             }
+            Err(error) if is_unreadable(&error) => {
+                let error =
+                    error.context(format!("cannot check the backup `{}`", backup.display()));
+                logging::failure(&error, 13);
+                is_complete = false;
+            }
             Err(error) => {
                 let location = backup.display().to_string();
                 findings.add("backup.damaged", location, format!("{error:#}"));
             }
         }
     }
-    print_report(args, &findings, &notes, true);
-    ExitCode::from(u8::from(!findings.is_consistent()))
+    print_report(args, &findings, &notes, is_complete);
+    let code = if is_complete { u8::from(!findings.is_consistent()) } else { 13 };
+    ExitCode::from(code)
 }
 
 /// A line about one set of several.
@@ -300,6 +350,36 @@ pub(crate) fn check_store(
     .context("cannot check the snapshots")?;
     if snapshots > 0 {
         notes.push(format!("snapshots: {snapshots}"));
+    }
+    check_records(store, wants("archives"), findings, notes)
+}
+
+/// Checks the small records of a store, and what they are of.
+fn check_records(
+    store: &Path,
+    read_archives: bool,
+    findings: &mut Findings,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let mut add = |finding: Finding| findings.add(finding.rule, finding.location, finding.message);
+    let lists = check_archives(&store.join("archives"), read_archives, &mut add)
+        .context("cannot check the archives")?;
+    if lists > 0 {
+        notes.push(format!("archived lists: {lists}"));
+    }
+    check_notified(&notified_path(store))
+        .context("cannot check the record of notified documents")?
+        .into_iter()
+        .for_each(&mut add);
+    check_tokens(&tokens_path(store))
+        .context("cannot check the tokens")?
+        .into_iter()
+        .for_each(&mut add);
+    for path in crate::rdf::records_of_files(store)? {
+        if read_sealed(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidData) {
+            let message = "the record of the files that were read is damaged: they are read again";
+            findings.add("temporary.record", path.display().to_string(), message);
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::access::AccessArgs;
 use crate::config::{File, ServeConfig, UsageError};
 use crate::data_folder::check_data;
 use crate::stores::{Stores, Task};
+use crate::unwritable_store::{is_unwritable, open_copy};
 use abreast_core::{
     Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append,
 };
@@ -135,7 +136,9 @@ pub(crate) struct Local {
     resources: String,
     /// Resources come from here only, so the base is complete when the import is.
     records: bool,
-    _stores: Stores,
+    _stores: Option<Stores>,
+    /// Instead of a store that cannot be written.
+    _copy: Option<tempfile::TempDir>,
 }
 
 impl Local {
@@ -168,8 +171,13 @@ impl Local {
             let message = format!("there is no store in `{}`", data.display());
             bail!(ExitCodeError { message, code: 2 });
         }
-        let mut stores = Stores::open(data, task)?;
-        let log = stores.log()?;
+        let (log, mut stores, copy) = if task == Task::Read && is_unwritable(data) {
+            let (log, copy) = open_copy(data)?;
+            (log, None, Some(copy))
+        } else {
+            let stores = Stores::open(data, task)?;
+            (stores.log()?, Some(stores), None)
+        };
         let opened = match (log.find_set(set).context("cannot open the set")?, page_rule) {
             // Unchanged: no options for its lists were given.
             (Some(known), None) => known,
@@ -189,8 +197,8 @@ impl Local {
                 log.open_set(&new).context("cannot open the set")?
             }
         };
-        stores.keep();
-        Ok(Self { log, set: opened.id, resources, records, _stores: stores })
+        stores.iter_mut().for_each(Stores::keep);
+        Ok(Self { log, set: opened.id, resources, records, _stores: stores, _copy: copy })
     }
 
     fn record(&self, requests: &[RecordRequest]) -> Result<BatchCounts> {

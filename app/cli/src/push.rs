@@ -411,7 +411,7 @@ impl Delivery {
         let notifier = Notifier::start(
             SitePublisher(Arc::clone(site)),
             Arc::clone(self.hub.store()) as Arc<dyn abreast_core::TopicLog>,
-            data.join("notified.json"),
+            notified_path(data),
             options,
             Arc::new(SystemClock),
             Arc::new(move |topic: TopicId| hub.published(topic)),
@@ -456,6 +456,11 @@ impl std::ops::Deref for SitePublisher {
     fn deref(&self) -> &Publisher {
         &self.0.publisher
     }
+}
+
+/// Where it is kept which documents were notified.
+pub(crate) fn notified_path(data: &Path) -> PathBuf {
+    data.join("notified.json")
 }
 
 #[cfg(test)]

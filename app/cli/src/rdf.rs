@@ -43,6 +43,21 @@ pub(crate) fn record_of_files(options: &RdfOptions, slug: &str) -> PathBuf {
     options.sort.temporary.join(format!("{slug}.read"))
 }
 
+/// The records of files in a store's folder, of all sets.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub(crate) fn records_of_files(store: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(store.join("temporary")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths.collect::<std::io::Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "read"));
+    Ok(paths)
+}
+
 /// The syntax that a format stands for.
 pub(crate) fn syntax_of(format: Format) -> Option<Syntax> {
     match format {

@@ -1,17 +1,22 @@
 //! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will
 //! notice.
 
-use crate::backup::refuse_backup;
+use crate::api::tokens_path;
+use crate::backup_manifest::refuse_backup;
 use crate::check::{DataArgs, check_store, named};
 use crate::config::UsageError;
 use crate::logging;
+use crate::push::notified_path;
 use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
-use abreast_contents::Contents;
+use abreast_contents::{Contents, ErrorKind, View};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_destination::check::{repair_copy, repair_state};
 use abreast_folder::Folder;
+use abreast_server::api::repair_tokens;
+use abreast_source::archive::repair_archives;
 use abreast_source::dump::remove_damaged_dumps;
+use abreast_source::notify::check_notified;
 use abreast_source::projection::sdshare::remove_damaged_snapshots;
 use abreast_store::hub::repair_hub;
 use abreast_store::integrity::Findings;
@@ -131,7 +136,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<abreast_core::LogError>().map(abreast_core::LogError::kind) {
         Some(ErrorKind::Busy) => 10,
-        Some(ErrorKind::Io) => 13,
+        Some(ErrorKind::Io | ErrorKind::Full) => 13,
         None if error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) => 13,
         _ => 1,
     }
@@ -232,11 +237,16 @@ fn repair_store(
             .iter()
             .map(|snapshot| format!("drop the snapshot {}, which is damaged", snapshot.display())),
     );
+    repair_records(args, store, steps, wants("archives"))?;
     if unreadable {
         return Ok(());
     }
     // Opening rebuilds a damaged index, and removes what a killed server was writing.
     let path = store.join("contents");
+    let is_damaged = |error: &abreast_contents::Error| error.kind() == ErrorKind::Damaged;
+    if View::open(&path).is_err_and(|error| is_damaged(&error)) {
+        steps.push("rebuild the index of packed contents".to_owned());
+    }
     let contents = if args.dry_run || !path.is_dir() { None } else { Some(Contents::open(&path)?) };
     loop {
         let (mut lost, mut records) = (Vec::new(), Vec::new());
@@ -248,9 +258,6 @@ fn repair_store(
             }
         };
         check_store(store, wants, &mut findings, &mut Vec::new(), &mut damaged, cancel)?;
-        if findings.has(&["contents.index"]) {
-            steps.push("rebuild the index of packed contents".to_owned());
-        }
         // Contents whose bytes are lost: the versions that name them go.
         if !lost.is_empty() {
             steps.push(format!(
@@ -283,4 +290,31 @@ fn repair_store(
             return Ok(());
         }
     }
+}
+
+/// Repairs the small records of a store.
+fn repair_records(
+    args: &RepairArgs,
+    store: &Path,
+    steps: &mut Vec<String>,
+    read_archives: bool,
+) -> Result<()> {
+    let archives = repair_archives(&store.join("archives"), read_archives, args.dry_run);
+    steps.extend(archives.context("cannot repair the archives")?);
+    let tokens = repair_tokens(&tokens_path(store), args.dry_run);
+    steps.extend(tokens.context("cannot repair the tokens")?);
+    let notified = notified_path(store);
+    let damage =
+        check_notified(&notified).context("cannot read the record of notified documents")?;
+    if damage.is_some() {
+        if !args.dry_run {
+            std::fs::remove_file(&notified)
+                .context("cannot remove the record of notified documents")?;
+        }
+        steps.push(
+            "drop the record of notified documents: all are notified again by the next start"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }

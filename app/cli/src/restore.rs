@@ -1,6 +1,7 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
-use crate::backup::{DATABASE, FORMAT, FileEntry, MANIFEST, Manifest, backups_in, copy_content};
+use crate::backup::copy_content;
+use crate::backup_manifest::{DATABASE, FileEntry, Manifest, newest};
 use crate::logging;
 use crate::repair::code_of;
 use crate::state_folders::{HUB_DATABASE, published_above, resolved};
@@ -10,6 +11,8 @@ use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, restart_log};
 use abreast_store::hub::{check_hub_copy, restart_hub_log};
+use abreast_store::repair::drop_contents;
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::json;
@@ -50,6 +53,9 @@ pub(crate) struct RestoreArgs {
     /// Continue the same log: nothing was recorded after the backup was made
     #[arg(long)]
     same_log: bool,
+    /// Leave out kept contents that are damaged or missing in the backup, with the versions that need them
+    #[arg(long)]
+    without_damaged: bool,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -70,16 +76,19 @@ impl std::error::Error for RestoreRefused {}
 /// Runs `restore`.
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     match restore(args) {
-        Ok(manifest) => {
+        Ok((manifest, lost)) => {
             if args.json {
                 line(
                     &json!({"type": "summary", "dir": args.dir, "created": manifest.created, "sets": manifest.sets,
-                    "same_log": args.same_log})
+                    "same_log": args.same_log, "contents_lost": lost})
                     .to_string(),
                 );
             } else {
                 manifest.print_sets();
                 line(&format!("restored as of {}", manifest.created));
+                if lost > 0 {
+                    line(&format!("without {}", count(lost, "damaged content")));
+                }
                 if !args.same_log {
                     line("the log was restarted: Destinations compare everything once");
                 }
@@ -94,7 +103,7 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
     }
 }
 
-fn restore(args: &RestoreArgs) -> Result<Manifest> {
+fn restore(args: &RestoreArgs) -> Result<(Manifest, u64)> {
     if !args.backup.is_dir() {
         bail!(RestoreRefused(format!("there is no backup `{}`", args.backup.display())));
     }
@@ -108,10 +117,14 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
         );
         bail!(RestoreRefused(message));
     }
-    let manifest = manifest_of(&backup)?;
+    let manifest = Manifest::read(&backup)?;
     check_empty(&dir, &manifest)?;
     let contents = View::open(&contents_of(&backup))?;
-    verify(&backup, &contents, &manifest, &mut HashSet::new(), &AtomicBool::new(false))?;
+    let damaged =
+        verify(&backup, &contents, &manifest, &mut HashSet::new(), &AtomicBool::new(false))?;
+    if let Some(first) = damaged.first().filter(|_| !args.without_damaged) {
+        bail!("{}", damaged_content(first, damaged.len()));
+    }
     // In its place, which keeps its mode and owner and may be a disk of its own; the database comes last, without which it is no
     // store.
     let making = dir.join(MAKING);
@@ -143,7 +156,10 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     let kept = Contents::open(&making.join("contents"))?;
     for needed in NeededContents::open(&database)? {
         let (id, length) = needed?;
-        if copy_content(&contents, &kept, &id, length)
+        if damaged.binary_search(&id).is_ok() {
+            continue;
+        }
+        if copy_content(&contents, &kept, &id, length, false)
             .context("cannot copy kept contents")?
             .is_none()
         {
@@ -152,6 +168,9 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     }
     kept.sync()?;
     drop(kept);
+    if !damaged.is_empty() {
+        drop_contents(&database, &damaged)?;
+    }
     if !args.same_log {
         restart_log(&database, SystemClock.now())?;
         if making.join(HUB_DATABASE).is_file() {
@@ -178,7 +197,7 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     fs::File::open(&dir)
         .and_then(|folder| folder.sync_all())
         .context("cannot make the store durable")?;
-    Ok(manifest)
+    Ok((manifest, damaged.len() as u64))
 }
 
 /// Refuses a folder with anything in it but what an interrupted restore of that backup left.
@@ -241,22 +260,6 @@ fn own_as(dir: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the manifest of a backup.
-fn manifest_of(backup: &Path) -> Result<Manifest> {
-    let manifest = fs::read(backup.join(MANIFEST))
-        .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
-    let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| {
-        anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display())
-    })?;
-    if !(1..=FORMAT).contains(&manifest.format) {
-        bail!(
-            "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
-            manifest.format
-        );
-    }
-    Ok(manifest)
-}
-
 /// The kept contents that the backups of a folder share.
 fn contents_of(backup: &Path) -> PathBuf {
     backup.parent().unwrap_or(Path::new("..")).join("contents")
@@ -272,28 +275,22 @@ pub(crate) fn check_backup(
     cancel: &AtomicBool,
 ) -> Result<Manifest> {
     let backup = std::path::absolute(backup)?;
-    let manifest = manifest_of(&backup)?;
-    verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
+    let manifest = Manifest::read(&backup)?;
+    let damaged = verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
+    if let Some(first) = damaged.first() {
+        bail!("{}", damaged_content(first, damaged.len()));
+    }
     Ok(manifest)
 }
 
-/// The backup itself, or the newest of a folder of them.
-fn newest(path: &Path) -> Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    let mut found =
-        backups_in(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    found.pop().ok_or_else(|| {
-        RestoreRefused(format!("there is no complete backup in `{}`", path.display())).into()
-    })
-}
-
+/// Verifies all files, and returns the contents that are damaged or missing.
 fn verify(
     backup: &Path,
     contents: &View,
     manifest: &Manifest,
     whole: &mut HashSet<ContentId>,
     cancel: &AtomicBool,
-) -> Result<()> {
+) -> Result<Vec<ContentId>> {
     for file in &manifest.files {
         let path = Path::new(&file.path);
         if !path.components().all(|component| matches!(component, Component::Normal(_))) {
@@ -307,6 +304,7 @@ fn verify(
         }
     }
     check_copy(&backup.join("source.db"))?;
+    let mut damaged = Vec::new();
     for needed in NeededContents::open(&backup.join("source.db"))? {
         let (id, _) = needed?;
         if cancel.load(Ordering::Relaxed) {
@@ -315,10 +313,9 @@ fn verify(
         if whole.contains(&id) {
             continue;
         }
-        if !matches!(contents.examine(&id), Ok(Condition::Whole | Condition::RecordDamaged)) {
-            bail!(
-                "the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup"
-            );
+        if !matches!(contents.examine(&id)?, Condition::Whole | Condition::RecordDamaged) {
+            damaged.push(id);
+            continue;
         }
         if whole.len() < WHOLE_MAX {
             whole.insert(id);
@@ -327,7 +324,16 @@ fn verify(
     if backup.join(HUB_DATABASE).is_file() {
         check_hub_copy(&backup.join(HUB_DATABASE))?;
     }
-    Ok(())
+    damaged.sort_unstable();
+    Ok(damaged)
+}
+
+fn damaged_content(first: &ContentId, all: usize) -> String {
+    let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
+    format!(
+        "the kept content {first} is missing or damaged in the backup{more}\n  help: while the store is there, `abreast backup \
+         --read-data` replaces it; `abreast restore --without-damaged` leaves it out"
+    )
 }
 
 fn copy_to(from: &Path, to: &Path) -> io::Result<()> {

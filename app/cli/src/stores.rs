@@ -66,7 +66,7 @@ impl Stores {
     /// # Errors
     /// It cannot be made or opened, or another process has it.
     pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
-        crate::backup::refuse_backup(data)?;
+        crate::backup_manifest::refuse_backup(data)?;
         let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
         let folder = Folder::open(data).context("cannot open the store's folder")?;
         let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")?

@@ -11,7 +11,7 @@ use crate::links::{LinkRecord, fingerprint_with, read_links, sidecar_name, split
 use crate::names::{is_published_path, key_of, too_long};
 use crate::writes::Busy;
 use abreast_contents::PinnedContent;
-use abreast_core::{AppendDone, Change, ChangeLog, SetId, State};
+use abreast_core::{AppendDone, Change, ChangeLog, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Stat};
 use abreast_webtypes::{Digests, Link};
 use md5::{Digest as _, Md5};
@@ -52,6 +52,9 @@ pub enum DepositError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The store has no space for the change; nothing was changed.
+    #[error(transparent)]
+    Store(#[from] LogError),
 }
 
 /// The state that a resource must have to be replaced or removed.
@@ -193,6 +196,7 @@ impl Deposit {
         let name = split(&upload.path).1.to_vec();
         let _place = self.place(&upload.path);
         check(condition, free_for_a_file(&upload.dir, &name)?.as_ref())?;
+        self.log.check_space()?;
         let temporary = if let Some(name) = upload.name.take() {
             name
         } else {
@@ -249,6 +253,7 @@ impl Deposit {
         if stat.is_none_or(|stat| stat.kind != Kind::File) {
             return Err(DepositError::NotFound);
         }
+        self.log.check_space()?;
         dir.unlink(name)?;
         match dir.unlink(&sidecar_name(name)) {
             Err(error)
@@ -294,6 +299,7 @@ impl Deposit {
         let stat = stat_of(&dir, name)?
             .filter(|stat| stat.kind == Kind::File)
             .ok_or(DepositError::NotFound)?;
+        self.log.check_space()?;
         if links.is_empty() {
             match dir.unlink(&sidecar) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),

@@ -534,3 +534,46 @@ fn a_set_of_records_needs_no_folder() {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
+
+#[test]
+fn the_log_of_a_store_that_cannot_be_written_is_printed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    let place = Place::new("");
+    fs::write(place.path("papers/a.txt"), "a").unwrap();
+    for is_killed in [true, false] {
+        let source = place.serve(0);
+        let name = format!("killed-{is_killed}.txt");
+        fs::write(place.path("papers").join(&name), "1").unwrap();
+        eventually("it is recorded", || {
+            let log = run(abreast().args(["log", "papers", "--server", &source.url()]));
+            String::from_utf8_lossy(&log.stdout).contains(&name)
+        });
+        if is_killed {
+            source.kill();
+        } else {
+            assert_eq!(source.stop(), Some(0));
+        }
+        let data = place.path("data");
+        let before = abreast_testkit::folder::paths(&data);
+        for path in before.iter().chain([&data, &place.temporary.path().to_owned()]) {
+            let mode = if path.is_dir() { 0o555 } else { 0o444 };
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut command = abreast();
+        command.args(["log", "papers", "--data"]).arg(&data);
+        if rustix::process::getuid().is_root() {
+            command.uid(65_534).gid(65_534);
+        }
+        let output = command.output();
+        for path in before.iter().chain([&data, &place.temporary.path().to_owned()]) {
+            let mode = if path.is_dir() { 0o755 } else { 0o644 };
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        // Others may not run the program everywhere.
+        let Ok(output) = output else { return };
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains(&name), "{text}{output:?}");
+        assert_eq!(abreast_testkit::folder::paths(&data), before, "nothing was written");
+    }
+}

@@ -123,7 +123,7 @@ fn a_server_that_cannot_start_leaves_nothing_behind() {
     )
     .unwrap();
     fs::create_dir(&tokens).unwrap();
-    fs::write(tokens.join("tokens.json"), "no tokens").unwrap();
+    fs::create_dir(tokens.join("tokens.json")).unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let before = paths(place.path());

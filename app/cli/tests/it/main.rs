@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod api;
+mod backup_folders;
 mod backup_places;
 mod build;
 mod callbacks;
@@ -16,10 +17,12 @@ mod failures;
 mod faults;
 mod feeds;
 mod feeds_interop;
+mod flipped_bits;
 mod follow;
 #[cfg(feature = "xmpp")]
 mod four_copies;
 mod from_dumps;
+mod full_disk;
 mod hostile_text;
 mod hub_interop;
 mod hub_kills;

@@ -55,6 +55,11 @@ pub(super) fn check<B>(
             .map(|()| VisibleSets::All);
     };
     let Some(token) = context.api.tokens.find(secret) else {
+        if context.api.tokens.is_damaged() {
+            let damaged = "no token can be checked, since the server's file of tokens is damaged";
+            return Err(Problem::new(ProblemKind::Store, damaged)
+                .help("its operator stops the server and runs `abreast repair`"));
+        }
         return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token").help(
             "`abreast token list` shows which there are; `abreast token create` makes a new one",
         ));

@@ -2,12 +2,13 @@
 
 use super::intake::Pieces;
 use super::model::RecordAnswer;
-use super::problem::{Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind, disk_full, full_disk};
 use super::record::elsewhere_only;
-use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
+use super::{Context, Receiver, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use crate::routes::resource::{self, relative_path};
 use crate::site::ServedSet;
+use abreast_core::Appended;
 use abreast_source::Naming;
 use abreast_source::deposit::{Condition, DepositError, Upload, tag_of};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
@@ -98,7 +99,7 @@ pub(super) async fn put(
         deposit.finish(&folder, upload, &condition, done).map_err(|error| refused(&error))
     })
     .await?;
-    let appended = durable(receiver).await?;
+    let appended = recorded(receiver).await?;
     let resources = target.published.urls.resources();
     let resource = RecordAnswer::of_state(&key, appended.head.0, &state, &resources);
     let location = HeaderValue::from_str(&resource.uri);
@@ -146,7 +147,7 @@ pub(super) async fn remove(
         deposit.remove(&folder, &path, &condition, done).map_err(|error| refused(&error))
     })
     .await?;
-    Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(recorded(receiver).await?)))
 }
 
 type UploadTarget = (Arc<abreast_source::deposit::Deposit>, abreast_folder::Folder);
@@ -184,10 +185,19 @@ pub(super) fn condition(headers: &HeaderMap) -> Condition {
     }
 }
 
+/// Waits until the log has what was done to the folder. If it cannot record it, that is found there again: the folder is watched.
+pub(super) async fn recorded(receiver: Receiver) -> Result<Appended, Problem> {
+    durable(receiver).await.map_err(|problem| {
+        problem.after("the folder was changed, which is recorded as soon as that is possible; ")
+    })
+}
+
 /// The problem for a refused upload.
 pub(super) fn refused(error: &DepositError) -> Problem {
     use abreast_folder::ErrorKind;
     match error {
+        DepositError::Io(inner) => full_disk(inner).unwrap_or_else(|| failed(error)),
+        DepositError::Store(inner) => full_disk(inner).unwrap_or_else(|| failed(error)),
         DepositError::Name(why) => Problem::new(ProblemKind::Field, why.as_str()),
         DepositError::Links(why) => Problem::new(ProblemKind::Field, format!("`links`: {why}")),
         DepositError::NotFound => {
@@ -197,7 +207,7 @@ pub(super) fn refused(error: &DepositError) -> Problem {
         DepositError::Precondition => Problem::new(ProblemKind::Precondition, error.to_string())
             .help("read it again, then retry"),
         DepositError::Folder(inner) => match inner.kind() {
-            ErrorKind::Full => full(),
+            ErrorKind::Full => disk_full(),
             ErrorKind::Denied => {
                 Problem::new(ProblemKind::Conflict, "the server may not write in its folder")
                     .help("give the user it runs as the right to write there")
@@ -207,14 +217,8 @@ pub(super) fn refused(error: &DepositError) -> Problem {
             }
             _ => failed(error),
         },
-        DepositError::Io(inner) if inner.kind() == std::io::ErrorKind::StorageFull => full(),
         _ => failed(error),
     }
-}
-
-fn full() -> Problem {
-    Problem::new(ProblemKind::Disk, "the disk is full; nothing was changed")
-        .help("free space, and send it again")
 }
 
 fn failed(error: &DepositError) -> Problem {

@@ -1,7 +1,7 @@
 //! The complete state of a set of entities, or a difference, imported at once.
 
 use super::intake::{Pieces, parameter};
-use super::problem::{Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind, disk_full, full_disk};
 use super::{Context, blocking, entity, json};
 use crate::respond::Answer;
 use abreast_rdf::Syntax;
@@ -134,6 +134,18 @@ fn syntax_of(request: &Request<Incoming>, what: Option<&str>) -> Result<Option<S
     }
 }
 
+/// Whether RDF was not recorded because the disk is full.
+pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
+    match error {
+        RdfError::Log(inner) => full_disk(inner).is_some(),
+        RdfError::Contents(inner) => full_disk(inner).is_some(),
+        RdfError::Io(inner) | RdfError::Temporary { cause: inner, .. } => {
+            full_disk(inner).is_some()
+        }
+        _ => false,
+    }
+}
+
 /// Why an import was refused, or failed.
 pub(super) fn failed(error: &RdfError) -> Problem {
     let cause =
@@ -143,6 +155,7 @@ pub(super) fn failed(error: &RdfError) -> Problem {
             .help("send it again in a while"),
         RdfError::Deletions { .. } => Problem::new(ProblemKind::Conflict, error.to_string())
             .help("if that is right, use `abreast import --confirm-deletions` while no server has the store open"),
+        error if is_of_full_disk(error) => disk_full(),
         error if error.is_of_input() => Problem::new(ProblemKind::Field, format!("{error}{cause}")),
         _ => {
             tracing::error!("cannot import RDF: {error}{cause}");

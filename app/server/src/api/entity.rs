@@ -1,7 +1,7 @@
 //! The description of one entity, put in any syntax of RDF.
 
 use super::intake;
-use super::problem::{Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind, disk_full};
 use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use crate::site::ServedSet;
@@ -37,6 +37,7 @@ pub(super) async fn put(
         let (done, receiver) = waiting();
         writer.put(&iri, &lines, name, done).map_err(|error| match error {
             RdfError::Importing => super::entities::failed(&error),
+            error if super::entities::is_of_full_disk(&error) => disk_full(),
             error => {
                 tracing::error!("cannot record the description of <{iri}>: {error}");
                 Problem::new(ProblemKind::Store, "the description cannot be recorded")

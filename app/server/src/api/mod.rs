@@ -27,7 +27,9 @@ pub use changes::change_of;
 pub(crate) use changes::records_of;
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
-pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};
+pub use tokens::{
+    PREFIX, Scope, Token, check_tokens, new_token, read_tokens, repair_tokens, write_tokens,
+};
 
 use crate::body::ResponseBody;
 use crate::heads::Heads;
@@ -292,8 +294,11 @@ impl From<Appended> for RecordedAnswer {
     }
 }
 
+/// Receives the answer of the log.
+type Receiver = oneshot::Receiver<Result<Appended, LogError>>;
+
 /// Two ends: one for the log, one that waits.
-fn waiting() -> (AppendDone, oneshot::Receiver<Result<Appended, LogError>>) {
+fn waiting() -> (AppendDone, Receiver) {
     let (sender, receiver) = oneshot::channel();
     let done: AppendDone = Box::new(move |result| {
         let _ = sender.send(result);
@@ -302,9 +307,7 @@ fn waiting() -> (AppendDone, oneshot::Receiver<Result<Appended, LogError>>) {
 }
 
 /// Waits until the log has it. However long that takes: an answer before would be a guess.
-async fn durable(
-    receiver: oneshot::Receiver<Result<Appended, LogError>>,
-) -> Result<Appended, Problem> {
+async fn durable(receiver: Receiver) -> Result<Appended, Problem> {
     match receiver.await {
         Ok(result) => Ok(result?),
         Err(_) => Err(Problem::new(

@@ -127,6 +127,12 @@ impl Problem {
         Self { kind, detail: detail.into(), help: None, errors: Vec::new(), allow: None }
     }
 
+    /// The same, after words about what was done.
+    pub(crate) fn after(mut self, done: &str) -> Self {
+        self.detail.insert_str(0, done);
+        self
+    }
+
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -173,6 +179,27 @@ impl Problem {
     }
 }
 
+/// The problem if the cause of a failure is a full disk.
+pub(crate) fn full_disk(error: &(dyn std::error::Error + 'static)) -> Option<Problem> {
+    let is_full = |error: &(dyn std::error::Error + 'static)| {
+        let of_files = error.downcast_ref().map(std::io::Error::kind);
+        let of_log = error.downcast_ref().map(abreast_core::LogError::kind);
+        let of_contents = error.downcast_ref().map(abreast_contents::Error::kind);
+        of_log == Some(abreast_core::ErrorKind::Full)
+            || of_contents == Some(abreast_contents::ErrorKind::Full)
+            || of_files.is_some_and(|kind| {
+                matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+            })
+    };
+    std::iter::successors(Some(error), |error| error.source()).any(is_full).then(disk_full)
+}
+
+/// The problem that nothing was done, since the disk is full.
+pub(crate) fn disk_full() -> Problem {
+    Problem::new(ProblemKind::Disk, "the disk is full; nothing was changed")
+        .help("free space, and send it again")
+}
+
 impl From<abreast_core::LogError> for Problem {
     fn from(error: abreast_core::LogError) -> Self {
         use abreast_core::ErrorKind;
@@ -183,6 +210,7 @@ impl From<abreast_core::LogError> for Problem {
         let kind = match error.kind() {
             ErrorKind::NoSet => ProblemKind::NotFound,
             ErrorKind::Busy => ProblemKind::Busy,
+            ErrorKind::Full => ProblemKind::Disk,
             ErrorKind::Refused => ProblemKind::Field,
             _ => {
                 tracing::error!("the store failed for a request of the API: {error}");

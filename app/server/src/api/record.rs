@@ -1,7 +1,7 @@
 //! The record of one resource. Its URI is a parameter, since it may be any.
 
 use super::changes::{check_reuse, hex, idempotency_key};
-use super::content::{condition, refused};
+use super::content::{condition, recorded, refused};
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
 use super::model::{ChangeWord, MAX_KEY, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
@@ -141,7 +141,7 @@ async fn links(target: &ServedSet, key: &str, record: RecordRequest) -> Result<A
         Ok(receiver)
     })
     .await?;
-    Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(recorded(receiver).await?)))
 }
 
 pub(super) async fn delete(

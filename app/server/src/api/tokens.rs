@@ -3,6 +3,8 @@
 //! The file holds no secret: anyone who reads it cannot make a token of it. It is read again when
 //! it changes.
 
+use abreast_core::{Finding, Severity};
+use abreast_folder::{corrected, sealed, unsealed};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs;
@@ -68,17 +70,76 @@ struct TokenFile {
 /// Reads the tokens of a file; none when there is no file.
 ///
 /// # Errors
-/// The file cannot be read, or is not one of tokens.
+/// The file is damaged ([`io::ErrorKind::InvalidData`]), or cannot be read.
 pub fn read_tokens(path: &Path) -> io::Result<Vec<Token>> {
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let file: TokenFile = serde_json::from_slice(&text).map_err(|error| {
-        io::Error::other(format!("`{}` is not a file of tokens: {error}", path.display()))
-    })?;
+    parse(&text).map_err(|error| {
+        let folder = path.parent().unwrap_or(path).display();
+        let message = format!(
+            "the file of tokens `{}` is damaged: {error}\n  help: `abreast repair {folder}` restores it, or lists the tokens that are \
+             lost; if it was edited, remove its last line",
+            path.display()
+        );
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+fn parse(record: &[u8]) -> io::Result<Vec<Token>> {
+    let file: TokenFile = serde_json::from_slice(unsealed(record)?)?;
     Ok(file.tokens)
+}
+
+/// The damage to a file of tokens, if there is any.
+///
+/// # Errors
+/// It cannot be read.
+pub fn check_tokens(path: &Path) -> io::Result<Option<Finding>> {
+    match read_tokens(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Finding {
+            severity: Severity::Error,
+            rule: "tokens.record",
+            location: path.display().to_string(),
+            message: "the file of tokens is damaged: no token is valid".to_owned(),
+        })),
+        tokens => tokens.map(|_| None),
+    }
+}
+
+/// Restores a damaged file of tokens if one bit of it is different; else the tokens are lost, and the file stays beside the new, empty
+/// one. Returns what was done, or would be.
+///
+/// # Errors
+/// It cannot be read or written.
+pub fn repair_tokens(path: &Path, dry_run: bool) -> io::Result<Option<String>> {
+    if check_tokens(path)?.is_none() {
+        return Ok(None);
+    }
+    let record = fs::read(path)?;
+    if let Some(tokens) = corrected(&record).and_then(|record| parse(&record).ok()) {
+        if !dry_run {
+            write_tokens(path, &tokens)?;
+        }
+        return Ok(Some("restore the file of tokens, one bit of which was different".to_owned()));
+    }
+    let text = String::from_utf8_lossy(&record);
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("\"name\": "));
+    let names: Vec<&str> = names.map(|name| name.trim_end_matches(',')).collect();
+    if !dry_run {
+        let aside = (1_u32..10_000)
+            .map(|number| path.with_extension(format!("json.damaged-{number}")))
+            .find(|aside| !aside.exists())
+            .unwrap_or_default();
+        fs::copy(path, aside)?;
+        write_tokens(path, &[])?;
+    }
+    Ok(Some(format!(
+        "drop the tokens of the API, which cannot be known any more: create them again with `abreast token create` ({})",
+        if names.is_empty() { "their names are lost".to_owned() } else { names.join(", ") }
+    )))
 }
 
 /// Writes a file of tokens, replacing it whole.
@@ -90,7 +151,7 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
         return Err(io::Error::other(format!("more than {MAX_TOKENS} tokens (help: revoke some)")));
     }
     let mut text = serde_json::to_vec_pretty(&TokenFile { tokens: tokens.to_vec() })?;
-    text.push(b'\n');
+    text = sealed(text);
     let temporary = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = fs::OpenOptions::new()
         .write(true)
@@ -150,13 +211,30 @@ struct LoadedTokens {
     /// Inode, length and modification time of the file that was read.
     seen: Option<(u64, u64, i128)>,
     tokens: Arc<Vec<Token>>,
+    /// The file was damaged at the start.
+    is_damaged: bool,
 }
 
 impl Tokens {
+    /// Reads the tokens. While the file is damaged, none is known.
     pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
-        let seen = seen(&path);
-        let tokens = Arc::new(read_tokens(&path)?);
-        Ok(Self { path, known: Mutex::new(LoadedTokens { looked: Instant::now(), seen, tokens }) })
+        let (seen, tokens) = (seen(&path), read_tokens(&path));
+        let is_damaged =
+            tokens.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidData);
+        let tokens = match tokens {
+            Err(error) if is_damaged => {
+                tracing::error!("no token of the API is valid: {error}");
+                Arc::default()
+            }
+            tokens => Arc::new(tokens?),
+        };
+        let looked = Instant::now();
+        Ok(Self { path, known: Mutex::new(LoadedTokens { looked, seen, tokens, is_damaged }) })
+    }
+
+    /// Whether tokens are not known because their file is damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).is_damaged
     }
 
     /// The tokens as the file has them. One that cannot be read any more leaves those that were
@@ -170,7 +248,7 @@ impl Tokens {
                 match read_tokens(&self.path) {
                     Ok(tokens) => {
                         known.tokens = Arc::new(tokens);
-                        known.seen = now;
+                        (known.seen, known.is_damaged) = (now, false);
                     }
                     Err(error) => {
                         tracing::error!("cannot read the tokens again: {error}; those known stay");

@@ -5,8 +5,10 @@
 //! and lists of parts of it. A part in which nothing changed between two copies is kept once.
 //! Copies are made in the background; nothing waits for them.
 
+mod check;
 mod keeper;
 mod record;
+mod salvage;
 mod snapshot;
 
 use crate::interval::Interval;
@@ -17,11 +19,12 @@ use record::Record;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
+pub use check::{check_archives, repair_archives};
 pub use keeper::Keeper;
 pub use snapshot::take;
 
@@ -103,7 +106,7 @@ pub struct Archive {
 
 impl Archive {
     /// Opens the archive in a folder, made if it is missing. Files of a copy that was not completed
-    /// are removed.
+    /// are removed. A record that is damaged or lost is made again from the lists.
     ///
     /// # Errors
     /// When the folder or the record of copies in it cannot be read.
@@ -111,7 +114,7 @@ impl Archive {
         let folder = folder.into();
         let failed = |error| ArchiveError::Io(folder.clone(), error);
         fs::create_dir_all(&folder).map_err(failed)?;
-        let record = Record::read(&folder).map_err(failed)?;
+        let record = salvage::record(&folder).map_err(failed)?;
         let (record, interval) = (Mutex::new(record), Interval::default());
         let archive = Self { folder: folder.clone(), rule, record, interval };
         archive.sweep().map_err(failed)?;
@@ -174,19 +177,11 @@ impl Archive {
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, PublishError> {
-        let mut bytes = Vec::new();
-        let file = match fs::File::open(self.folder.join(name)) {
-            Ok(file) => file,
+        read_document(&self.folder.join(name)).map_err(|error| match error.kind() {
             // Dropped a moment ago.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(PublishError::NotFound);
-            }
-            Err(error) => return Err(PublishError::Cache(error)),
-        };
-        // This program wrote the file: it holds at most one document.
-        let read = flate2::read::GzDecoder::new(file).take(MAX_DOCUMENT).read_to_end(&mut bytes);
-        read.map_err(PublishError::Cache)?;
-        Ok(bytes)
+            io::ErrorKind::NotFound => PublishError::NotFound,
+            _ => PublishError::Cache(error),
+        })
     }
 
     /// Adds a copy whose files are durable, drops the oldest beyond the rule, and then the files of
@@ -229,6 +224,15 @@ impl Archive {
     fn lock(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads a list or a part. Damage to it is an error, as its checksum is another one then.
+fn read_document(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // This program wrote the file: it holds at most one document.
+    let document = flate2::read::GzDecoder::new(fs::File::open(path)?);
+    document.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A document has at most 50 MB.

@@ -2,14 +2,13 @@
 
 use super::{Part, Snapshot};
 use abreast_core::{Position, ShardId};
+use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
-const NAME: &str = "record";
-const NEW: &str = "record.new";
+pub(super) const NAME: &str = "record";
 const FIRST_LINE: &str = "abreast-archive 1";
 
 /// The copies of one set.
@@ -20,17 +19,20 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn read(folder: &Path) -> io::Result<Self> {
-        match fs::read_to_string(folder.join(NAME)) {
-            Ok(text) => parse(&text).map_err(|line| {
-                let place = folder.join(NAME);
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!("`{}`, line {line}, is damaged", place.display()),
-                )
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error),
-        }
+        let place = folder.join(NAME);
+        let damaged = |what: String| {
+            let message = format!("`{}` is damaged: {what}", place.display());
+            io::Error::new(io::ErrorKind::InvalidData, message)
+        };
+        let text = match read_sealed(&place) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(damaged(error.to_string()));
+            }
+            Err(error) => return Err(error),
+        };
+        parse(&String::from_utf8_lossy(&text)).map_err(|line| damaged(format!("line {line}")))
     }
 
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
@@ -57,11 +59,7 @@ impl Record {
                 );
             }
         }
-        let mut file = fs::File::create(folder.join(NEW))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(folder.join(NEW), folder.join(NAME))?;
-        fs::File::open(folder)?.sync_all()
+        write_sealed(&folder.join(NAME), text.into_bytes())
     }
 }
 
@@ -115,6 +113,12 @@ fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().map(Timestamp::from_micros)
 }
 
+/// The number of a list, by the name of its file.
+pub(super) fn list_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("list-")?.strip_suffix(".xml.gz")?.parse().ok()?;
+    (list_name(number) == name).then_some(number)
+}
+
 pub(super) fn list_name(number: u64) -> String {
     format!("list-{number}.xml.gz")
 }
@@ -140,6 +144,7 @@ pub(super) fn is_own_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_record_reads_back_and_a_damaged_one_is_reported() {

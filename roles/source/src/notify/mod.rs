@@ -18,6 +18,7 @@ mod notifier;
 mod state_file;
 
 pub use notifier::{Notifier, NotifyError, Published};
+pub use state_file::check_notified;
 
 use std::time::Duration;
 

@@ -5,11 +5,11 @@
 //! two it is published again, which does no harm.
 
 use crate::projection::NotifiedDocuments;
-use abreast_core::Position;
+use abreast_core::{Finding, Position, Severity};
+use abreast_folder::{read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The state of one record of topics ([`crate::projection::Topic::record`]).
@@ -43,20 +43,19 @@ struct Stored<S> {
 }
 
 impl StateFile {
-    /// Reads the file; nothing was notified when there is none.
+    /// Reads the file; nothing was notified when there is none, or it is damaged.
     pub(super) fn read(path: PathBuf) -> io::Result<Self> {
-        let topics = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice::<Stored<_>>(&bytes).map(|stored| stored.sets).map_err(|error| {
-                let text = format!(
-                    "`{}` is damaged: {error}\n  help: remove it; every document is then notified again",
+        let (topics, changed) = match topics(&path) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                tracing::warn!(
+                    "`{}` is damaged ({error}): all documents are notified again",
                     path.display()
                 );
-                io::Error::new(io::ErrorKind::InvalidData, text)
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(error),
+                (BTreeMap::new(), true)
+            }
+            topics => (topics?, false),
         };
-        Ok(Self { path, topics, changed: false })
+        Ok(Self { path, topics, changed })
     }
 
     /// The state of all topics, by the names of their records.
@@ -98,23 +97,41 @@ impl StateFile {
     }
 
     fn write(&self) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        let mut file = fs::File::create(&new)?;
-        file.write_all(&serde_json::to_vec(&Stored { sets: &self.topics })?)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let folder = self
-            .path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        fs::File::open(folder)?.sync_all()
+        write_sealed(&self.path, serde_json::to_vec(&Stored { sets: &self.topics })?)
+    }
+}
+
+fn topics(path: &Path) -> io::Result<BTreeMap<String, TopicState>> {
+    let text = match read_sealed(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        text => text?,
+    };
+    let stored = serde_json::from_slice::<Stored<_>>(&text);
+    stored
+        .map(|stored| stored.sets)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// The damage to the file of a notifier, if there is any; nothing is damaged if there is no file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn check_notified(path: &Path) -> io::Result<Option<Finding>> {
+    match topics(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Finding {
+            severity: Severity::Error,
+            rule: "notified.record",
+            location: path.display().to_string(),
+            message: format!("the record of notified documents is damaged: {error}"),
+        })),
+        topics => topics.map(|_| None),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn what_was_notified_is_known_after_a_restart() {
@@ -148,6 +165,10 @@ mod tests {
             (None, 0, Some(5))
         );
         fs::write(&path, "{").unwrap();
-        assert!(StateFile::read(path).unwrap_err().to_string().contains("is damaged"));
+        assert!(check_notified(&path).unwrap().is_some());
+        let mut read = StateFile::read(path.clone()).unwrap();
+        assert!(read.topics.is_empty());
+        read.save().unwrap();
+        assert_eq!(check_notified(&path).unwrap(), None);
     }
 }

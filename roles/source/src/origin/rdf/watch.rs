@@ -12,6 +12,7 @@ use crate::pending::UNCLOSED;
 use crate::{WatchState, WatchStatus};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
+use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::{count, visible};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -84,7 +85,7 @@ impl RdfFolder {
     fn read_before(&self, files: &[Seen]) -> Result<Option<RdfReport>, RdfError> {
         let Some(record) = &self.record else { return Ok(None) };
         let head = self.log.head(self.set)?;
-        let kept = std::fs::read(record).unwrap_or_default();
+        let kept = read_sealed(record).unwrap_or_default();
         Ok(seen::parse(&kept, files, &self.options, &head))
     }
 
@@ -98,7 +99,7 @@ impl RdfFolder {
         {
             let head = self.log.head(self.set)?;
             // Without it, they are read again.
-            let _ = std::fs::write(record, seen::record(&report, files, &self.options, &head));
+            let _ = write_sealed(record, seen::record(&report, files, &self.options, &head));
         }
         Ok(report)
     }

@@ -155,6 +155,7 @@ mod tests {
             stem: format!("x-{number}"),
             length: 1,
             digests: Digests::default(),
+            manifest: None,
             begin: at(first + number),
             end: at(first + number + 1),
             parts: None,

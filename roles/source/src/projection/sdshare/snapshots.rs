@@ -21,6 +21,7 @@ use crate::interval::Interval;
 use crate::projection::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
+use abreast_folder::{read_sealed, sealed};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
 use abreast_webtypes::Timestamp;
 use flate2::Compression;
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read as _, Seek as _};
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -408,7 +409,8 @@ impl SetSnapshots {
             snapshot.digests.insert((*extension).to_owned(), digest_of(&path)?);
         }
         let mut record = BufWriter::new(File::create(making("json"))?);
-        serde_json::to_writer(&mut record, &snapshot).map_err(io::Error::from)?;
+        let text = serde_json::to_vec(&snapshot).map_err(io::Error::from)?;
+        record.write_all(&sealed(text))?;
         self.complete(name, "json", record)?;
         File::open(&self.folder)?.sync_all()?;
         Ok(snapshot)
@@ -514,7 +516,7 @@ pub(super) fn digest_of(path: &Path) -> io::Result<String> {
 }
 
 pub(super) fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot> {
-    let record = fs::read(folder.join(format!("{name}.json"))).ok()?;
+    let record = read_sealed(&folder.join(format!("{name}.json"))).ok()?;
     let snapshot: Snapshot = serde_json::from_slice(&record).ok()?;
     let length = folder.join(format!("{name}.nt")).metadata().ok()?.len();
     let has_rdf_xml = folder.join(format!("{name}.rdf")).is_file();

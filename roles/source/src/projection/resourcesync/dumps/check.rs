@@ -1,10 +1,12 @@
 //! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
 //! open.
 
-use super::derived;
+use super::record::manifest_digest;
+use super::{derived, manifest};
 use crate::DigestPolicy;
 use abreast_core::{Finding, Severity};
-use abreast_resourcesync::v1_1::Document;
+use abreast_folder::read_sealed;
+use abreast_resourcesync::v1_1::{Document, Entry};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,8 @@ pub fn check_dumps(
     Ok(packages)
 }
 
-/// Removes dumps that are incomplete or damaged; returns the dumps that were, or would be, removed.
+/// Removes dumps that are incomplete or damaged; returns the dumps that were, or would be, removed. Manifests that are damaged are
+/// taken from their packages.
 ///
 /// # Errors
 /// A folder cannot be listed or removed.
@@ -44,8 +47,18 @@ pub fn remove_damaged_dumps(
         for kind in folders(&set)? {
             for dump in folders(&kind)? {
                 let mut intact = true;
-                check_dump(&dump, read_data, &mut |_| intact = false);
+                let mut manifests = Vec::new();
+                check_dump(&dump, read_data, &mut |finding| {
+                    if finding.rule == "dumps.manifest" {
+                        manifests.push(PathBuf::from(finding.location));
+                    } else {
+                        intact = false;
+                    }
+                });
                 if intact {
+                    if !dry_run {
+                        restore_manifests(&dump, &manifests)?;
+                    }
                     // These are made again when they are asked for.
                     let damaged = if read_data { derived::damaged(&dump)? } else { Vec::new() };
                     if !dry_run {
@@ -64,6 +77,27 @@ pub fn remove_damaged_dumps(
         }
     }
     Ok(removed)
+}
+
+/// Takes damaged manifests out of their packages.
+fn restore_manifests(dump: &Path, manifests: &[PathBuf]) -> io::Result<()> {
+    for entry in
+        manifests.first().and_then(|_| record(dump)).iter().flat_map(|record| &record.entries)
+    {
+        let path = package_of(dump, entry).with_extension("xml");
+        if let Some(digest) = manifest_digest(entry).filter(|_| manifests.contains(&path)) {
+            manifest::restore(&path, &digest)?;
+        }
+    }
+    Ok(())
+}
+
+fn record(dump: &Path) -> Option<Document> {
+    read_sealed(&dump.join("record.xml")).ok().and_then(|bytes| Document::from_slice(&bytes).ok())
+}
+
+fn package_of(dump: &Path, entry: &Entry) -> PathBuf {
+    dump.join(entry.loc.rsplit('/').next().unwrap_or_default())
 }
 
 fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -116,18 +150,16 @@ fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> 
     if !["resources-", "changes-", "since-"].iter().any(|prefix| name.starts_with(prefix)) {
         return 0; // not one of this program's
     }
-    let record =
-        fs::read(dump.join("record.xml")).ok().and_then(|bytes| Document::from_slice(&bytes).ok());
-    let Some(record) = record else {
+    let Some(record) = record(dump) else {
         find(
             "dumps.record",
-            dump,
+            &dump.join("record.xml"),
             "the record of its packages is missing or cannot be read".to_owned(),
         );
         return 0;
     };
     for entry in &record.entries {
-        let zip = dump.join(entry.loc.rsplit('/').next().unwrap_or_default());
+        let zip = package_of(dump, entry);
         let length = zip.metadata().map(|metadata| metadata.len()).ok();
         if length.is_none() || length != entry.length {
             find(
@@ -155,6 +187,15 @@ fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> 
                 Err(error) => {
                     find("dumps.package", &zip, format!("the package cannot be read: {error}"));
                 }
+            }
+            let path = zip.with_extension("xml");
+            if let Some(digest) = manifest_digest(entry)
+                && !manifest::is_whole(&path, &digest).unwrap_or_default()
+            {
+                let is_in_package = manifest::of_package(&path, &digest).is_ok();
+                let rule = if is_in_package { "dumps.manifest" } else { "dumps.package" };
+                let message = "the manifest beside the package is not as it was made";
+                find(rule, &path, message.to_owned());
             }
         }
     }

@@ -8,6 +8,7 @@
 use super::record::{Dump, DumpKind};
 use super::sync_folder;
 use crate::publish::SetUrls;
+use abreast_folder::{read_sealed, sealed};
 use abreast_resourcesync::v1_1::Document;
 use abreast_webtypes::Timestamp;
 use std::fs::{self, File};
@@ -65,7 +66,7 @@ impl DumpFolder {
             return None;
         }
         let folder = self.root.join(name);
-        let document = Document::from_slice(&fs::read(folder.join(RECORD)).ok()?).ok()?;
+        let document = Document::from_slice(&read_sealed(&folder.join(RECORD)).ok()?).ok()?;
         let dump = Dump::from_document(name, self.kind, &self.urls, document)?;
         let whole = dump.packages.iter().all(|package| {
             let length =
@@ -94,7 +95,7 @@ impl DumpFolder {
     /// Writes the record of a dump whose packages are durable, and publishes it.
     pub(super) fn announce(&mut self, making: Making, dump: Dump) -> io::Result<Arc<Dump>> {
         let mut record = File::create_new(making.path.join(RECORD))?;
-        record.write_all(&dump.to_document(self.kind, &self.urls).to_bytes())?;
+        record.write_all(&sealed(dump.to_document(self.kind, &self.urls).to_bytes()))?;
         record.sync_all()?;
         sync_folder(&making.path)?;
         fs::rename(&making.path, self.root.join(&dump.name))?;
@@ -107,11 +108,29 @@ impl DumpFolder {
 
     /// The file of that name, `STEM.zip` or `STEM.xml`, if a complete dump has it.
     pub(super) fn file(&self, name: &str) -> Option<PathBuf> {
+        self.known_file(name).map(|(path, _)| path)
+    }
+
+    /// The same, and the SHA-256 of the manifest.
+    pub(super) fn known_file(&self, name: &str) -> Option<(PathBuf, Option<[u8; 32]>)> {
         let (stem, _) = name.rsplit_once('.')?;
         let (dump, _) = stem.rsplit_once('-')?;
         let dump = self.dumps.iter().rev().find(|known| known.name == dump)?;
-        let known = dump.packages.iter().any(|package| package.stem == stem);
-        known.then(|| self.root.join(&dump.name).join(name))
+        let package = dump.packages.iter().find(|package| package.stem == stem)?;
+        Some((self.root.join(&dump.name).join(name), package.manifest))
+    }
+
+    /// Removes the dumps before the last gap: one between them was damaged.
+    pub(super) fn remove_before_gap(&mut self) {
+        let gap = self.dumps.windows(2).rposition(|two| two[0].end != two[1].begin);
+        if let Some(gap) = gap {
+            tracing::warn!(
+                "the Change Dump in `{}` begins after {}, where a package is lost",
+                self.root.display(),
+                self.dumps[gap].end
+            );
+            self.remove_first(gap + 1);
+        }
     }
 
     /// As [`Self::remove_first`], all of them.
@@ -214,8 +233,15 @@ mod tests {
             "nothing is shown before it is complete"
         );
         let (begin, end) = (Timestamp::from_seconds(seconds), Timestamp::from_seconds(seconds + 1));
-        let packages =
-            vec![Package { stem, length: 3, digests: Digests::default(), begin, end, parts: None }];
+        let packages = vec![Package {
+            stem,
+            length: 3,
+            digests: Digests::default(),
+            manifest: None,
+            begin,
+            end,
+            parts: None,
+        }];
         dump_folder.announce(making, Dump { name, begin, end, packages }).unwrap()
     }
 
@@ -258,6 +284,24 @@ mod tests {
             (1, None)
         );
         assert!(!root.join(&one.name).exists());
+    }
+
+    #[test]
+    fn packages_before_a_lost_one_are_removed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut dump_folder = open(temporary.path());
+        let names = [10, 11, 12, 13].map(|seconds| put(&mut dump_folder, seconds).name.clone());
+        dump_folder.remove_before_gap();
+        assert_eq!(dump_folder.dumps.len(), 4);
+        let record = temporary.path().join(&names[1]).join(RECORD);
+        let mut bytes = fs::read(&record).unwrap();
+        bytes[90] ^= 1;
+        fs::write(&record, bytes).unwrap();
+        let mut dump_folder = open(temporary.path());
+        assert_eq!(dump_folder.dumps.len(), 3, "the damaged one is no dump");
+        dump_folder.remove_before_gap();
+        let left: Vec<_> = dump_folder.dumps.iter().map(|dump| &dump.name).collect();
+        assert_eq!(left, [&names[2], &names[3]]);
     }
 
     #[test]

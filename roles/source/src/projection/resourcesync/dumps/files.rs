@@ -48,11 +48,12 @@ impl FilePath<&Arc<PublishedSet>> {
 }
 
 fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileError> {
-    let file = set
-        .dumps
-        .as_ref()
-        .and_then(|dumps| dumps.file(name))
-        .and_then(|path| File::open(path).ok());
+    let path = set.dumps.as_ref().map_or(Ok(None), |dumps| dumps.whole_file(name));
+    let path = path.map_err(|cause| FileError::Failed {
+        detail: "the manifest of the package is damaged".to_owned(),
+        cause: cause.into(),
+    })?;
+    let file = path.and_then(|path| File::open(path).ok());
     let none = "there is no such package; it may have been replaced: read the Resource Dump or the Change Dump again";
     let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
     Ok(PublishedFile {

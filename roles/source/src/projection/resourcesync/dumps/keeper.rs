@@ -6,7 +6,7 @@ use super::derived::Permit;
 use super::dump_folder::{DumpFolder, Making};
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
-use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
+use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
 use crate::Representations;
 use crate::interval::Interval;
 use crate::publish::SetUrls;
@@ -70,6 +70,8 @@ pub struct SetDumps {
     since: Mutex<DumpFolder>,
     /// Files that are made of packages now.
     pub(super) deriving: Mutex<HashSet<PathBuf>>,
+    /// Manifests that were compared with their digests since the start.
+    whole: Mutex<HashSet<PathBuf>>,
     /// A Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
@@ -122,12 +124,15 @@ impl Dumps {
         let mut since = dump_folder("since", DumpKind::Changes, "since-")?;
         // No client knows their addresses any more.
         since.remove_first(usize::MAX);
+        let mut changes = dump_folder("changes", DumpKind::Changes, "changes-")?;
+        changes.remove_before_gap();
         Ok(Arc::new(SetDumps {
             shared: Arc::clone(self),
             resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
-            changes: Mutex::new(dump_folder("changes", DumpKind::Changes, "changes-")?),
+            changes: Mutex::new(changes),
             since: Mutex::new(since),
             deriving: Mutex::default(),
+            whole: Mutex::default(),
             wanted: AtomicBool::new(false),
             plan: Mutex::new(Plan {
                 covered: None,
@@ -224,9 +229,28 @@ impl SetDumps {
 
     /// The file of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
     pub fn file(&self, name: &str) -> Option<PathBuf> {
+        self.known_file(name).map(|(path, _)| path)
+    }
+
+    fn known_file(&self, name: &str) -> Option<(PathBuf, Option<[u8; 32]>)> {
         [&self.resources, &self.changes, &self.since]
             .into_iter()
-            .find_map(|dump_folder| lock(dump_folder).file(name))
+            .find_map(|dump_folder| lock(dump_folder).known_file(name))
+    }
+
+    /// The file of a package, or of its manifest as it was made: a damaged manifest is replaced by the one in the package.
+    pub(super) fn whole_file(&self, name: &str) -> io::Result<Option<PathBuf>> {
+        let Some((path, Some(digest))) = self.known_file(name) else { return Ok(self.file(name)) };
+        if path.extension().is_some_and(|ending| ending == "xml")
+            && !lock(&self.whole).contains(&path)
+        {
+            if !manifest::is_whole(&path, &digest)? {
+                tracing::warn!("the manifest `{name}` is damaged, and is taken from its package");
+                manifest::restore(&path, &digest)?;
+            }
+            lock(&self.whole).insert(path.clone());
+        }
+        Ok(Some(path))
     }
 
     /// One package with all that changed since then. Blocks while it is made.

@@ -7,6 +7,7 @@
 //! | `resources.rs`, `changes.rs`, `since.rs` | the contents of each kind |
 //! | `copy.rs` | verified bytes on their way into a package |
 //! | `parts.rs`, `package.rs` | writing a package, and the beginning of the next |
+//! | `manifest.rs` | the manifest beside a package, as it was made |
 //! | `derived.rs` | files made of packages when they are asked for |
 //! | `dump_folder.rs`, `record.rs` | complete dumps on the disk, over crashes |
 //! | `files.rs` | the paths of packages |
@@ -20,6 +21,7 @@ mod dump_folder;
 mod error;
 mod files;
 mod keeper;
+mod manifest;
 mod options;
 mod package;
 mod parts;

@@ -3,6 +3,7 @@
 use super::package::PackageWriter;
 use super::record::Package;
 use super::{DumpError, DumpOptions, digest_of, now, sync_folder};
+use crate::DigestPolicy;
 use crate::publish::SetUrls;
 use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
@@ -106,7 +107,8 @@ impl<'a> Parts<'a> {
         let parts = package.finish(&self.head(begin, end), &copy).map_err(DumpError::Write)?;
         let path = self.folder.join(format!("{stem}.zip"));
         let (length, digests) = digest_of(&path, self.options.digests).map_err(DumpError::Write)?;
-        self.done.push(Package { stem, length, digests, begin, end, parts: Some(parts) });
+        let manifest = digest_of(&copy, DigestPolicy::Sha256).map_err(DumpError::Write)?.1.sha256;
+        self.done.push(Package { stem, length, digests, manifest, begin, end, parts: Some(parts) });
         self.from = until;
         Ok(())
     }

@@ -8,6 +8,8 @@ use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime};
 
 /// What the record calls a link to a dump of ResourceSync 0.1 that a package becomes.
 const PART: &str = "part";
+/// The link to the manifest of a package.
+const CONTENTS: &str = "contents";
 
 /// One ZIP file of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub struct Package {
     pub length: u64,
     /// Digests of the ZIP file.
     pub digests: Digests,
+    /// SHA-256 of the manifest beside it; `None` if an earlier version described it.
+    pub manifest: Option<[u8; 32]>,
     /// `at` of resources, `from` of changes.
     pub begin: Timestamp,
     /// `completed` of resources, `until` of changes.
@@ -113,6 +117,7 @@ impl Dump {
                 let parts = entry.links.iter().filter(|link| link.rel == PART).count() as u64;
                 let package = Package {
                     length: entry.length?,
+                    manifest: manifest_digest(&entry),
                     digests: entry.digests,
                     begin: begin.instant,
                     end: end.instant,
@@ -132,9 +137,12 @@ impl Dump {
 }
 
 impl Package {
-    /// Its entry in the record: beside that of the dump, a link for each of its parts.
+    /// Its entry in the record: beside that of the dump, the digest of its manifest and a link for each of its parts.
     fn to_record(&self, kind: DumpKind, urls: &SetUrls) -> Entry {
         let mut entry = self.to_entry(kind, urls);
+        for link in entry.links.iter_mut().filter(|link| link.rel == CONTENTS) {
+            link.digests.sha256 = self.manifest;
+        }
         for part in 1..=self.parts.unwrap_or_default() {
             let href = format!("{}#{part}", entry.loc);
             entry.links.push(Ln { rel: PART.to_owned(), href, ..Ln::default() });
@@ -150,7 +158,7 @@ impl Package {
             length: Some(self.length),
             media_type: Some(ZIP.to_owned()),
             links: vec![Ln {
-                rel: "contents".to_owned(),
+                rel: CONTENTS.to_owned(),
                 href: urls.package_manifest(&self.stem),
                 media_type: Some("application/xml".to_owned()),
                 ..Ln::default()
@@ -170,6 +178,11 @@ impl Package {
     }
 }
 
+/// The SHA-256 of the manifest of a package, by the entry of the package in the record.
+pub(super) fn manifest_digest(entry: &Entry) -> Option<[u8; 32]> {
+    entry.links.iter().find(|link| link.rel == CONTENTS)?.digests.sha256
+}
+
 fn exactly(instant: Timestamp) -> W3cDatetime {
     W3cDatetime { instant, precision: Precision::Fraction }
 }
@@ -187,6 +200,7 @@ mod tests {
             stem: format!("resources-x-{number}"),
             length: 10,
             digests: digests.clone(),
+            manifest: Some([number as u8; 32]),
             begin: at(1),
             end: at(1_500_000),
             parts: Some(number as u64).filter(|_| number > 1),

@@ -1,0 +1,248 @@
+//! The manifests of backups: what a backup holds, of which store it is, and which one of a folder is the newest.
+
+use crate::config::UsageError;
+use crate::terminal::line;
+use abreast_contents::address_of;
+use abreast_webtypes::count;
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Since small contents are packed. Backups of format 1 are restored as well.
+pub(crate) const FORMAT: u32 = 2;
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const DATABASE: &str = "source.db";
+pub(crate) const MAKING: &str = "making-";
+
+/// Contents of a backup.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Manifest {
+    /// Of the format of backups: [`FORMAT`]; 1 had each content as a file.
+    pub(crate) format: u32,
+    pub(crate) created: String,
+    /// Of the backups in a folder, the newest has the highest one, whatever the clock was; 0 of earlier versions.
+    #[serde(default)]
+    pub(crate) number: u64,
+    pub(crate) program: String,
+    pub(crate) sets: Vec<SetEntry>,
+    pub(crate) files: Vec<FileEntry>,
+    /// Digest of the rest; earlier versions wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) blake3: Option<String>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct SetEntry {
+    pub(crate) name: String,
+    /// When its log was created, in microseconds: another store has another one. Earlier versions did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log_created: Option<i64>,
+    pub(crate) position: u64,
+    pub(crate) resources: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct FileEntry {
+    /// Within the backup, components parted by `/`.
+    pub(crate) path: String,
+    pub(crate) length: u64,
+    pub(crate) blake3: String,
+}
+
+impl Manifest {
+    /// Reads the manifest of a backup.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or a newer program wrote it.
+    pub(crate) fn read(backup: &Path) -> Result<Self> {
+        let shown = backup.display();
+        let text = fs::read(backup.join(MANIFEST))
+            .with_context(|| format!("cannot read the manifest of `{shown}`"))?;
+        let damaged = |why: &dyn std::fmt::Display| {
+            anyhow::anyhow!("the manifest of `{shown}` is damaged: {why}")
+        };
+        let mut manifest: Self = serde_json::from_slice(&text).map_err(|error| damaged(&error))?;
+        if !(1..=FORMAT).contains(&manifest.format) {
+            bail!(
+                "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
+                manifest.format
+            );
+        }
+        let stated = manifest.blake3.take();
+        if stated.is_some_and(|stated| manifest.digest().ok().as_ref() != Some(&stated)) {
+            return Err(damaged(&"its digest is another one"));
+        }
+        Ok(manifest)
+    }
+
+    /// Adds its digest, and returns its text.
+    pub(crate) fn seal(&mut self) -> serde_json::Result<Vec<u8>> {
+        self.blake3 = None;
+        self.blake3 = Some(self.digest()?);
+        serde_json::to_vec_pretty(self)
+    }
+
+    fn digest(&self) -> serde_json::Result<String> {
+        Ok(address_of(&serde_json::to_vec(self)?).to_string())
+    }
+
+    /// Prints a line for each set.
+    pub(crate) fn print_sets(&self) {
+        for set in &self.sets {
+            let resources = count(set.resources, "resource");
+            line(&format!("set {}: {resources}, up to position {}", set.name, set.position));
+        }
+    }
+
+    /// Whether it may be of the store with these sets: one of them is the same, or it is not known.
+    pub(crate) fn is_of(&self, sets: &[SetEntry]) -> bool {
+        let logs = |sets: &[SetEntry]| -> BTreeSet<(String, i64)> {
+            let log = |set: &SetEntry| Some((set.name.clone(), set.log_created?));
+            sets.iter().filter_map(log).collect()
+        };
+        let (own, others) = (logs(&self.sets), logs(sets));
+        own.is_empty() || others.is_empty() || !own.is_disjoint(&others)
+    }
+
+    /// The names of its sets.
+    fn names(&self) -> String {
+        self.sets.iter().map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether a folder is one backup.
+pub(crate) fn is_backup(dir: &Path) -> bool {
+    let manifest = fs::read(dir.join(MANIFEST)).ok();
+    let manifest = manifest.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
+    manifest.is_some_and(|manifest| manifest.files.iter().any(|file| file.path == DATABASE))
+}
+
+/// Refuses a folder that is one backup, for a command that needs a store.
+///
+/// # Errors
+/// It is one.
+pub(crate) fn refuse_backup(dir: &Path) -> Result<()> {
+    if is_backup(dir) {
+        let name = dir.display();
+        let message = format!(
+            "`{name}` is a backup, which would be altered\n  help: `abreast restore {name} DIR` makes a store of it; `abreast check {name}` reads it"
+        );
+        bail!(UsageError(message));
+    }
+    Ok(())
+}
+
+/// The complete backups in a folder, by name; the folder itself, if it is one. Other programs have manifests, too.
+///
+/// # Errors
+/// The folder, or one in it that may be a backup, cannot be read.
+pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if is_candidate(path)? {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?.path();
+        let is_unfinished =
+            entry.file_name().is_some_and(|name| is_unfinished(&name.to_string_lossy()));
+        if !is_unfinished && entry.is_dir() && is_candidate(&entry)? {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_candidate(dir: &Path) -> io::Result<bool> {
+    let is_named = dir.file_name().is_some_and(|name| is_time(name.as_encoded_bytes()));
+    match dir.join(MANIFEST).try_exists() {
+        Ok(has_manifest) => Ok(has_manifest && (dir.join(DATABASE).exists() || is_backup(dir))),
+        // Its check reports the reason.
+        Err(_) if is_named => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The newest backup of a folder, which must be of one store; the folder itself, if it is one.
+///
+/// # Errors
+/// There is none, several stores have backups in the folder, or a manifest cannot be read.
+pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let found = backups_in(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let read = |backup: PathBuf| {
+        let manifest = Manifest::read(&backup).map_err(|error| {
+            error.context("cannot find the newest backup (help: name one backup)")
+        })?;
+        Ok((manifest, backup))
+    };
+    let mut all = found.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+    all.sort_by(|(one, _), (other, _)| {
+        (one.number, &one.created).cmp(&(other.number, &other.created))
+    });
+    let Some((newest, backup)) = all.pop() else {
+        bail!(UsageError(format!("there is no complete backup in `{}`", path.display())));
+    };
+    let mut same = vec![&newest];
+    let mut others: Vec<_> = all.iter().collect();
+    loop {
+        let before = others.len();
+        others.retain(|(manifest, _)| {
+            let is_same = same.iter().any(|known| manifest.is_of(&known.sets));
+            same.extend(is_same.then_some(manifest));
+            !is_same
+        });
+        if others.len() == before {
+            break;
+        }
+    }
+    if let Some((other, place)) = others.last() {
+        bail!(UsageError(format!(
+            "`{}` has backups of several stores: `{}` (sets {}) and `{}` (sets {})\n  help: name one backup",
+            path.display(),
+            backup.display(),
+            newest.names(),
+            place.display(),
+            other.names()
+        )));
+    }
+    Ok(backup)
+}
+
+/// The number of the next backup of a store in a folder.
+///
+/// # Errors
+/// All backups there are of another store, or the folder cannot be read.
+pub(crate) fn next_number(backups: &Path, sets: &[SetEntry]) -> Result<u64> {
+    let found = backups_in(backups)?;
+    // One that is damaged stops no other.
+    let all: Vec<Manifest> = found.iter().filter_map(|one| Manifest::read(one).ok()).collect();
+    if let Some(other) = all.last()
+        && !all.iter().any(|one| one.is_of(sets))
+    {
+        bail!(UsageError(format!(
+            "`{}` has backups of another store (sets {})\n  help: name another folder for the backups of this one",
+            backups.display(),
+            other.names()
+        )));
+    }
+    Ok(all.iter().map(|one| one.number).max().unwrap_or_default() + 1)
+}
+
+/// Whether it is the name of a backup that is made: `making-20260131T120000.000000Z`.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.strip_prefix(MAKING).is_some_and(|time| is_time(time.as_bytes()))
+}
+
+/// Whether it is a time, as backups are named.
+fn is_time(name: &[u8]) -> bool {
+    let is_like = |(found, byte): (u8, u8)| match byte {
+        b'0' => found.is_ascii_digit(),
+        byte => found == byte,
+    };
+    let form = b"00000000T000000.000000Z";
+    name.len() == form.len() && name.iter().copied().zip(form.iter().copied()).all(is_like)
+}

@@ -1,0 +1,151 @@
+//! A full disk under the store: writes are refused before anything is changed, and recorded once there is space.
+
+use crate::world::{Source, abreast};
+use abreast_testkit::{eventually, run, skipped};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+/// A file system of 8 MiB, unmounted at the end.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None` where this is not permitted.
+    fn mount(path: PathBuf) -> Option<Self> {
+        fs::create_dir(&path).unwrap();
+        let mut mount = std::process::Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&path).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(path))
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.0.join("filler")
+    }
+
+    /// Leaves so many bytes free.
+    fn fill(&self, free: u64) {
+        let mut file = fs::File::create(self.filler()).unwrap();
+        while file.write_all(&[0; 4_096]).is_ok() {}
+        let length = file.metadata().unwrap().len();
+        file.set_len(length.saturating_sub(free)).unwrap();
+    }
+
+    fn clear(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+/// A request to the API: the status, and the answer.
+fn ask(source: &Source, method: &str, path: &str, media_type: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(&source.address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} /api/v1/sets/{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: {media_type}\r\n\
+         Content-Length: {length}\r\n\r\n{body}",
+        source.address
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+/// What is written in each kind of set: method, path below the sets, type and body.
+const WRITES: &[(&str, &str, &str, &str)] = &[
+    ("PUT", "papers/content/a.txt", "text/plain", "new"),
+    ("PUT", "papers/content/b.txt", "text/plain", "new"),
+    ("DELETE", "papers/content/a.txt", "text/plain", ""),
+    ("PUT", "kept/content/a.txt", "text/plain", "new"),
+    ("DELETE", "kept/content/a.txt", "text/plain", ""),
+    (
+        "PUT",
+        "kept/resource?uri=b.txt",
+        "application/json",
+        r#"{"links":[{"rel":"describedby","href":"https://example.org/"}]}"#,
+    ),
+    ("PUT", "records/resource?uri=https://example.org/1", "application/json", r#"{"length":1}"#),
+    (
+        "PUT",
+        "things/resource?uri=http://example.org/1",
+        "application/n-triples",
+        "<http://example.org/1> <http://example.org/p> \"1\" .",
+    ),
+];
+
+#[test]
+fn a_full_disk_under_the_store_changes_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    let Some(disk) = SmallDisk::mount(at("disk")) else {
+        return skipped("full_disk", "file systems cannot be mounted here");
+    };
+    for name in ["papers", "kept"] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(name).join("a.txt"), "old").unwrap();
+    }
+    fs::write(at("kept/b.txt"), "old").unwrap();
+    let config = at("abreast.toml");
+    let text = format!(
+        "data = {:?}\n[api]\nwrite = true\n[[set]]\nname = \"papers\"\nfolder = {:?}\ndebounce = \"30ms\"\n\
+         [[set]]\nname = \"kept\"\nfolder = {:?}\nversions = 5\n[[set]]\nname = \"records\"\nrecords = true\n\
+         [[set]]\nname = \"things\"\norigin = \"rdf\"\nnamespace = \"http://example.org/\"\n",
+        disk.0.join("store"),
+        at("papers"),
+        at("kept")
+    );
+    fs::write(&config, text).unwrap();
+    let source = Source::start_config(config.to_str().unwrap());
+    let files = |name: &str| abreast_testkit::folder::paths(&at(name)).len();
+    for free in [0, 8_192, 200_000] {
+        disk.fill(free);
+        // A change of a record may find room yet.
+        let is_asked =
+            |(_, path, ..): &&(&str, &str, &str, &str)| free == 0 || path.contains(".txt");
+        for (method, path, media_type, body) in WRITES.iter().filter(is_asked) {
+            let (status, answer) = ask(&source, method, path, media_type, body);
+            assert_eq!(status, 507, "{free} bytes free: {method} {path}: {answer}");
+            assert_eq!(answer["type"], "urn:abreast:problem:disk", "{answer}");
+            for name in ["papers", "kept"] {
+                let text = fs::read_to_string(at(name).join("a.txt")).ok();
+                let expected = if name == "kept" { 2 } else { 1 };
+                assert_eq!(
+                    (text.as_deref(), files(name)),
+                    (Some("old"), expected),
+                    "{method} {path}"
+                );
+            }
+        }
+        disk.clear();
+    }
+    for (method, path, media_type, body) in WRITES {
+        let (status, answer) = ask(&source, method, path, media_type, body);
+        assert!([200, 201].contains(&status), "{method} {path}: {status} {answer}");
+    }
+    // What others change meanwhile is recorded later.
+    disk.fill(0);
+    fs::write(at("papers/c.txt"), "later").unwrap();
+    let (method, path, media_type, body) = WRITES[0];
+    assert_eq!(ask(&source, method, path, media_type, body).0, 507);
+    disk.clear();
+    eventually("it is recorded", || {
+        let log = run(abreast().args(["log", "papers", "--server", &source.url()]));
+        String::from_utf8_lossy(&log.stdout).contains("c.txt")
+    });
+    assert_eq!(source.stop(), Some(0));
+    assert!(is_whole(&disk.0.join("store")));
+}
+
+fn is_whole(store: &Path) -> bool {
+    run(abreast().arg("check").arg(store).arg("--read-data")).status.success()
+}

@@ -1,0 +1,78 @@
+//! The record of copies, made again from the lists when it is damaged or lost.
+
+use super::record::{self, Record};
+use super::{Part, Snapshot, read_document};
+use abreast_core::{Position, ShardId};
+use abreast_resourcesync::v1_1::{Document, Entry, Root};
+use abreast_webtypes::Timestamp;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// The record of a folder; if it cannot be read, as the lists show it.
+pub(super) fn record(folder: &Path) -> io::Result<Record> {
+    let why = match Record::read(folder) {
+        Ok(record) if record.snapshots.is_empty() && !folder.join(record::NAME).exists() => None,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Some(error),
+        read => return read,
+    };
+    let record = from_lists(folder)?;
+    if why.is_some() || !record.snapshots.is_empty() {
+        let why = why.map_or_else(|| "it is lost".to_owned(), |error| error.to_string());
+        tracing::warn!(
+            "the record of archived lists in `{}` is made again from {} lists: {why}",
+            folder.display(),
+            record.snapshots.len()
+        );
+        record.write(folder)?;
+    }
+    Ok(record)
+}
+
+/// What the complete lists in a folder show of themselves.
+pub(super) fn from_lists(folder: &Path) -> io::Result<Record> {
+    let mut snapshots = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if let Some(number) = entry.file_name().to_str().and_then(record::list_number) {
+            snapshots.extend(snapshot(folder, number, &entry));
+        }
+    }
+    snapshots.sort_by_key(|snapshot| snapshot.number);
+    Ok(Record { snapshots })
+}
+
+fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> Option<Snapshot> {
+    let document = read_document(&entry.path()).ok()?;
+    let document = Document::from_slice(&document).ok()?;
+    let parts = match document.head.root {
+        Root::SitemapIndex => document.entries.iter().map(part).collect::<Option<Vec<_>>>()?,
+        Root::UrlSet => Vec::new(),
+    };
+    let is_there = |part: &Part| read_document(&folder.join(record::part_name(part))).is_ok();
+    let written = entry.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    parts.iter().all(is_there).then_some(Snapshot {
+        number,
+        at: document.head.at?.instant,
+        completed: document.head.completed.map(|completed| completed.instant),
+        taken: Timestamp::from_micros(written.as_micros() as i64),
+        // It is not known: the next copy is taken at the next interval, whether something changed or not.
+        position: Position(0),
+        parts,
+    })
+}
+
+/// A part, by the address that ends in `/SHARD-VERSION-NUMBER.xml`.
+fn part(entry: &Entry) -> Option<Part> {
+    let name = entry.loc.rsplit('/').next()?.strip_suffix(".xml")?;
+    let mut numbers = name.split('-');
+    let mut next = || numbers.next()?.parse::<u64>().ok();
+    let (shard, version, number) = (next()?, next()?, next()?);
+    Some(Part {
+        shard: ShardId(shard),
+        version: Position(version),
+        number,
+        time: entry.lastmod?.instant,
+    })
+}
