@@ -40,6 +40,8 @@ const GIVE: &str = "give the URL of a Capability List, Resource List, Change Lis
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
     pub(crate) capability_list: Option<String>,
+    /// Where that should be, but is not.
+    pub(crate) missing_capability_list: Option<String>,
     pub(crate) resource_list: Option<String>,
     pub(crate) change_list: Option<String>,
     pub(crate) resource_dump: Option<String>,
@@ -98,6 +100,7 @@ impl EntryPoints {
     pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
         Ok(Self {
             capability_list: mirror.meta(keys::CAPABILITY_LIST)?,
+            missing_capability_list: mirror.meta(keys::MISSING_CAPABILITY_LIST)?,
             resource_list: mirror.meta(keys::RESOURCE_LIST)?,
             change_list: mirror.meta(keys::CHANGE_LIST)?,
             resource_dump: mirror.meta(keys::RESOURCE_DUMP)?,
@@ -106,6 +109,20 @@ impl EntryPoints {
             uri_space: mirror.meta(keys::URI_SPACE)?,
             changes_since: mirror.meta(keys::CHANGES_SINCE)?,
         })
+    }
+
+    /// What a Capability List names that was not there, if it is there now and is of the same lists.
+    pub(crate) fn find_missing(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Option<Self>, Error> {
+        let Some(list) = &self.missing_capability_list else { return Ok(None) };
+        let found = match set_above(requests, options, list) {
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            found => found.ok().flatten().and_then(|set| set.entry_points),
+        };
+        Ok(found.map(|found| *found).filter(|found| found.check_same(self, list).is_ok()))
     }
 
     /// What the Capability List names now; `None` if it cannot be read, or is of another Resource List.
@@ -130,6 +147,7 @@ impl EntryPoints {
         }
         for (key, value) in [
             (keys::CAPABILITY_LIST, &self.capability_list),
+            (keys::MISSING_CAPABILITY_LIST, &self.missing_capability_list),
             (keys::RESOURCE_LIST, &self.resource_list),
             (keys::CHANGE_LIST, &self.change_list),
             (keys::RESOURCE_DUMP, &self.resource_dump),
@@ -629,6 +647,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             };
             let entry_points = EntryPoints {
                 capability_list: Some(url.to_owned()),
+                missing_capability_list: None,
                 resource_list: first(Capability::ResourceList),
                 change_list: first(Capability::ChangeList),
                 resource_dump: first(Capability::ResourceDump),
@@ -662,16 +681,19 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         )
         | None) => {
             // The Capability List knows both; a document without one stands for itself.
+            let mut missing_capability_list = None;
             for up in resolve(&read.answered.url, links_with("up")) {
                 if let Some(set) = set_above(requests, options, &up)? {
                     return Ok(Seen::Sets(vec![set]));
                 }
+                missing_capability_list.get_or_insert(up);
             }
             let whole = resolve(&read.answered.url, links_with("index"))
                 .into_iter()
                 .next()
                 .unwrap_or_else(|| url.to_owned());
-            let mut entry_points = EntryPoints { uri_space, ..EntryPoints::default() };
+            let mut entry_points =
+                EntryPoints { missing_capability_list, uri_space, ..EntryPoints::default() };
             *match capability {
                 Some(Capability::ChangeList) => &mut entry_points.change_list,
                 Some(Capability::ResourceDump) => &mut entry_points.resource_dump,
