@@ -103,6 +103,8 @@ impl Driver {
             // Clocks of two answers of one run show nothing about the Source's history.
             walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
+            let may_judge = first.is_some() && !is_uncertain && walked.cut.is_none();
+            let judged = judged.or_older_list(may_judge && planning.run.planner.open.has_older(), position, &walked);
             // What is missing may be on a page that was read before it grew: the next run searches for it again.
             walked.is_unstable |= walked.has_grown
                 && (marks.are_lost(walked.end) || marks.ahead.newest_lost(walked.from).is_some());
