@@ -466,17 +466,19 @@ impl<'w, 'a> Walk<'w, 'a> {
                     .to
                     .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
+            self.walked.is_around |= !time.is_exact() && !since.is_before(time);
             let is_of_known_time = self.marks.are_any() && time.first() <= since.last();
             order.is_new = is_of_known_time && is_known != IsKnown::Unclear || is_new_among_known;
         }
         self.hand_over(listed, order)
     }
 
-    /// A change that is known. It may have followed one without a usable time.
+    /// A change that is known. It may have followed one without a usable time, or one whose time is around that of the position.
     fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         self.to.known_change(listed)?;
         // An audit compares with what the list has instead.
-        if self.walked.first_future.is_none() || !self.to.plans() {
+        let may_follow = self.walked.first_future.is_some() || self.walked.is_around;
+        if !may_follow || !self.to.plans() {
             return Ok(());
         }
         self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
