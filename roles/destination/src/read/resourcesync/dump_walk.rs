@@ -216,8 +216,6 @@ pub(super) fn change_dump(
         .min()
         .max(passed_until);
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages, &mut ends))?;
-    // The dump is all that states it of many packages.
-    ends.judge(walk, false);
     let spans = passed.iter().chain(&packages).filter_map(|package| {
         Some(Span { url: &package.url, from: package.from?, until: package.until })
     });
@@ -230,6 +228,10 @@ pub(super) fn change_dump(
     // Those that end earlier do not have what the dump states.
     let all = passed.iter().chain(&packages);
     let shown = all.filter_map(|package| package.until).max_by_key(|it| it.last());
+    // The dump is all that states it of many packages.
+    let is_short = until.zip(shown).is_some_and(|(until, shown)| shown.is_before(until));
+    ends.are_short = is_short && walk.marks().are_lost(walk.walked.end);
+    ends.judge(walk, false);
     let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
     if let Some(until) = until {
         walk.states_end(until);
@@ -297,7 +299,7 @@ fn read_changes(
             walk.walked.widen = ZONE_MICROS;
         }
         walk.skipped(&package.url, manifest.skipped)?;
-        ends.note(package.until, manifest.until);
+        ends.read(package.until, manifest.until);
         // What a package gives counts: the dump may be older.
         package.from = manifest.from.or(package.from);
         package.until = manifest.until.or(package.until);
