@@ -206,6 +206,12 @@ fn a_capability_list_that_was_not_there_is_found_later() {
     assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
     lists.server.take_log();
     assert_eq!((copy.run().exit_code, lists.server.take_log().len()), (0, 1));
+    // What is there, and no Capability List, is asked for once.
+    lists.server.body("/caps.xml", "<!DOCTYPE html><html><head><title>Maps</title></head></html>");
+    let other = Copy::of(lists.server.url("/list.xml"));
+    assert_eq!(other.run().exit_code, 0);
+    lists.server.take_log();
+    assert_eq!((other.run().exit_code, lists.server.take_log()), (0, vec!["/list.xml".to_owned()]));
 }
 
 #[test]

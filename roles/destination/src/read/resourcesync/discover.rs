@@ -120,7 +120,8 @@ impl EntryPoints {
         let Some(list) = &self.missing_capability_list else { return Ok(None) };
         let found = match set_above(requests, options, list) {
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-            found => found.ok().flatten().and_then(|set| set.entry_points),
+            Ok(Above::Set(set)) => set.entry_points,
+            _ => None,
         };
         Ok(found.map(|found| *found).filter(|found| found.check_same(self, list).is_ok()))
     }
@@ -683,10 +684,11 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             // The Capability List knows both; a document without one stands for itself.
             let mut missing_capability_list = None;
             for up in resolve(&read.answered.url, links_with("up")) {
-                if let Some(set) = set_above(requests, options, &up)? {
-                    return Ok(Seen::Sets(vec![set]));
+                match set_above(requests, options, &up)? {
+                    Above::Set(set) => return Ok(Seen::Sets(vec![set])),
+                    Above::Missing => drop(missing_capability_list.get_or_insert(up)),
+                    Above::Other => {}
                 }
-                missing_capability_list.get_or_insert(up);
             }
             let whole = resolve(&read.answered.url, links_with("index"))
                 .into_iter()
@@ -713,14 +715,19 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     }
 }
 
+/// What a list links to as above it.
+enum Above {
+    Set(Candidate),
+    /// Nothing is there.
+    Missing,
+    /// Something else than a Capability List.
+    Other,
+}
+
 /// One step up only: a Capability List, never back down to a list. One that is not there, or is
 /// something else, is done without; one that cannot be read or understood is not, since the copy keeps
 /// what it reads here.
-fn set_above(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-    up: &str,
-) -> Result<Option<Candidate>, Error> {
+fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Above, Error> {
     let stops = |error: &Error| {
         let is_broken = error.exit_code() == ExitCode::SourceInvalid
             && !is_absent(error)
@@ -734,13 +741,14 @@ fn set_above(
     });
     match read {
         Err(error) if stops(&error) => return Err(error),
-        _ if capability != Some(Capability::CapabilityList) => return Ok(None),
+        Err(error) if is_absent(&error) => return Ok(Above::Missing),
+        _ if capability != Some(Capability::CapabilityList) => return Ok(Above::Other),
         _ => {}
     }
     match inspect(requests, options, up) {
-        Ok(Seen::Sets(sets)) => Ok(sets.into_iter().next()),
+        Ok(Seen::Sets(sets)) => Ok(sets.into_iter().next().map_or(Above::Other, Above::Set)),
         Err(error) if stops(&error) => Err(error),
-        _ => Ok(None),
+        _ => Ok(Above::Other),
     }
 }
 
