@@ -516,7 +516,15 @@ impl Provider {
         if matches!(self.validators, Validators::Etag | Validators::Both) {
             reply.etag = Some(format!("\"{hash:x}\""));
         }
-        if matches!(self.validators, Validators::LastModified | Validators::Both) {
+        // A cache that has an older version states when it received that, which shows that another one of the same second may follow.
+        let of_second = |time: i64| time / SECOND;
+        let is_superseded = !is_listing
+            && self.changed.iter().any(|((other, version), time)| {
+                (other == path && *version != hash && *time >= changed)
+                    && of_second(*time) == of_second(changed)
+            });
+        if matches!(self.validators, Validators::LastModified | Validators::Both) && !is_superseded
+        {
             reply.last_modified = Some(history::http_date(time));
         }
     }

@@ -1,6 +1,6 @@
 //! Documents of caches, and up to which change the documents of a run show.
 
-use super::{Dumps, Fault, Provider, Rendering, atom, is_statements};
+use super::{Changes, Dumps, Fault, Provider, Rendering, atom, is_statements};
 
 /// A document as a cache has it.
 #[derive(Clone)]
@@ -37,7 +37,12 @@ impl Provider {
         }
         let end = match &self.rendering {
             Rendering::Lists(lists) | Rendering::Dumps(Dumps { lists, .. }) => {
-                self.change_lists(lists).iter().find(|list| list.path == path).map(|list| list.end)
+                let all = self.change_lists(lists);
+                // An index shows nothing of what is in the open list.
+                let is_index =
+                    matches!(lists.changes, Changes::Index(..)) && path == "/changes.xml";
+                let open = all.last().filter(|_| is_index).map(|list| list.begin);
+                all.iter().find(|list| list.path == path).map(|list| list.end).or(open)
             }
             Rendering::Sitemaps(sitemaps) => {
                 let set = path.strip_prefix("/c/").and_then(|set| set.strip_suffix(".xml"));

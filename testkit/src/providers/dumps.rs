@@ -82,11 +82,12 @@ impl Dumps {
         }
     }
 
-    /// Whether nothing shows of which time a document is: a package of the Resource Dump, and the manifest beside it, where
-    /// only the dump has a time, and no digest.
+    /// Whether nothing shows of which time a document is: where only the Resource Dump has a time, a package without digest, and a
+    /// manifest beside a package.
     pub(super) fn is_ageless(&self, path: &str) -> bool {
-        let is_part = path.starts_with("/dump/package") || path.starts_with("/dump/manifest");
-        is_part && self.time_in == TimeIn::Dump && !self.has_sums
+        let is_part = path.starts_with("/dump/manifest")
+            || path.starts_with("/dump/package") && !self.has_sums;
+        is_part && self.time_in == TimeIn::Dump
     }
 
     pub(super) const fn entry_path(&self) -> &'static str {

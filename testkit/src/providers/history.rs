@@ -260,6 +260,13 @@ impl Provider {
     /// Whether the list of all entities shows that it includes the changes before that place: of a coarse time there may be
     /// others.
     fn is_listed(&self, end: usize) -> bool {
+        // Without `at` there is the time of the answer, less an hour.
+        let is_dated = self.rendering.lists().is_none_or(|lists| lists.has_at);
+        let made = self.data.listing.made / SECOND * SECOND - HOUR;
+        if end == 0 && !is_dated && super::EPOCH > made {
+            // The documents begin within that hour: nothing shows that there was nothing before.
+            return false;
+        }
         let Some(last) = end.checked_sub(1).and_then(|last| self.data.log.get(last)) else {
             return true;
         };
@@ -284,9 +291,6 @@ impl Provider {
             }
         } else {
             let next = self.data.log.get(end).map(|next| next.noted);
-            // Without `at` there is the time of the answer, less an hour.
-            let is_dated = self.rendering.lists().is_none_or(|lists| lists.has_at);
-            let made = listing.made / SECOND * SECOND - HOUR;
             !(are_equal && (last.noted == at || next == Some(at)))
                 && (is_dated || last.noted <= made)
         };

@@ -396,11 +396,14 @@ impl<'a> Supply<'a> {
             // Another change than that of the entry may have been planned: of a package that was received later, or of a list.
             Some(_) if self.packaged == Packaged::Snapshot => false,
             Some(changed) => placed.changed.is_none_or(|own| own == changed),
-            // Where the manifest states the time of its version, that of the dump shows nothing.
-            None => item.modified.map_or(is_own, |listed| {
-                let is_later = is_own && !self.is_beside || self.at >= Some(listed);
-                placed.modified.map_or(is_later, |modified| modified == listed)
-            }),
+            // Where the manifest states the time of its version, that of the dump shows nothing, and an item of it has that time.
+            None => item.modified.map_or(
+                is_own && (self.is_beside || placed.modified.is_none()),
+                |listed| {
+                    let is_later = is_own && !self.is_beside || self.at >= Some(listed);
+                    placed.modified.map_or(is_later, |modified| modified == listed)
+                },
+            ),
         }
     }
 }

@@ -99,6 +99,8 @@ impl PlanContext<'_, '_> {
                 if judge(Stated::Absent, as_of, Some(row)) == Verdict::Unknown {
                     if as_of.is_open(Some(row)) {
                         self.planner.open.note(&row.uri, at);
+                    } else if as_of.is_only_older_than_list(row) {
+                        self.planner.open.note_older(&row.uri, at);
                     }
                     mirror.take_unseen(&row.uri)?;
                     // What is planned is for the later change, or follows from a later list.
@@ -245,6 +247,8 @@ impl Comparison {
                 }
                 if as_of.is_open(row.as_ref()) {
                     planner.open.note(uri, at);
+                } else if row.is_some_and(|row| as_of.is_only_older_than_list(&row)) {
+                    planner.open.note_older(uri, at);
                 }
                 return Ok(false);
             }

@@ -96,6 +96,11 @@ impl AsOf {
         known.is_some_and(|(listed, at)| at.last() < listed)
     }
 
+    /// Whether that alone shows that the copy has a later version than a list, or none.
+    pub(crate) fn is_only_older_than_list(self, row: &Row) -> bool {
+        self.is_older_than_list() && !self.may_be_older_than(row) && !self.is_older_than_known()
+    }
+
     /// Whether the copy may have a later version than a list: of changes of the time of the list, it need not have all.
     fn may_be_older_than(self, row: &Row) -> bool {
         self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)

@@ -11,6 +11,8 @@ const OPEN_MAX: usize = 65_536;
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     resources: HashSet<String>,
+    /// Those that are not as a list has them which was read before, and is later than this one.
+    older: HashSet<String>,
     are_too_many: bool,
     since: Option<Timestamp>,
 }
@@ -26,9 +28,23 @@ impl Open {
         }
     }
 
+    /// Notes a resource that differs from what the copy has, in a list that is older than one read before.
+    pub(crate) fn note_older(&mut self, uri: &str, at: Option<Moment>) {
+        self.note(uri, at);
+        if self.older.len() < OPEN_MAX {
+            self.older.insert(uri.to_owned());
+        }
+    }
+
     /// A change of a resource is listed.
     pub(crate) fn settle(&mut self, uri: &str) {
         self.resources.remove(uri);
+        self.older.remove(uri);
+    }
+
+    /// Whether no change since a list leads from it to what the copy has of a later one.
+    pub(crate) fn has_older(&self) -> bool {
+        !self.older.is_empty()
     }
 
     /// The begin of the time of the list, if anything is open.

@@ -253,6 +253,11 @@ impl Recent {
         is_within && !self.known.contains(&change)
     }
 
+    /// Whether an earlier walk found a change.
+    pub(crate) fn is_known(&self, time: Moment, fingerprint: u64) -> bool {
+        self.known.contains(&(time.first().as_micros(), fingerprint))
+    }
+
     /// The newest of those found.
     pub(crate) fn into_newest(self) -> Vec<(i64, u64)> {
         self.newest.into_iter().collect()

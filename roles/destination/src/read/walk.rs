@@ -59,6 +59,8 @@ pub(crate) struct Walk<'w, 'a> {
     admission: Option<Admission>,
     /// Documents of a snapshot that failed or were read in part.
     incomplete: u64,
+    /// The walk before believed that closed documents do not give their end.
+    gave_no_end: bool,
     pub(crate) walked: Walked,
 }
 
@@ -85,6 +87,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             latest: None,
             admission: None,
             incomplete: 0,
+            gave_no_end: position.gives_end == Some(false),
             walked: Walked::default(),
         }
     }
@@ -349,6 +352,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.begin_document(url);
     }
 
+    /// The document that begins may not have been there for earlier walks, although it ends before the position.
+    pub(crate) const fn may_all_be_late(&mut self) {
+        self.prefix.is_unnamed = true;
+    }
+
     /// Documents are read from the newest to older ones.
     pub(crate) const fn reads_back(&mut self) {
         self.order.is_back = true;
@@ -442,7 +450,10 @@ impl<'w, 'a> Walk<'w, 'a> {
                 // Where a document is known up to an entry, that decides.
                 let is_late = match self.prefix.known {
                     Some(_) => is_after_prefix,
-                    None => is_new_among_known,
+                    None => {
+                        is_new_among_known
+                            || self.prefix.is_unnamed && !self.recent.is_known(time, fingerprint)
+                    }
                 };
                 if is_late && !is_in_snapshot {
                     self.note_late(time.first());
@@ -466,17 +477,19 @@ impl<'w, 'a> Walk<'w, 'a> {
                     .to
                     .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
+            self.walked.is_around |= !time.is_exact() && !since.is_before(time);
             let is_of_known_time = self.marks.are_any() && time.first() <= since.last();
             order.is_new = is_of_known_time && is_known != IsKnown::Unclear || is_new_among_known;
         }
         self.hand_over(listed, order)
     }
 
-    /// A change that is known. It may have followed one without a usable time.
+    /// A change that is known. It may have followed one without a usable time, or one whose time is around that of the position.
     fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         self.to.known_change(listed)?;
         // An audit compares with what the list has instead.
-        if self.walked.first_future.is_none() || !self.to.plans() {
+        let may_follow = self.walked.first_future.is_some() || self.walked.is_around;
+        if !may_follow || !self.to.plans() {
             return Ok(());
         }
         self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
@@ -548,6 +561,10 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, is_usual: bool) {
         let gave = self.position.gives_end;
         self.walked.is_unstable |= lacks && (gives || gave.unwrap_or(is_usual));
+        if gives && self.gave_no_end {
+            // Those that were believed come from some cache: any change since the list of all resources may be missing.
+            self.note_late(self.position.snapshot().unwrap_or(Timestamp::MIN));
+        }
         self.walked.gives_end = if gives || lacks { Some(gives) } else { gave };
     }
 

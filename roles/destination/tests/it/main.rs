@@ -72,6 +72,7 @@ mod sinks;
 mod skolem;
 mod source;
 mod sync;
+mod unnamed_lists;
 mod uri_list;
 
 /// The process that loses its power: `strace` notes what it does.

@@ -103,6 +103,8 @@ impl Driver {
             // Clocks of two answers of one run show nothing about the Source's history.
             walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
+            let may_judge = first.is_some() && !is_uncertain && walked.cut.is_none();
+            let judged = judged.or_older_list(may_judge && planning.run.planner.open.has_older(), position, &walked);
             // What is missing may be on a page that was read before it grew: the next run searches for it again.
             walked.is_unstable |= walked.has_grown
                 && (marks.are_lost(walked.end) || marks.ahead.newest_lost(walked.from).is_some());
@@ -120,8 +122,13 @@ impl Driver {
                     && begin <= since
                     && begin.is_some()
             };
+            // What is searched for again was not reached.
+            let is_missed = is_again
+                && from.until().zip(walked.from).is_some_and(|(until, begin)| until.is_before(begin));
             let mut unknown = position.unknown.clone();
-            unknown = unknown.filter(|unknown| !unknown.is_cut && !is_found(unknown));
+            unknown = unknown
+                .filter(|unknown| if unknown.is_cut { is_missed } else { !is_found(unknown) })
+                .map(|unknown| Unknown { is_cut: false, ..unknown });
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
@@ -161,7 +168,8 @@ impl Driver {
                 let fault = |why| Unknown { is_between: true, ..Unknown::fault(why) };
                 unknown = between.map(fault).or(unknown);
             }
-            let lacking = unknown.as_ref().filter(|unknown| unknown.is_fault && first.is_some());
+            let lacking =
+                unknown.as_ref().filter(|it| it.is_fault && (first.is_some() || is_missed));
             if let Some(Unknown { why, .. }) = lacking {
                 let message = format!("{why}; changes in between are known from a newer list only");
                 run.report.lacking("gap", &url, &message);
@@ -205,7 +213,9 @@ impl Driver {
                 mirror.forget_unnamed()?;
             }
             // By the Source's clock, which may be ahead of ours.
-            let until = walked.newest.map(Moment::first).max(walked.stated);
+            let not_before = position.unknown.as_ref().and_then(|unknown| unknown.not_before);
+            let listed = run.planner.early.max(not_before).map(Timestamp::from_micros);
+            let until = walked.newest.map(Moment::first).max(walked.stated).max(listed);
             run.plan_coming(until.unwrap_or(Timestamp::MIN).max(now()))?;
             if is_everything && first.is_some() {
                 if mirror.count_rows_up_to(1)? == 0 && mirror.pending_counts()?.fetches == 0 {

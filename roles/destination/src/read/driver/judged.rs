@@ -19,6 +19,30 @@ pub(super) enum Judged {
     Gap(Due),
 }
 
+impl Judged {
+    /// With `is_older`, the list of all resources is older than one that was read before, and no change that is listed since leads to
+    /// what the copy has of that.
+    pub(super) fn or_older_list(
+        self,
+        is_older: bool,
+        position: &Position,
+        walked: &Walked,
+    ) -> Self {
+        let begin = position.until().filter(|_| is_older && self == Self::Continued);
+        let is_reached = |begin: Moment| {
+            walked.from.is_some_and(|from| from.first() <= begin.first())
+                || walked.oldest.is_some_and(|oldest| oldest <= begin.first())
+        };
+        let is_moving = walked.is_unstable || walked.has_grown || walked.left_out;
+        if is_moving || !begin.is_some_and(is_reached) {
+            return self;
+        }
+        let why = "the list of all resources is older than the one that was read before, and what the copy has of that follows \
+                   neither from it nor from the changes since: the Source went back";
+        Self::Gap(Due { why: why.to_owned(), is_uncertain: true })
+    }
+}
+
 /// Judges a walk by what the copy knew before it.
 ///
 /// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.

@@ -6,7 +6,7 @@ use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
-use crate::read::position::{Position, Unknown};
+use crate::read::position::{Due, Position, Unknown};
 use crate::read::walk::{LIST_AHEAD_MAX, Visitor, Walk};
 use crate::read::{Offers, Snapshot, Whole};
 use crate::skolem;
@@ -155,6 +155,12 @@ impl Driver {
                 }
                 // Until changes were followed: the copy may have what the Source has no longer.
                 after.due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
+                if !has_changes && position.until().is_none() && run.planner.open.has_older() {
+                    // Of that only a part was read, and no changes lead to it.
+                    let why = "the list of all resources is older than the one that was read before";
+                    run.report.lacking("gap", &options.url, why);
+                    after.due = Some(Due { why: why.to_owned(), is_uncertain: true });
+                }
                 after.store(mirror)?;
                 for (url, document) in documents.iter().filter(|_| is_whole) {
                     mirror.set_document(url, document)?;

@@ -6,7 +6,7 @@ use super::spans::{Ends, Span, hole, older_index};
 use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
-use crate::read::position::Bookmark;
+use crate::read::position::{Bookmark, Of};
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::{Cut, Trail, Walk};
 use abreast_resourcesync::v1_1::Head;
@@ -29,11 +29,20 @@ struct Named {
     index: String,
     from: Option<Moment>,
     until: Option<Moment>,
+    /// Its end as this walk has read it already.
+    ended: Option<Moment>,
 }
 
 impl Named {
     fn by(document: &str, member: Member) -> Self {
-        Self { url: member.url, index: document.to_owned(), from: member.from, until: member.until }
+        let Member { url, from, until, .. } = member;
+        Self { url, index: document.to_owned(), from, until, ended: None }
+    }
+
+    /// Whether it may have changes of the position, or after it.
+    fn may_be_new(&self, walk: &Walk<'_, '_>) -> bool {
+        let is_known = |until: Moment| walk.since().is_some_and(|since| until.is_before(since));
+        !self.until.is_some_and(is_known) || is_of_begin(walk, self.from, self.until)
     }
 }
 
@@ -132,12 +141,29 @@ impl Reach {
         self.earliest().zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
     }
 
+    /// Whether changes of the time of a list of all resources, which need not have them, may be in a list that no index named yet.
+    fn may_lack_named(&self, walk: &Walk<'_, '_>) -> bool {
+        let is_of_list = walk.position().of() == Of::Snapshot && !walk.is_conditional();
+        let since = walk.since().filter(|_| is_of_list && walk.walked.hole.is_none());
+        since.is_some_and(|since| {
+            self.hole(Some(Moment::exact(since.first().plus_micros(-1)))).is_some()
+        })
+    }
+
     /// A span after the position that no list is about.
     fn hole(&self, since: Option<Moment>) -> Option<String> {
         let spans = self.spans.iter().map(|(url, &(from, until))| Span { url, from, until });
         let earliest = self.earliest().filter(|_| self.is_named_late && self.is_late(since));
         hole(spans.collect(), since).or_else(|| earliest.map(older_index))
     }
+}
+
+/// Whether a span lies within the second in which the open list began that was read last: what it has may have come before that
+/// list without being named then.
+fn is_of_begin(walk: &Walk<'_, '_>, from: Option<Moment>, until: Option<Moment>) -> bool {
+    let begin = walk.position().bookmark.as_ref().and_then(|open| open.from);
+    let is_there = |time: Option<Moment>| time.map(|it| it.first().as_micros()) == begin;
+    begin.is_some() && !is_fine(begin) && is_there(from) && is_there(until)
 }
 
 /// Puts lists into the order of their spans. Of a list that is named more than once, the first name with a span counts.
@@ -261,8 +287,11 @@ impl ChangeLists<'_> {
         reach.note(start, &read, true);
         let is_index = read.is_index;
         let is_open = !is_index && read.head.until.is_none();
-        if !is_index && !is_open {
-            walk.gave_end();
+        if !is_index {
+            reach.ends.read(None, read.head.until.map(|until| read.moment(until)));
+            if !is_open {
+                walk.gave_end();
+            }
         }
         let mut may_lack = !is_index;
         if is_open {
@@ -293,16 +322,14 @@ impl ChangeLists<'_> {
         sort_by_span(walk, &mut named);
         reach.name(&named);
         if let Some(place) = named.iter().position(|list| list.url == start && !is_index) {
-            let may_be_new = |list: &Named| {
-                list.until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
-            };
             // One that was closed meanwhile, or comes from some cache, may have more.
             let is_closed = is_open && named[place].until.is_some();
-            if is_closed || named[..place].iter().any(may_be_new) {
+            if is_closed || named[..place].iter().any(|list| list.may_be_new(walk)) {
                 // Of changes of one instant the last counts: those of the lists before come first.
                 walk.restart()?;
                 reach.read_urls.remove(start);
-                reach.open = None;
+                (reach.open, reach.ends) = (None, Ends::default());
+                named[place].ended = read.head.until.map(|until| read.moment(until));
             } else {
                 named.remove(place);
             }
@@ -316,8 +343,8 @@ impl ChangeLists<'_> {
             && !is_index
             && let Some(next) = now_named()?.filter(|next| !reach.read_urls.contains(next))
         {
-            let (from, until) = (None, None);
-            let named = Named { url: next, index: self.list.to_owned(), from, until };
+            let (from, until, ended) = (None, None, None);
+            let named = Named { url: next, index: self.list.to_owned(), from, until, ended };
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
@@ -336,7 +363,11 @@ impl ChangeLists<'_> {
         // Of the changes read last, a list has to have those of the newest time.
         let newest = walk.marks().newest_known().map(|newest| newest.plus_micros(-1));
         walk.walked.end = reach.read_from.map(Moment::first).max(newest).max(reach.passed);
-        if let Some((bookmark, validators)) = reach.open {
+        if reach.may_lack_named(walk) {
+            // The next run asks for the index again, and for what has changes of that time.
+            walk.limit_to(since.map_or(Timestamp::MIN, Moment::first));
+            walk.keep_document(start, &Document::default());
+        } else if let Some((bookmark, validators)) = reach.open {
             walk.keep_document(&bookmark.document, &validators);
             walk.walked.bookmark = Some(bookmark);
         } else {
@@ -483,15 +514,12 @@ fn read_archive(walk: &Walk<'_, '_>, url: &str, lists: &mut Vec<Named>) -> Resul
 
 /// Reads the lists of an index that may hold changes since the position, in order.
 fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> Result<(), Error> {
-    let since = walk.since();
     let mut waiting: VecDeque<(Named, bool)> =
         lists.into_iter().map(|list| (list, false)).collect();
     while let Some((list, nested)) = waiting.pop_front() {
         walk.requests.check_cancelled()?;
-        if let Some((until, since)) = list.until.zip(since)
-            && until.is_before(since)
-        {
-            reach.passed = reach.passed.max(Some(until.first()));
+        if !list.may_be_new(walk) {
+            reach.passed = reach.passed.max(list.until.map(Moment::first));
             continue;
         }
         if let Err(refusal) = walk.admission(&list.index).check(&list.url) {
@@ -524,7 +552,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             continue;
         }
         reach.note(&list.url, &read, true);
-        reach.ends.note(list.until, read.head.until.map(|until| read.moment(until)));
+        reach.ends.read(list.ended.or(list.until), read.head.until.map(|until| read.moment(until)));
         if read.head.until.is_some() {
             walk.gave_end();
         }
@@ -553,6 +581,9 @@ fn read_changes(
                 if is_list {
                     let (from, until) = span_of(head);
                     walk.begin_changes(url, from, until);
+                    if is_of_begin(walk, from, until) {
+                        walk.may_all_be_late();
+                    }
                 }
             }
             Part::Member(_) if lists.len() >= LISTS_MAX => return Err(too_many_lists(url)),

@@ -40,6 +40,8 @@ const GIVE: &str = "give the URL of a Capability List, Resource List, Change Lis
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
     pub(crate) capability_list: Option<String>,
+    /// Where that should be, but is not.
+    pub(crate) missing_capability_list: Option<String>,
     pub(crate) resource_list: Option<String>,
     pub(crate) change_list: Option<String>,
     pub(crate) resource_dump: Option<String>,
@@ -98,6 +100,7 @@ impl EntryPoints {
     pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
         Ok(Self {
             capability_list: mirror.meta(keys::CAPABILITY_LIST)?,
+            missing_capability_list: mirror.meta(keys::MISSING_CAPABILITY_LIST)?,
             resource_list: mirror.meta(keys::RESOURCE_LIST)?,
             change_list: mirror.meta(keys::CHANGE_LIST)?,
             resource_dump: mirror.meta(keys::RESOURCE_DUMP)?,
@@ -106,6 +109,21 @@ impl EntryPoints {
             uri_space: mirror.meta(keys::URI_SPACE)?,
             changes_since: mirror.meta(keys::CHANGES_SINCE)?,
         })
+    }
+
+    /// What a Capability List names that was not there, if it is there now and is of the same lists.
+    pub(crate) fn find_missing(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Option<Self>, Error> {
+        let Some(list) = &self.missing_capability_list else { return Ok(None) };
+        let found = match set_above(requests, options, list) {
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            Ok(Above::Set(set)) => set.entry_points,
+            _ => None,
+        };
+        Ok(found.map(|found| *found).filter(|found| found.check_same(self, list).is_ok()))
     }
 
     /// What the Capability List names now; `None` if it cannot be read, or is of another Resource List.
@@ -130,6 +148,7 @@ impl EntryPoints {
         }
         for (key, value) in [
             (keys::CAPABILITY_LIST, &self.capability_list),
+            (keys::MISSING_CAPABILITY_LIST, &self.missing_capability_list),
             (keys::RESOURCE_LIST, &self.resource_list),
             (keys::CHANGE_LIST, &self.change_list),
             (keys::RESOURCE_DUMP, &self.resource_dump),
@@ -629,6 +648,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             };
             let entry_points = EntryPoints {
                 capability_list: Some(url.to_owned()),
+                missing_capability_list: None,
                 resource_list: first(Capability::ResourceList),
                 change_list: first(Capability::ChangeList),
                 resource_dump: first(Capability::ResourceDump),
@@ -662,16 +682,20 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         )
         | None) => {
             // The Capability List knows both; a document without one stands for itself.
+            let mut missing_capability_list = None;
             for up in resolve(&read.answered.url, links_with("up")) {
-                if let Some(set) = set_above(requests, options, &up)? {
-                    return Ok(Seen::Sets(vec![set]));
+                match set_above(requests, options, &up)? {
+                    Above::Set(set) => return Ok(Seen::Sets(vec![set])),
+                    Above::Missing => drop(missing_capability_list.get_or_insert(up)),
+                    Above::Other => {}
                 }
             }
             let whole = resolve(&read.answered.url, links_with("index"))
                 .into_iter()
                 .next()
                 .unwrap_or_else(|| url.to_owned());
-            let mut entry_points = EntryPoints { uri_space, ..EntryPoints::default() };
+            let mut entry_points =
+                EntryPoints { missing_capability_list, uri_space, ..EntryPoints::default() };
             *match capability {
                 Some(Capability::ChangeList) => &mut entry_points.change_list,
                 Some(Capability::ResourceDump) => &mut entry_points.resource_dump,
@@ -691,14 +715,19 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     }
 }
 
+/// What a list links to as above it.
+enum Above {
+    Set(Candidate),
+    /// Nothing is there.
+    Missing,
+    /// Something else than a Capability List.
+    Other,
+}
+
 /// One step up only: a Capability List, never back down to a list. One that is not there, or is
 /// something else, is done without; one that cannot be read or understood is not, since the copy keeps
 /// what it reads here.
-fn set_above(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-    up: &str,
-) -> Result<Option<Candidate>, Error> {
+fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Above, Error> {
     let stops = |error: &Error| {
         let is_broken = error.exit_code() == ExitCode::SourceInvalid
             && !is_absent(error)
@@ -712,13 +741,14 @@ fn set_above(
     });
     match read {
         Err(error) if stops(&error) => return Err(error),
-        _ if capability != Some(Capability::CapabilityList) => return Ok(None),
+        Err(error) if is_absent(&error) => return Ok(Above::Missing),
+        _ if capability != Some(Capability::CapabilityList) => return Ok(Above::Other),
         _ => {}
     }
     match inspect(requests, options, up) {
-        Ok(Seen::Sets(sets)) => Ok(sets.into_iter().next()),
+        Ok(Seen::Sets(sets)) => Ok(sets.into_iter().next().map_or(Above::Other, Above::Set)),
         Err(error) if stops(&error) => Err(error),
-        _ => Ok(None),
+        _ => Ok(Above::Other),
     }
 }
 

@@ -5,7 +5,7 @@ use super::document::{Kind, Part, read_parts};
 use super::dump::read_dump;
 use super::listed::listed;
 use super::manifest::read_manifest;
-use super::resource_list::replay_from;
+use super::resource_list::{is_of_answer, replay_from};
 use super::spans::{Ends, Span, hole, older_index};
 use crate::error::{Error, ExitCode};
 use crate::package::archive::Package;
@@ -13,6 +13,7 @@ use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::read::Snapshot;
 use crate::read::pieces::{Go, unasked};
+use crate::read::position::Of;
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::sitemap::manifest::refusal;
 use crate::read::walk::Walk;
@@ -42,7 +43,8 @@ pub(super) fn resource_dump(
     url: &str,
     has_changes: bool,
 ) -> Result<Snapshot, Error> {
-    let known = if has_changes && !walk.is_probe() { None } else { walk.known(url)? };
+    let known = walk.known(url)?.filter(|_| !has_changes || walk.is_probe());
+    let known = if is_of_answer(walk, url)? { None } else { known };
     let (requests, options) = (walk.requests, walk.options);
     let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
     let via = (requests, options);
@@ -99,15 +101,16 @@ pub(super) fn resource_dump(
         }
         walk.failed(&package.url, error, named)?;
     }
-    walk.keep_document(url, &dump.answered.validators);
+    // One with older packages comes from some cache, or they do: it may stay the same when they are not.
+    let is_older = at.zip(dump.begins).is_some_and(|(at, stated)| at.is_before(stated));
+    let validators = if is_older { Document::default() } else { dump.answered.validators.clone() };
+    walk.keep_document(url, &validators);
     let stated = at.or(dump.begins);
     let changes_from = replay_from(walk, url, &dump.answered, stated, has_changes);
     let (packaged, at) = (Packaged::Snapshot, changes_from.map(Moment::first));
     Ok(Snapshot {
         lists_all: true,
-        as_of: stated
-            .filter(|at| Some(*at) == changes_from)
-            .or(changes_from.filter(|_| has_changes)),
+        as_of: stated.or(changes_from.filter(|_| has_changes)),
         changes_from,
         made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
@@ -213,8 +216,6 @@ pub(super) fn change_dump(
         .min()
         .max(passed_until);
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &mut packages, &mut ends))?;
-    // The dump is all that states it of many packages.
-    ends.judge(walk, false);
     let spans = passed.iter().chain(&packages).filter_map(|package| {
         Some(Span { url: &package.url, from: package.from?, until: package.until })
     });
@@ -227,9 +228,14 @@ pub(super) fn change_dump(
     // Those that end earlier do not have what the dump states.
     let all = passed.iter().chain(&packages);
     let shown = all.filter_map(|package| package.until).max_by_key(|it| it.last());
+    // The dump is all that states it of many packages.
+    let is_short = until.zip(shown).is_some_and(|(until, shown)| shown.is_before(until));
+    ends.are_short = is_short && walk.marks().are_lost(walk.walked.end);
+    ends.judge(walk, false);
     let until = until.map(|until| shown.filter(|shown| shown.is_before(until)).unwrap_or(until));
     if let Some(until) = until {
         walk.states_end(until);
+        walk.walked.went_back = went_back(walk, until);
     }
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
@@ -243,6 +249,19 @@ pub(super) fn change_dump(
     walk.walked.made_from =
         Some(Dump { packages, packaged, at: None, latest: None, is_plan: true });
     Ok(())
+}
+
+/// Whether a closed dump ends before what documents of changes listed until now.
+fn went_back(walk: &Walk<'_, '_>, until: Moment) -> Option<String> {
+    let position = walk.position();
+    let is_of_documents = position.of() == Of::Change && position.announced().is_none();
+    let since = walk.since().filter(|_| is_of_documents && !walk.walked.is_unstable);
+    since.filter(|since| until.is_before(*since)).map(|since| {
+        let (until, since) = (until.first(), since.first());
+        format!(
+            "the changes end at {until}, and were listed until {since} before: the Source went back"
+        )
+    })
 }
 
 fn read_changes(
@@ -280,7 +299,7 @@ fn read_changes(
             walk.walked.widen = ZONE_MICROS;
         }
         walk.skipped(&package.url, manifest.skipped)?;
-        ends.note(package.until, manifest.until);
+        ends.read(package.until, manifest.until);
         // What a package gives counts: the dump may be older.
         package.from = manifest.from.or(package.from);
         package.until = manifest.until.or(package.until);

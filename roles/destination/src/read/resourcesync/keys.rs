@@ -1,6 +1,8 @@
 //! The keys under which the state keeps the documents of a Source.
 
 pub(super) const CAPABILITY_LIST: &str = "capability-list";
+/// A Capability List that a document of the set links to, and that was not there.
+pub(super) const MISSING_CAPABILITY_LIST: &str = "missing-capability-list";
 pub(super) const RESOURCE_LIST: &str = "resource-list";
 pub(super) const CHANGE_LIST: &str = "change-list";
 pub(super) const RESOURCE_DUMP: &str = "resource-dump";

@@ -95,8 +95,12 @@ impl ResourceSync {
 
 impl Reader for ResourceSync {
     fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error> {
-        let known = Self::known(finding)?;
-        let is_found_anew = known.is_none();
+        let mut known = Self::known(finding)?;
+        let again =
+            known.as_ref().map(|known| known.find_missing(finding.requests, finding.options));
+        let again = again.transpose()?.flatten();
+        let is_found_anew = known.is_none() || again.is_some();
+        known = again.or(known);
         let entry_points = if let Some(known) = known {
             known
         } else {

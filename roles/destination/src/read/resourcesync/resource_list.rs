@@ -88,7 +88,8 @@ pub(in crate::read) fn resource_list(
     indexes: &mut Vec<String>,
 ) -> Result<Snapshot, Error> {
     if walk.is_conditional()
-        && (is_all_unchanged(walk, list, indexes, &mut ResourceLists::default())?
+        && (!is_of_answer(walk, list)?
+            && is_all_unchanged(walk, list, indexes, &mut ResourceLists::default())?
             || walk.is_probe() && is_of_known_time(walk, list)?)
     {
         return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
@@ -108,6 +109,15 @@ pub(in crate::read) fn resource_list(
         mixed_until: lists.latest.filter(|latest| lists.at.is_some_and(|at| at.is_before(*latest))),
         ..Snapshot::default()
     })
+}
+
+/// Whether it is asked for a newer snapshot, and the same one is newer now: its time is that of the answer.
+pub(super) fn is_of_answer(walk: &Walk<'_, '_>, url: &str) -> Result<bool, Error> {
+    let position = walk.position();
+    let since = position.unknown.as_ref().filter(|_| walk.is_probe()).and_then(|it| it.since);
+    let width = since.zip(position.snapshot()).map(|(since, at)| at.as_micros() - since);
+    let known = walk.known(url)?.filter(|_| width >= Some(MARGIN_MICROS));
+    Ok(known.is_some_and(|known| known.last_modified.is_none()))
 }
 
 /// Whether a list gives the time of the one that was read last.

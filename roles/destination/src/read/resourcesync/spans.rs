@@ -12,6 +12,10 @@ pub(super) struct Ends {
     lacks: bool,
     /// One ends before that.
     is_older: bool,
+    /// Those that do not, whatever is stated.
+    open: usize,
+    /// All of them end before a dump that names them, and lack changes that were read before.
+    pub(super) are_short: bool,
 }
 
 impl Ends {
@@ -22,10 +26,19 @@ impl Ends {
         self.is_older |= stated.zip(own).is_some_and(|(stated, own)| own.is_before(stated));
     }
 
+    /// Takes a document into account that has changes itself.
+    pub(super) fn read(&mut self, stated: Option<Moment>, own: Option<Moment>) {
+        self.note(stated, own);
+        self.open += usize::from(own.is_none());
+    }
+
     /// Where documents are older, the walk is to be repeated. Closed ones usually give their end if `is_usual`.
     pub(super) fn judge(&self, walk: &mut Walk<'_, '_>, is_usual: bool) {
         walk.walked.is_unstable |= self.is_older;
-        walk.lacks_end(self.gives, self.lacks, is_usual);
+        // Of several without an end, only the last one can be open.
+        let are_odd = self.are_short || self.open > 1;
+        let is_usual = is_usual && self.lacks || self.are_short || self.open > 1 && self.gives;
+        walk.lacks_end(self.gives && !are_odd, self.lacks || are_odd, is_usual);
     }
 }
 

@@ -10,6 +10,8 @@ pub(super) struct Prefix {
     fingerprint: u64,
     /// The known entries are there, in their order.
     pub(super) is_same: Option<bool>,
+    /// No document named it before, perhaps.
+    pub(super) is_unnamed: bool,
     /// An entry is of a time before the position.
     pub(super) has_old: bool,
 }

@@ -56,6 +56,8 @@ pub(crate) struct Walked {
     /// The first time in the future, and fingerprints of the entries that have one, with the width of their times, microseconds.
     pub(crate) first_future: Option<Timestamp>,
     pub(crate) future: Vec<(u64, i64)>,
+    /// A change was handed over whose time is an interval around that of the position.
+    pub(crate) is_around: bool,
     /// Entries that no change could be made of, and what the first one is.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,

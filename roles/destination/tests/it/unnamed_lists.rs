@@ -1,0 +1,239 @@
+//! Change Lists that no index named yet, lists of caches, and documents that were not there for a time.
+
+use crate::copy::Copy;
+use abreast_testkit::digest::md5_hex;
+use abreast_testkit::documents::document;
+use abreast_testkit::pages::{Answer, Server};
+use std::fmt::Write as _;
+
+/// A Source of lists that a test makes.
+struct Lists {
+    server: Server,
+}
+
+impl Lists {
+    fn new() -> Self {
+        let server = Server::start();
+        let of = |kind: &str, path: &str| {
+            format!("<url><loc>{}</loc><rs:md capability=\"{kind}\"/></url>", server.url(path))
+        };
+        let entries = of("resourcelist", "/list.xml") + &of("changelist", "/changes.xml");
+        server.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
+        Self { server }
+    }
+
+    fn copy(&self) -> Copy {
+        Copy::of(self.server.url("/caps.xml"))
+    }
+
+    /// An entry for a resource, which has that text from now on.
+    fn entry(&self, name: &str, text: &str, more: &str) -> String {
+        self.server.body(&format!("/d/{name}"), text);
+        let (url, digest) = (self.server.url(&format!("/d/{name}")), md5_hex(text.as_bytes()));
+        let length = text.len();
+        format!(
+            "<url><loc>{url}</loc><rs:md{more} hash=\"md5:{digest}\" length=\"{length}\"/></url>"
+        )
+    }
+
+    fn list_at(&self, path: &str, time: &str, resources: &[(&str, &str)]) {
+        let entries: String =
+            resources.iter().map(|(name, text)| self.entry(name, text, "")).collect();
+        let attributes = format!("capability=\"resourcelist\" at=\"{time}\"");
+        self.server.body(path, document("urlset", &attributes, &entries));
+    }
+
+    /// A Change List with this span, and its changes with their times.
+    fn changes(&self, span: &str, changes: &[(&str, &str, &str)]) -> String {
+        let entry = |(name, text, time): &(&str, &str, &str)| {
+            self.entry(name, text, &format!(" change=\"updated\" datetime=\"{time}\""))
+        };
+        let entries: String = changes.iter().map(entry).collect();
+        document("urlset", &format!("capability=\"changelist\" {span}"), &entries)
+    }
+
+    fn put_changes(&self, path: &str, span: &str, changes: &[(&str, &str, &str)]) {
+        self.server.body(path, self.changes(span, changes));
+    }
+
+    /// An index of lists, with the spans that it states.
+    fn index(&self, path: &str, attributes: &str, lists: &[(&str, &str)]) {
+        let mut entries = String::new();
+        for (path, span) in lists {
+            let url = self.server.url(path);
+            write!(entries, "<sitemap><loc>{url}</loc><rs:md {span}/></sitemap>").unwrap();
+        }
+        self.server.body(path, document("sitemapindex", attributes, &entries));
+    }
+
+    fn index_of_changes(&self, lists: &[(&str, &str)]) {
+        let attributes = "capability=\"changelist\" from=\"2026-03-01T08:00:00.000001Z\"";
+        self.index("/changes.xml", attributes, lists);
+    }
+}
+
+/// A time of one day.
+fn at(time: &str) -> String {
+    format!("2026-03-01T{time}Z")
+}
+
+fn span(from: &str, until: &str) -> String {
+    match until {
+        "" => format!("from=\"{}\"", at(from)),
+        _ => format!("from=\"{}\" until=\"{}\"", at(from), at(until)),
+    }
+}
+
+#[test]
+fn changes_of_the_time_of_a_list_count_once_they_are_named() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("10:00:05.000002"), &[("a", "a1")]);
+    let first = span("08:00:00.000001", "10:00:03.000001");
+    lists.put_changes("/1.xml", &first, &[("a", "a1", &at("10:00:03.000001"))]);
+    lists.put_changes("/open.xml", &span("10:00:05.000002", ""), &[]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/open.xml", "")]);
+    let copy = lists.copy();
+    assert_eq!(copy.run().exit_code, 0);
+    let second = span("10:00:03.000001", "10:00:05.000002");
+    lists.put_changes("/2.xml", &second, &[("b", "b1", &at("10:00:05.000002"))]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/2.xml", &second), ("/open.xml", "")]);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+    lists.server.take_log();
+    assert_eq!((copy.run().exit_code, lists.server.take_log()), (0, vec!["/open.xml".to_owned()]));
+}
+
+#[test]
+fn a_list_of_the_second_of_the_open_one_is_read_once_named() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("10:00:00"), &[]);
+    let first = span("08:00:00", "10:00:05");
+    lists.put_changes("/1.xml", &first, &[("a", "a1", &at("10:00:05"))]);
+    lists.put_changes("/open.xml", &span("10:00:05", ""), &[("b", "b1", &at("10:00:06"))]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/open.xml", &span("10:00:05", ""))]);
+    let copy = lists.copy();
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    let (second, third) = (span("10:00:05", "10:00:05"), span("10:00:05", "10:00:06"));
+    lists.put_changes("/2.xml", &second, &[("c", "c1", &at("10:00:05"))]);
+    lists.put_changes("/3.xml", &third, &[("b", "b1", &at("10:00:06"))]);
+    lists.put_changes("/open.xml", &span("10:00:06", ""), &[]);
+    lists.index_of_changes(&[
+        ("/1.xml", &first),
+        ("/2.xml", &second),
+        ("/3.xml", &third),
+        ("/open.xml", &span("10:00:06", "")),
+    ]);
+    assert_eq!((copy.run().exit_code, copy.read("c")), (0, Some("c1".to_owned())));
+}
+
+#[test]
+fn an_open_list_beside_a_later_one_was_not_the_whole_of_it() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00.000001"), &[]);
+    let (a, b) = (("a", "a1", &*at("09:30:00.000001")), ("b", "b1", &*at("09:20:00.000001")));
+    let d = ("d", "d1", &*at("10:10:00.000001"));
+    lists.put_changes("/1.xml", &span("09:00:00.000001", ""), &[a]);
+    lists.put_changes("/2.xml", &span("10:00:00.000001", ""), &[d]);
+    lists.index_of_changes(&[("/1.xml", ""), ("/2.xml", "")]);
+    let copy = lists.copy();
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    // Now the lists give their ends.
+    lists.put_changes("/1.xml", &span("09:00:00.000001", "10:00:00.000001"), &[b, a]);
+    lists.put_changes("/2.xml", &span("10:00:00.000001", "11:00:00.000001"), &[d]);
+    lists.put_changes("/3.xml", &span("11:00:00.000001", ""), &[]);
+    lists.index_of_changes(&[("/1.xml", ""), ("/2.xml", ""), ("/3.xml", "")]);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+}
+
+#[test]
+fn a_closed_list_that_comes_open_again_is_of_a_cache() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00.000001"), &[]);
+    let (a, b) = (("a", "a1", &*at("09:30:00.000001")), ("b", "b1", &*at("09:40:00.000001")));
+    lists.put_changes("/0.xml", &span("08:00:00.000001", "09:00:00.000001"), &[]);
+    lists.put_changes("/1.xml", &span("09:00:00.000001", ""), &[a]);
+    lists.index_of_changes(&[("/0.xml", ""), ("/1.xml", "")]);
+    let copy = lists.copy();
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
+    let d = ("d", "d1", &*at("10:10:00.000001"));
+    lists.put_changes("/2.xml", &span("10:00:00.000001", ""), &[d]);
+    lists.index_of_changes(&[("/0.xml", ""), ("/1.xml", ""), ("/2.xml", "")]);
+    let old = lists.changes(&span("09:00:00.000001", ""), &[a]);
+    let new = lists.changes(&span("09:00:00.000001", "10:00:00.000001"), &[a, b]);
+    let before = lists.server.take_log().len();
+    assert!(before > 0);
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    lists.server.handler(move |path, _| {
+        let number = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        (path == "/1.xml").then(|| Answer::ok(if number() == 1 { &*old } else { &*new }))
+    });
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.has("list.unstable")), (3, true), "{:?}", ran.reported);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+}
+
+#[test]
+fn a_gap_that_is_searched_again_stays_until_it_is_reached() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00.000001"), &[("a", "a1")]);
+    lists.put_changes("/open.xml", &span("10:00:00.000001", ""), &[]);
+    lists.index_of_changes(&[("/open.xml", &span("09:00:00.000001", ""))]);
+    let copy = lists.copy();
+    for named in ["09:00:00.000001", "10:00:00.000001", "10:00:00.000001"] {
+        lists.index_of_changes(&[("/open.xml", &span(named, ""))]);
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.has("gap")), (3, true), "{named} {:?}", ran.reported);
+    }
+    lists.list_at("/list.xml", &at("11:00:00.000001"), &[("a", "a1"), ("b", "b1")]);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+}
+
+#[test]
+fn a_capability_list_that_was_not_there_is_found_later() {
+    let lists = Lists::new();
+    let up = format!("<rs:ln rel=\"up\" href=\"{}\"/>", lists.server.url("/caps.xml"));
+    let entries = up + &lists.entry("a", "a1", "");
+    let attributes = format!("capability=\"resourcelist\" at=\"{}\"", at("09:00:00.000001"));
+    lists.server.body("/list.xml", document("urlset", &attributes, &entries));
+    let from = span("09:00:00.000001", "");
+    lists.put_changes("/changes.xml", &from, &[("b", "b1", &at("09:30:00.000001"))]);
+    let caps = lists.server.page("/caps.xml");
+    lists.server.put("/caps.xml", Answer::status(404));
+    let copy = Copy::of(lists.server.url("/list.xml"));
+    for _ in 0..2 {
+        assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
+    }
+    lists.server.body("/caps.xml", caps);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+    lists.server.take_log();
+    assert_eq!((copy.run().exit_code, lists.server.take_log().len()), (0, 1));
+    // What is there, and no Capability List, is asked for once.
+    lists.server.body("/caps.xml", "<!DOCTYPE html><html><head><title>Maps</title></head></html>");
+    let other = Copy::of(lists.server.url("/list.xml"));
+    assert_eq!(other.run().exit_code, 0);
+    lists.server.take_log();
+    assert_eq!((other.run().exit_code, lists.server.take_log()), (0, vec!["/list.xml".to_owned()]));
+}
+
+#[test]
+fn an_older_list_than_one_read_in_part_decides_after_a_restore() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00.000001"), &[("a", "a0"), ("b", "b0")]);
+    lists.put_changes("/changes.xml", &span("09:00:00.000001", ""), &[]);
+    let copy = lists.copy();
+    assert_eq!(copy.run().exit_code, 0);
+    // After a gap, only one part of the list can be read.
+    lists.put_changes("/changes.xml", &span("12:00:00.000001", ""), &[]);
+    let of_list = |time: &str| {
+        let attributes = format!("capability=\"resourcelist\" at=\"{}\"", at(time));
+        lists.index("/list.xml", &attributes, &[("/part0.xml", ""), ("/part1.xml", "")]);
+        lists.list_at("/part0.xml", &at(time), &[("a", "a0")]);
+        lists.list_at("/part1.xml", &at(time), &[("b", "b1")]);
+    };
+    of_list("13:00:00.000001");
+    lists.server.put("/part1.xml", Answer::status(404));
+    assert_eq!((copy.try_run().exit(), copy.read("b")), (3, Some("b0".to_owned())));
+    // A backup has the change of `b`, and nothing later.
+    lists.put_changes("/changes.xml", &span("11:00:00.000001", ""), &[]);
+    of_list("11:00:00.000001");
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+}
