@@ -121,7 +121,7 @@ impl Driver {
                     && begin.is_some()
             };
             let mut unknown = position.unknown.clone();
-            unknown = unknown.filter(|unknown| !unknown.is_cut && !is_found(unknown));
+            unknown = unknown.filter(|unknown| !(unknown.is_cut && is_whole || is_found(unknown)));
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
