@@ -163,8 +163,10 @@ pub(super) fn way(
     let way = match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
         (Some(Ordering::Greater), _) | (None, None) => back(first, PageLink::Next)?,
+        // The only page that an older Entry Point names may be empty by now, and need not be one that others lead back to.
         (Some(Ordering::Less), Some(last))
-            if last.document.prev.is_some() || last.url == first.url =>
+            if last.document.prev.is_some()
+                || last.url == first.url && !leads_on_from_nothing(&first) =>
         {
             back(last, PageLink::Prev)?
         }
@@ -302,6 +304,12 @@ pub(super) fn newest_from(
         }
     }
     Ok(page)
+}
+
+/// Whether nothing is on a page, and it leads to another one.
+fn leads_on_from_nothing(page: &Read) -> bool {
+    let next = page.document.next.as_ref();
+    page.document.items.is_empty() && next.is_some_and(|next| *next != page.url)
 }
 
 /// Whether a page is newer than another one: it leads back to that, or past it if nothing is on it.
