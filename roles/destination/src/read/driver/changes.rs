@@ -181,7 +181,7 @@ impl Driver {
             let has_all =
                 walked.cut.is_none() && !walked.is_unstable && !walked.left_out && !is_short;
             let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
-            if first.is_some() && is_uncertain && (is_lacking || !has_all) {
+            if first.is_some() && is_uncertain && (is_lacking || walked.is_apart || !has_all) {
                 // What the list lacks may have come between it and the changes.
                 mirror.forget_absent()?;
             }
