@@ -232,7 +232,13 @@ fn sets_before(
             // Some may have been removed.
             let modified = one.read.modified();
             walk.walked.is_apart = modified.is_some_and(|modified| modified.first() > goal);
-            walk.walked.recheck = Some("the change sets list nothing yet".to_owned());
+            let mut why = "the change sets list nothing yet";
+            if walk.walked.is_apart && !walk.is_conditional() {
+                why = "the change sets were modified after the list of all resources, and list nothing; changes between the two \
+                    are not known, and it is compared again when it changes";
+                walk.notice("gap", change_set, why);
+            }
+            walk.walked.recheck = Some(why.to_owned());
         }
         _ => {}
     }
