@@ -350,7 +350,7 @@ impl Reader for Emm {
                 }
             };
             if page.is_back {
-                walk.reads_back();
+                walk.reads_back(None);
                 walk.earlier_document();
             } else {
                 walk.later_document();

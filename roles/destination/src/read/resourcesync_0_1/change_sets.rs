@@ -320,13 +320,14 @@ fn read_one(
             Part::Begin(head, answered) => {
                 check_root(head, url)?;
                 walk.clock(answered);
-                walk.reads_back();
+                let modified = head.modified.map(|modified| modified.instant);
+                walk.reads_back(modified);
                 walk.begin_changes(url, None, None);
                 (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
                 *coming = coming_before;
                 // The Source's clock has reached the position, and the time when it wrote this.
                 let reached = walk.since().map(Moment::last);
-                let reached = reached.max(head.modified.map(|modified| modified.instant));
+                let reached = reached.max(modified);
                 now = walk.latest().max(reached.unwrap_or(Timestamp::MIN));
             }
             Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
