@@ -4,7 +4,7 @@
 //! Which end is the newest is seen from the data: from the times on a page, else from those of
 //! another one.
 
-use super::ages::Ages;
+use super::ages::{Ages, Links};
 use super::document::{Read, read};
 use super::find::check_host;
 use super::listed::Listed;
@@ -366,7 +366,7 @@ impl Way {
         trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
-        let (mut largest, mut link_back, mut ages) = (0, None, Ages::default());
+        let (mut largest, mut links, mut ages) = (0, Links::default(), Ages::default());
         loop {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page));
@@ -433,15 +433,14 @@ impl Way {
                 let (url, document) = (page.url.as_str(), &page.document);
                 each(walk, &PageOfItems { url, document, items, is_back })?;
             }
-            // A page of a cache, from when it was the newest one.
             if let Some(link) = link {
-                let is_linked = link.back().of(&following.document).is_some();
-                let is_other = link_back.replace(is_linked).is_some_and(|other| other != is_linked);
-                seen.is_unstable |= is_other;
+                links.add(&following.document, link.back());
             }
             largest = largest.max(size);
             seen.note_end(std::mem::replace(&mut page, following));
         }
+        largest = largest.max(activities(&page.document).len());
+        seen.is_unstable |= links.are_mixed(largest);
         seen.note_end(page);
         Ok(seen)
     }
