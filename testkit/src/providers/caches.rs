@@ -10,6 +10,8 @@ pub(super) struct Cached {
     pub(super) place: usize,
     /// When the list of all entities was made that it is of.
     pub(super) made: i64,
+    /// Entries of a page then.
+    page: usize,
 }
 
 impl Provider {
@@ -60,7 +62,16 @@ impl Provider {
     }
 
     pub(super) fn as_cached(&self, path: &str, body: Vec<u8>) -> Cached {
-        Cached { body, place: self.shown_by(path).0, made: self.data.listing.made }
+        let (place, made, page) = (self.shown_by(path).0, self.data.listing.made, self.page);
+        Cached { body, place, made, page }
+    }
+
+    /// Whether a page of a feed is from before pages had another size, and they got it during this run. Pages that are read again
+    /// are all that shows that: if they are as before, pages of two sizes are the same as those of a feed some of whose pages
+    /// have fewer activities.
+    fn hides_size(&self, cached: &Cached) -> bool {
+        let is_feed = matches!(self.rendering, Rendering::Activities(_));
+        is_feed && self.is_resized && cached.page != self.page
     }
 
     /// A document, with the time when the list of all entities was made that it is of.
@@ -69,7 +80,7 @@ impl Provider {
             && self.has(Fault::OldEntry)
             && let Some(cached) = &self.cached_entry
         {
-            let Cached { body, place, made } = cached.clone();
+            let Cached { body, place, made, .. } = cached.clone();
             self.note_shown((place, self.shown_by(path).1));
             return Some((body, made));
         }
@@ -83,8 +94,9 @@ impl Provider {
         }
         if let Some(cached) = self.cached.get(path)
             && self.random.below(2) == 0
+            && !self.hides_size(cached)
         {
-            let Cached { body: cached, place, made } = cached.clone();
+            let Cached { body: cached, place, made, .. } = cached.clone();
             self.note_shown((place, self.shown_by(path).1));
             if !matches!(self.rendering, Rendering::Atom(_)) {
                 return Some((cached, made));

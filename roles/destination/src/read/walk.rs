@@ -341,7 +341,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
-        let known = self.since.map(Moment::last);
+        let known = self.since.map(Moment::last).max(self.order.written);
         self.order.end = self.order.end.or(self.latest.max(known)).filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
@@ -357,9 +357,10 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.prefix.is_unnamed = true;
     }
 
-    /// Documents are read from the newest to older ones.
-    pub(crate) const fn reads_back(&mut self) {
+    /// Documents are read from the newest to older ones; `written` is when the Source wrote this one, by its own clock.
+    pub(crate) fn reads_back(&mut self, written: Option<Timestamp>) {
         self.order.is_back = true;
+        self.order.written = written.filter(|written| *written <= self.latest_ahead());
     }
 
     /// Documents read from here on are later than those before, where times are the same.

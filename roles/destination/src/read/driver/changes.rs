@@ -126,9 +126,10 @@ impl Driver {
             let is_missed = is_again
                 && from.until().zip(walked.from).is_some_and(|(until, begin)| until.is_before(begin));
             let mut unknown = position.unknown.clone();
+            // A walk that was cut leaves it to the next one.
             unknown = unknown
-                .filter(|unknown| if unknown.is_cut { is_missed } else { !is_found(unknown) })
-                .map(|unknown| Unknown { is_cut: false, ..unknown });
+                .filter(|it| if it.is_cut { !is_whole || is_missed } else { !is_found(it) })
+                .map(|it| Unknown { is_cut: it.is_cut && !is_whole, ..it });
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
@@ -189,7 +190,7 @@ impl Driver {
             let has_all =
                 walked.cut.is_none() && !walked.is_unstable && !walked.left_out && !is_short;
             let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
-            if first.is_some() && is_uncertain && (is_lacking || !has_all) {
+            if first.is_some() && is_uncertain && (is_lacking || walked.is_apart || !has_all) {
                 // What the list lacks may have come between it and the changes.
                 mirror.forget_absent()?;
             }

@@ -3,8 +3,9 @@
 //! A page that is older than the others has activities that are on another page too, and in their place others are
 //! missing. What is missing may come to light beside one that was read before: where that stood, it was not.
 
+use super::pages::{PageLink, activities};
 use crate::state::Fingerprint;
-use abreast_emm::Item;
+use abreast_emm::{Document, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash as _, Hasher as _};
@@ -87,10 +88,33 @@ fn key_of(item: &Item) -> u64 {
     hasher.finish()
 }
 
+/// Links of older pages to newer ones.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    are_there: bool,
+    /// Activities on the smallest page without one.
+    unlinked: Option<usize>,
+}
+
+impl Links {
+    /// Notes an older page, and its link to the newer one.
+    pub(super) fn add(&mut self, page: &Document, newer: PageLink) {
+        if newer.of(page).is_some() {
+            self.are_there = true;
+        } else {
+            self.unlinked = self.unlinked.into_iter().chain([activities(page).len()]).min();
+        }
+    }
+
+    /// Whether a page was the newest one when a cache received it, and lacks what came to it since.
+    pub(super) fn are_mixed(&self, largest: usize) -> bool {
+        self.are_there && self.unlinked.is_some_and(|unlinked| unlinked < largest)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abreast_emm::Document;
 
     /// Whether pages are mixed, of activities by number, from the newest on: `14.13 7` are two pages.
     fn are_mixed(pages: &str) -> bool {
@@ -131,5 +155,27 @@ mod tests {
     #[test]
     fn changes_that_are_published_late_are_no_cache() {
         assert!(!are_mixed("9.8 3.7 6.5") && !are_mixed("9 3 8 7"));
+    }
+
+    #[test]
+    fn a_smaller_page_without_a_link_was_the_newest_one_once() {
+        let page = |number: usize, links: &str| {
+            let items = vec![r#"{"type":"Update","object":{"id":"urn:e"}}"#; number].join(",");
+            let text = format!(
+                r#"{{"@context":"https://www.w3.org/ns/activitystreams","id":"urn:p","type":"OrderedCollectionPage",{links}"orderedItems":[{items}]}}"#
+            );
+            Document::from_slice(text.as_bytes(), "urn:p").unwrap()
+        };
+        let are_mixed = |pages: &[(usize, &str)]| {
+            let mut links = Links::default();
+            for (number, own) in pages {
+                links.add(&page(*number, own), PageLink::Next);
+            }
+            links.are_mixed(1)
+        };
+        let linked = r#""next":"urn:q","#;
+        assert!(are_mixed(&[(0, ""), (1, linked)]) && are_mixed(&[(1, linked), (0, "")]));
+        assert!(!are_mixed(&[(1, ""), (1, linked)]), "nothing came to it");
+        assert!(!are_mixed(&[(0, ""), (1, "")]), "no page has one");
     }
 }

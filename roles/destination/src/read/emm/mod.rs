@@ -18,6 +18,8 @@ mod document;
 mod download;
 mod entity;
 mod find;
+mod listed;
+mod order;
 mod pages;
 mod reader;
 mod repeat;

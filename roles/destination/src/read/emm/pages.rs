@@ -4,9 +4,13 @@
 //! Which end is the newest is seen from the data: from the times on a page, else from those of
 //! another one.
 
-use super::ages::Ages;
+use super::ages::{Ages, Links};
 use super::document::{Read, read};
 use super::find::check_host;
+use super::listed::Listed;
+use super::order::{
+    is_ahead, newest_of, order_in, order_of, order_of_entities, order_of_pages, times_of,
+};
 use super::repeat::if_there;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -78,6 +82,8 @@ impl Since {
 pub(super) struct Seen {
     /// The newest time of an activity.
     pub(super) newest: Option<Timestamp>,
+    /// The activities.
+    pub(super) listed: Listed,
     /// The pages behind the last one that was read are not known.
     pub(super) cut: Option<Cut>,
     /// The page with activities that was read first.
@@ -157,8 +163,10 @@ pub(super) fn way(
     let way = match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
         (Some(Ordering::Greater), _) | (None, None) => back(first, PageLink::Next)?,
+        // The only page that an older Entry Point names may be empty by now, and need not be one that others lead back to.
         (Some(Ordering::Less), Some(last))
-            if last.document.prev.is_some() || last.url == first.url =>
+            if last.document.prev.is_some()
+                || last.url == first.url && !leads_on_from_nothing(&first) =>
         {
             back(last, PageLink::Prev)?
         }
@@ -184,20 +192,24 @@ fn direction(
         known.borrow_mut().insert(url.to_owned(), page.clone());
         Ok(page)
     };
-    let mut all = Vec::new();
+    let (mut of_begin, mut of_end) = (Vec::new(), Vec::new());
     let begin = beyond(first, PageLink::Next, fetch, &mut |page| {
-        all.extend(page.document.items.iter().filter_map(|item| item.time));
+        of_begin.push(page.clone());
         is_ahead(page)
     })?;
     let within = order_of(&begin).filter(|order| order.is_ne());
     let other = match last.filter(|last| last.url != first.url) {
-        Some(last) => Some(beyond(last, PageLink::Prev, fetch, &mut is_ahead)?),
+        Some(last) => Some(beyond(last, PageLink::Prev, fetch, &mut |page| {
+            of_end.push(page.clone());
+            is_ahead(page)
+        })?),
         None if first.document.next.is_none() || within == Some(Ordering::Greater) => None,
         None => {
             let mut equal = 0;
             Some(beyond(&begin, PageLink::Next, fetch, &mut |page| {
-                let times = page.document.items.iter().filter_map(|item| item.time);
-                all.extend(times.filter(|_| page.url != begin.url));
+                if page.url != begin.url {
+                    of_begin.push(page.clone());
+                }
                 equal += usize::from(times_of(page) == times_of(&begin));
                 is_ahead(page) && !is_ahead(&begin)
                     || times_of(page) == times_of(&begin) && equal <= MORE_PAGES_MAX
@@ -214,12 +226,17 @@ fn direction(
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, times in the future do if all are in one order; of those far ahead, those of one page.
+    // Where nothing else shows it, times in the future do if all are in one order; of those far ahead, those of one entity or page.
     let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
-    all.retain(|time| *time <= limit);
+    let all = of_begin.iter().flat_map(|page| &page.document.items).filter_map(|item| item.time);
+    let all: Vec<_> = all.filter(|time| *time <= limit).collect();
+    let urls: HashSet<_> = of_begin.iter().map(|page| page.url.as_str()).collect();
+    let pages = of_end.iter().rev().filter(|page| !urls.contains(page.url.as_str()));
+    let of_entities =
+        order_of_entities(of_begin.iter().chain(pages).flat_map(|it| &it.document.items));
     let far = begin.document.items.iter().filter_map(|item| item.time);
     let far: Vec<_> = far.filter(|time| *time > limit).collect();
-    let of_all = order_in(&all).or_else(|| order_in(&far));
+    let of_all = order_in(&all).or(of_entities).or_else(|| order_in(&far));
     let order = match order.or(of_all) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
@@ -229,13 +246,6 @@ fn direction(
     Ok((order, is_sure))
 }
 
-/// How the first of some times compares with the last one, if they are in one order.
-fn order_in(times: &[Timestamp]) -> Option<Ordering> {
-    let is_ordered = times.is_sorted() || times.is_sorted_by(|one, two| one >= two);
-    let ends = times.first().zip(times.last()).filter(|_| is_ordered);
-    ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne())
-}
-
 /// The first of a few pages, from this one on, that is not skipped; this one if there is none.
 fn beyond(
     page: &Read,
@@ -243,27 +253,18 @@ fn beyond(
     fetch: &dyn Fn(&str) -> Result<Read, Error>,
     is_skipped: &mut dyn FnMut(&Read) -> bool,
 ) -> Result<Read, Error> {
-    let mut other = page.clone();
+    let (mut other, mut visited) = (page.clone(), HashSet::new());
     for _ in 0..SKIPPED_MAX {
         if !is_skipped(&other) {
             return Ok(other);
         }
+        visited.insert(other.url.clone());
         match link.of(&other.document) {
-            Some(url) if *url != other.url => other = fetch(url)?,
+            Some(url) if !visited.contains(url) => other = fetch(url)?,
             _ => break,
         }
     }
     Ok(page.clone())
-}
-
-/// How the times on a page compare with those on another one, if they do not overlap.
-fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
-    let (own, others) = (times_of(page)?, times_of(other)?);
-    match (own.0 < others.1, own.1 > others.0) {
-        (true, _) => Some(Ordering::Less),
-        (_, true) => Some(Ordering::Greater),
-        _ => None,
-    }
 }
 
 /// The way on, where the page that seemed to be the newest has nothing of a time that is known, and leads to newer ones.
@@ -305,48 +306,18 @@ pub(super) fn newest_from(
     Ok(page)
 }
 
+/// Whether nothing is on a page, and it leads to another one.
+fn leads_on_from_nothing(page: &Read) -> bool {
+    let next = page.document.next.as_ref();
+    page.document.items.is_empty() && next.is_some_and(|next| *next != page.url)
+}
+
 /// Whether a page is newer than another one: it leads back to that, or past it if nothing is on it.
 fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
     let back = link.of(&newer.document);
     let is_linked = back == Some(&page.url)
         || page.document.items.is_empty() && back.is_some() && back == link.of(&page.document);
     is_linked && newest_of(newer).is_none_or(|newest| Some(newest) >= newest_of(page))
-}
-
-/// How the first time on a page compares with the last one.
-fn order_of(page: &Read) -> Option<Ordering> {
-    let times = usable_times(page);
-    let [first, .., last] = times.as_slice() else { return None };
-    Some(first.cmp(last))
-}
-
-/// The newest and the oldest time on a page.
-fn times_of(page: &Read) -> Option<(Timestamp, Timestamp)> {
-    let times = usable_times(page);
-    times.iter().copied().max().zip(times.iter().copied().min())
-}
-
-/// Whether a page shows no order beside others: all of its times are in the future, or nothing is on it.
-fn is_ahead(page: &Read) -> bool {
-    let (latest, items) = (page.answered.latest_now(), &page.document.items);
-    let mut times = items.iter().filter_map(|item| item.time).peekable();
-    items.is_empty() || times.peek().is_some() && times.all(|time| time > latest)
-}
-
-/// The times on a page; those in the future show no order where there are others, nor if they are in none.
-fn usable_times(page: &Read) -> Vec<Timestamp> {
-    let latest = page.answered.latest_now();
-    let all: Vec<_> = page.document.items.iter().filter_map(|item| item.time).collect();
-    let past: Vec<_> = all.iter().copied().filter(|time| *time <= latest).collect();
-    let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
-    if past.is_empty() && is_ordered { all } else { past }
-}
-
-/// The newest time on a page that is not in the future.
-fn newest_of(page: &Read) -> Option<Timestamp> {
-    let latest = page.answered.latest_now();
-    let times = page.document.items.iter().filter_map(|item| item.time);
-    times.filter(|time| *time <= latest).max()
 }
 
 impl Seen {
@@ -395,10 +366,11 @@ impl Way {
         trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
-        let (mut largest, mut links_both_ways, mut ages) = (0, false, Ages::default());
+        let (mut largest, mut links, mut ages) = (0, Links::default(), Ages::default());
         loop {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page));
+            seen.listed.add(page.document.items.iter());
             seen.pages += 1;
             let (items, refreshed) = counted(&page, link, &mut only_deletions);
             if is_back {
@@ -461,15 +433,14 @@ impl Way {
                 let (url, document) = (page.url.as_str(), &page.document);
                 each(walk, &PageOfItems { url, document, items, is_back })?;
             }
-            // A page of a cache, from when it was the newest one.
             if let Some(link) = link {
-                let is_linked = link.back().of(&following.document).is_some();
-                seen.is_unstable |= links_both_ways && !is_linked;
-                links_both_ways |= is_linked;
+                links.add(&following.document, link.back());
             }
             largest = largest.max(size);
             seen.note_end(std::mem::replace(&mut page, following));
         }
+        largest = largest.max(activities(&page.document).len());
+        seen.is_unstable |= links.are_mixed(largest);
         seen.note_end(page);
         Ok(seen)
     }

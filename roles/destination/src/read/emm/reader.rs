@@ -4,6 +4,7 @@ use super::document::{Read, read};
 use super::download::{Download, download};
 use super::entity::each_change;
 use super::find::{check_host, find};
+use super::listed::Listed;
 use super::pages::{Since, turned, way};
 use super::repeat::{self, Step};
 use super::wanted::{hand_over_wanted, short_list};
@@ -38,6 +39,8 @@ pub(crate) struct Emm {
     download: OnceCell<Option<Download>>,
     /// The feed was followed already: its Entry Point is read again first.
     is_followed: bool,
+    /// What the walks of this run have listed.
+    listed: Listed,
     state: State,
 }
 
@@ -347,7 +350,7 @@ impl Reader for Emm {
                 }
             };
             if page.is_back {
-                walk.reads_back();
+                walk.reads_back(None);
                 walk.earlier_document();
             } else {
                 walk.later_document();
@@ -375,7 +378,7 @@ impl Reader for Emm {
             Ok(())
         };
         let seen = if walk.plans() {
-            repeat::walk(walk, &self.entry, found, reach, &mut visit)?
+            repeat::walk(walk, (&self.entry, &mut self.listed), found, reach, &mut visit)?
         } else {
             let reach = since.map(Since::time);
             found.0.walk(walk, &self.entry, reach, &mut |walk, page| {

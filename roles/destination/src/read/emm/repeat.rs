@@ -2,11 +2,13 @@
 
 use super::document::{Read, read};
 use super::find::check_host;
+use super::listed::Listed;
 use super::pages::{PageLink, PageOfItems, Seen, Since, Way, activities, newest_from, way};
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
+use abreast_webtypes::Timestamp;
 use std::cell::Cell;
 
 /// Most walks of one run.
@@ -31,7 +33,7 @@ enum Renewed {
 /// Hands over the pages with changes since then, or all pages, until they do not change meanwhile.
 pub(super) fn walk<'w, 'a>(
     walk: &mut Walk<'w, 'a>,
-    entry: &Read,
+    (entry, listed): (&Read, &mut Listed),
     found: (Way, bool),
     since: Option<Since>,
     each: &mut dyn FnMut(&mut Walk<'w, 'a>, Step<'_, '_>) -> Result<(), Error>,
@@ -39,14 +41,18 @@ pub(super) fn walk<'w, 'a>(
     let (requests, options) = (walk.requests, walk.options);
     let (mut way, mut is_sure) = found;
     let (mut begin, mut before) = (since, None);
-    let (mut number, mut newest) = (0, None);
+    let mut number = 0;
     loop {
         number += 1;
         let mut read =
             way.walk(walk, entry, begin, &mut |walk, page| each(walk, Step::Page(page, is_sure)))?;
-        // Pages that are older than those of a walk before come from a cache.
-        read.is_unstable |= read.newest < newest;
-        newest = newest.max(read.newest);
+        // What is new on the last page of all follows what was read of it.
+        let is_whole = before.is_none() || matches!(way, Way::Back { .. });
+        let from = begin.map_or(Timestamp::MIN, |begin| begin.cursor);
+        let is_future = |time| walk.is_future(time);
+        read.is_unstable |=
+            is_whole && read.cut.is_none() && read.listed.lacks(listed, from, &is_future);
+        listed.extend(&read.listed);
         let seen = match before.take() {
             Some(before) => with_newer(&way, before, read),
             None => read,
@@ -70,7 +76,10 @@ pub(super) fn walk<'w, 'a>(
             Some(Renewed::Grown(newer)) => {
                 (way, begin) = (newer, seen.newest.map(Since::time).or(since));
                 before = Some(seen);
-                each(walk, Step::Again)?;
+                // On from the last page, what was read before keeps its place.
+                if matches!(way, Way::Back { .. }) {
+                    each(walk, Step::Again)?;
+                }
             }
             None => return Ok(seen),
         }

@@ -277,7 +277,7 @@ impl ChangeLists<'_> {
     ) -> Result<(), Error> {
         let since = walk.since();
         let mut named: Vec<Named> = Vec::new();
-        walk.reads_back();
+        walk.reads_back(None);
         let Some(read) = read_changes(walk, start, known, &mut named)? else {
             walk.walked.is_unchanged = true;
             return Ok(());

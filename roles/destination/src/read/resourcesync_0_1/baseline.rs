@@ -46,13 +46,13 @@ pub(super) fn sitemap_snapshot(
         ));
     }
     let may_be_changes = sitemaps.may_be_changes();
-    let Sitemaps { modified, newest, entry_points: mut found, others, .. } = sitemaps;
+    let Sitemaps { modified, newest, saved, entry_points: mut found, others, .. } = sitemaps;
     walk.left_out(&others);
     found.sitemap.clone_from(&known.sitemap);
     found.keep_changes_of(known);
     let has_changes = found.change_set.is_some();
     let is_unstable = !has_changes && walk.is_whole() && read.changed_meanwhile(walk.requests)?;
-    let at = time_of(walk, sitemap, &read.top.answered, modified, newest);
+    let at = time_of(walk, sitemap, (&read.top.answered, saved), modified, newest);
     if walk.is_whole() {
         *known = found;
     }
@@ -85,27 +85,32 @@ fn is_of_known_time(walk: &Walk<'_, '_>, sitemap: &str) -> Result<bool, Error> {
     Ok(modified.is_some() && modified == walk.position().snapshot())
 }
 
-/// The time of a Sitemap or dump, as by [`instant`]; one that is in the future is reported.
+/// The time of a Sitemap or dump, as by [`instant`]; one that is in the future is reported. `saved` is `Last-Modified` of the parts
+/// of a Sitemap.
 pub(super) fn time_of(
     walk: &mut Walk<'_, '_>,
     url: &str,
-    answered: &Answered,
+    (answered, saved): (&Answered, Option<Timestamp>),
     modified: Option<Moment>,
     newest: Option<Timestamp>,
 ) -> Moment {
     if let Some(modified) = modified {
         walk.not_after(url, "DCTERMS.modified", modified);
     }
-    instant(answered, modified, newest)
+    instant((answered, saved), modified, newest)
 }
 
 /// The time of a Sitemap or dump. One that does not state when it was modified, or a time that its
 /// server has not reached, may be a file that was copied later: then it is not newer than what it
 /// lists.
-fn instant(answered: &Answered, modified: Option<Moment>, newest: Option<Timestamp>) -> Moment {
+fn instant(
+    (answered, saved): (&Answered, Option<Timestamp>),
+    modified: Option<Moment>,
+    newest: Option<Timestamp>,
+) -> Moment {
     let stated = modified.filter(|modified| modified.first() <= answered.latest_now());
     stated.unwrap_or_else(|| {
-        let of_answer = in_its_second(answered.last_modified.unwrap_or(answered.date));
+        let of_answer = in_its_second(saved.or(answered.last_modified).unwrap_or(answered.date));
         let newest = newest.filter(|newest| *newest <= of_answer.last());
         newest.map_or(of_answer, in_its_second)
     })

@@ -232,7 +232,13 @@ fn sets_before(
             // Some may have been removed.
             let modified = one.read.modified();
             walk.walked.is_apart = modified.is_some_and(|modified| modified.first() > goal);
-            walk.walked.recheck = Some("the change sets list nothing yet".to_owned());
+            let mut why = "the change sets list nothing yet";
+            if walk.walked.is_apart && !walk.is_conditional() {
+                why = "the change sets were modified after the list of all resources, and list nothing; changes between the two \
+                    are not known, and it is compared again when it changes";
+                walk.notice("gap", change_set, why);
+            }
+            walk.walked.recheck = Some(why.to_owned());
         }
         _ => {}
     }
@@ -314,13 +320,14 @@ fn read_one(
             Part::Begin(head, answered) => {
                 check_root(head, url)?;
                 walk.clock(answered);
-                walk.reads_back();
+                let modified = head.modified.map(|modified| modified.instant);
+                walk.reads_back(modified);
                 walk.begin_changes(url, None, None);
                 (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
                 *coming = coming_before;
                 // The Source's clock has reached the position, and the time when it wrote this.
                 let reached = walk.since().map(Moment::last);
-                let reached = reached.max(head.modified.map(|modified| modified.instant));
+                let reached = reached.max(modified);
                 now = walk.latest().max(reached.unwrap_or(Timestamp::MIN));
             }
             Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),

@@ -236,7 +236,7 @@ fn hand_over(
         walk.skipped(url, manifest.skipped)?;
         is_stated &= manifest.at.is_some();
         let newest = newest.end(&diagnostics, url, manifest.zoneless);
-        let own = time_of(walk, url, answered, manifest.at.map(in_its_second), newest);
+        let own = time_of(walk, url, (answered, None), manifest.at.map(in_its_second), newest);
         at = at.filter(|at: &Moment| at.first() <= own.first()).or(Some(own));
         walk.keep_document(url, &answered.validators);
     }

@@ -23,6 +23,8 @@ pub(super) struct Sitemaps<'a> {
     pub(super) modified: Option<Moment>,
     /// The newest time of a resource.
     pub(super) newest: Option<Timestamp>,
+    /// The earliest `Last-Modified` of those that an index names, or when they were read: that of the index shows nothing of them.
+    pub(super) saved: Option<Timestamp>,
     /// What the documents name.
     pub(super) entry_points: EntryPoints,
     /// Categories that an index states for Sitemaps without anything wanted.
@@ -36,10 +38,20 @@ pub(super) struct Sitemaps<'a> {
 
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
-        let (modified, newest, entry_points) = (None, None, EntryPoints::default());
+        let (modified, newest, saved, entry_points) = (None, None, None, EntryPoints::default());
         let others = OtherCategories::default();
         let (is_sure, has_entries, of_others) = (false, false, 0);
-        Self { options, modified, newest, entry_points, others, is_sure, has_entries, of_others }
+        Self {
+            options,
+            modified,
+            newest,
+            saved,
+            entry_points,
+            others,
+            is_sure,
+            has_entries,
+            of_others,
+        }
     }
 
     /// The number of entries if all of them are addresses of other protocols, such as OAI-PMH.
@@ -123,6 +135,10 @@ impl Lists for Sitemaps<'_> {
             (self.entry_points, self.modified) = (found, read.modified());
             return;
         };
+        if !read.is_index {
+            let own = read.answered.last_modified.unwrap_or(read.answered.date);
+            self.saved = self.saved.into_iter().chain([own]).min();
+        }
         // A Sitemap older than its index states comes from some cache: the changes in between are
         // replayed.
         if let (Some(own), Some(stated)) = (read.modified(), member.time)

@@ -21,6 +21,8 @@ pub(super) struct Order {
     pub(super) is_back: bool,
     /// Then the end of all: an entry of the first one is not earlier than others.
     pub(super) end: Option<Timestamp>,
+    /// When the document was written, by a clock that may be ahead.
+    pub(super) written: Option<Timestamp>,
     /// The document's span.
     pub(super) from: Option<Moment>,
     pub(super) until: Option<Moment>,
