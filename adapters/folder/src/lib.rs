@@ -14,5 +14,5 @@ pub use error::{Error, ErrorKind};
 pub use folder::{Folder, is_component};
 pub use follow::Visible;
 pub use locked::Locked;
-pub use selection::Selection;
+pub use selection::{Hiding, Selection};
 pub use stat::{Kind, Stat, set_modified};

@@ -11,7 +11,7 @@
 use crate::config::UsageError;
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of, published_above, resolved};
+use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
@@ -19,6 +19,7 @@ use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, copy};
 use abreast_store::hub::copy_hub;
 use abreast_webtypes::count;
+use abreast_destination::{published_above, resolved};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -271,7 +272,7 @@ fn refuse_inside(store: &Path, backups: &Path) -> Result<()> {
         let (backups, store) = (backups.display(), store.display());
         bail!(UsageError(format!("`{backups}` is in the store `{store}`\n  help: {help}")));
     }
-    if let Some(published) = published_above(backups) {
+    if let Some(published) = published_above(backups, &[]) {
         let (backups, published) = (backups.display(), published.display());
         let message = format!(
             "`{backups}` is in `{published}`, which is published: everybody could read the backup\n  help: {help}"

@@ -138,7 +138,8 @@ impl ServeConfig {
                 path.filter(|path| !path.as_os_str().is_empty())
             };
             let folder = folder_of(&set);
-            problems.extend(folder.as_ref().and_then(|folder| misplaced_store(&data, folder)));
+            let read = set.origin.path().filter(|path| !path.as_os_str().is_empty());
+            problems.extend(read.and_then(|folder| misplaced_store(&data, folder)));
             for (folder, other) in
                 sets.iter().filter_map(|other| folder.clone().zip(folder_of(other)))
             {

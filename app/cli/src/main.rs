@@ -33,6 +33,7 @@ mod open_set;
 mod progress;
 mod push;
 mod rdf;
+mod redirected;
 mod repair;
 mod report;
 mod restore;

@@ -3,7 +3,8 @@
 use crate::backup::{DATABASE, FORMAT, FileEntry, MANIFEST, Manifest, backups_in, copy_content};
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, published_above, resolved};
+use crate::state_folders::HUB_DATABASE;
+use abreast_destination::{published_above, resolved};
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
@@ -100,7 +101,7 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     }
     let backup = newest(&args.backup)?;
     let dir = resolved(&args.dir);
-    if let Some(published) = published_above(&dir) {
+    if let Some(published) = published_above(&dir, &[]) {
         let message = format!(
             "`{}` is in `{}`, which is published: everybody could read the store\n  help: name a folder elsewhere",
             args.dir.display(),

@@ -296,6 +296,9 @@ fn start_server(
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
+    let folders = config.sets.iter().filter_map(|set| set.origin.path());
+    let folders: Vec<_> = folders.map(Path::to_owned).collect();
+    crate::redirected::refuse_published_output(&folders)?;
     crate::open_files::raise_limit();
     let mut signals = Signals::listen()?;
     let shown: Vec<_> = config

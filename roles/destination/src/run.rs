@@ -18,6 +18,7 @@ use crate::probe::FileSystem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
+use crate::published::note_source;
 use crate::read::{Announcement, Start, check_url};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
@@ -255,6 +256,9 @@ impl<'a> Run<'a> {
         created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
+        if options.sink.is_local() && !options.dry_run {
+            note_source(self.folder, [&options.url, &start.first])?;
+        }
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
         let rules = Arc::new(Rules {

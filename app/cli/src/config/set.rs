@@ -68,7 +68,19 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The folder, if there is one.
+    /// The path of the folder of files or descriptions, if there is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) => Some(&folder.path),
+            Self::Rdf(rdf) => match &rdf.descriptions {
+                Descriptions::Folder(path) => Some(path),
+                Descriptions::Endpoint(_) | Descriptions::Given => None,
+            },
+            Self::Records => None,
+        }
+    }
+
+    /// The folder of files, if there is one.
     pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
         match self {
             Self::Folder(folder) => Some(folder),
@@ -470,7 +482,12 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
                     .to_owned(),
             );
         }
-        Ok(folder) if folder.is_dir() => return folder,
+        Ok(folder) if folder.is_dir() => match abreast_source::store_in(&folder) {
+            None => return folder,
+            Some(what) => problems.push(format!(
+                "`folder`: `{shown}` is {what}, which is never published (help: name the folder of your files)"
+            )),
+        },
         Ok(_) => {
             problems.push(format!(
                 "`folder`: `{shown}` is not a folder (help: name the folder that contains it)"

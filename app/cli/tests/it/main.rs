@@ -30,6 +30,7 @@ mod old_backups;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
 mod packed;
+mod private;
 mod published_0_1;
 mod push;
 mod rdf;

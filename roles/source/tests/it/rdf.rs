@@ -3,6 +3,7 @@
 use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
 use abreast_rdf::{Canonical, DescriptionLimits, Entities, ReadOptions, Syntax};
+use abreast_source::Private;
 use abreast_source::origin::rdf::{
     Delta, EntityWriter, Import, RdfBytes, RdfError, RdfFolder, RdfInput, RdfOptions, RdfReport,
     RdfTarget, RdfWatch, apply, replace,
@@ -41,6 +42,7 @@ impl Place {
     /// The set, described by the files of a folder.
     fn rdf_folder(&self, path: &std::path::Path) -> RdfFolder {
         RdfFolder {
+            private: Private::default(),
             path: path.to_owned(),
             log: Arc::clone(&self.log) as _,
             set: self.set,
