@@ -19,7 +19,9 @@ use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use abreast_source::versions::collect_all;
-use abreast_source::{Deletions, Held, IngestOptions, Private, ScanError, ScanOptions, ScanReport, scan};
+use abreast_source::{
+    Deletions, Held, IngestOptions, Private, ScanError, ScanOptions, ScanReport, scan,
+};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -272,8 +274,10 @@ fn build(
     config: ServeConfig,
     cancel: &AtomicBool,
 ) -> Result<(Scanned, SiteReport)> {
+    let is_new = !crate::served::has_store(&config.data);
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
+    crate::served::record(stores.data(), &*log, &config.sets)?;
     let urls = SourceUrls::new(config.base_url.as_deref().unwrap_or_default());
     let private = Private::new([urls.base().to_owned()]);
     let mut scanned = Scanned::default();
@@ -328,6 +332,13 @@ fn build(
     }
     let options = SiteOptions { copy: args.copy, gzip: args.gzip, reread: args.reread };
     let mut report = write_site(&publisher, &args.out, options, cancel)?;
+    // Without the option it begins with the site.
+    if is_new && args.data.is_some() {
+        let store = stores.data().display();
+        report
+            .notices
+            .push(format!("the store {store} is new: the history of its sets begins now"));
+    }
     report.problem_count += unreadable.problem_count;
     report.problems.extend(unreadable.problems);
     if let Some(contents) = contents {

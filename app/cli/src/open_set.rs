@@ -268,7 +268,12 @@ impl SetOpener<'_> {
         set: &SetConfig,
     ) -> Result<Opened> {
         let private = self.private();
-        let opened = open_folder(folder, &private)?;
+        let opened = match (&set.missing, open_folder(folder, &private)) {
+            (_, Ok(opened)) => Some(opened),
+            // The watch waits for it, and reports it.
+            (Some(_), Err(_)) => None,
+            (None, Err(error)) => return Err(error),
+        };
         let mut options = WatchOptions::new(&folder.path);
         options.ingest.digests = folder.digests;
         options.ingest.links = Arc::clone(links);
@@ -290,7 +295,8 @@ impl SetOpener<'_> {
         let deposit = self.api_writes.then(deposit);
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
-        let representations = self.kept(Representations::of_folder(opened, Arc::clone(&status)));
+        let representations =
+            self.kept(Representations::of_folder_if_there(opened, Arc::clone(&status)));
         Ok(Opened {
             representations,
             watch: Some(watch),

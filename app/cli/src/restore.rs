@@ -4,10 +4,10 @@ use crate::backup::{DATABASE, FORMAT, FileEntry, MANIFEST, Manifest, backups_in,
 use crate::logging;
 use crate::repair::code_of;
 use crate::state_folders::HUB_DATABASE;
-use abreast_destination::{published_above, resolved};
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_destination::{published_above, resolved};
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, restart_log};
 use abreast_store::hub::{check_hub_copy, restart_hub_log};

@@ -60,8 +60,9 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
         let Some(path) = path.filter(|_| !may) else { continue };
         let Some(folder) = published_above(path, &options.published) else { continue };
         let (shown, folder) = (path.display(), folder.display());
-        let message =
-            format!("{shown} is in {folder}, which is published: {what} would be published with it");
+        let message = format!(
+            "{shown} is in {folder}, which is published: {what} would be published with it"
+        );
         let help = if what == "the copy" {
             "copy into another folder; to publish a copy again, give `--republish` in each run"
         } else {

@@ -98,8 +98,8 @@ fn is_database(folder: &Path, name: &str) -> bool {
         return true;
     }
     let mut begin = Vec::new();
-    let read = File::open(&path)
-        .and_then(|file| file.take(DATABASE_BYTES_READ).read_to_end(&mut begin));
+    let read =
+        File::open(&path).and_then(|file| file.take(DATABASE_BYTES_READ).read_to_end(&mut begin));
     match read {
         // Only its owner may read it: not what somebody publishes.
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,

@@ -1,9 +1,9 @@
 //! A folder that is watched: what changes in it is recorded.
 
+use crate::Private;
 use crate::ingest::IngestOptions;
 use crate::status::{WatchState, WatchStatus};
 use crate::watching::Watching;
-use crate::Private;
 use abreast_core::filter::Filter;
 use abreast_core::{ChangeLog, SetId};
 use std::path::PathBuf;

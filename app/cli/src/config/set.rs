@@ -29,6 +29,8 @@ const RESERVED: &[&str] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
     pub(crate) slug: String,
+    /// Why its folder cannot be opened now.
+    pub(crate) missing: Option<String>,
     pub(crate) title: String,
     /// Title for people.
     pub(crate) about: abreast_source::publish::About,
@@ -144,7 +146,8 @@ pub(super) fn check_set(
     check_graphs(&set, problems);
     let feeds = check_feeds(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
-    let folder = check_folder(&set, problems);
+    let mut missing = None;
+    let folder = check_folder(&set, problems, &mut missing);
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
     check_slug(&slug, problems);
     if !slugs.insert(slug.clone()) {
@@ -256,6 +259,7 @@ pub(super) fn check_set(
     let beginning = if in_log { Beginning::Log } else { Beginning::Base };
     SetConfig {
         slug,
+        missing,
         title,
         about,
         origin,
@@ -445,7 +449,11 @@ fn check_namespace(set: &SetFile, problems: &mut Vec<String>) -> String {
 }
 
 /// The folder that is published, resolved; a set of records has none, and needs a name instead.
-fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
+fn check_folder(
+    set: &SetFile,
+    problems: &mut Vec<String>,
+    missing: &mut Option<String>,
+) -> PathBuf {
     let shown = set.folder.display();
     let has_folder = !set.folder.as_os_str().is_empty();
     if set.is_records() {
@@ -494,7 +502,7 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
             ));
         }
         Err(error) => {
-            problems.push(format!(
+            *missing = Some(format!(
                 "`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"
             ));
         }

@@ -42,6 +42,7 @@ mod selection;
 mod session;
 mod sets;
 mod static_feeds;
+mod stores;
 mod triples;
 mod validate;
 mod versions;

@@ -90,6 +90,11 @@ impl Source {
         source
     }
 
+    /// A server by a command, which need not be ready.
+    pub(crate) fn run_unready(command: &mut Command) -> Self {
+        Self::listening(command)
+    }
+
     fn listening(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -139,6 +144,21 @@ impl Source {
 
     fn status(&self, path: &str) -> Option<u16> {
         get(&self.address, path).map(|(status, _)| status)
+    }
+
+    /// Status and body of an answer.
+    pub(crate) fn answer(&self, path: &str) -> Option<(u16, Vec<u8>)> {
+        get(&self.address, path)
+    }
+
+    /// Status line and headers of an answer.
+    pub(crate) fn head(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        write!(stream, "HEAD {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
     }
 
     /// A document's bytes, if it answers with 200.

@@ -1,8 +1,8 @@
 //! The files of a folder, as they are compared with those that were read last.
 
 use super::{RdfOptions, RdfReport};
-use crate::{Private, Rest};
 use crate::names::is_published_name;
+use crate::{Private, Rest};
 use abreast_core::Head;
 use abreast_folder::Stat;
 use abreast_webtypes::visible;
