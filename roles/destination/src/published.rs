@@ -46,7 +46,17 @@ pub fn resolved(path: &Path) -> PathBuf {
 
 /// Refuses a copy that would be published unasked, and a state or replaced files that would be published at all.
 pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
+    #[cfg(feature = "s3")]
+    let objects = match &options.sink {
+        SinkOptions::Objects(objects) => {
+            let url = url::Url::parse(&objects.url).ok().filter(|url| url.scheme() == "file");
+            url.and_then(|url| url.to_file_path().ok())
+        }
+        _ => None,
+    };
     let copy = match &options.sink {
+        #[cfg(feature = "s3")]
+        SinkOptions::Objects(_) => objects.as_ref(),
         SinkOptions::Labels(labels) => Some(&labels.path),
         sink => sink.is_local().then_some(&options.folder),
     };

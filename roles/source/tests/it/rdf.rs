@@ -297,6 +297,22 @@ fn write_entities(folder: &std::path::Path, numbers: std::ops::Range<usize>, val
 }
 
 #[test]
+fn copies_of_the_set_itself_are_not_read() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().unwrap();
+    let own = "http://h.example/set/capabilitylist.xml\n";
+    for (name, of) in [("own", own), ("other", "http://other.example/\n")] {
+        std::fs::create_dir_all(folder.path().join(name).join(".abreast")).unwrap();
+        std::fs::write(folder.path().join(name).join(".abreast/copy-of"), of).unwrap();
+        write_entities(&folder.path().join(name), 0..1, name);
+    }
+    let private = Private::new(["http://h.example/".to_owned()]);
+    RdfFolder { private, ..place.rdf_folder(folder.path()) }.read().unwrap();
+    let state = place.state();
+    assert!(state.values().all(|lines| !lines.contains("own")) && state.len() == 1, "{state:?}");
+}
+
+#[test]
 fn a_file_that_is_being_written_is_not_read() {
     let place = Place::new();
     let folder = place.options.sort.temporary.join("files");
