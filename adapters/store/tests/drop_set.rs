@@ -20,7 +20,7 @@ fn fill(log: &SqliteLog, slug: &str) -> SetId {
     log.keep_versions(set, true).unwrap();
     for number in 0..30_u8 {
         let content = Some(ContentId([number % 7; ContentId::BYTES]));
-        let state = State { length: Some(1), content, ..State::default() };
+        let state = State { length: Some(u64::from(number)), content, ..State::default() };
         let change = Change::put(format!("{}", number % 10), state);
         let name = format!("{slug} {number}");
         append(log, set, vec![change.with_idempotency_key(name)]).unwrap();

@@ -4,7 +4,7 @@
 use crate::config::{ServeConfig, SetConfig, UsageError};
 use abreast_core::{ChangeLog, ResourceSet};
 use abreast_webtypes::{count, visible};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
@@ -49,7 +49,7 @@ impl Record {
 /// Records the sets of a store, and reports those that it has besides.
 ///
 /// # Errors
-/// The store or its folder fails.
+/// The store fails.
 pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> Result<()> {
     let names: HashSet<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
     for ResourceSet { id, slug } in log.sets()? {
@@ -63,9 +63,12 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         }
     }
     let (path, new) = (store.join(RECORD), store.join(format!("{RECORD}.new")));
-    fs::write(&new, serde_json::to_vec(&Record::of(sets))?)
-        .and_then(|()| fs::rename(&new, &path))
-        .with_context(|| format!("cannot write `{}`", path.display()))
+    let written = fs::write(&new, serde_json::to_vec(&Record::of(sets))?);
+    // On a full disk what is there is served nevertheless.
+    if let Err(error) = written.and_then(|()| fs::rename(&new, &path)) {
+        tracing::warn!("cannot write `{}`: {error}", path.display());
+    }
+    Ok(())
 }
 
 /// Whether a set of a store was not among those that were served last; `false` where that is not known.

@@ -137,20 +137,27 @@ impl Folders {
         let slashes =
             path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
         let own = (kind == Kind::Folder && !path.is_empty()).then_some(path.len());
-        std::iter::once(0).chain(slashes).chain(own).find(|end| self.is_private(&path[..*end]))
+        for end in std::iter::once(0).chain(slashes).chain(own) {
+            if self.is_private(&path[..end])? {
+                return Some(end);
+            }
+        }
+        None
     }
 
-    fn is_private(&self, path: &[u8]) -> bool {
+    /// `None` for what is not a folder: where links are followed, the folder is asked about that they lead to.
+    fn is_private(&self, path: &[u8]) -> Option<bool> {
         let folder = self.root.join(OsStr::from_bytes(path));
-        let Ok(own) = fs::metadata(&folder) else { return false };
         let is_root = path.is_empty();
+        let examine = if is_root { fs::metadata } else { fs::symlink_metadata };
+        let own = examine(&folder).ok().filter(Metadata::is_dir)?;
         let state = if is_root { None } else { fs::metadata(folder.join(".abreast")).ok() };
         let stamp = [Some(stamp_of(&own)), state.as_ref().map(stamp_of)];
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, is_private)) = lock().folders.get(path)
             && *known == stamp
         {
-            return *is_private;
+            return Some(*is_private);
         }
         // The root is what is published, also where it is a copy.
         let reason = if is_root { store_in(&folder) } else { self.private.reason(&folder) };
@@ -174,7 +181,7 @@ impl Folders {
             }
             known.folders.insert(path.to_vec(), (stamp, reason.is_some()));
         }
-        reason.is_some()
+        Some(reason.is_some())
     }
 }
 
