@@ -3,7 +3,7 @@
 use crate::dir::Dir;
 use crate::error::{Error, ErrorKind};
 use crate::follow::{Follow, Visible};
-use crate::selection::Selection;
+use crate::selection::{Hiding, Selection};
 use crate::stat::{Kind, Stat};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -32,6 +32,7 @@ pub struct Folder {
     one_call: bool,
     follow: Option<Follow>,
     selection: Option<Selection>,
+    hiding: Option<Hiding>,
 }
 
 impl Folder {
@@ -51,6 +52,7 @@ impl Folder {
             one_call,
             follow: None,
             selection: None,
+            hiding: None,
         })
     }
 
@@ -62,7 +64,8 @@ impl Folder {
     /// The system has no way to promise that nothing leads outside (`openat2` of Linux 5.6, and
     /// `/proc`).
     pub fn following_links(mut self, visible: Visible) -> Result<Self, Error> {
-        let follow = Follow::new(Arc::clone(&self.root), visible);
+        let mut follow = Follow::new(Arc::clone(&self.root), visible);
+        follow.hiding.clone_from(&self.hiding);
         let able = follow.open(b"", FOLDER).and_then(|root| follow.real(&root));
         able.map_err(|errno| {
             Error::new("follow symbolic links in", self.path.as_os_str().as_bytes(), errno)
@@ -82,7 +85,7 @@ impl Folder {
         self
     }
 
-    /// The same folder with all that is in it.
+    /// The same folder with all that is in it, except hidden folders.
     #[must_use]
     pub fn selecting_all(mut self) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -92,10 +95,30 @@ impl Folder {
         self
     }
 
+    /// The same folder without the folders that the rule hides, whatever is selected.
+    #[must_use]
+    pub fn hiding(mut self, hiding: Hiding) -> Self {
+        if let Some(follow) = &mut self.follow {
+            follow.hiding = Some(hiding.clone());
+        }
+        self.hiding = Some(hiding);
+        self
+    }
+
     /// Whether a path of this kind is selected. Other files are not opened by their paths, nor
     /// reached through links; listings have them.
     pub fn selects(&self, path: &[u8], kind: Kind) -> bool {
+        self.rules_select(path, kind) && self.hidden_folder(path, kind).is_none()
+    }
+
+    /// As [`Folder::selects`], where it is known that no folder on the path is hidden.
+    pub fn rules_select(&self, path: &[u8], kind: Kind) -> bool {
         self.selection.as_ref().is_none_or(|selection| selection.has(path, kind))
+    }
+
+    /// The path of the hidden folder that a path of this kind is, or is in.
+    pub fn hidden_folder<'a>(&self, path: &'a [u8], kind: Kind) -> Option<&'a [u8]> {
+        self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(path, kind))
     }
 
     /// Where a folder really stands: its own names from the root when links are followed, else

@@ -5,7 +5,7 @@
 //! nothing. What was opened is then asked for its own place: each name of it must be one that the
 //! owner of the folder shows anyway, or a link would uncover what is hidden.
 
-use crate::selection::Selection;
+use crate::selection::{Hiding, Selection};
 use rustix::fd::AsRawFd as _;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -29,11 +29,12 @@ pub(crate) struct Follow {
     root: Arc<OwnedFd>,
     visible: Visible,
     pub(crate) selection: Option<Selection>,
+    pub(crate) hiding: Option<Hiding>,
 }
 
 impl Follow {
     pub(crate) const fn new(root: Arc<OwnedFd>, visible: Visible) -> Self {
-        Self { root, visible, selection: None }
+        Self { root, visible, selection: None, hiding: None }
     }
 
     /// Opens a path, given by plain names from the root; links on the way and at its end are
@@ -68,8 +69,14 @@ impl Follow {
     /// Whether the target of a link is selected.
     #[cfg(target_os = "linux")]
     fn selects(&self, real: &[u8], handle: &OwnedFd) -> Result<bool, Errno> {
-        let Some(selection) = &self.selection else { return Ok(true) };
+        if self.selection.is_none() && self.hiding.is_none() {
+            return Ok(true);
+        }
         let kind = Stat::from_raw(&rustix::fs::fstat(handle)?).kind;
+        if self.hiding.as_ref().is_some_and(|hiding| hiding.hidden_folder(real, kind).is_some()) {
+            return Ok(false);
+        }
+        let Some(selection) = &self.selection else { return Ok(true) };
         // Within a folder that is not selected nothing is.
         let folders =
             real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &real[..end]);

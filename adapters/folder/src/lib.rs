@@ -16,5 +16,5 @@ pub use folder::{Folder, is_component};
 pub use follow::Visible;
 pub use locked::Locked;
 pub use sealed::{corrected, is_sealed, read_sealed, sealed, unsealed, write_sealed};
-pub use selection::Selection;
+pub use selection::{Hiding, Selection};
 pub use stat::{Kind, Stat, set_modified};

@@ -7,6 +7,7 @@ mod commit_signal;
 mod connection;
 mod database;
 mod descriptions;
+mod drop_set;
 pub mod hub;
 pub mod integrity;
 pub mod labels;
@@ -36,6 +37,7 @@ mod versions;
 mod work;
 mod writer;
 
+pub use drop_set::{DroppedSet, drop_set};
 pub use memory_log::MemoryLog;
 pub use memory_topics::MemoryTopics;
 pub use needed_contents::NeededContents;

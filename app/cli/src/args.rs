@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Check(Box<crate::check::CheckArgs>),
     /// Repair a damaged store or copy
     Repair(Box<crate::repair::RepairArgs>),
+    /// Drop a set with its history from a Source's store
+    Drop(Box<crate::drop::DropArgs>),
     /// Back up a Source's store, also while it is being served
     Backup(Box<crate::backup::BackupArgs>),
     /// Restore a Source's store from a backup
@@ -139,6 +141,9 @@ pub(crate) struct ServeArgs {
     /// Keep the store in this folder [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     pub(crate) data: Option<PathBuf>,
+    /// Begin a new history, even where another store seems to have it
+    #[arg(long)]
+    pub(crate) new_store: bool,
     /// Name of the set in URLs [default: from the folder's name]
     #[arg(long)]
     pub(crate) name: Option<String>,

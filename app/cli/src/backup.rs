@@ -15,10 +15,11 @@ use crate::check::DataArgs;
 use crate::config::UsageError;
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of, published_above, resolved};
+use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_destination::{published_above, resolved};
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, copy, created_sets};
 use abreast_store::hub::copy_hub;
@@ -230,7 +231,7 @@ fn refuse_inside(store: &Path, backups: &Path) -> Result<()> {
         let (backups, store) = (backups.display(), store.display());
         bail!(UsageError(format!("`{backups}` is in the store `{store}`\n  help: {help}")));
     }
-    if let Some(published) = published_above(backups) {
+    if let Some(published) = published_above(backups, &[]) {
         let (backups, published) = (backups.display(), published.display());
         let message = format!(
             "`{backups}` is in `{published}`, which is published: everybody could read the backup\n  help: {help}"

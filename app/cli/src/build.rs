@@ -19,7 +19,9 @@ use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use abreast_source::versions::collect_all;
-use abreast_source::{Deletions, Held, IngestOptions, ScanError, ScanOptions, ScanReport, scan};
+use abreast_source::{
+    Deletions, Held, IngestOptions, Private, ScanError, ScanOptions, ScanReport, scan,
+};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -272,9 +274,12 @@ fn build(
     config: ServeConfig,
     cancel: &AtomicBool,
 ) -> Result<(Scanned, SiteReport)> {
+    let is_new = !crate::served::has_store(&config.data);
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
+    crate::served::record(stores.data(), &*log, &config.sets)?;
     let urls = SourceUrls::new(config.base_url.as_deref().unwrap_or_default());
+    let private = Private::new([urls.base().to_owned()]);
     let mut scanned = Scanned::default();
     let mut unreadable = SiteReport::default();
     let mut published = Vec::new();
@@ -286,7 +291,8 @@ fn build(
             Origin::Rdf(origin) => {
                 stores.keep();
                 let contents = contents.get_or_insert(stores.contents()?);
-                let report = read_rdf(args, &stores, &log, (&set.slug, id), origin, contents)?;
+                let log = (&log, private.clone());
+                let report = read_rdf(args, &stores, log, (&set.slug, id), origin, contents)?;
                 scanned.files += report.entities;
                 scanned.changes += report.created + report.updated + report.deleted;
                 let representations =
@@ -298,7 +304,7 @@ fn build(
             // Refused before.
             Origin::Records => continue,
         };
-        let folder = open_folder(origin)?;
+        let folder = open_folder(origin, &private)?;
         let set_urls = urls.set(&set.slug).in_files();
         let set_urls = args
             .resources_url
@@ -326,6 +332,13 @@ fn build(
     }
     let options = SiteOptions { copy: args.copy, gzip: args.gzip, reread: args.reread };
     let mut report = write_site(&publisher, &args.out, options, cancel)?;
+    // Without the option it begins with the site.
+    if is_new && args.data.is_some() {
+        let store = stores.data().display();
+        report
+            .notices
+            .push(format!("the store {store} is new: the history of its sets begins now"));
+    }
     report.problem_count += unreadable.problem_count;
     report.problems.extend(unreadable.problems);
     if let Some(contents) = contents {
@@ -340,7 +353,7 @@ fn build(
 fn read_rdf(
     args: &BuildArgs,
     stores: &Stores,
-    log: &Arc<dyn ChangeLog>,
+    (log, private): (&Arc<dyn ChangeLog>, Private),
     (slug, set): (&str, abreast_core::SetId),
     origin: &RdfOrigin,
     contents: &Contents,
@@ -355,7 +368,7 @@ fn read_rdf(
     let (log, contents) = (Arc::clone(log), contents.clone());
     let read = match &origin.descriptions {
         Descriptions::Folder(path) => {
-            RdfFolder { path: path.clone(), log, set, contents, options, record }.read()
+            RdfFolder { path: path.clone(), private, log, set, contents, options, record }.read()
         }
         Descriptions::Endpoint(sparql) => {
             SparqlSet::new((**sparql).clone(), log, set, contents, options).read()

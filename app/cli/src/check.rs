@@ -88,6 +88,9 @@ impl DataArgs {
 /// Help for a finding.
 pub(crate) const fn way_out(rule: &str) -> &'static str {
     match rule.as_bytes() {
+        b"store.set" => {
+            "nothing, if it is published again; `abreast drop DIR SET` drops it with its history"
+        }
         b"store.schema" => "use the newer program that wrote it",
         b"store.damaged" | b"store.row" => {
             "restore a backup, or stop the server and run `abreast repair`; check the disk, it may be failing"
@@ -317,6 +320,14 @@ pub(crate) fn check_store(
             count(set.resources, "resource"),
             set.position
         ));
+    }
+    let is_left_over = crate::served::is_left_over(store);
+    for set in sets.iter().filter(|set| is_left_over(&set.slug)) {
+        let resources = count(set.resources, "resource");
+        let message = format!(
+            "the set was not configured when the store was served last; it has {resources}"
+        );
+        findings.note("store.set", set.slug.as_str(), message);
     }
     let is_served = holder_of(&store.join("source.lock")).is_some();
     if unreadable(findings) > unreadable_before {

@@ -45,6 +45,10 @@ pub(crate) struct ServeConfig {
     /// `None`: made from the address listened on.
     pub(crate) base_url: Option<String>,
     pub(crate) data: PathBuf,
+    /// The folder of the store in the file, if another one is used.
+    pub(crate) data_in_file: Option<PathBuf>,
+    /// The store may be new, even if another one has the history.
+    pub(crate) new_store: bool,
     pub(crate) api: crate::api::ApiConfig,
     pub(crate) push: crate::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
@@ -68,8 +72,30 @@ impl ServeConfig {
         Self::check_all(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
     }
 
+    /// As [`ServeConfig::check`], for a server: folders that are missing stop no other set.
+    ///
+    /// # Errors
+    /// Each fault; missing folders only where there is no other set.
+    pub(crate) fn check_to_serve(file: File) -> Result<Self> {
+        let (config, faults, missing) = Self::check_parts(file);
+        match config {
+            Some(config) if faults.is_empty() && missing.len() < config.sets.len() => Ok(config),
+            _ => {
+                let faults = faults.into_iter().chain(missing).collect();
+                Err(UsageError(crate::faults::report(faults)).into())
+            }
+        }
+    }
+
     /// As [`ServeConfig::check`], with the faults one by one.
-    pub(crate) fn check_all(mut file: File) -> Result<Self, Vec<Fault>> {
+    pub(crate) fn check_all(file: File) -> Result<Self, Vec<Fault>> {
+        let (config, mut faults, missing) = Self::check_parts(file);
+        faults.extend(missing);
+        config.filter(|_| faults.is_empty()).ok_or(faults)
+    }
+
+    /// The configuration, unless nothing is to be published; its faults; the folders that are missing.
+    fn check_parts(mut file: File) -> (Option<Self>, Vec<Fault>, Vec<Fault>) {
         let origins = std::mem::take(&mut file.origins);
         let mut faults = origins.faults().to_vec();
         let mut problems = Vec::new();
@@ -84,7 +110,7 @@ impl ServeConfig {
             faults.extend(
                 origins.place("", vec![format!("`set`: nothing to publish (help: {help})")]),
             );
-            return Err(faults);
+            return (None, faults, Vec::new());
         }
         if file.data.as_ref().is_some_and(|data| data.as_os_str().is_empty()) {
             problems
@@ -108,6 +134,7 @@ impl ServeConfig {
         faults.extend(origins.place("", problems));
         let mut slugs = HashSet::new();
         let mut sets: Vec<SetConfig> = Vec::new();
+        let mut missing = Vec::new();
         for (number, set) in file.set.into_iter().enumerate() {
             let mut problems = Vec::new();
             let has_node = set.xmpp_node.is_some();
@@ -138,7 +165,8 @@ impl ServeConfig {
                 path.filter(|path| !path.as_os_str().is_empty())
             };
             let folder = folder_of(&set);
-            problems.extend(folder.as_ref().and_then(|folder| misplaced_store(&data, folder)));
+            let read = set.origin.path().filter(|path| !path.as_os_str().is_empty());
+            problems.extend(read.and_then(|folder| misplaced_store(&data, folder)));
             for (folder, other) in
                 sets.iter().filter_map(|other| folder.clone().zip(folder_of(other)))
             {
@@ -150,21 +178,25 @@ impl ServeConfig {
                     ));
                 }
             }
-            faults.extend(origins.place(&format!("set.{number}"), problems));
+            let place = format!("set.{number}");
+            faults.extend(origins.place(&place, problems));
+            missing.extend(origins.place(&place, set.missing.iter().cloned().collect()));
             sets.push(set);
         }
-        if !faults.is_empty() {
-            return Err(faults);
-        }
-        Ok(Self {
+        let base_url = file.base_url;
+        let (data_in_file, new_store, confirm_deletions) = (None, false, false);
+        let config = Self {
             listen,
-            base_url: file.base_url,
+            base_url,
             data,
+            data_in_file,
+            new_store,
             api,
             push,
             sets,
-            confirm_deletions: false,
-        })
+            confirm_deletions,
+        };
+        (Some(config), faults, missing)
     }
 }
 

@@ -2,6 +2,7 @@
 //! again when they fail.
 
 use crate::config::UsageError;
+use abreast_destination::published_above;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{create_dir_all, read_dir, remove_dir, remove_dir_all, remove_file};
 use std::path::{Path, PathBuf};
@@ -75,6 +76,19 @@ impl Drop for NewData {
     }
 }
 
+/// Refuses a place for a store where it would be published.
+///
+/// # Errors
+/// It would be.
+pub(crate) fn refuse_published(data: &Path) -> Result<()> {
+    let Some(published) = published_above(data, &[]) else { return Ok(()) };
+    let (data, published) = (data.display(), published.display());
+    bail!(UsageError(format!(
+        "`{data}` is in `{published}`, which is published: everybody could read the store\n  help: name a folder elsewhere, or one \
+         whose name begins with a dot"
+    )))
+}
+
 /// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become
 /// a store.
 ///
@@ -98,6 +112,9 @@ pub(crate) fn check_data(data: &Path) -> Result<()> {
             "`--data`: the folder `{shown}` holds no store\n  help: name the store of this published folder: --data {}",
             inner.display()
         )));
+    }
+    if !is_store {
+        refuse_published(data)?;
     }
     if !is_store && entries.next().is_some() {
         bail!(UsageError(format!(

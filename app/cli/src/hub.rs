@@ -8,6 +8,7 @@ use crate::config::{self, File, UsageError};
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::signals::Signals;
+use crate::state_folders::StateFolders;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
@@ -170,6 +171,8 @@ fn serve(config: HubConfig) -> Result<()> {
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;
+    let has_store = StateFolders::find(&config.data.to_string_lossy()).hub.is_some();
+    let new = if has_store { "" } else { " (new: it has no subscriptions)" };
     let mut stores = Stores::open(&config.data, Task::Serve)?;
     let shown = config.data.display();
     let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
@@ -199,7 +202,7 @@ fn serve(config: HubConfig) -> Result<()> {
         .context("cannot start the server's thread")?;
     stores.keep();
     crate::logging::ready(&format!("a hub at {}hub", urls.base()));
-    crate::logging::ready(&format!("  store          {shown}"));
+    crate::logging::ready(&format!("  store          {shown}{new}"));
     crate::logging::ready(&format!("  listening on   http://{address}/"));
     signals.wait();
     tracing::info!("stopping: finishing requests in flight");

@@ -9,8 +9,8 @@ use abreast_core::{
     Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append,
 };
 use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
-use abreast_server::api::change_of;
 use abreast_server::api::model::{RecordAnswer, RecordRequest};
+use abreast_server::api::{change_of, reused_key};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Timestamp, visible};
 use anyhow::{Context as _, Result, bail};
@@ -171,6 +171,12 @@ impl Local {
             let message = format!("there is no store in `{}`", data.display());
             bail!(ExitCodeError { message, code: 2 });
         }
+        if task == Task::Record && !crate::served::has_store(data) {
+            let data = data.display();
+            crate::terminal::warning(&format!(
+                "the store `{data}` is new: the history of its sets begins now"
+            ));
+        }
         let (log, mut stores, copy) = if task == Task::Read && is_unwritable(data) {
             let (log, copy) = open_copy(data)?;
             (log, None, Some(copy))
@@ -202,6 +208,12 @@ impl Local {
     }
 
     fn record(&self, requests: &[RecordRequest]) -> Result<BatchCounts> {
+        if let Some((change, detail)) = reused_key(requests) {
+            let message = format!(
+                "change {change}: {detail}\n  help: give each change an `idempotency_key` of its own"
+            );
+            bail!(ExitCodeError { message, code: 2 });
+        }
         let mut changes = Vec::with_capacity(requests.len());
         for request in requests {
             let change = change_of(request, &self.resources, &self.log, self.set, !self.records);
@@ -252,6 +264,15 @@ impl Local {
             Some(since) => self.log.position_at(self.set, since)?.max(Position(after)),
             None => Position(after),
         };
+        let head = self.log.head(self.set)?.position;
+        if start > head {
+            let message = format!(
+                "the position {after} is beyond the last change ({}) of this log: the store was made again or restored\n  help: read the set's resources \
+                 again, then continue after {}",
+                head.0, head.0
+            );
+            bail!(ExitCodeError { message, code: 1 });
+        }
         let (mut changes, mut next) = (Vec::new(), start.0);
         self.log.read(self.set, start, &mut |record| {
             next = record.position.0;
@@ -395,7 +416,7 @@ impl Remote {
 const LISTED_MAX: usize = 50;
 
 /// The error for an unknown set, with a list of the existing sets.
-fn unknown_set(set: &str, place: &str, names: &[&str]) -> anyhow::Error {
+pub(crate) fn unknown_set(set: &str, place: &str, names: &[&str]) -> anyhow::Error {
     let more = names.len().saturating_sub(LISTED_MAX);
     let mut listed = names[..names.len() - more].join(", ");
     if more > 0 {

@@ -16,6 +16,7 @@ mod config;
 mod data_folder;
 mod demo;
 mod doctor;
+mod drop;
 mod dumps;
 mod exit;
 mod explore;
@@ -34,11 +35,13 @@ mod open_set;
 mod progress;
 mod push;
 mod rdf;
+mod redirected;
 mod repair;
 mod report;
 mod restore;
 mod rule_args;
 mod serve;
+mod served;
 mod settings;
 mod shell;
 mod signals;
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Command::Token(command) => token::run(command),
         Command::Check(args) => Ok(check::run(args)),
         Command::Repair(args) => Ok(repair::run(args)),
+        Command::Drop(args) => Ok(drop::run(args)),
         Command::Backup(args) => Ok(backup::run(args)),
         Command::Restore(args) => Ok(restore::run(args)),
         Command::Doctor(args) => Ok(doctor::run(args)),

@@ -18,7 +18,7 @@ use abreast_source::projection::sdshare::{SetSnapshots, SnapshotOptions};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
-use abreast_source::{Representations, WatchStatus};
+use abreast_source::{Private, Representations, WatchStatus};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
 
@@ -84,8 +84,8 @@ pub(crate) fn set_urls(urls: &SourceUrls, set: &SetConfig) -> SetUrls {
 ///
 /// # Errors
 /// It cannot be opened.
-pub(crate) fn open_folder(folder: &FolderOrigin) -> Result<Folder> {
-    abreast_source::open_folder(&folder.path, folder.follow_links, &folder.filter)
+pub(crate) fn open_folder(folder: &FolderOrigin, private: &Private) -> Result<Folder> {
+    abreast_source::open_folder(&folder.path, folder.follow_links, &folder.filter, private)
         .context("cannot open a published folder")
 }
 
@@ -181,6 +181,10 @@ impl SetOpener<'_> {
         Ok(OpenSet { served, watch, rdf, versions })
     }
 
+    fn private(&self) -> Private {
+        Private::new([self.urls.base().to_owned()])
+    }
+
     fn kept(&self, representations: Representations) -> Representations {
         representations.with_kept(crate::versions::reader(self.contents))
     }
@@ -230,6 +234,7 @@ impl SetOpener<'_> {
             }
             Descriptions::Folder(path) => RdfWatch::start(RdfFolder {
                 path: path.clone(),
+                private: self.private(),
                 log,
                 set: id,
                 contents,
@@ -262,7 +267,13 @@ impl SetOpener<'_> {
         links: &Arc<Links>,
         set: &SetConfig,
     ) -> Result<Opened> {
-        let opened = open_folder(folder)?;
+        let private = self.private();
+        let opened = match (&set.missing, open_folder(folder, &private)) {
+            (_, Ok(opened)) => Some(opened),
+            // The watch waits for it, and reports it.
+            (Some(_), Err(_)) => None,
+            (None, Err(error)) => return Err(error),
+        };
         let mut options = WatchOptions::new(&folder.path);
         options.ingest.digests = folder.digests;
         options.ingest.links = Arc::clone(links);
@@ -279,11 +290,13 @@ impl SetOpener<'_> {
         options.events = folder.events;
         options.follow_links = folder.follow_links;
         options.filter = Arc::clone(&folder.filter);
+        options.private = private;
         let deposit = || Arc::new(Deposit::new(Arc::clone(self.log), id, options.ingest.clone()));
         let deposit = self.api_writes.then(deposit);
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
-        let representations = self.kept(Representations::of_folder(opened, Arc::clone(&status)));
+        let representations =
+            self.kept(Representations::of_folder_if_there(opened, Arc::clone(&status)));
         Ok(Opened {
             representations,
             watch: Some(watch),

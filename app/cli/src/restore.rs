@@ -4,10 +4,11 @@ use crate::backup::copy_content;
 use crate::backup_manifest::{DATABASE, FileEntry, Manifest, newest};
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, published_above, resolved};
+use crate::state_folders::HUB_DATABASE;
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_destination::{published_above, resolved};
 use abreast_store::NeededContents;
 use abreast_store::backup::{check_copy, restart_log};
 use abreast_store::hub::{check_hub_copy, restart_hub_log};
@@ -109,7 +110,7 @@ fn restore(args: &RestoreArgs) -> Result<(Manifest, u64)> {
     }
     let backup = newest(&args.backup)?;
     let dir = resolved(&args.dir);
-    if let Some(published) = published_above(&dir) {
+    if let Some(published) = published_above(&dir, &[]) {
         let message = format!(
             "`{}` is in `{}`, which is published: everybody could read the store\n  help: name a folder elsewhere",
             args.dir.display(),

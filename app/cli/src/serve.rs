@@ -68,9 +68,12 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     }
     file.api = args.api.over(file.api);
     file.hub = args.push.over(file.hub);
+    let data_in_file = file.data.clone();
     file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
-    let mut config = ServeConfig::check(file)?;
+    let mut config = ServeConfig::check_to_serve(file)?;
     config.confirm_deletions = args.confirm_deletions;
+    config.new_store = args.new_store;
+    config.data_in_file = data_in_file;
     Ok(config)
 }
 
@@ -80,6 +83,8 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     /// Its public base URL, ending in `/`.
     pub(crate) base_url: String,
+    /// The store was made by this start.
+    is_new: bool,
     stop: watch::Sender<bool>,
     thread: JoinHandle<()>,
     watches: Vec<Watch>,
@@ -99,8 +104,10 @@ impl Running {
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
         let Listening { runtime, server, address } = listen(config.listen)?;
+        let is_new = crate::served::check_new(&config)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
+        crate::served::record(stores.data(), &*log, &config.sets)?;
         let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(
             &config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")),
@@ -148,6 +155,7 @@ impl Running {
         let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
         Ok(Self {
+            is_new,
             collector,
             address,
             base_url: urls.base().to_owned(),
@@ -296,6 +304,9 @@ fn start_server(
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
+    let folders = config.sets.iter().filter_map(|set| set.origin.path());
+    let folders: Vec<_> = folders.map(Path::to_owned).collect();
+    crate::redirected::refuse_published_output(&folders)?;
     crate::open_files::raise_limit();
     let mut signals = Signals::listen()?;
     let shown: Vec<_> = config
@@ -328,7 +339,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         "  all addresses  {} (a page for people; change feeds are at SET/emm/1.0, SET/emm/0.1 and SET/iiif)",
         running.base_url
     ));
-    crate::logging::ready(&format!("  store          {data}"));
+    let new = if running.is_new { " (new: the history of its sets begins now)" } else { "" };
+    crate::logging::ready(&format!("  store          {data}{new}"));
     crate::logging::ready(&format!("  listening on   http://{}/", running.address));
     if writes {
         crate::logging::ready(&format!(

@@ -68,32 +68,6 @@ impl StateFolders {
     }
 }
 
-/// The published folder with its store in it that would publish what is at a path; `None` for names that begin with a dot, which
-/// no folder publishes.
-pub(crate) fn published_above(path: &Path) -> Option<PathBuf> {
-    let path = resolved(path);
-    let mut is_hidden = false;
-    for above in path.ancestors() {
-        if !is_hidden && above.join(".abreast/source.db").is_file() {
-            return Some(above.to_owned());
-        }
-        is_hidden |=
-            above.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    }
-    None
-}
-
-/// A path without symbolic links, as far as it exists.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for above in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
-            return real.join(rest);
-        }
-    }
-    path
-}
-
 /// The process that holds a lock file, according to the kernel.
 pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;

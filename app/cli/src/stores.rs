@@ -1,7 +1,7 @@
 //! The stores in one folder, opened for a task: the folder is locked, then the log and the kept
 //! contents are opened.
 
-use crate::data_folder::NewData;
+use crate::data_folder::{NewData, refuse_published};
 use crate::log_access::ExitCodeError;
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
@@ -67,6 +67,9 @@ impl Stores {
     /// It cannot be made or opened, or another process has it.
     pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
         crate::backup_manifest::refuse_backup(data)?;
+        if task != Task::Read {
+            refuse_published(data)?;
+        }
         let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
         let folder = Folder::open(data).context("cannot open the store's folder")?;
         let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")?

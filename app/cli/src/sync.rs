@@ -1,6 +1,6 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
-use crate::config::UsageError;
+use crate::config::{File, UsageError};
 use crate::jobs;
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
@@ -32,7 +32,15 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     let mut options = SyncOptions::new(url, folder);
     options.net = net;
     options.state.clone_from(&args.state);
+    // One file may name what is published, and the copies.
+    if let Some(Ok(file)) = file.map(File::read) {
+        options.published = file.set.into_iter().map(|set| set.folder).collect();
+        options.published.retain(|folder| !folder.as_os_str().is_empty());
+    }
     args.target.apply(folder, file, &mut options)?;
+    if matches!(options.sink, SinkOptions::Lines(_)) {
+        crate::redirected::refuse_published_output(&options.published)?;
+    }
     if let SinkOptions::Sparql(SparqlOptions { url, .. })
     | SinkOptions::GraphStore(GraphStoreOptions { url })
     | SinkOptions::Push(PushOptions { url, .. }) = &mut options.sink

@@ -7,7 +7,7 @@
 use crate::api;
 use crate::body::ResponseBody;
 use crate::heads::Heads;
-use crate::respond::{Answer, problem};
+use crate::respond::{Answer, problem, try_later};
 use crate::route::{Route, route};
 use crate::routes::{
     callback, document, entity, file, health, hub, memento, resource, timegate, timemap, topic,
@@ -273,6 +273,17 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         route,
         Route::Live | Route::Ready | Route::Metrics | Route::HubEvents | Route::NotFound
     );
+    let absent = match &route {
+        Route::Resource(set, _) | Route::Memento(set, _) => Some(*set),
+        Route::Published(path) => path.split('/').next().and_then(|slug| site.sets.find(slug)),
+        _ => None,
+    };
+    if let Some(set) = absent.filter(|set| set.is_absent()) {
+        let detail = format!("the folder of the set `{}` is missing", set.published.slug);
+        let mut answer = try_later(&detail, resource::MISSING_SECONDS);
+        allow_browsers(answer.headers_mut());
+        return Ok(answer);
+    }
     let mut answer = match route {
         Route::Live => Ok(health::live()),
         Route::Ready => {

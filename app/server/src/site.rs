@@ -51,6 +51,11 @@ impl ServedSet {
         self.published.representations.selects(key) || self.holds(log, key)
     }
 
+    /// Whether its folder was not there since the start: nothing of it can be answered.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.published.representations.is_absent()
+    }
+
     /// Whether the deletion of any resource that the rules leave out is held.
     pub(crate) fn holds_any(&self) -> bool {
         self.watch.held().is_some_and(|held| held.left_out > 0)
@@ -59,7 +64,9 @@ impl ServedSet {
     /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists
     /// name it until that is confirmed, and it is served until then.
     pub(crate) fn holds(&self, log: &dyn ChangeLog, key: &str) -> bool {
-        self.holds_any() && matches!(log.resource(self.published.id, key), Ok(Some(_)))
+        self.holds_any()
+            && !self.published.representations.hides(key)
+            && matches!(log.resource(self.published.id, key), Ok(Some(_)))
     }
 }
 

@@ -28,6 +28,7 @@ mod place;
 mod plan;
 mod probe;
 mod provisional;
+mod published;
 mod push;
 mod read;
 mod reporter;
@@ -61,6 +62,7 @@ pub use path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
 };
 pub use provisional::NewFolders;
+pub use published::{published_above, resolved};
 pub use read::{NotificationContent, NotifiedChange, PushOffer, TopicKind, TopicStep};
 pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};
 #[doc(hidden)]

@@ -149,6 +149,8 @@ pub struct SyncOptions {
     pub url: String,
     /// The folder to keep the copy in; made when it is not there.
     pub folder: PathBuf,
+    /// Folders that are known to be published, beside those with their store in them: the copy has to be elsewhere.
+    pub published: Vec<PathBuf>,
     /// Where to keep the state; default: `.abreast` in the folder.
     pub state: Option<PathBuf>,
     /// The begin of URIs that is not part of their path; default: as the Source states, else the
@@ -267,6 +269,7 @@ impl SyncOptions {
             #[cfg(feature = "xmpp")]
             xmpp: None,
             republish: false,
+            published: Vec::new(),
             sink: SinkOptions::Folder,
             authorization: None,
             tolerance: Tolerance::Usual,

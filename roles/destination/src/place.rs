@@ -3,6 +3,7 @@
 use crate::partial::Partials;
 use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
+use crate::published::BACKUP_MARK;
 use crate::sink::outcome::Failure;
 use crate::state::Fingerprint;
 use crate::state_folder::{StateFolder, make_folder};
@@ -306,7 +307,14 @@ impl Backup {
         let (above, path) = if let Some(path) = &self.chosen {
             // A failure to make it is reported by the opening.
             let _ = std::fs::create_dir_all(path);
-            (Folder::open(path)?.root(), path.clone())
+            let above = Folder::open(path)?.root();
+            let mark = above.create_new(BACKUP_MARK.as_bytes());
+            if let Err(error) = mark
+                && error.kind() != ErrorKind::Exists
+            {
+                return Err(error.into());
+            }
+            (above, path.clone())
         } else {
             let path = self.state.path().join("backup");
             let above = self.state.folder("backup");

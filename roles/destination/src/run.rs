@@ -15,6 +15,7 @@ use crate::path_map::{NameRules, PathMap};
 use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
+use crate::published::note_source;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
@@ -255,6 +256,9 @@ impl<'a> Run<'a> {
         created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
+        if options.sink.is_local() && !options.dry_run {
+            note_source(self.folder, [&options.url, &start.first])?;
+        }
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
         let rules = Arc::new(Rules {

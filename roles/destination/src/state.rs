@@ -7,6 +7,7 @@ use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::provisional::{NewFolders, Provisional};
+use crate::published::check_outputs;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::{ARCHIVE, INDEXES};
 use crate::state_folder::{StateFolder, make_folder, read_text};
@@ -23,8 +24,6 @@ pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
 /// The record of the copies of all sets, in the state folder that they have in common.
 pub const SETS_RECORD: &str = "sets.json";
-/// The store of a Source in its published folder.
-const SOURCE_DATABASE: &str = "source.db";
 /// Folders searched for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
 
@@ -82,7 +81,6 @@ impl State {
         let path = state_of(options);
         let database = path.join(DATABASE);
         check_places(options)?;
-        check_published(options)?;
         check_one_set(options)?;
         if options.dry_run && !database.exists() {
             // Nothing to start from, and nothing to leave behind.
@@ -200,10 +198,10 @@ pub(crate) fn state_of(options: &SyncOptions) -> PathBuf {
 }
 
 /// Checks that the copy, its state and its backups have folders: places that are folders, or do not
-/// exist yet.
+/// exist yet, and that are not published.
 ///
 /// # Errors
-/// No folder is named, or a file has its name.
+/// No folder is named, or a file has its name, or it would be published.
 pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
     let places = [Some(&options.folder), options.state.as_ref(), options.backup_dir.as_ref()];
     places.into_iter().flatten().try_for_each(|place| {
@@ -224,24 +222,8 @@ pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
             }
             _ => Ok(()),
         }
-    })
-}
-
-/// A folder that is published has its store where a copy has its state, and files that no copy may
-/// touch.
-fn check_published(options: &SyncOptions) -> Result<(), Error> {
-    let marker = options.folder.join(STATE_FOLDER);
-    if options.republish || !marker.join(SOURCE_DATABASE).exists() {
-        return Ok(());
-    }
-    let message = format!(
-        "{} is published: its store is {}",
-        options.folder.display(),
-        marker.join(SOURCE_DATABASE).display()
-    );
-    Err(Error::new("folder.published", ExitCode::Usage, message).with_help(
-        "copy into another folder; to publish a copy again, give `--republish` in each run",
-    ))
+    })?;
+    check_outputs(options)
 }
 
 /// The folder of the copies of all sets has a record of them, and none of a copy itself.

@@ -1,6 +1,7 @@
 //! The names and paths of a folder that are published.
 
 use crate::hash::media_type_of;
+use crate::private::Private;
 use abreast_core::filter::{Decision, Filter, MediaType, Subject};
 use abreast_folder::{Folder, Kind, Selection};
 use std::path::Path;
@@ -19,7 +20,7 @@ pub fn is_published_name(name: &[u8]) -> bool {
 
 /// Opens a folder to be published, symbolic links followed or not. A link is followed if it is
 /// relative, and leads to something beneath the folder that would be published itself. What the
-/// filter leaves out is neither listed nor opened.
+/// filter leaves out is neither listed nor opened, nor what is private.
 ///
 /// # Errors
 /// It cannot be opened; or the system cannot ensure that no link leads outside.
@@ -27,8 +28,9 @@ pub fn open_folder(
     path: &Path,
     follow_links: bool,
     filter: &Arc<Filter>,
+    private: &Private,
 ) -> Result<Folder, abreast_folder::Error> {
-    let folder = Folder::open(path)?;
+    let folder = Folder::open(path)?.hiding(private.hiding(path));
     let folder = if follow_links { folder.following_links(is_published_name)? } else { folder };
     if filter.is_empty() {
         return Ok(folder);

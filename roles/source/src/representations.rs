@@ -33,7 +33,8 @@ impl fmt::Debug for Representations {
 /// The folder of a set.
 #[derive(Clone)]
 struct SetFolder {
-    opened: Folder,
+    /// As it was at the start; `None` when it was not there.
+    opened: Option<Folder>,
     /// Knows when another folder took the place of the one opened first.
     watch: Arc<WatchStatus>,
 }
@@ -59,6 +60,12 @@ impl Representations {
     /// Those of files in a folder.
     #[must_use]
     pub fn of_folder(opened: Folder, watch: Arc<WatchStatus>) -> Self {
+        Self::of_folder_if_there(Some(opened), watch)
+    }
+
+    /// Those of files in a folder that may be missing yet.
+    #[must_use]
+    pub fn of_folder_if_there(opened: Option<Folder>, watch: Arc<WatchStatus>) -> Self {
         Self { folder: Some(SetFolder { opened, watch }), kept: None }
     }
 
@@ -69,19 +76,32 @@ impl Representations {
     }
 
     /// The folder as it was last read: until the watch has read it for the first time, the one
-    /// opened at the start. `None` for a set without a folder.
+    /// opened at the start. `None` for a set without a folder, or whose folder was never there.
     pub fn folder(&self) -> Option<Folder> {
         let folder = self.folder.as_ref()?;
-        Some(folder.watch.folder().unwrap_or_else(|| folder.opened.clone()))
+        folder.watch.folder().or_else(|| folder.opened.clone())
+    }
+
+    /// Whether the folder was never there since the start.
+    pub fn is_absent(&self) -> bool {
+        self.has_folder() && self.folder().is_none()
+    }
+
+    /// Whether the resource with this key is in a folder that is never published.
+    pub fn hides(&self, key: &str) -> bool {
+        let file = self.folder().zip(Naming::path(key));
+        file.is_some_and(|(folder, path)| folder.hidden_folder(&path, Kind::File).is_some())
     }
 
     /// The same, with the folder as it is now for all that follows.
     #[must_use]
     pub(crate) fn now(&self) -> Self {
         let folder = self.folder.as_ref().zip(self.folder());
-        let folder =
-            folder.map(|(folder, opened)| SetFolder { opened, watch: Arc::clone(&folder.watch) });
-        Self { folder, kept: self.kept.clone() }
+        let folder = folder.map(|(folder, opened)| SetFolder {
+            opened: Some(opened),
+            watch: Arc::clone(&folder.watch),
+        });
+        Self { folder: folder.or_else(|| self.folder.clone()), kept: self.kept.clone() }
     }
 
     /// Whether the set has a folder.
@@ -92,8 +112,8 @@ impl Representations {
     /// Whether the rules of the set select the resource with this key. They are about files: any
     /// other is selected.
     pub fn selects(&self, key: &str) -> bool {
-        let file = self.folder.as_ref().zip(Naming::path(key));
-        file.is_none_or(|(folder, path)| folder.opened.selects(&path, Kind::File))
+        let file = self.folder().zip(Naming::path(key));
+        file.is_none_or(|(folder, path)| folder.selects(&path, Kind::File))
     }
 
     /// Whether the bytes of this state should be here: in the folder, or kept.
@@ -120,9 +140,10 @@ impl Representations {
         if !is_published_path(&path) {
             return Some(Err("it is not in the published folder".to_owned()));
         }
-        Some(
-            folder.opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()),
-        )
+        let Some(opened) = &folder.opened else {
+            return Some(Err("the published folder is missing".to_owned()));
+        };
+        Some(opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
     }
 
     /// Opens the kept bytes of a state; `None` when none are kept.

@@ -330,6 +330,9 @@ impl From<Closed> for ScanError {
 impl Walk<'_> {
     fn run(&mut self, subtree: &[u8]) -> Result<(), ScanError> {
         let at_root = subtree.is_empty();
+        if self.folder.hidden_folder(subtree, Kind::Folder).is_some() {
+            return self.rest_is_gone();
+        }
         let root = match self.open(subtree) {
             Ok(Some(frame)) => frame,
             Ok(None) if !at_root => return self.rest_is_gone(),
@@ -360,7 +363,12 @@ impl Walk<'_> {
                 self.skip(&path, kind)?;
                 continue;
             }
-            if !self.folder.selects(&path, kind) {
+            // The folder that it is in was examined when it was opened.
+            let selected = match kind {
+                Kind::Folder => self.folder.selects(&path, kind),
+                _ => self.folder.rules_select(&path, kind),
+            };
+            if !selected {
                 continue;
             }
             if kind == Kind::Folder {

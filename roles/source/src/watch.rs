@@ -1,5 +1,6 @@
 //! A folder that is watched: what changes in it is recorded.
 
+use crate::Private;
 use crate::ingest::IngestOptions;
 use crate::status::{WatchState, WatchStatus};
 use crate::watching::Watching;
@@ -33,6 +34,8 @@ pub struct WatchOptions {
     pub follow_links: bool,
     /// The rules that select the published files.
     pub filter: Arc<Filter>,
+    /// Folders that are never published.
+    pub private: Private,
     /// How long deletions are held that are more than the guard allows ([`crate::Deletions`]); zero
     /// for not at all.
     pub hold_deletions: Duration,
@@ -56,6 +59,7 @@ impl WatchOptions {
             events: true,
             follow_links: false,
             filter: Arc::default(),
+            private: Private::default(),
             hold_deletions: crate::guard::HOLD,
             confirm_deletions: false,
             initial_changes: false,

@@ -23,7 +23,7 @@ use crate::status::{WatchState, WatchStatus};
 use crate::unsure::Unsure;
 use crate::watch::WatchOptions;
 use abreast_core::{ChangeLog, Clock as _, Imported, LogError, SetId, State, SystemClock};
-use abreast_folder::Folder;
+use abreast_folder::{Folder, Kind};
 use abreast_webtypes::Link;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -217,8 +217,15 @@ impl Watching {
                     pass.work.push(Work::Check { key, path: path.to_vec(), dir, links });
                 }
             }
-            PathState::LeftOut | PathState::Nothing => {
-                self.lose_beneath(&key, pass)?;
+            found @ (PathState::LeftOut | PathState::Nothing) => {
+                let is_left_out = matches!(found, PathState::LeftOut);
+                match folder.hidden_folder(path, Kind::File).filter(|_| is_left_out) {
+                    // What was published before it became private.
+                    Some(hidden) if !hidden.is_empty() => {
+                        self.lose_beneath(&key_of(hidden), pass)?;
+                    }
+                    _ => self.lose_beneath(&key, pass)?,
+                }
                 pass.lost.add_known(&*self.log, self.set, vec![key])?;
             }
             PathState::Unreadable(error) => pass.report.problem(path, &error),
@@ -297,8 +304,13 @@ impl<'w> Round<'w> {
         let root = std::fs::canonicalize(&options.folder).map_err(|error| {
             Ended::Vanished(format!("cannot open `{}`: {error}", options.folder.display()))
         })?;
-        let folder = crate::names::open_folder(&root, options.follow_links, &options.filter)
-            .map_err(|error| Ended::Vanished(error.to_string()))?;
+        let folder = crate::names::open_folder(
+            &root,
+            options.follow_links,
+            &options.filter,
+            &options.private,
+        )
+        .map_err(|error| Ended::Vanished(error.to_string()))?;
         let events = watching.events(&root, &folder);
         let unsure = Unsure::new(options.events && events.is_none());
         Ok(Self {

@@ -29,6 +29,8 @@ const RESERVED: &[&str] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
     pub(crate) slug: String,
+    /// Why its folder cannot be opened now.
+    pub(crate) missing: Option<String>,
     pub(crate) title: String,
     /// Title for people.
     pub(crate) about: abreast_source::publish::About,
@@ -68,7 +70,19 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The folder, if there is one.
+    /// The path of the folder of files or descriptions, if there is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) => Some(&folder.path),
+            Self::Rdf(rdf) => match &rdf.descriptions {
+                Descriptions::Folder(path) => Some(path),
+                Descriptions::Endpoint(_) | Descriptions::Given => None,
+            },
+            Self::Records => None,
+        }
+    }
+
+    /// The folder of files, if there is one.
     pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
         match self {
             Self::Folder(folder) => Some(folder),
@@ -132,7 +146,8 @@ pub(super) fn check_set(
     check_graphs(&set, problems);
     let feeds = check_feeds(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
-    let folder = check_folder(&set, problems);
+    let mut missing = None;
+    let folder = check_folder(&set, problems, &mut missing);
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
     check_slug(&slug, problems);
     if !slugs.insert(slug.clone()) {
@@ -244,6 +259,7 @@ pub(super) fn check_set(
     let beginning = if in_log { Beginning::Log } else { Beginning::Base };
     SetConfig {
         slug,
+        missing,
         title,
         about,
         origin,
@@ -433,7 +449,11 @@ fn check_namespace(set: &SetFile, problems: &mut Vec<String>) -> String {
 }
 
 /// The folder that is published, resolved; a set of records has none, and needs a name instead.
-fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
+fn check_folder(
+    set: &SetFile,
+    problems: &mut Vec<String>,
+    missing: &mut Option<String>,
+) -> PathBuf {
     let shown = set.folder.display();
     let has_folder = !set.folder.as_os_str().is_empty();
     if set.is_records() {
@@ -470,14 +490,19 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
                     .to_owned(),
             );
         }
-        Ok(folder) if folder.is_dir() => return folder,
+        Ok(folder) if folder.is_dir() => match abreast_source::store_in(&folder) {
+            None => return folder,
+            Some(what) => problems.push(format!(
+                "`folder`: `{shown}` is {what}, which is never published (help: name the folder of your files)"
+            )),
+        },
         Ok(_) => {
             problems.push(format!(
                 "`folder`: `{shown}` is not a folder (help: name the folder that contains it)"
             ));
         }
         Err(error) => {
-            problems.push(format!(
+            *missing = Some(format!(
                 "`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"
             ));
         }

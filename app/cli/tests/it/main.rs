@@ -33,6 +33,7 @@ mod old_backups;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
 mod packed;
+mod private;
 mod published_0_1;
 mod push;
 mod rdf;
@@ -44,6 +45,7 @@ mod selection;
 mod session;
 mod sets;
 mod static_feeds;
+mod stores;
 mod triples;
 mod validate;
 mod versions;

@@ -142,6 +142,21 @@ impl Source {
         get(&self.address, path).map(|(status, _)| status)
     }
 
+    /// Status and body of an answer.
+    pub(crate) fn answer(&self, path: &str) -> Option<(u16, Vec<u8>)> {
+        get(&self.address, path)
+    }
+
+    /// Status line and headers of an answer.
+    pub(crate) fn head(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        write!(stream, "HEAD {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+
     /// A document's bytes, if it answers with 200.
     pub(crate) fn get(&self, path: &str) -> Option<Vec<u8>> {
         get(&self.address, path).filter(|(status, _)| *status == 200).map(|(_, body)| body)

@@ -13,6 +13,7 @@ use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -204,6 +205,12 @@ pub(super) async fn record(
     let receiver = blocking(move || {
         let records = records_of(&body)?;
         drop(body);
+        if let Some((change, detail)) = reused_key(&records) {
+            let first = format!("change {change}: {detail}");
+            return Err(Problem::new(ProblemKind::KeyReused, first)
+                .help("give each change an `idempotency_key` of its own")
+                .errors(vec![FieldError { change, detail }]));
+        }
         let mut changes = changes_of(&records, &resources, &*log, id, folder)?;
         if let Some(name) = name {
             for (number, change) in changes.iter_mut().enumerate() {
@@ -291,6 +298,28 @@ pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
             .help("send a JSON array of changes, or one JSON object a line"));
     }
     Ok(records)
+}
+
+/// The first change of a batch whose idempotency key another one has that is not the same, from 1, and what is wrong. Only the
+/// first of the two could be recorded.
+pub fn reused_key(records: &[RecordRequest]) -> Option<(usize, String)> {
+    let mut keys = HashMap::new();
+    for (number, record) in records.iter().enumerate() {
+        let Some(key) = &record.idempotency_key else { continue };
+        let first = *keys.entry(key).or_insert(number);
+        // Equal lines are one change that is sent twice.
+        let is_other = first != number
+            && serde_json::to_value(&records[first]).ok() != serde_json::to_value(record).ok();
+        if is_other {
+            let key = abreast_webtypes::visible(key);
+            let detail = format!(
+                "`idempotency_key`: `{key}` is that of change {} as well, which is another one",
+                first + 1
+            );
+            return Some((number + 1, detail));
+        }
+    }
+    None
 }
 
 fn changes_of(

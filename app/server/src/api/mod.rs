@@ -23,8 +23,8 @@ mod tokens;
 use access::VisibleSets;
 pub use access::is_local_host;
 pub(crate) use access::may_publish;
-pub use changes::change_of;
 pub(crate) use changes::records_of;
+pub use changes::{change_of, reused_key};
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{

@@ -26,13 +26,17 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         let log = site.publisher.log();
         match log.check_available().and_then(|()| log.head(set.published.id)) {
             Ok(head) if head.importing => {
-                let state = match &set.entities {
-                    Some(_) => {
-                        "is not complete: its import is running, or was interrupted and has to be made again"
+                let (state, seconds) = match (&set.entities, set.watch.state()) {
+                    (Some(_), _) => {
+                        let state = "is not complete: its import is running, or was interrupted and has to be made again";
+                        (state.to_owned(), 2)
                     }
-                    None => "is being read for the first time",
+                    (None, WatchState::Vanished(reason)) => {
+                        (format!("cannot be read: {reason}"), 10)
+                    }
+                    (None, _) => ("is being read for the first time".to_owned(), 2),
                 };
-                return try_later(&format!("set `{slug}` {state}"), 2);
+                return try_later(&format!("set `{slug}` {state}"), seconds);
             }
             Ok(_) => {}
             Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),

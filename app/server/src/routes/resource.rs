@@ -9,7 +9,7 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{ServedSet, Site};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_folder::{ErrorKind, Kind, Stat};
-use abreast_source::Naming;
+use abreast_source::{Naming, WatchState};
 use abreast_webtypes::decode_segment;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 /// Files up to this size are read at once, on the thread that answers: they are in the page cache
 /// or cost one read.
 const READ_AT_ONCE: u64 = 64 * 1024;
+/// After how long a resource whose folder is missing is asked for again.
+pub(crate) const MISSING_SECONDS: u32 = 30;
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
@@ -39,7 +41,11 @@ pub(crate) async fn answer(
     if !folder.selects(&relative, Kind::File) && holds(site, set, Naming::key(&relative)).await? {
         folder = folder.selecting_all();
     }
-    let (file, stat) = match folder.open_file(&relative) {
+    let opened = folder.open_file(&relative);
+    if opened.is_err() && matches!(set.watch.state(), WatchState::Vanished(_)) {
+        return Ok(try_later("the folder of the set is missing", MISSING_SECONDS));
+    }
+    let (file, stat) = match opened {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::Denied => {
             return Ok(problem(StatusCode::FORBIDDEN, "the resource may not be read"));

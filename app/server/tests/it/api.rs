@@ -391,6 +391,26 @@ fn concurrent_use_of_an_idempotency_key_records_once() {
 }
 
 #[test]
+fn two_changes_of_a_batch_with_one_key_are_refused() {
+    let world = ApiWorld::new(&Settings::default());
+    let token = world.token(Scope::Write, &[]);
+    let post = |body: &str| {
+        let target = "/api/v1/sets/records/changes";
+        world.served.send("POST", target, &token, &[], body.as_bytes())
+    };
+    let change =
+        |uri: &str| format!("{{\"uri\":\"{uri}\",\"length\":1,\"idempotency_key\":\"k\"}}");
+    let refused = post(&format!("[{},{}]", change("urn:x:1"), change("urn:x:2")));
+    assert_eq!((refused.status, world.positions(world.records)), (422, 0));
+    let problem = json_of(&refused);
+    assert_eq!(problem["errors"][0]["change"], 2, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("is that of change 1 as well"));
+    // The same change twice is one that was sent again.
+    let twice = post(&format!("[{},{}]", change("urn:x:1"), change("urn:x:1")));
+    assert_eq!(json_of(&twice)["recorded"], 1);
+}
+
+#[test]
 fn an_idempotency_key_used_for_another_resource_hides_nothing() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);

@@ -3,7 +3,7 @@
 use crate::world::World;
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
-use abreast_source::{IngestOptions, ScanOptions, open_folder, scan};
+use abreast_source::{IngestOptions, Private, ScanOptions, open_folder, scan};
 use abreast_testkit::eventually;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Scans beneath `subtree`, and returns how many links were not followed.
 fn scan_with(world: &World, subtree: &str, follow: bool) -> u64 {
-    let folder = open_folder(&world.folder, follow, &Arc::default()).unwrap();
+    let folder = open_folder(&world.folder, follow, &Arc::default(), &Private::default()).unwrap();
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
     let options = ScanOptions { ingest, ..ScanOptions::default() };
     let stop = AtomicBool::new(false);

@@ -3,6 +3,7 @@
 use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
 use abreast_rdf::{Canonical, DescriptionLimits, Entities, ReadOptions, Syntax};
+use abreast_source::Private;
 use abreast_source::origin::rdf::{
     Delta, EntityWriter, Import, RdfBytes, RdfError, RdfFolder, RdfInput, RdfOptions, RdfReport,
     RdfTarget, RdfWatch, apply, replace,
@@ -41,6 +42,7 @@ impl Place {
     /// The set, described by the files of a folder.
     fn rdf_folder(&self, path: &std::path::Path) -> RdfFolder {
         RdfFolder {
+            private: Private::default(),
             path: path.to_owned(),
             log: Arc::clone(&self.log) as _,
             set: self.set,
@@ -292,6 +294,22 @@ fn write_entities(folder: &std::path::Path, numbers: std::ops::Range<usize>, val
     let line = |number| format!("<http://a/{number}> <http://p> \"{value}\" .\n");
     std::fs::write(folder.join("next"), numbers.map(line).collect::<String>()).unwrap();
     std::fs::rename(folder.join("next"), folder.join("a.nt")).unwrap();
+}
+
+#[test]
+fn copies_of_the_set_itself_are_not_read() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().unwrap();
+    let own = "http://h.example/set/capabilitylist.xml\n";
+    for (name, of) in [("own", own), ("other", "http://other.example/\n")] {
+        std::fs::create_dir_all(folder.path().join(name).join(".abreast")).unwrap();
+        std::fs::write(folder.path().join(name).join(".abreast/copy-of"), of).unwrap();
+        write_entities(&folder.path().join(name), 0..1, name);
+    }
+    let private = Private::new(["http://h.example/".to_owned()]);
+    RdfFolder { private, ..place.rdf_folder(folder.path()) }.read().unwrap();
+    let state = place.state();
+    assert!(state.values().all(|lines| !lines.contains("own")) && state.len() == 1, "{state:?}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The files of a folder, as they are compared with those that were read last.
 
 use super::{RdfOptions, RdfReport};
-use crate::Rest;
 use crate::names::is_published_name;
+use crate::{Private, Rest};
 use abreast_core::Head;
 use abreast_folder::Stat;
 use abreast_webtypes::visible;
@@ -67,8 +67,8 @@ impl Listing {
     }
 }
 
-/// Lists the files beneath a folder. Hidden names are left out, and links are not followed.
-pub(super) fn list(folder: &Path) -> io::Result<Listing> {
+/// Lists the files beneath a folder. Hidden names and private folders are left out, and links are not followed.
+pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
     let mut listing = Listing::default();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -80,7 +80,10 @@ pub(super) fn list(folder: &Path) -> io::Result<Listing> {
             let kind = entry.file_type()?;
             let path = entry.path();
             if kind.is_dir() {
-                folders.push(path);
+                match private.reason(&path) {
+                    Some(what) => listing.skip(path, what),
+                    None => folders.push(path),
+                }
             } else if kind.is_symlink() {
                 listing.skip(path, "symbolic links are not followed");
             } else if !kind.is_file() {

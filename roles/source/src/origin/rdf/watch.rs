@@ -9,7 +9,7 @@ use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
 use crate::guard::Peak;
 use crate::origin::sparql::SparqlSet;
 use crate::pending::UNCLOSED;
-use crate::{WatchState, WatchStatus};
+use crate::{Private, WatchState, WatchStatus};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
 use abreast_folder::{read_sealed, write_sealed};
@@ -44,6 +44,8 @@ pub struct RdfFolder {
     pub log: Arc<dyn ChangeLog>,
     /// The set.
     pub set: SetId,
+    /// Folders that are not read.
+    pub private: Private,
     /// Where descriptions are kept.
     pub contents: Contents,
     /// How files are read.
@@ -63,7 +65,7 @@ impl RdfFolder {
         let until = Instant::now() + PATIENCE;
         loop {
             let begun = Instant::now();
-            let listing = list(&self.path)?;
+            let listing = list(&self.path, &self.private)?;
             if let Some(report) = self.read_before(&listing.files)? {
                 listing.warn(&Listing::default());
                 return Ok(report);
@@ -119,7 +121,7 @@ impl RdfFolder {
             options: &self.options,
         };
         super::replace_if(target, inputs, SystemClock.now(), &|| {
-            let now = list(&self.path)?.files;
+            let now = list(&self.path, &self.private)?.files;
             match files.iter().find(|file| now.binary_search(file).is_err()) {
                 Some(other) => Err(RdfError::Unsettled(other.path.clone())),
                 None if now.len() > files.len() => Err(RdfError::Unsettled(self.path.clone())),
@@ -210,7 +212,7 @@ impl Shared {
         let mut listed = Listing::default();
         while !self.is_stopping() {
             let begun = Instant::now();
-            let pause = match list(&folder.path) {
+            let pause = match list(&folder.path, &folder.private) {
                 Err(error) => {
                     self.status.set(WatchState::Vanished(error.to_string()));
                     last = None;

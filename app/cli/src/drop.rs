@@ -1,0 +1,135 @@
+//! `abreast drop`: drops a set with its history from a store.
+
+use crate::backup_manifest::refuse_backup;
+use crate::config::UsageError;
+use crate::log_access::unknown_set;
+use crate::logging;
+use crate::repair::{code_of, hold};
+use crate::state_folders::StateFolders;
+use crate::terminal::line;
+use abreast_contents::Contents;
+use abreast_core::{ChangeLog as _, SystemClock};
+use abreast_source::versions::collect_all;
+use abreast_store::{SqliteLog, drop_set};
+use abreast_webtypes::count;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const HELP: &str = "\
+Examples:
+  abreast drop /var/lib/abreast old-papers --dry-run
+  abreast drop /var/lib/abreast old-papers --yes
+
+Stop the server first, and remove the set from its configuration: the next start would begin it again. The published folder is not
+touched. Versions, archives and dumps of the set are lost; `abreast backup` keeps them.
+
+Exit codes: 0 done, 2 usage or no such set, 10 in use by another process, 13 disk.";
+
+/// Folders of a store with one for each set.
+const SET_FOLDERS: [&str; 3] = ["archives", "dumps", "snapshots"];
+
+/// Options of `drop`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct DropArgs {
+    /// Folder of a store, or a published folder with its store in .abreast
+    dir: String,
+    /// Name of the set
+    set: String,
+    /// Print what would be dropped, and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Drop it: the history of the set cannot be restored, except from a backup
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `drop`.
+pub(crate) fn run(args: &DropArgs) -> ExitCode {
+    match drop_from_store(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = match crate::exit::code(&error) {
+                1 => code_of(&error),
+                code => code,
+            };
+            logging::failure(&error, code);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn drop_from_store(args: &DropArgs) -> Result<()> {
+    refuse_backup(Path::new(&args.dir))?;
+    let Some(store) = StateFolders::find(&args.dir).store else {
+        bail!(UsageError(format!(
+            "there is no store in `{}`\n  help: name the folder that has source.db",
+            args.dir
+        )));
+    };
+    let _lock = hold(&store, false)?;
+    let database = store.join("source.db");
+    let Some(dropped) = drop_set(&database, &args.set, true)? else {
+        let log = SqliteLog::open(&database, Arc::new(SystemClock))?;
+        let sets = log.sets()?;
+        let names: Vec<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
+        return Err(unknown_set(&args.set, &format!("the store `{}`", store.display()), &names));
+    };
+    if args.yes {
+        // Made of the set: if this is interrupted, the set is there, and can be dropped again.
+        for name in SET_FOLDERS {
+            let folder = store.join(name).join(&args.set);
+            if folder.is_dir() {
+                std::fs::remove_dir_all(&folder)
+                    .with_context(|| format!("cannot remove `{}`", folder.display()))?;
+            }
+        }
+        let documents = store.join("documents");
+        if documents.is_dir() {
+            std::fs::remove_dir_all(&documents).context("cannot remove rendered documents")?;
+        }
+        drop_set(&database, &args.set, false)?;
+        collect(&store)?;
+    }
+    let facts = format!(
+        "set {}: {}, {}, {}",
+        args.set,
+        count(dropped.resources, "resource"),
+        count(dropped.changes, "change"),
+        count(dropped.versions, "version")
+    );
+    if args.json {
+        let (set, resources) = (&args.set, dropped.resources);
+        line(
+            &json!({"type": "summary", "set": set, "resources": resources, "changes": dropped.changes,
+                "versions": dropped.versions, "dropped": args.yes})
+            .to_string(),
+        );
+    } else {
+        line(&format!("{facts}{}", if args.yes { "; dropped" } else { "" }));
+    }
+    if !args.yes && !args.dry_run {
+        bail!(UsageError(
+            "nothing was changed (help: `--yes` drops the set; it cannot be restored, except from a backup)".to_owned()
+        ));
+    }
+    Ok(())
+}
+
+/// Removes the kept contents that no other set needs.
+fn collect(store: &Path) -> Result<()> {
+    let folder = store.join("contents");
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let log = Arc::new(SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?);
+    collect_all(log, Contents::open(&folder)?, Vec::new())
+        .map_err(|error| anyhow::anyhow!("cannot remove kept contents: {error}"))
+}

@@ -1,0 +1,174 @@
+//! The record of the sets that a store was served with last. Sets that it does not name are left over, and it shows that a store
+//! which would be new is a mistake.
+
+use crate::config::{ServeConfig, SetConfig, UsageError};
+use abreast_core::{ChangeLog, ResourceSet};
+use abreast_webtypes::{count, visible};
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The record, in the folder of the store.
+const RECORD: &str = "served.json";
+const DATABASE: &str = "source.db";
+/// Folders that only a store has whose database was there.
+const OF_A_DATABASE: [&str; 4] = ["archives", "contents", "dumps", "snapshots"];
+/// Other files of a store that may be there before its database is.
+const BEFORE_THE_DATABASE: [&str; 3] = ["hub.db", "tokens.json", "mirror.db"];
+/// Folders beside a store that are searched for another one.
+const BESIDE_MAX: usize = 1_000;
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Record {
+    sets: Vec<Served>,
+}
+
+/// A set, and the folder that it publishes.
+#[derive(Debug, Deserialize, Serialize, PartialEq, Eq)]
+struct Served {
+    name: String,
+    folder: Option<PathBuf>,
+}
+
+impl Record {
+    fn of(sets: &[SetConfig]) -> Self {
+        let served = |set: &SetConfig| Served {
+            name: set.slug.clone(),
+            folder: set.origin.path().map(Path::to_owned),
+        };
+        Self { sets: sets.iter().map(served).collect() }
+    }
+
+    fn read(store: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(store.join(RECORD)).ok()?).ok()
+    }
+}
+
+/// Records the sets of a store, and reports those that it has besides.
+///
+/// # Errors
+/// The store fails.
+pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> Result<()> {
+    let names: HashSet<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
+    for ResourceSet { id, slug } in log.sets()? {
+        if !names.contains(slug.as_str()) {
+            let resources = count(log.head(id)?.resources, "resource");
+            let store = store.display();
+            tracing::warn!(
+                "the store has the set `{slug}` ({resources}), which is not configured and not published (help: `abreast drop {store} {slug}` \
+                 removes it)"
+            );
+        }
+    }
+    let (path, new) = (store.join(RECORD), store.join(format!("{RECORD}.new")));
+    let written = fs::write(&new, serde_json::to_vec(&Record::of(sets))?);
+    // On a full disk what is there is served nevertheless.
+    if let Err(error) = written.and_then(|()| fs::rename(&new, &path)) {
+        tracing::warn!("cannot write `{}`: {error}", path.display());
+    }
+    Ok(())
+}
+
+/// Whether a set of a store was not among those that were served last; `false` where that is not known.
+pub(crate) fn is_left_over(store: &Path) -> impl Fn(&str) -> bool + use<> {
+    let record = Record::read(store);
+    move |name| record.as_ref().is_some_and(|record| record.sets.iter().all(|set| set.name != name))
+}
+
+/// Whether a folder has a store.
+pub(crate) fn has_store(data: &Path) -> bool {
+    data.join(DATABASE).symlink_metadata().is_ok()
+}
+
+/// Checks that a store may begin here: that its history is not in another place, or lost. Returns whether the store is new.
+///
+/// # Errors
+/// It is likely a mistake.
+pub(crate) fn check_new(config: &ServeConfig) -> Result<bool> {
+    let data = &config.data;
+    if has_store(data) {
+        return Ok(false);
+    }
+    if config.new_store {
+        return Ok(true);
+    }
+    let shown = data.display();
+    if let Some(found) = OF_A_DATABASE.iter().find(|name| data.join(name).is_dir()) {
+        bail!(UsageError(format!(
+            "`data`: the store `{shown}` has lost its database: there is `{found}`, and no `{DATABASE}` (help: restore a backup; or begin a \
+             new history with --new-store)"
+        )));
+    }
+    if let Some(other) = other_store(config) {
+        let (sets, other) = (names(&config.sets), other.display());
+        bail!(UsageError(format!(
+            "`data`: the store `{shown}` would be new, and `{other}` has the history of {sets} (help: name that store: --data {other}; or \
+             begin a new history with --new-store)"
+        )));
+    }
+    if let Some(found) = foreign(config) {
+        bail!(UsageError(format!(
+            "`data`: the folder `{shown}` holds no store, and is not empty: there is `{}` (help: check the path; or begin a new store there \
+             with --new-store)",
+            visible(&found)
+        )));
+    }
+    Ok(true)
+}
+
+fn names(sets: &[SetConfig]) -> String {
+    match sets {
+        [one] => format!("the set `{}`", one.slug),
+        _ => "these sets".to_owned(),
+    }
+}
+
+/// Another store that was served with a set of this configuration, or that it names itself.
+fn other_store(config: &ServeConfig) -> Option<PathBuf> {
+    let data = abreast_destination::resolved(&config.data);
+    let is_other = |store: &PathBuf| abreast_destination::resolved(store) != data;
+    let has_database = |store: &PathBuf| store.join(DATABASE).is_file();
+    // Named by the configuration, or where it is if none is named.
+    let own = config.sets.iter().filter_map(|set| Some(set.origin.path()?.join(".abreast")));
+    let mut named = config.data_in_file.iter().cloned().chain(own);
+    if let Some(store) = named.find(|store| is_other(store) && has_database(store)) {
+        return Some(store);
+    }
+    let wanted = Record::of(&config.sets).sets;
+    let has_set = |store: &PathBuf| {
+        let served = Record::read(store).unwrap_or_default().sets;
+        served.iter().any(|set| set.folder.is_some() && wanted.contains(set))
+    };
+    let above = data.parent()?;
+    let beside = fs::read_dir(above).ok()?.flatten().take(BESIDE_MAX).map(|entry| entry.path());
+    let mut beside = std::iter::once(above.to_owned()).chain(beside);
+    beside.find(|store| is_other(store) && has_database(store) && has_set(store))
+}
+
+/// What is in the folder of a store that would be new, and neither of a store nor named by the configuration.
+fn foreign(config: &ServeConfig) -> Option<String> {
+    let data = &config.data;
+    if BEFORE_THE_DATABASE.iter().any(|name| data.join(name).exists()) {
+        return None;
+    }
+    let data = abreast_destination::resolved(data);
+    let is_known = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_published = config
+            .sets
+            .iter()
+            .filter_map(|set| set.origin.path())
+            .any(|folder| folder.starts_with(path));
+        // Hidden files, a file system's own, what a start that was killed left, settings.
+        name.starts_with('.')
+            || name == "lost+found"
+            || name.ends_with(".lock")
+            || path.extension().is_some_and(|end| end == "toml")
+            || is_published
+    };
+    let entries = fs::read_dir(&data).ok()?.flatten();
+    let mut others = entries.map(|entry| entry.path()).filter(|path| !is_known(path));
+    others.next().map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}

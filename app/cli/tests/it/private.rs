@@ -1,0 +1,223 @@
+//! What is never published, whoever put it into a published folder: stores, backups, states of copies, copies of the Source itself.
+
+use crate::world::{Source, abreast, sync};
+use abreast_resourcesync::v1_1::Document;
+use abreast_testkit::{eventually, folder, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+struct World {
+    temporary: tempfile::TempDir,
+}
+
+impl World {
+    /// A folder with three files.
+    fn new() -> Self {
+        let world = Self { temporary: tempfile::tempdir().unwrap() };
+        fs::create_dir(world.at("papers")).unwrap();
+        for name in ["a.txt", "b.txt", "c.txt"] {
+            fs::write(world.at("papers").join(name), name).unwrap();
+        }
+        world
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
+    fn word(&self, name: &str) -> String {
+        self.at(name).to_str().unwrap().to_owned()
+    }
+
+    /// Serves the folder, with its store in another one.
+    fn serve(&self) -> Source {
+        Source::start(&self.at("papers"), 0, &["--data", &self.word("data")])
+    }
+
+    /// Runs a command, in whose words `@` stands for the folder of this test.
+    fn code(&self, words: &[&str]) -> (Option<i32>, String) {
+        let own = format!("{}/", self.temporary.path().display());
+        let output = run(abreast().args(words.iter().map(|word| word.replace('@', &own))));
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// A store with a token, a backup of it, a copy and its state, each as a folder.
+    fn fill(&self) {
+        let other = self.at("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("x"), "x").unwrap();
+        let source = Source::start(&other, 0, &["--data", &self.word("store"), "--versions", "3"]);
+        sync(&source.url(), &self.at("copy"), 0, &["--state", &self.word("state")]);
+        assert_eq!(source.stop(), Some(0));
+        for words in [
+            &["token", "create", "--name", "n", "--scope", "admin", "--data", "@store"][..],
+            &["backup", "@store", "@backups"],
+        ] {
+            assert_eq!(self.code(words).0, Some(0), "{words:?}");
+        }
+    }
+}
+
+/// The names of the listed resources.
+fn listed(source: &Source) -> Vec<String> {
+    let bytes = source.get("/set/resourcelist.xml").unwrap_or_default();
+    let Ok(document) = Document::from_slice(&bytes) else { return Vec::new() };
+    let name = |uri: &str| uri.split_once("/set/r/").unwrap().1.to_owned();
+    document.entries.into_iter().map(|entry| name(&entry.loc)).collect()
+}
+
+/// Adds a file, and waits until it is listed; all that was changed before is listed as well then.
+fn assert_listed_after(source: &Source, folder: &Path, file: &str, expected: &[&str]) {
+    fs::write(folder.join(file), "new").unwrap();
+    eventually("the file is listed", || listed(source).iter().any(|name| name == file));
+    assert_eq!(listed(source), expected);
+}
+
+#[test]
+fn a_copy_in_the_folder_of_its_source_feeds_nothing() {
+    let world = World::new();
+    let papers = world.at("papers");
+    let source = world.serve();
+    let state = world.word("state");
+    for _ in 0..3 {
+        sync(&source.url(), &papers.join("copy"), 0, &[]);
+        sync(&source.url(), &papers.join("deep/er"), 0, &["--state", &state]);
+        sync(
+            &source.url(),
+            Path::new(&format!("warc:{}", papers.join("packed").display())),
+            0,
+            &[],
+        );
+        eventually("all is read", || source.get("/readyz").is_some());
+    }
+    let expected = ["a.txt", "b.txt", "c.txt", "d.txt"];
+    assert_listed_after(&source, &papers, "d.txt", &expected);
+    let port = source.port();
+    assert_eq!(source.stop(), Some(0));
+    let source = Source::start(&papers, port, &["--data", &world.word("data")]);
+    assert_listed_after(&source, &papers, "e.txt", &[&expected[..], &["e.txt"]].concat());
+}
+
+#[test]
+fn stores_backups_and_states_in_a_folder_are_not_listed() {
+    let world = World::new();
+    world.fill();
+    let papers = world.at("papers");
+    folder::copy(&world.at("backups"), &papers.join("before"));
+    let source = world.serve();
+    for name in ["store", "backups", "state"] {
+        folder::copy(&world.at(name), &world.at("moving"));
+        fs::rename(world.at("moving"), papers.join(name)).unwrap();
+        folder::copy(&world.at(name), &papers.join("deep").join(name));
+    }
+    // The copy is of a Source of others: it is published as all files are.
+    folder::copy(&world.at("copy"), &papers.join("copy"));
+    let expected = ["a.txt", "b.txt", "c.txt", "copy/x", "d.txt"];
+    eventually("the copy is listed", || listed(&source).iter().any(|name| name == "copy/x"));
+    fs::write(papers.join("d.txt"), "new").unwrap();
+    eventually("nothing else is listed", || listed(&source) == expected);
+    for path in ["store/source.db", "deep/store/tokens.json", "before/backup.lock"] {
+        assert!(papers.join(path).is_file(), "{path}");
+        assert_eq!(source.get(&format!("/set/r/{path}")), None, "{path}");
+    }
+    assert_eq!(source.stop(), Some(0));
+    let source = world.serve();
+    let expected = [&expected[..], &["e.txt"]].concat();
+    assert_listed_after(&source, &papers, "e.txt", &expected);
+}
+
+#[test]
+fn what_was_published_before_it_became_private_is_removed() {
+    let world = World::new();
+    world.fill();
+    let papers = world.at("papers");
+    fs::create_dir_all(papers.join("x/deep")).unwrap();
+    fs::write(papers.join("x/tokens.json"), "{}").unwrap();
+    fs::write(papers.join("x/deep/y"), "").unwrap();
+    let source = world.serve();
+    eventually("it is listed", || listed(&source).len() == 5);
+    fs::copy(world.at("store/source.db"), papers.join("x/source.db")).unwrap();
+    assert_eq!(source.get("/set/r/x/tokens.json"), None);
+    eventually("it is removed", || listed(&source) == ["a.txt", "b.txt", "c.txt"]);
+    // No rule of others, and no deletion that is held, shows it.
+    assert_eq!(source.get("/set/r/x/deep/y"), None);
+}
+
+#[test]
+fn no_output_goes_where_it_would_be_published() {
+    let world = World::new();
+    let source = Source::start(&world.at("papers"), 0, &[]);
+    let url = source.url();
+    fs::create_dir(world.at("papers/empty")).unwrap();
+    fs::create_dir(world.at("records")).unwrap();
+    fs::write(world.at("lines"), "").unwrap();
+    for words in [
+        &["sync", &url, "@papers/copy"][..],
+        &["sync", &url, "warc:@papers/copy"],
+        &["sync", &url, "nquads:@papers/copy"],
+        &["sync", &url, "labels:@papers/labels.csv", "--state", "@state"],
+        &["sync", &url, "@copy", "--state", "@papers/state"],
+        &["sync", &url, "@copy", "--backup-dir", "@papers/replaced"],
+        &["sync", &url, "-", "--state", "@papers/state"],
+        &["sync", &url, "@papers/copies", "--all-sets"],
+        &["sync", &url, "@papers/copy", "--state", "@papers/state", "--republish"],
+        &["sync", &url, "@papers/copy", "--dry-run"],
+        &["import", "s", "--data", "@papers/empty", "@lines"],
+        &["serve", "@records", "--data", "@papers/store", "--listen", "127.0.0.1:0"],
+        &["hub", "--data", "@papers/hub", "--listen", "127.0.0.1:0"],
+        &["token", "create", "--name", "n", "--scope", "read", "--data", "@papers/empty"],
+        &[
+            "build",
+            "@records",
+            "--copy",
+            "--base-url",
+            "http://h/",
+            "--out",
+            "@site",
+            "--data",
+            "@papers/store",
+        ],
+    ] {
+        let (code, text) = world.code(words);
+        assert_eq!(code, Some(2), "{words:?}\n{text}");
+        assert!(text.contains("published") && text.contains("help: "), "{words:?}\n{text}");
+    }
+    let names = fs::read_dir(world.at("papers")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    assert_eq!(names, [".abreast", "a.txt", "b.txt", "c.txt", "empty"]);
+    // Nobody publishes names that begin with a dot.
+    sync(&url, &world.at("papers/.copy"), 0, &[]);
+}
+
+#[test]
+fn no_output_goes_into_a_folder_that_the_configuration_publishes() {
+    let world = World::new();
+    let config = world.word("abreast.toml");
+    let (papers, data) = (world.word("papers"), world.word("data"));
+    let text = format!(
+        "data = \"{data}\"\n[[set]]\nname = \"set\"\nfolder = \"{papers}\"\n[[mirror]]\nname = \"m\"\nurl = \"http://127.0.0.1:1/\"\n\
+         folder = \"{papers}/copy\"\n"
+    );
+    fs::write(&config, text).unwrap();
+    let (code, text) = world.code(&["sync", "--config", &config, "m"]);
+    assert!(code == Some(2) && text.contains("folder.published"), "{code:?} {text}");
+}
+
+#[test]
+fn neither_a_store_nor_the_log_of_its_own_server_is_published() {
+    let world = World::new();
+    world.fill();
+    for name in ["store", "backups", "state"] {
+        let (code, text) = world.code(&["serve", &format!("@{name}"), "--data", "@data"]);
+        assert!(code == Some(2) && text.contains("which is never published"), "{name}: {text}");
+    }
+    let log = world.at("papers/log");
+    let mut command = abreast();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data", &world.word("data")]);
+    command.arg(world.at("papers")).stderr(fs::File::create(&log).unwrap());
+    assert_eq!(command.status().unwrap().code(), Some(2));
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.contains("it would be published with it"), "{text}");
+}

@@ -1,0 +1,260 @@
+//! Folders in a published folder that are never published, whoever put them there: stores, backups, states of copies, and copies of
+//! this Source itself, which would feed themselves.
+//!
+//! They are recognised by what is in them. The folder of a copy is published unless it is a copy of this Source.
+
+use abreast_folder::{Hiding, Kind};
+use abreast_webtypes::visible;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Databases of a Source, a hub and a copy.
+const DATABASES: [(&str, &str); 3] =
+    [("source.db", "a store"), ("hub.db", "a store"), ("mirror.db", "the state of a copy")];
+/// Other names that only our folders have.
+const NAMES: [(&str, &str); 4] = [
+    ("backup.lock", "a folder of backups"),
+    (".abreast-backup", "where a copy keeps replaced files"),
+    (".abreast-restoring", "a store that is being restored"),
+    ("sets.lock", "the state of copies"),
+];
+/// Names the Source of a copy, in the copy's state folder.
+const COPY_OF: &str = ".abreast/copy-of";
+const COPY_OF_BYTES_MAX: u64 = 32 << 10;
+/// The first table of each database of ours, found in the begin of the file.
+const FIRST_TABLE: &[u8] = b"schema_version";
+const DATABASE_BYTES_READ: u64 = 64 << 10;
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// Folders remembered at most.
+const REMEMBERED_MAX: usize = 16_384;
+/// A folder that changed less long ago than this is examined again: its time may not show a second change.
+const RECENT: Duration = Duration::from_secs(2);
+
+/// What is never published of a folder: see [`Private::reason`].
+#[derive(Clone, Debug, Default)]
+pub struct Private {
+    /// The addresses of this Source.
+    own: Arc<[String]>,
+}
+
+impl Private {
+    /// For a Source with these base URLs.
+    pub fn new(own: impl IntoIterator<Item = String>) -> Self {
+        let own = own.into_iter().map(|url| with_slash(&url)).collect();
+        Self { own }
+    }
+
+    /// What a folder is that is never published in another one; `None` for any other folder.
+    pub fn reason(&self, folder: &Path) -> Option<&'static str> {
+        store_in(folder).or_else(|| self.is_copy(folder).then_some("a copy of this Source itself"))
+    }
+
+    fn is_copy(&self, folder: &Path) -> bool {
+        let Ok(file) = File::open(folder.join(COPY_OF)) else { return false };
+        let mut text = String::new();
+        let read = file.take(COPY_OF_BYTES_MAX).read_to_string(&mut text);
+        let is_own = |line: &str| {
+            let url = with_slash(line.trim());
+            self.own.iter().any(|own| url.starts_with(own.as_str()))
+        };
+        read.is_ok() && text.lines().any(is_own)
+    }
+
+    /// The rule for what is in a published folder.
+    pub(crate) fn hiding(&self, root: &Path) -> Hiding {
+        let folders =
+            Folders { private: self.clone(), root: root.to_owned(), known: Mutex::default() };
+        Hiding::new(move |path, kind| folders.hidden(path, kind))
+    }
+}
+
+/// What kind of store a folder is, or state of a copy; `None` for any other folder.
+pub fn store_in(folder: &Path) -> Option<&'static str> {
+    let database = DATABASES.into_iter().find(|(name, _)| is_database(folder, name));
+    let named = || NAMES.into_iter().find(|(name, _)| folder.join(name).symlink_metadata().is_ok());
+    let contents = || {
+        let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+        ["packed", "tmp", "lock"].iter().all(has).then_some("kept contents")
+    };
+    database.or_else(named).map(|(_, what)| what).or_else(contents)
+}
+
+fn is_database(folder: &Path, name: &str) -> bool {
+    let path = folder.join(name);
+    let Ok(facts) = fs::metadata(&path) else { return false };
+    if !facts.is_file() {
+        return false;
+    }
+    // A new one has its tables beside it.
+    let beside = |end: &str| folder.join(format!("{name}{end}")).is_file();
+    if facts.len() == 0 || beside("-wal") || folder.join("source.lock").is_file() {
+        return true;
+    }
+    let mut begin = Vec::new();
+    let read =
+        File::open(&path).and_then(|file| file.take(DATABASE_BYTES_READ).read_to_end(&mut begin));
+    match read {
+        // Only its owner may read it: not what somebody publishes.
+        Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        Ok(_) => begin.starts_with(SQLITE) && memchr::memmem::find(&begin, FIRST_TABLE).is_some(),
+    }
+}
+
+fn with_slash(url: &str) -> String {
+    format!("{}/", url.trim_end_matches('/'))
+}
+
+/// A folder and its state folder at one time: another state than this may be another answer.
+type Stamp = [Option<(u64, i64, i64, i64, i64)>; 2];
+
+fn stamp_of(facts: &Metadata) -> (u64, i64, i64, i64, i64) {
+    (facts.ino(), facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec())
+}
+
+/// The folders of a published one, as they were examined last.
+struct Folders {
+    private: Private,
+    root: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    folders: HashMap<Vec<u8>, (Stamp, bool)>,
+    /// Hidden folders that the log has.
+    reported: HashSet<Vec<u8>>,
+}
+
+impl Folders {
+    fn hidden(&self, path: &[u8], kind: Kind) -> Option<usize> {
+        let slashes =
+            path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        let own = (kind == Kind::Folder && !path.is_empty()).then_some(path.len());
+        for end in std::iter::once(0).chain(slashes).chain(own) {
+            if self.is_private(&path[..end])? {
+                return Some(end);
+            }
+        }
+        None
+    }
+
+    /// `None` for what is not a folder: where links are followed, the folder is asked about that they lead to.
+    fn is_private(&self, path: &[u8]) -> Option<bool> {
+        let folder = self.root.join(OsStr::from_bytes(path));
+        let is_root = path.is_empty();
+        let examine = if is_root { fs::metadata } else { fs::symlink_metadata };
+        let own = examine(&folder).ok().filter(Metadata::is_dir)?;
+        let state = if is_root { None } else { fs::metadata(folder.join(".abreast")).ok() };
+        let stamp = [Some(stamp_of(&own)), state.as_ref().map(stamp_of)];
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, is_private)) = lock().folders.get(path)
+            && *known == stamp
+        {
+            return Some(*is_private);
+        }
+        // The root is what is published, also where it is a copy.
+        let reason = if is_root { store_in(&folder) } else { self.private.reason(&folder) };
+        let mut known = lock();
+        if let Some(what) = reason
+            && known.reported.len() < REMEMBERED_MAX
+            && known.reported.insert(path.to_vec())
+        {
+            let folder = folder.to_string_lossy();
+            tracing::warn!("`{}` is {what}, which is not published", visible(&folder));
+        }
+        let is_recent = |facts: &Metadata| {
+            let changed = facts.modified().unwrap_or_else(|_| SystemTime::now());
+            !changed.elapsed().is_ok_and(|age| age > RECENT)
+        };
+        if is_recent(&own) || state.as_ref().is_some_and(is_recent) {
+            known.folders.remove(path);
+        } else {
+            if known.folders.len() >= REMEMBERED_MAX {
+                known.folders.clear();
+            }
+            known.folders.insert(path.to_vec(), (stamp, reason.is_some()));
+        }
+        Some(reason.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(place: &Path, name: &str, bytes: &[u8]) {
+        let path = place.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn stores_are_known_by_what_is_in_them() {
+        let database = [SQLITE, b"... CREATE TABLE schema_version"].concat();
+        for (name, bytes, is_private) in [
+            ("source.db", &database[..], true),
+            ("hub.db", &database, true),
+            ("mirror.db", &database, true),
+            ("source.db", b"", true),
+            ("backup.lock", b"", true),
+            (".abreast-backup", b"", true),
+            // Of somebody else.
+            ("source.db", SQLITE, false),
+            ("source.db", b"text", false),
+            ("other.db", &database, false),
+            ("tokens.json", b"{}", false),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            write(place.path(), &format!("a/b/{name}"), bytes);
+            write(place.path(), "a/c", b"");
+            let folders = Private::default().hiding(place.path());
+            let folder = abreast_folder::Folder::open(place.path()).unwrap().hiding(folders);
+            let expected = is_private.then_some(&b"a/b"[..]);
+            assert_eq!(folder.hidden_folder(b"a/b/x", Kind::File), expected, "{name}");
+            assert_eq!(folder.hidden_folder(b"a/b", Kind::Folder), expected, "{name}");
+            assert_eq!(folder.selecting_all().selects(b"a/b/x", Kind::File), !is_private, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_private_only_in_its_own_source() {
+        let private = Private::new(["https://papers.example.org".to_owned()]);
+        for (text, is_private) in [
+            ("https://papers.example.org", true),
+            ("http://127.0.0.1/\nhttps://papers.example.org/set/capabilitylist.xml\n", true),
+            ("https://papers.example.org.example.net/", false),
+            ("https://other.example/", false),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            write(place.path(), "copy/.abreast/copy-of", text.as_bytes());
+            let folder = abreast_folder::Folder::open(place.path()).unwrap();
+            let folder = folder.hiding(private.hiding(place.path()));
+            assert_eq!(!folder.selects(b"copy/a", Kind::File), is_private, "{text}");
+            // Of the published folder itself it does not matter.
+            let folder = abreast_folder::Folder::open(place.path().join("copy")).unwrap();
+            let folder = folder.hiding(private.hiding(&place.path().join("copy")));
+            assert!(folder.selects(b"a", Kind::File));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_becomes_a_store_is_noticed_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), "a/x", b"");
+        let folder = abreast_folder::Folder::open(place.path()).unwrap();
+        let folder = folder.hiding(Private::default().hiding(place.path()));
+        for _ in 0..100 {
+            assert!(folder.selects(b"a/x", Kind::File));
+            write(place.path(), "a/source.db", b"");
+            assert!(!folder.selects(b"a/x", Kind::File));
+            fs::remove_file(place.path().join("a/source.db")).unwrap();
+        }
+    }
+}
