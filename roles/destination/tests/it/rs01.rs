@@ -242,7 +242,7 @@ fn changes_between_sitemap_and_change_sets_are_found_later() {
         source.prune();
         let copy = copy_of(&source);
         let ran = copy.try_run();
-        assert_eq!(ran.has("gap"), count == 5, "{:?}", ran.codes);
+        assert!(ran.has("gap"), "{count} {:?}", ran.codes);
         assert_ne!(copy.texts(), source.texts());
         // The same Sitemap shows nothing else.
         let ran = copy.try_run();
