@@ -118,7 +118,12 @@ impl Folder {
 
     /// The path of the hidden folder that a path of this kind is, or is in.
     pub fn hidden_folder<'a>(&self, path: &'a [u8], kind: Kind) -> Option<&'a [u8]> {
-        self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(path, kind))
+        self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(&self.root, path, kind))
+    }
+
+    /// Whether an opened folder beneath the root is hidden by itself.
+    pub fn hides(&self, dir: &Dir) -> bool {
+        self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, false))
     }
 
     /// Where a folder really stands: its own names from the root when links are followed, else

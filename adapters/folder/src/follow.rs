@@ -73,7 +73,11 @@ impl Follow {
             return Ok(true);
         }
         let kind = Stat::from_raw(&rustix::fs::fstat(handle)?).kind;
-        if self.hiding.as_ref().is_some_and(|hiding| hiding.hidden_folder(real, kind).is_some()) {
+        if self
+            .hiding
+            .as_ref()
+            .is_some_and(|hiding| hiding.hidden_folder(&self.root, real, kind).is_some())
+        {
             return Ok(false);
         }
         let Some(selection) = &self.selection else { return Ok(true) };

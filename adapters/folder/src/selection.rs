@@ -1,7 +1,9 @@
 //! The files and folders that are shown of a folder, by their paths.
 
+use crate::dir::Dir;
 use crate::stat::Kind;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 type Rule = dyn Fn(&[u8], Kind) -> bool + Send + Sync;
@@ -27,20 +29,49 @@ impl fmt::Debug for Selection {
     }
 }
 
-type HidingRule = dyn Fn(&[u8], Kind) -> Option<usize> + Send + Sync;
+type HidingRule = dyn Fn(&Dir, bool) -> bool + Send + Sync;
 
 /// A rule for folders that are never shown, nor anything in them. Cloning shares it.
 #[derive(Clone)]
 pub struct Hiding(Arc<HidingRule>);
 
 impl Hiding {
-    /// A rule that returns, for the path of a file or folder, the length of the path of the hidden folder that it is or is in.
-    pub fn new(rule: impl Fn(&[u8], Kind) -> Option<usize> + Send + Sync + 'static) -> Self {
+    /// A rule that decides for an opened folder whether it is hidden; the second value is true for the root.
+    pub fn new(rule: impl Fn(&Dir, bool) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(rule))
     }
 
-    pub(crate) fn hidden_folder<'a>(&self, path: &'a [u8], kind: Kind) -> Option<&'a [u8]> {
-        (self.0)(path, kind).and_then(|length| path.get(..length))
+    pub(crate) fn hides(&self, dir: &Dir, is_root: bool) -> bool {
+        (self.0)(dir, is_root)
+    }
+
+    /// The path of the hidden folder that a path is, or is in. Names are opened one by one, through no link.
+    pub(crate) fn hidden_folder<'a>(
+        &self,
+        root: &Arc<OwnedFd>,
+        path: &'a [u8],
+        kind: Kind,
+    ) -> Option<&'a [u8]> {
+        let mut dir = Dir::new(Arc::clone(root));
+        if self.hides(&dir, true) {
+            return path.get(..0);
+        }
+        let last = match path.iter().rposition(|byte| *byte == b'/') {
+            _ if kind == Kind::Folder => path.len(),
+            Some(slash) => slash,
+            None => 0,
+        };
+        let mut end = 0;
+        while end < last {
+            let begin = if end == 0 { 0 } else { end + 1 };
+            let rest = &path[begin..last];
+            end = begin + rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+            dir = dir.dir(&path[begin..end]).ok()?;
+            if self.hides(&dir, false) {
+                return path.get(..end);
+            }
+        }
+        None
     }
 }
 

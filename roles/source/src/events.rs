@@ -223,7 +223,13 @@ impl Events {
     fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
-            if !folder.is_empty() && !self.folder.selects(&folder, Kind::Folder) {
+            // Those around it were examined before.
+            let is_hidden = || {
+                let opened = self.folder.dir(folder.split(|byte| *byte == b'/'));
+                opened.is_ok_and(|dir| self.folder.hides(&dir))
+            };
+            let is_selected = self.folder.rules_select(&folder, Kind::Folder);
+            if !folder.is_empty() && (!is_selected || is_hidden()) {
                 self.blocked.remove(&folder);
                 continue;
             }

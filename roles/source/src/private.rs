@@ -1,19 +1,16 @@
-//! Folders in a published folder that are never published, whoever put them there: stores, backups, states of copies, and copies of
+//! Folders in a published folder that are never published: stores, backups, states of copies, and copies of
 //! this Source itself, which would feed themselves.
 //!
 //! They are recognised by what is in them. The folder of a copy is published unless it is a copy of this Source.
 
-use abreast_folder::{Hiding, Kind};
+use abreast_folder::{Dir, Hiding, Stat};
 use abreast_webtypes::visible;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Databases of a Source, a hub and a copy.
 const DATABASES: [(&str, &str); 3] =
@@ -68,10 +65,9 @@ impl Private {
     }
 
     /// The rule for what is in a published folder.
-    pub(crate) fn hiding(&self, root: &Path) -> Hiding {
-        let folders =
-            Folders { private: self.clone(), root: root.to_owned(), known: Mutex::default() };
-        Hiding::new(move |path, kind| folders.hidden(path, kind))
+    pub(crate) fn hiding(&self) -> Hiding {
+        let folders = Folders { private: self.clone(), known: Mutex::default() };
+        Hiding::new(move |dir, is_root| folders.hides(dir, is_root))
     }
 }
 
@@ -112,82 +108,71 @@ fn with_slash(url: &str) -> String {
 }
 
 /// A folder and its state folder at one time: another state than this may be another answer.
-type Stamp = [Option<(u64, i64, i64, i64, i64)>; 2];
+type Stamp = [Option<(i64, i64)>; 2];
 
-fn stamp_of(facts: &Metadata) -> (u64, i64, i64, i64, i64) {
-    (facts.ino(), facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec())
+const fn stamp_of(facts: &Stat) -> (i64, i64) {
+    (facts.mtime_ns, facts.ctime_ns)
 }
 
 /// The folders of a published one, as they were examined last.
 struct Folders {
     private: Private,
-    root: PathBuf,
     known: Mutex<Known>,
 }
 
+/// Device and inode of a folder.
+type Number = (u64, u64);
+
 #[derive(Default)]
 struct Known {
-    folders: HashMap<Vec<u8>, (Stamp, bool)>,
+    folders: HashMap<Number, (Stamp, bool)>,
     /// Hidden folders that the log has.
-    reported: HashSet<Vec<u8>>,
+    reported: HashSet<Number>,
 }
 
 impl Folders {
-    fn hidden(&self, path: &[u8], kind: Kind) -> Option<usize> {
-        let slashes =
-            path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        let own = (kind == Kind::Folder && !path.is_empty()).then_some(path.len());
-        for end in std::iter::once(0).chain(slashes).chain(own) {
-            if self.is_private(&path[..end])? {
-                return Some(end);
-            }
-        }
-        None
-    }
-
-    /// `None` for what is not a folder: where links are followed, the folder is asked about that they lead to.
-    fn is_private(&self, path: &[u8]) -> Option<bool> {
-        let folder = self.root.join(OsStr::from_bytes(path));
-        let is_root = path.is_empty();
-        let examine = if is_root { fs::metadata } else { fs::symlink_metadata };
-        let own = examine(&folder).ok().filter(Metadata::is_dir)?;
-        let state = if is_root { None } else { fs::metadata(folder.join(".abreast")).ok() };
-        let stamp = [Some(stamp_of(&own)), state.as_ref().map(stamp_of)];
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, is_private)) = lock().folders.get(path)
-            && *known == stamp
-        {
-            return Some(*is_private);
-        }
+    fn hides(&self, dir: &Dir, is_root: bool) -> bool {
+        let Ok(own) = dir.own_stat() else { return false };
         // The root is what is published, also where it is a copy.
+        let state = if is_root { None } else { dir.stat(b".abreast").ok() };
+        let (number, stamp) =
+            ((own.device, own.inode), [Some(stamp_of(&own)), state.as_ref().map(stamp_of)]);
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().folders.get(&number).copied();
+        if let Some((_, is_private)) = known.filter(|(known, _)| *known == stamp) {
+            return is_private;
+        }
+        let Some(folder) = dir.path() else { return false };
         let reason = if is_root { store_in(&folder) } else { self.private.reason(&folder) };
         let mut known = lock();
         if let Some(what) = reason
             && known.reported.len() < REMEMBERED_MAX
-            && known.reported.insert(path.to_vec())
+            && known.reported.insert(number)
         {
             let folder = folder.to_string_lossy();
             tracing::warn!("`{}` is {what}, which is not published", visible(&folder));
         }
-        let is_recent = |facts: &Metadata| {
-            let changed = facts.modified().unwrap_or_else(|_| SystemTime::now());
-            !changed.elapsed().is_ok_and(|age| age > RECENT)
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let is_recent = |facts: &Stat| {
+            let changed = u64::try_from(facts.mtime_ns.max(facts.ctime_ns)).unwrap_or_default();
+            Duration::from_nanos(changed) + RECENT > now
         };
         if is_recent(&own) || state.as_ref().is_some_and(is_recent) {
-            known.folders.remove(path);
+            known.folders.remove(&number);
         } else {
             if known.folders.len() >= REMEMBERED_MAX {
                 known.folders.clear();
             }
-            known.folders.insert(path.to_vec(), (stamp, reason.is_some()));
+            known.folders.insert(number, (stamp, reason.is_some()));
         }
-        Some(reason.is_some())
+        reason.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abreast_folder::Kind;
 
     fn write(place: &Path, name: &str, bytes: &[u8]) {
         let path = place.join(name);
@@ -214,7 +199,7 @@ mod tests {
             let place = tempfile::tempdir().unwrap();
             write(place.path(), &format!("a/b/{name}"), bytes);
             write(place.path(), "a/c", b"");
-            let folders = Private::default().hiding(place.path());
+            let folders = Private::default().hiding();
             let folder = abreast_folder::Folder::open(place.path()).unwrap().hiding(folders);
             let expected = is_private.then_some(&b"a/b"[..]);
             assert_eq!(folder.hidden_folder(b"a/b/x", Kind::File), expected, "{name}");
@@ -235,11 +220,11 @@ mod tests {
             let place = tempfile::tempdir().unwrap();
             write(place.path(), "copy/.abreast/copy-of", text.as_bytes());
             let folder = abreast_folder::Folder::open(place.path()).unwrap();
-            let folder = folder.hiding(private.hiding(place.path()));
+            let folder = folder.hiding(private.hiding());
             assert_eq!(!folder.selects(b"copy/a", Kind::File), is_private, "{text}");
             // Of the published folder itself it does not matter.
             let folder = abreast_folder::Folder::open(place.path().join("copy")).unwrap();
-            let folder = folder.hiding(private.hiding(&place.path().join("copy")));
+            let folder = folder.hiding(private.hiding());
             assert!(folder.selects(b"a", Kind::File));
         }
     }
@@ -249,7 +234,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         write(place.path(), "a/x", b"");
         let folder = abreast_folder::Folder::open(place.path()).unwrap();
-        let folder = folder.hiding(Private::default().hiding(place.path()));
+        let folder = folder.hiding(Private::default().hiding());
         for _ in 0..100 {
             assert!(folder.selects(b"a/x", Kind::File));
             write(place.path(), "a/source.db", b"");

@@ -363,16 +363,14 @@ impl Walk<'_> {
                 self.skip(&path, kind)?;
                 continue;
             }
-            // The folder that it is in was examined when it was opened.
-            let selected = match kind {
-                Kind::Folder => self.folder.selects(&path, kind),
-                _ => self.folder.rules_select(&path, kind),
-            };
-            if !selected {
+            // The folder that it is in is not hidden: see below.
+            if !self.folder.rules_select(&path, kind) {
                 continue;
             }
             if kind == Kind::Folder {
                 match self.open(&path) {
+                    Ok(Some(inner))
+                        if inner.dir.as_ref().is_some_and(|dir| self.folder.hides(dir)) => {}
                     Ok(Some(mut inner)) => {
                         if let (Some(real), Some(from)) = (&inner.real, &frame.real) {
                             let linked = *real != joined(from, &name);

@@ -1,4 +1,4 @@
-//! What is never published, whoever put it into a published folder: stores, backups, states of copies, copies of the Source itself.
+//! What is never published: stores, backups, states of copies, copies of the Source itself.
 
 use crate::world::{Source, abreast, sync};
 use abreast_resourcesync::v1_1::Document;
@@ -192,7 +192,7 @@ fn no_output_goes_where_it_would_be_published() {
 }
 
 #[test]
-fn no_output_goes_into_a_folder_that_the_configuration_publishes() {
+fn no_output_goes_into_a_folder_that_a_file_publishes() {
     let world = World::new();
     let config = world.word("abreast.toml");
     let (papers, data) = (world.word("papers"), world.word("data"));

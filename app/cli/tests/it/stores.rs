@@ -147,6 +147,7 @@ fn a_new_store_is_announced_and_an_old_one_is_not() {
 #[test]
 fn a_mistyped_store_begins_no_history() {
     let world = World::new(&["papers", "own", "fresh"]);
+    world.configure("data", &["papers", "own"]);
     assert_eq!(world.begin(&["--config", "@abreast.toml"]).0, None);
     assert_eq!(world.begin(&["@own"]).0, None);
     fs::create_dir_all(world.at("home/mail")).unwrap();
