@@ -3,6 +3,9 @@
 use abreast_webtypes::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Microseconds of a second: times of HTTP and of most Sources are whole seconds.
+pub(crate) const SECOND_MICROS: i64 = 1_000_000;
+
 pub(crate) fn now() -> Timestamp {
     #[cfg(test)]
     if let Some(now) = SIMULATED.get() {

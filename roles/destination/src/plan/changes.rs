@@ -6,7 +6,7 @@
 //! often keep the one from before, or have none.
 
 use crate::alternates::Changed;
-use crate::clock::now;
+use crate::clock::{SECOND_MICROS, now};
 use crate::common_base::CommonBase;
 use crate::deprecation::message;
 use crate::error::Error;
@@ -18,8 +18,6 @@ use crate::state::key;
 use abreast_store::mirror::{Coming, Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
-/// A second: changes of a wider time are not ordered by it, microseconds.
-const SECOND_MICROS: i64 = 1_000_000;
 /// Changes planned together.
 const ITEMS: usize = 512;
 

@@ -3,12 +3,10 @@
 //!
 //! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits ask here.
 
+use crate::clock::SECOND_MICROS;
 use crate::read::walk::LIST_AHEAD_MAX;
 use abreast_store::mirror::{Pending, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
-
-/// The width of a time in whole seconds, microseconds.
-const SECOND: i64 = 1_000_000;
 
 /// The decision about one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +121,7 @@ impl AsOf {
     fn may_be_newer_than(self, row: &Row) -> bool {
         let changed = row.changed.map(Timestamp::from_micros);
         changed.zip(self.at).is_some_and(|(changed, at)| {
-            let is_coarse = at.last() >= at.first().plus_micros(SECOND - 1);
+            let is_coarse = at.last() >= at.first().plus_micros(SECOND_MICROS - 1);
             let is_final = self.settled.is_some_and(|settled| at.last() < settled);
             changed < at.first() || is_coarse && at.contains(changed) && !is_final
         })

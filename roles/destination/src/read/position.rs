@@ -5,13 +5,12 @@
 
 use super::ahead::{Ahead, AheadMark};
 use super::marks::{Mark, Marks};
+use crate::clock::SECOND_MICROS;
 use crate::error::Error;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A second, microseconds.
-const SECOND: i64 = 1_000_000;
 /// The key of the record in the state.
 const KEY: &str = "position";
 /// The times that older versions kept, in microseconds.
@@ -220,7 +219,7 @@ impl Position {
                 continue;
             }
             let first = before.iter().find(|it| it.0 == *fingerprint).map_or(now, |it| it.1);
-            if *width == 0 || *width >= SECOND || now > first.saturating_add(*width) {
+            if *width == 0 || *width >= SECOND_MICROS || now > first.saturating_add(*width) {
                 self.future.push(*fingerprint);
             } else {
                 self.watched.push((*fingerprint, first));

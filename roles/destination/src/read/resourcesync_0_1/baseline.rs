@@ -3,6 +3,7 @@
 use super::document::read_head;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
+use crate::clock::SECOND_MICROS;
 use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
 use crate::options::MaxDelete;
@@ -17,8 +18,6 @@ use abreast_webtypes::{Moment, Timestamp};
 /// How far before the time of a Sitemap changes are replayed, microseconds. The draft does not state
 /// whether that is the begin or the end of its making.
 pub(super) const MARGIN_MICROS: i64 = 3_600_000_000;
-/// A second, microseconds.
-const SECOND_MICROS: i64 = 1_000_000;
 
 /// Hands over the Sitemap, and adds the documents that it names to those known; `indexes` are those of its parts that are
 /// indexes.

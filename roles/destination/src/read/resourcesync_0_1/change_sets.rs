@@ -7,6 +7,7 @@
 use super::document::{Read, from_of, is_change_set, read_head, target};
 use super::listed::listed;
 use crate::admit::Admission;
+use crate::clock::SECOND_MICROS;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -24,8 +25,6 @@ use abreast_webtypes::{Moment, Timestamp};
 const CHAIN_MAX: usize = 10_000;
 /// Most change sets that are read beyond the position to find a change that was read before.
 const MORE_SETS_MAX: usize = 3;
-/// A second, microseconds.
-const SECOND_MICROS: i64 = 1_000_000;
 
 /// The times in a change set.
 #[derive(Clone, Copy, Debug, Default)]

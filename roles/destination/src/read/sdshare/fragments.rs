@@ -2,6 +2,7 @@
 //! §Fragment Processing].
 
 use super::feed::read_feed;
+use crate::clock::SECOND_MICROS;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::read::pieces::{Go, unasked};
@@ -15,10 +16,6 @@ use abreast_webtypes::{Digests, Moment, Timestamp};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
-
-/// The time before the last change from which on entries are asked for, microseconds: servers may list only what came after
-/// a second.
-const SECOND: i64 = 1_000_000;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
@@ -87,8 +84,8 @@ pub(super) fn cost(link: &Link) -> u8 {
 
 /// The time of an entry. Times of whole seconds may be of a clock that has no others.
 fn moment(updated: Timestamp) -> Moment {
-    match updated.as_micros() % SECOND {
-        0 => Moment::between(updated, updated.plus_micros(SECOND - 1)),
+    match updated.as_micros() % SECOND_MICROS {
+        0 => Moment::between(updated, updated.plus_micros(SECOND_MICROS - 1)),
         _ => Moment::exact(updated),
     }
 }
@@ -192,9 +189,9 @@ impl Pages {
         // Within a second of a coarse clock, or before a time in the future, there may have been changes that the time of the
         // feed does not show.
         let hides_changes = self.first.updated.is_none_or(|updated| {
-            let end = updated.plus_micros(2 * SECOND);
+            let end = updated.plus_micros(2 * SECOND_MICROS);
             let is_fresh = (updated..end).contains(&self.began);
-            updated.as_micros() % SECOND == 0 && is_fresh || walk.is_future(updated)
+            updated.as_micros() % SECOND_MICROS == 0 && is_fresh || walk.is_future(updated)
         });
         if !is_newest_first && hides_changes {
             return Ok(true);
@@ -223,7 +220,7 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     let known = walk.marks().oldest().into_iter().chain(since).min();
     // After a gap only what is older shows that nothing is missing: the whole feed is read.
     let is_all = since.is_none() || walk.follows_gap();
-    let asked = known.filter(|_| !is_all).map(|known| known.plus_micros(-SECOND));
+    let asked = known.filter(|_| !is_all).map(|known| known.plus_micros(-SECOND_MICROS));
     let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
     let (mut found, mut before) = (Found::default(), None);
     for reads in 1.. {
