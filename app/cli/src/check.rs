@@ -212,7 +212,7 @@ fn backups_of(dir: &Path) -> Result<Vec<PathBuf>> {
     backups_in(dir).with_context(|| format!("cannot read `{}`", dir.display()))
 }
 
-/// Whether a part of a backup could not be read, which says nothing about its bytes.
+/// Whether a part of a backup could not be read, so that its bytes are not known.
 fn is_unreadable(error: &anyhow::Error) -> bool {
     let is_of_reading = |error: &std::io::Error| {
         use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};

@@ -2,8 +2,8 @@
 
 use super::record::{self, Record};
 use super::{Part, Snapshot, read_document};
-use abreast_core::{Position, ShardId};
-use abreast_resourcesync::v1_1::{Document, Entry, Root};
+use crate::publish::read_archived;
+use abreast_core::Position;
 use abreast_webtypes::Timestamp;
 use std::fs;
 use std::io;
@@ -44,35 +44,16 @@ pub(super) fn from_lists(folder: &Path) -> io::Result<Record> {
 }
 
 fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> Option<Snapshot> {
-    let document = read_document(&entry.path()).ok()?;
-    let document = Document::from_slice(&document).ok()?;
-    let parts = match document.head.root {
-        Root::SitemapIndex => document.entries.iter().map(part).collect::<Option<Vec<_>>>()?,
-        Root::UrlSet => Vec::new(),
-    };
+    let list = read_archived(&read_document(&entry.path()).ok()?)?;
     let is_there = |part: &Part| read_document(&folder.join(record::part_name(part))).is_ok();
     let written = entry.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    parts.iter().all(is_there).then_some(Snapshot {
+    list.parts.iter().all(is_there).then_some(Snapshot {
         number,
-        at: document.head.at?.instant,
-        completed: document.head.completed.map(|completed| completed.instant),
+        at: list.at,
+        completed: list.completed,
         taken: Timestamp::from_micros(written.as_micros() as i64),
         // It is not known: the next copy is taken at the next interval, whether something changed or not.
         position: Position(0),
-        parts,
-    })
-}
-
-/// A part, by the address that ends in `/SHARD-VERSION-NUMBER.xml`.
-fn part(entry: &Entry) -> Option<Part> {
-    let name = entry.loc.rsplit('/').next()?.strip_suffix(".xml")?;
-    let mut numbers = name.split('-');
-    let mut next = || numbers.next()?.parse::<u64>().ok();
-    let (shard, version, number) = (next()?, next()?, next()?);
-    Some(Part {
-        shard: ShardId(shard),
-        version: Position(version),
-        number,
-        time: entry.lastmod?.instant,
+        parts: list.parts,
     })
 }

@@ -10,7 +10,9 @@ pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML};
 pub use crate::projection::resourcesync::{
     ArchiveKind, Channel, Notifications, SetUrls, SourceUrls,
 };
-pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list};
+pub(crate) use crate::projection::resourcesync::{
+    URI_SPACE, archived_index, archived_list, read_archived,
+};
 pub use cache::{Body, CacheFile, Document, Freshness, tag_of_bytes};
 pub(crate) use lanes::LARGE;
 pub use set::PublishedSet;

@@ -18,7 +18,7 @@ mod urls;
 mod version_links;
 
 pub use archives::ArchiveKind;
-pub(crate) use archives::{archived_index, archived_list};
+pub(crate) use archives::{archived_index, archived_list, read_archived};
 pub(crate) use capability_list::URI_SPACE;
 pub(crate) use links::{LinkDocument, state_links};
 pub use list_reader::{ListError, ListReader, ListedChange, ListedRecord};
