@@ -34,7 +34,7 @@ fn files_changed_by_the_user_are_backed_up() {
     assert_eq!(ran.codes, ["local.backup", "local.backup"]);
     assert_eq!(copy.texts(), BTreeMap::from([("a".to_owned(), "2".to_owned())]));
     let mut saved = files(&copy.place.path().join("saved"));
-    assert!(saved.remove(Path::new(".abreast-backup")).is_some(), "no Source publishes it");
+    assert!(saved.remove(".abreast-backup").is_some(), "no Source publishes it");
     let saved: Vec<Vec<u8>> = saved.into_values().collect();
     assert_eq!(saved, [&b"by hand"[..], b"by hand too"]);
 }
