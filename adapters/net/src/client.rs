@@ -73,7 +73,7 @@ impl Client {
     /// while holding others.
     ///
     /// If the rest of a body is requested and the answer is another part, or a refusal of that range,
-    /// the whole is requested: an answer with status 206 is exactly that rest.
+    /// the whole is requested, and an answer with status 206 is exactly that rest.
     ///
     /// # Errors
     /// Every code of [`Error::code`] except `http.size`.

@@ -250,8 +250,10 @@ impl Response {
     fn is_part_as_whole(&self) -> bool {
         self.status == StatusCode::OK
             && self.content_range().is_some_and(|range| {
+                let is_whole = range.total.is_some() && range.total == self.content_length();
                 let length = range.last.saturating_add(1);
-                range.first > 0 || range.total.is_some_and(|total| length < total)
+                let is_part = range.first > 0 || range.total.is_some_and(|total| length < total);
+                is_part && !is_whole
             })
     }
 
@@ -263,7 +265,8 @@ impl Response {
     pub fn require_success(self) -> Result<Self, Error> {
         if self.is_part_as_whole() {
             let range = self.header(header::CONTENT_RANGE.as_str()).unwrap_or_default();
-            let message = format!("the server answered 200, OK, with a part of it: {range}");
+            let message =
+                format!("the server answered 200 (OK) with only a part of the resource: {range}");
             let error = Error::new(ErrorKind::Status, &self.url, message);
             return Err(error.with_status(200, true, None));
         }

@@ -25,7 +25,7 @@ pub struct Unpacker {
 pub enum UnpackError {
     /// It is no gzip, or damaged.
     Broken(io::Error),
-    /// It ends in the middle.
+    /// It ends in the middle, or its last member is damaged.
     Truncated,
     /// It unpacks to suspiciously much.
     Ratio,
@@ -37,7 +37,7 @@ impl fmt::Display for UnpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Broken(cause) => write!(f, "the gzip is broken ({cause})"),
-            Self::Truncated => f.write_str("the gzip ends in the middle"),
+            Self::Truncated => f.write_str("the gzip is cut off or damaged"),
             Self::Ratio => write!(f, "it unpacks to more than {MAX_RATIO} times its size"),
             Self::Length(most) => write!(f, "it unpacks to more than {most} bytes"),
         }
@@ -110,7 +110,7 @@ impl Unpacker {
     /// The file ended.
     ///
     /// # Errors
-    /// It ends in the middle.
+    /// It ends in the middle, or its last member is damaged.
     pub fn finish(mut self) -> Result<(), UnpackError> {
         if self.is_between {
             return Ok(());

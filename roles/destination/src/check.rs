@@ -255,11 +255,12 @@ pub fn repair_copy(
         forget_ends(&kind, (folder, &place.state), &mirror, &cut)?;
         mirror.commit()?;
     }
-    steps.extend(
-        unrecorded.iter().map(|uri| {
-            format!("compare {uri} with the Source by the next `abreast sync --baseline`")
-        }),
-    );
+    if let Some(first) = unrecorded.first() {
+        let resources = count(unrecorded.len() as u64, "resource");
+        steps.push(format!(
+            "compare {resources} (the first one is {first}) with the Source by `abreast sync --baseline`"
+        ));
+    }
     steps.extend(cut.iter().map(|(segment, length)| {
         format!("forget what {} has lost beyond {length} bytes", segment.name)
     }));

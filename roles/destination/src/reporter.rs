@@ -151,7 +151,7 @@ impl<'a> Reporter<'a> {
         }
         self.summary.budget_spent = true;
         let message = format!(
-            "failures that earlier runs did not have: {failures}; a run ends after {most}, and the rest was not tried\n  \
+            "new failures: {failures}, more than the {most} that one run may have; the rest was not tried\n  \
              help: see the first of them; the next run tries what is left"
         );
         self.problem("limit.failures", url, &message);

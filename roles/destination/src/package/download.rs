@@ -50,25 +50,32 @@ struct Arriving {
 pub(crate) struct Downloads {
     state: StateFolder,
     /// Those that this run received and verified, with the addresses that they came from.
-    received: Arc<Mutex<HashMap<Key, String>>>,
+    received: Arc<Mutex<HashMap<Vec<u8>, Received>>>,
 }
 
-/// A package by its name and what is listed about it.
-type Key = (Vec<u8>, Option<u64>, String);
+/// A package that was received whole.
+#[derive(Debug)]
+struct Received {
+    /// What was listed of it.
+    length: Option<u64>,
+    digests: Digests,
+    /// Where it came from, after redirects.
+    address: String,
+}
 
 impl Downloads {
     pub(crate) fn new(state: StateFolder) -> Self {
         Self { state, received: Arc::default() }
     }
 
-    fn received(&self) -> MutexGuard<'_, HashMap<Key, String>> {
+    fn received(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Received>> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The address that a package came from in this run, after redirects: relative IRIs in it are
     /// resolved against that [rfc3986 §5.1.3].
     pub(crate) fn address_of(&self, package: &ListedPackage) -> Option<String> {
-        self.received().get(&key_of(package)).cloned()
+        self.received().get(&name_of(package)).map(|received| received.address.clone())
     }
 
     /// The state folder that they are in.
@@ -127,14 +134,14 @@ impl Downloads {
             .with_cause(cause)
         };
         let folder = self.state.folder(FOLDER)?;
-        let key = key_of(package);
-        let known = self.received().remove(&key);
-        if let Some(address) = known
-            && let Some((file, _)) = open_begun(&folder, &key.0)
-        {
-            self.received().insert(key, address);
+        let name = name_of(package);
+        let is_received = self.received().get(&name).is_some_and(|received| {
+            received.length == package.length && received.digests == package.digests
+        });
+        if is_received && let Some((file, _)) = open_begun(&folder, &name) {
             return Ok(file);
         }
+        self.received().remove(&name);
         if let Some(file) = begun_whole(&folder, package).map_err(io)? {
             return Ok(file);
         }
@@ -235,7 +242,8 @@ impl Downloads {
         } else if stated.agree(&digests) == Some(false) {
             "its digest is not the one that its server states (`Repr-Digest`)"
         } else {
-            self.received().insert(key, address);
+            let (length, digests) = (package.length, package.digests.clone());
+            self.received().insert(name, Received { length, digests, address });
             return Ok(file);
         };
         forget(&folder, package);
@@ -295,10 +303,6 @@ fn name_of(package: &ListedPackage) -> Vec<u8> {
     let mut hasher = Fingerprint::new();
     package.url.hash(&mut hasher);
     format!("{:016x}.zip", hasher.finish()).into_bytes()
-}
-
-fn key_of(package: &ListedPackage) -> Key {
-    (name_of(package), package.length, package.digests.to_string())
 }
 
 fn note_of(package: &ListedPackage) -> Vec<u8> {

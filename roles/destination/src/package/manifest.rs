@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 /// Entries without a member that are reported one by one.
 const FAULTS_MAX: usize = 1_000;
 
-/// Media types that are told apart; entries with further ones have none.
+/// Most different media types; entries with others have none.
 const MEDIA_TYPES_MAX: usize = 64;
 
 /// A manifest that was read: which URI is which member.

@@ -14,6 +14,7 @@ pub(crate) struct Open {
     /// Those that are not as a list has them which was read before, and is later than this one.
     older: HashSet<String>,
     are_too_many: bool,
+    are_too_many_older: bool,
     since: Option<Timestamp>,
 }
 
@@ -33,6 +34,8 @@ impl Open {
         self.note(uri, at);
         if self.older.len() < OPEN_MAX {
             self.older.insert(uri.to_owned());
+        } else {
+            self.are_too_many_older = true;
         }
     }
 
@@ -44,7 +47,7 @@ impl Open {
 
     /// Whether no change since a list leads from it to what the copy has of a later one.
     pub(crate) fn has_older(&self) -> bool {
-        !self.older.is_empty()
+        self.are_too_many_older || !self.older.is_empty()
     }
 
     /// The begin of the time of the list, if anything is open.

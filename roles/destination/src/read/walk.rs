@@ -61,6 +61,8 @@ pub(crate) struct Walk<'w, 'a> {
     incomplete: u64,
     /// The walk before believed that closed documents do not give their end.
     gave_no_end: bool,
+    /// As earlier walks found it.
+    gave_end_before: Option<bool>,
     pub(crate) walked: Walked,
 }
 
@@ -88,6 +90,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             admission: None,
             incomplete: 0,
             gave_no_end: position.gives_end == Some(false),
+            gave_end_before: position.gives_end,
             walked: Walked::default(),
         }
     }
@@ -558,9 +561,10 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Whether closed documents give their end, and one that was read does not. Unless others do, the next run believes the
-    /// document; where none was read before, `is_usual` decides.
-    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, is_usual: bool) {
-        let gave = self.position.gives_end;
+    /// document; where none was read before, `is_usual` decides. If the document is only `odd`, what this walk reads does not
+    /// count, so that the next run believes it in any case.
+    pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, (is_odd, is_usual): (bool, bool)) {
+        let gave = if is_odd { self.gave_end_before } else { self.position.gives_end };
         self.walked.is_unstable |= lacks && (gives || gave.unwrap_or(is_usual));
         if gives && self.gave_no_end {
             // Those that were believed come from some cache: any change since the list of all resources may be missing.

@@ -143,6 +143,12 @@ impl LinesSink {
     }
 }
 
+/// Whether no run is known to have written a line of it. A row that stands for a line that may have been written is marked by
+/// a name that nothing has here.
+fn is_new(task: &Task) -> bool {
+    task.row.as_ref().is_none_or(|row| row.leaf)
+}
+
 fn output_failed(error: &io::Error) -> Failure {
     Failure::fatal("output", format!("cannot write to the output: {error}"))
 }
@@ -188,7 +194,7 @@ struct LinesWriter {
 
 impl LinesWriter {
     fn write_stored(&self, task: &Task) -> Result<Outcome, Failure> {
-        let (item, created) = (&task.pending, task.row.is_none());
+        let (item, created) = (&task.pending, is_new(task));
         let line = Line::new(item, if created { "created" } else { "updated" });
         self.sink.write(&line).map_err(|error| output_failed(&error))?;
         let row = Row {
@@ -228,7 +234,8 @@ impl SinkWriter for LinesWriter {
     /// resource.
     fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         let epoch = self.sink.epoch;
-        let new = |task: &Task| Row { uri: task.pending.uri.clone(), epoch, ..Row::default() };
+        let uri = |task: &Task| task.pending.uri.clone();
+        let new = |task: &Task| Row { uri: uri(task), leaf: true, epoch, ..Row::default() };
         let row = |task: &Task| distrusted(&task.row.clone().unwrap_or_else(|| new(task)));
         tasks.iter().map(|task| Ok(Found::Other(row(task)))).collect()
     }

@@ -35,6 +35,10 @@ impl Transfer<'_> {
         if self.options.dry_run {
             return self.rehearse_fetches(report);
         }
+        // Too many members of packages failed.
+        if report.summary.budget_spent {
+            return Ok(());
+        }
         report.begin_phase("fetching");
         for pass in 1..=CONFLICT_PASSES {
             let counts = self.mirror.pending_counts()?;

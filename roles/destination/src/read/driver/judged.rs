@@ -37,8 +37,8 @@ impl Judged {
         if is_moving || !begin.is_some_and(is_reached) {
             return self;
         }
-        let why = "the list of all resources is older than the one that was read before, and what the copy has of that follows \
-                   neither from it nor from the changes since: the Source went back";
+        let why = "the list of all resources is older than the one that was read before, and neither the list nor the changes since \
+                   then account for what the copy has: the Source went back";
         Self::Gap(Due { why: why.to_owned(), is_uncertain: true })
     }
 }

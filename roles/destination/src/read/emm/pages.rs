@@ -227,17 +227,20 @@ fn direction(
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
     // Where nothing else shows it, times in the future do if all are in one order; of those far ahead, those of one entity or page.
-    let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
-    let all = of_begin.iter().flat_map(|page| &page.document.items).filter_map(|item| item.time);
-    let all: Vec<_> = all.filter(|time| *time <= limit).collect();
-    let urls: HashSet<_> = of_begin.iter().map(|page| page.url.as_str()).collect();
-    let pages = of_end.iter().rev().filter(|page| !urls.contains(page.url.as_str()));
-    let of_entities =
-        order_of_entities(of_begin.iter().chain(pages).flat_map(|it| &it.document.items));
-    let far = begin.document.items.iter().filter_map(|item| item.time);
-    let far: Vec<_> = far.filter(|time| *time > limit).collect();
-    let of_all = order_in(&all).or(of_entities).or_else(|| order_in(&far));
-    let order = match order.or(of_all) {
+    let shown_ahead = || {
+        let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
+        let all =
+            of_begin.iter().flat_map(|page| &page.document.items).filter_map(|item| item.time);
+        let all: Vec<_> = all.filter(|time| *time <= limit).collect();
+        let urls: HashSet<_> = of_begin.iter().map(|page| page.url.as_str()).collect();
+        let pages = of_end.iter().rev().filter(|page| !urls.contains(page.url.as_str()));
+        let of_entities =
+            order_of_entities(of_begin.iter().chain(pages).flat_map(|it| &it.document.items));
+        let far = begin.document.items.iter().filter_map(|item| item.time);
+        let far: Vec<_> = far.filter(|time| *time > limit).collect();
+        order_in(&all).or(of_entities).or_else(|| order_in(&far))
+    };
+    let order = match order.or_else(shown_ahead) {
         // Entry Points that name a last page are in the order of the specifications.
         None if is_single && last.is_some() => Some(Ordering::Less),
         None if is_single => Some(Ordering::Greater),

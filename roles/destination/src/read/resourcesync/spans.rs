@@ -35,10 +35,13 @@ impl Ends {
     /// Where documents are older, the walk is to be repeated. Closed ones usually give their end if `is_usual`.
     pub(super) fn judge(&self, walk: &mut Walk<'_, '_>, is_usual: bool) {
         walk.walked.is_unstable |= self.is_older;
-        // Of several without an end, only the last one can be open.
-        let are_odd = self.are_short || self.open > 1;
-        let is_usual = is_usual && self.lacks || self.are_short || self.open > 1 && self.gives;
-        walk.lacks_end(self.gives && !are_odd, self.lacks || are_odd, is_usual);
+        // Of several without an end, only the last one can be open, unless they are beside each other.
+        let several_open = self.open > 1;
+        let are_odd = self.are_short || several_open;
+        let is_expected = is_usual && self.lacks;
+        let is_new = self.are_short || several_open && self.gives;
+        let gives = self.gives && !are_odd;
+        walk.lacks_end(gives, self.lacks || are_odd, (several_open, is_expected || is_new));
     }
 }
 

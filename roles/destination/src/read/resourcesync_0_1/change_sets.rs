@@ -222,7 +222,7 @@ fn sets_before(
             if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() =>
         {
             let message = "the oldest change that is listed is newer than the list of all resources; changes between \
-                the two are not known, and it is compared again when it changes";
+                the two are not known, and the list is compared again when it changes";
             walk.notice("gap", change_set, message);
             walk.walked.is_apart = true;
             walk.walked.recheck = Some(message.to_owned());
@@ -234,7 +234,7 @@ fn sets_before(
             let mut why = "the change sets list nothing yet";
             if walk.walked.is_apart && !walk.is_conditional() {
                 why = "the change sets were modified after the list of all resources, and list nothing; changes between the two \
-                    are not known, and it is compared again when it changes";
+                    are not known, and the list is compared again when it changes";
                 walk.notice("gap", change_set, why);
             }
             walk.walked.recheck = Some(why.to_owned());

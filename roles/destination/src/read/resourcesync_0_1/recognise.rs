@@ -11,7 +11,7 @@ use abreast_webtypes::xml::{Element, Ns, Reader, Token};
 use std::borrow::Cow;
 
 /// Unpacked bytes of a document that are searched.
-const BYTES_MAX: u64 = 64 << 10;
+const BYTES_MAX: usize = 64 << 10;
 /// How ZIP files begin.
 const ZIP: &[u8] = b"PK\x03\x04";
 /// How WARC files begin.
@@ -51,9 +51,9 @@ fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut unpacked = Vec::new();
     // It is cut: what was unpacked before that counts.
-    let _ = Unpacker::new(BYTES_MAX).unpack(begin, &mut |bytes| {
+    let _ = Unpacker::new(u64::MAX).unpack(begin, &mut |bytes| {
         unpacked.extend_from_slice(bytes);
-        true
+        unpacked.len() < BYTES_MAX
     });
     unpacked.into()
 }
@@ -176,5 +176,19 @@ mod tests {
             let packed = packed.finish().unwrap();
             assert_eq!(recognised(&packed), is_known, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_packed_well_is_recognised() {
+        let entry =
+            "<url><loc>http://h/x</loc><lastmod r:type='created'>2026-01-01</lastmod></url>";
+        let text = format!(
+            "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:r='http://www.openarchives.org/rs/terms/'>{}",
+            entry.repeat(20_000)
+        );
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(text.as_bytes()).unwrap();
+        let packed = packer.finish().unwrap();
+        assert!(recognised(&packed[..packed.len().min(4_096)]));
     }
 }

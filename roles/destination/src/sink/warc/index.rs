@@ -44,7 +44,8 @@ impl Index {
         let known = mirror.meta(JOURNAL_LENGTH).map_err(io::Error::other)?;
         let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
         let file = open_own(File::options().append(true).create(true), &journal_path)?;
-        let length = file.metadata()?.len().min(known);
+        // A journal that is shorter was sorted by a run whose commit did not come: what it has was appended after that.
+        let length = if file.metadata()?.len() < known { 0 } else { known };
         file.set_len(length)?;
         Ok(Self { folder, journal_path, journal: Mutex::new(Journal { file, length }) })
     }
@@ -291,5 +292,15 @@ mod tests {
         let index = open();
         index.merge(&mirror).unwrap();
         assert_eq!(all(&index), ["a"]);
+        // The next one is committed, and the one after it sorts it.
+        index.journal(full.as_bytes(), &mirror).unwrap();
+        mirror.begin().unwrap();
+        index.journal(b"c\n", &mirror).unwrap();
+        mirror.rollback().unwrap();
+        drop(index);
+        let index = open();
+        index.merge(&mirror).unwrap();
+        let lines = all(&index);
+        assert_eq!((lines.len(), lines[0].as_str(), &lines[1][..2]), (2, "a", "b "));
     }
 }

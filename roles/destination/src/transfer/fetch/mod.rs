@@ -240,13 +240,18 @@ impl Fetcher {
         let Target { listed, length, .. } = target;
         let checkable = listed.strongest().is_some() || length.is_some();
         let as_sent =
-            checkable || !self.sink.keeps_statements() && is_named_as_packed(&target.place.url);
+            checkable || !self.sink.keeps_statements() && is_named_as_gzip(&target.place.url);
         let packing = if as_sent { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
         let Some(part) = self.receive_as(target, packing).await? else { return Ok(None) };
         // A server that packs without being asked: the list may be about the bytes inside.
-        if part.packed && checkable {
-            let digests = part.incoming.digests(&self.storer.bytes);
-            if judge(listed, length, &digests, part.incoming.length) == Verdict::Mismatch {
+        if part.packed && as_sent {
+            let is_other = if checkable {
+                let digests = part.incoming.digests(&self.storer.bytes);
+                judge(listed, length, &digests, part.incoming.length) == Verdict::Mismatch
+            } else {
+                !part.is_gzip
+            };
+            if is_other {
                 drop(part);
                 return self
                     .receive_as(Target { etag: None, ..target }, UnaskedEncoding::Decode)
@@ -349,10 +354,13 @@ impl Fetcher {
             }
         })
         .await;
-        // What broke off is continued by another run; what is refused is not.
+        // What broke off is continued by another run; what is gone, or cannot be used, is not.
         let is_refused = match &received {
             Ok(received) => received.is_err(),
-            Err(error) => !error.is_transient(),
+            Err(error) => {
+                matches!(error.status(), Some(404 | 410))
+                    || matches!(error.code(), "http.size" | "http.encoding" | "http.protocol")
+            }
         };
         if is_refused {
             discard(&mut part);
@@ -401,17 +409,21 @@ fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
     }
 }
 
-/// Extensions of names of packed files.
-const PACKED: [&str; 9] = ["gz", "tgz", "taz", "svgz", "br", "zst", "z", "bz2", "xz"];
+/// Extensions of names of files that are packed with gzip.
+const GZIP_EXTENSIONS: [&str; 4] = ["gz", "tgz", "taz", "svgz"];
 
-/// Whether an address names a file that is packed in itself. Servers send such files with a
-/// `Content-Encoding`, and without it their names would be wrong.
-fn is_named_as_packed(url: &str) -> bool {
+/// Whether an address names a file that is packed with gzip. Servers send such files with that
+/// `Content-Encoding`, and unpacked their names would be wrong.
+fn is_named_as_gzip(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
-    let extension = path.rsplit('/').next().and_then(|name| name.rsplit_once('.'));
-    extension.is_some_and(|(_, extension)| {
-        PACKED.iter().any(|packed| extension.eq_ignore_ascii_case(packed))
+    let name = path.rsplit('/').next().and_then(|name| name.rsplit_once('.'));
+    name.is_some_and(|(_, extension)| {
+        GZIP_EXTENSIONS.iter().any(|gzip| extension.eq_ignore_ascii_case(gzip))
     })
+}
+
+fn is_gzip(encoding: &str) -> bool {
+    ["gzip", "x-gzip"].iter().any(|gzip| encoding.eq_ignore_ascii_case(gzip))
 }
 
 /// Whether a content encoding is one.
@@ -431,6 +443,8 @@ struct Part {
     facts: Facts,
     /// They were sent with a content encoding.
     packed: bool,
+    /// Which is gzip.
+    is_gzip: bool,
     /// None was undone: the bytes have the offsets of those that were sent.
     is_as_sent: bool,
 }
@@ -447,10 +461,11 @@ impl Part {
         let media_type =
             with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
         let received = with_type.then(crate::clock::now);
-        let packed = response.header("content-encoding").is_some_and(is_packing);
+        let encoding = response.header("content-encoding");
+        let (packed, is_gzip) = (encoding.is_some_and(is_packing), encoding.is_some_and(is_gzip));
         let is_as_sent = !packed || unasked_encoding == UnaskedEncoding::Raw;
         let facts = Facts { etag, last_modified, media_type, received, address: None };
-        Self { incoming: Incoming::new(listed), facts, packed, is_as_sent }
+        Self { incoming: Incoming::new(listed), facts, packed, is_gzip, is_as_sent }
     }
 
     /// The part of a large file from an earlier run: its bytes are read again, and the rest is
@@ -462,7 +477,8 @@ impl Part {
     ) -> Option<(Self, Note)> {
         let Target { dir, listed, length, wants_type, .. } = *target;
         let note = partials.note_at(target.name, &target.place.url)?;
-        let packed = note.header("content-encoding").is_some_and(is_packing);
+        let encoding = note.header("content-encoding");
+        let (packed, is_gzip) = (encoding.is_some_and(is_packing), encoding.is_some_and(is_gzip));
         if packed && unasked_encoding != UnaskedEncoding::Raw {
             return None;
         }
@@ -487,7 +503,7 @@ impl Part {
             // A part that came from elsewhere is not kept.
             address: None,
         };
-        Some((Self { incoming, facts, packed, is_as_sent: true }, note))
+        Some((Self { incoming, facts, packed, is_gzip, is_as_sent: true }, note))
     }
 }
 

@@ -40,24 +40,33 @@ struct Recent {
 /// What a killed run, or an update that was refused, may have done about a resource.
 #[derive(Default)]
 struct Unsure {
-    entities: Vec<String>,
+    /// What may be stored: the IRI of an entity, and the digest of its newest version.
+    versions: Vec<(String, String)>,
     reach: Reach,
-    lines: String,
 }
 
 impl Unsure {
     fn add(&mut self, noted: &Noted<'_>) {
         self.reach = either(self.reach, noted.reach);
-        self.lines.push_str(noted.line);
-        if !self.entities.iter().any(|known| known == noted.entity) {
-            self.entities.push(noted.entity.to_owned());
+        let (entity, digest) = (noted.entity, noted.digest.to_owned());
+        match self.versions.iter_mut().find(|(known, _)| known == entity) {
+            Some(known) => known.1 = digest,
+            None => self.versions.push((entity.to_owned(), digest)),
         }
     }
+
+    fn entities(&self) -> impl Iterator<Item = &String> {
+        self.versions.iter().map(|(entity, _)| entity)
+    }
+}
+
+fn write_line(text: &mut String, uri: &str, entity: &str, digest: &str, reach: Reach) {
+    // Writing into memory cannot fail.
+    let _ = writeln!(text, "{uri} {entity} {digest} {}", packed(reach));
 }
 
 /// A line of the file.
 struct Noted<'l> {
-    line: &'l str,
     uri: &'l str,
     entity: &'l str,
     digest: &'l str,
@@ -70,7 +79,7 @@ impl<'l> Noted<'l> {
         let mut next = || fields.next();
         let (uri, entity, digest, reach) = (next()?, next()?, next()?, next()?);
         let reach = unpacked(reach.parse().unwrap_or_default());
-        fields.next().is_none().then_some(Self { line, uri, entity, digest, reach })
+        fields.next().is_none().then_some(Self { uri, entity, digest, reach })
     }
 
     /// Adds the change to what the last run may have done, unless the state has it: then it is what
@@ -167,7 +176,7 @@ impl Journal {
             let known = stored.or_else(|| (!self.is_unsure(uri)).then_some(None));
             all.extend(known.map(|entity| entity.unwrap_or_else(|| uri.to_owned())));
         }
-        for entity in self.unsure.get(uri).into_iter().flat_map(|unsure| &unsure.entities) {
+        for entity in self.unsure.get(uri).into_iter().flat_map(Unsure::entities) {
             if !all.contains(entity) {
                 all.push(entity.clone());
             }
@@ -183,8 +192,7 @@ impl Journal {
 
     /// Whether a killed run may have changed what is stored of an entity.
     pub(super) fn may_have_changed(&self, entity: &str) -> bool {
-        let mut all = self.unsure.values();
-        all.any(|unsure| unsure.entities.iter().any(|known| known == entity))
+        self.unsure.values().flat_map(Unsure::entities).any(|known| known == entity)
     }
 
     fn is_unsure(&self, uri: &str) -> bool {
@@ -215,9 +223,8 @@ impl Journal {
                 let entity = self.entities(change)?.into_iter().next();
                 (entity.unwrap_or_else(|| change.uri.clone()), "-".to_owned())
             };
-            // Writing into memory cannot fail.
             let begin = text.len();
-            let _ = writeln!(text, "{} {entity} {digest} {}", change.uri, packed(reach));
+            write_line(&mut text, &change.uri, &entity, &digest, reach);
             self.lines.insert(change.uri.clone(), text[begin..].to_owned());
         }
         self.is_begun = true;
@@ -265,7 +272,11 @@ impl Journal {
         // After loss of power too, the state or this file has each change.
         self.mirror.sync()?;
         let mut text: String = lines.into_values().collect();
-        self.unsure.values().for_each(|unsure| text.push_str(&unsure.lines));
+        for (uri, Unsure { versions, reach }) in &self.unsure {
+            for (entity, digest) in versions {
+                write_line(&mut text, uri, entity, digest, *reach);
+            }
+        }
         self.is_begun = !text.is_empty();
         self.state.replace_text(FILE, &text)
     }
@@ -314,8 +325,8 @@ mod tests {
         let journal = journal.unwrap();
         let unsure: Vec<&String> = journal.unsure.keys().collect();
         assert_eq!(unsure, ["http://h/a"]);
-        assert_eq!(journal.unsure["http://h/a"].entities, ["http://h/a", "http://id/a"]);
-        assert_eq!(journal.unsure["http://h/a"].lines.lines().count(), 2);
+        let entities: Vec<&String> = journal.unsure["http://h/a"].entities().collect();
+        assert_eq!(entities, ["http://h/a", "http://id/a"]);
         assert!(journal.may_have_changed("http://id/a"));
         assert!(!journal.may_have_changed("http://h/kept"));
         assert_eq!(mirror.count_rows().unwrap(), 1);
@@ -333,5 +344,22 @@ mod tests {
         let error = opened(&[&vec![b'x'; LINE_BYTES as usize + 1]]).1.err().unwrap();
         assert!(error.to_string().contains("without an end"), "{error}");
         assert!(error.help().unwrap().contains("--baseline --full"));
+    }
+
+    #[test]
+    fn what_is_refused_again_and_again_has_one_line() {
+        let (place, journal, _mirror) = opened(&[]);
+        let mut journal = journal.unwrap();
+        let uri = "http://h/a";
+        for _ in 0..5 {
+            let change =
+                Change { uri: uri.to_owned(), is_kept: true, old: None, new: None, row: None };
+            journal.note([(&change, Reach::default())].into_iter()).unwrap();
+            journal.refused(&change);
+            journal.settled().unwrap();
+        }
+        let text = std::fs::read_to_string(place.path().join(FILE)).unwrap();
+        assert_eq!(text, "http://h/a http://h/a - 0\n");
+        assert!(journal.may_have_changed(uri));
     }
 }
