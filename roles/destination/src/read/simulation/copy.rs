@@ -175,7 +175,7 @@ fn observe(event: &Event<'_>) {
         note(|| format!("{}: {} {}", problem.code, problem.uri, problem.message));
         if problem.code == "gap" {
             count_gap();
-            if problem.message.ends_with("it is compared again when it changes") {
+            if problem.message.ends_with("compared again when it changes") {
                 // That is a notice, and no fault of the copy.
                 provider(Provider::note_missed);
             }
