@@ -84,8 +84,9 @@ pub(crate) trait Sink: Debug + Send + Sync {
     }
 
     /// Makes durable what was stored and deleted since the last call. Called within the transaction
-    /// that keeps the rows, before its end: content before its row. Returns the items that could
-    /// not be settled, by their URIs; only a sink that [settles items](Sink::settles_items) may
+    /// that keeps the rows, before its end: content before its row. A sink whose connections share files
+    /// puts the rows of what it stored itself, since the outcomes of some may not be taken yet; what
+    /// is deleted later in a run was settled before. Returns the items that could not be settled, by their URIs; only a sink that [settles items](Sink::settles_items) may
     /// return any.
     fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         Ok(Vec::new())

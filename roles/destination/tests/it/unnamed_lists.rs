@@ -237,3 +237,24 @@ fn an_older_list_than_one_read_in_part_decides_after_a_restore() {
     of_list("11:00:00.000001");
     assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
 }
+
+#[test]
+fn open_lists_beside_each_other_are_believed_by_the_second_run() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("08:00:00"), &[]);
+    let closed = span("08:00:00", "09:00:00");
+    lists.put_changes("/1.xml", &closed, &[("a", "a1", &at("08:30:00"))]);
+    lists.put_changes("/2.xml", &span("08:00:00", ""), &[("b", "b1", &at("08:40:00"))]);
+    lists.put_changes("/3.xml", &span("09:00:00", ""), &[("c", "c1", &at("09:10:00"))]);
+    lists.index_of_changes(&[("/1.xml", ""), ("/2.xml", ""), ("/3.xml", "")]);
+    let copy = lists.copy();
+    copy.try_run();
+    for number in 2..6 {
+        let time = format!("09:{number}0:00");
+        lists.put_changes("/2.xml", &span("08:00:00", ""), &[("b", &time, &at(&time))]);
+        let ran = copy.try_run();
+        assert!(!ran.has("list.unstable") || number == 2, "{number}: {:?}", ran.reported);
+        assert_eq!(copy.read("b"), Some(time), "{number}: {:?}", ran.reported);
+    }
+    assert_eq!((copy.try_run().exit(), copy.paths().len()), (0, 3));
+}

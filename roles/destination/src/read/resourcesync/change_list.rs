@@ -367,6 +367,9 @@ impl ChangeLists<'_> {
             // The next run asks for the index again, and for what has changes of that time.
             walk.limit_to(since.map_or(Timestamp::MIN, Moment::first));
             walk.keep_document(start, &Document::default());
+        } else if reach.ends.are_several_open() {
+            // Any of them may get changes, and none of them leads to the others.
+            walk.keep_document(start, &Document::default());
         } else if let Some((bookmark, validators)) = reach.open {
             walk.keep_document(&bookmark.document, &validators);
             walk.walked.bookmark = Some(bookmark);

@@ -32,11 +32,16 @@ impl Ends {
         self.open += usize::from(own.is_none());
     }
 
+    /// Whether several have no end: some are beside each other, or older than the others.
+    pub(super) const fn are_several_open(&self) -> bool {
+        self.open > 1
+    }
+
     /// Where documents are older, the walk is to be repeated. Closed ones usually give their end if `is_usual`.
     pub(super) fn judge(&self, walk: &mut Walk<'_, '_>, is_usual: bool) {
         walk.walked.is_unstable |= self.is_older;
         // Of several without an end, only the last one can be open, unless they are beside each other.
-        let several_open = self.open > 1;
+        let several_open = self.are_several_open();
         let are_odd = self.are_short || several_open;
         let is_expected = is_usual && self.lacks;
         let is_new = self.are_short || several_open && self.gives;
