@@ -29,7 +29,8 @@ impl Presence {
     /// Fails while the disk has less space than a change may need.
     pub(crate) fn check_space(&self) -> Result<(), LogError> {
         let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
-        if disk.f_bavail.saturating_mul(disk.f_frsize) >= SPACE_MIN {
+        // Some file systems do not state their size.
+        if disk.f_blocks == 0 || disk.f_bavail.saturating_mul(disk.f_frsize) >= SPACE_MIN {
             return Ok(());
         }
         let message = format!(

@@ -97,14 +97,24 @@ impl Manifest {
         }
     }
 
-    /// Whether it may be of the store with these sets: one of them is the same, or it is not known.
+    /// Whether it may be of the store with these sets: one of them is the same. Of a manifest of an earlier version only the names
+    /// of its sets are known.
     pub(crate) fn is_of(&self, sets: &[SetEntry]) -> bool {
         let logs = |sets: &[SetEntry]| -> BTreeSet<(String, i64)> {
             let log = |set: &SetEntry| Some((set.name.clone(), set.log_created?));
             sets.iter().filter_map(log).collect()
         };
         let (own, others) = (logs(&self.sets), logs(sets));
-        own.is_empty() || others.is_empty() || !own.is_disjoint(&others)
+        if own.is_empty() || others.is_empty() {
+            let is_same = |set: &SetEntry| sets.iter().any(|other| other.name == set.name);
+            return self.sets.is_empty() || sets.is_empty() || self.sets.iter().any(is_same);
+        }
+        !own.is_disjoint(&others)
+    }
+
+    /// Whether it names the logs of its sets, by which a store is known.
+    fn has_logs(&self) -> bool {
+        self.sets.iter().any(|set| set.log_created.is_some())
     }
 
     /// The names of its sets.
@@ -140,7 +150,7 @@ pub(crate) fn refuse_backup(dir: &Path) -> Result<()> {
 /// # Errors
 /// The folder, or one in it that may be a backup, cannot be read.
 pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if is_candidate(path)? {
+    if is_candidate(path) {
         return Ok(vec![path.to_owned()]);
     }
     let mut found = Vec::new();
@@ -148,7 +158,7 @@ pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?.path();
         let is_unfinished =
             entry.file_name().is_some_and(|name| is_unfinished(&name.to_string_lossy()));
-        if !is_unfinished && entry.is_dir() && is_candidate(&entry)? {
+        if !is_unfinished && entry.is_dir() && is_candidate(&entry) {
             found.push(entry);
         }
     }
@@ -156,13 +166,12 @@ pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn is_candidate(dir: &Path) -> io::Result<bool> {
-    let is_named = dir.file_name().is_some_and(|name| is_time(name.as_encoded_bytes()));
+/// Whether a folder may be a backup. Where that cannot be seen, its name decides, and its check reports the reason: other folders
+/// that may not be read, such as `lost+found`, are none.
+fn is_candidate(dir: &Path) -> bool {
     match dir.join(MANIFEST).try_exists() {
-        Ok(has_manifest) => Ok(has_manifest && (dir.join(DATABASE).exists() || is_backup(dir))),
-        // Its check reports the reason.
-        Err(_) if is_named => Ok(true),
-        Err(error) => Err(error),
+        Ok(has_manifest) => has_manifest && (dir.join(DATABASE).exists() || is_backup(dir)),
+        Err(_) => dir.file_name().is_some_and(|name| is_time(name.as_encoded_bytes())),
     }
 }
 
@@ -192,7 +201,8 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
         let before = others.len();
         others.retain(|(manifest, _)| {
             let is_same = same.iter().any(|known| manifest.is_of(&known.sets));
-            same.extend(is_same.then_some(manifest));
+            // One of an earlier version shows nothing about others.
+            same.extend((is_same && manifest.has_logs()).then_some(manifest));
             !is_same
         });
         if others.len() == before {
@@ -220,8 +230,9 @@ pub(crate) fn next_number(backups: &Path, sets: &[SetEntry]) -> Result<u64> {
     let found = backups_in(backups)?;
     // One that is damaged stops no other.
     let all: Vec<Manifest> = found.iter().filter_map(|one| Manifest::read(one).ok()).collect();
+    let has_logs = all.iter().any(Manifest::has_logs);
     if let Some(other) = all.last()
-        && !all.iter().any(|one| one.is_of(sets))
+        && !all.iter().any(|one| one.has_logs() == has_logs && one.is_of(sets))
     {
         bail!(UsageError(format!(
             "`{}` has backups of another store (sets {})\n  help: name another folder for the backups of this one",

@@ -122,7 +122,7 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"tokens.record" => {
             "stop the server and run `abreast repair`: it restores the tokens, or lists those that are lost"
         }
-        b"notified.record" | b"temporary.record" => {
+        b"notified.record" | b"temporary.record" | b"served.record" => {
             "stop the server and run `abreast repair`, or start the server again: the record is made again"
         }
         b"dumps.derived" => {
@@ -382,12 +382,22 @@ fn check_records(
         .context("cannot check the record of notified documents")?
         .into_iter()
         .for_each(&mut add);
-    check_tokens(&tokens_path(store))
-        .context("cannot check the tokens")?
-        .into_iter()
-        .for_each(&mut add);
+    match check_tokens(&tokens_path(store)) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            notes.push("the tokens were not checked: only their owner may read them".to_owned());
+        }
+        found => found.context("cannot check the tokens")?.into_iter().for_each(&mut add),
+    }
+    let is_damaged = |path: &Path| {
+        read_sealed(path).is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
+    };
+    let served = store.join(crate::served::RECORD);
+    if is_damaged(&served) {
+        let message = "the record of the sets that were served is damaged";
+        findings.add("served.record", served.display().to_string(), message);
+    }
     for path in crate::rdf::records_of_files(store)? {
-        if read_sealed(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidData) {
+        if is_damaged(&path) {
             let message = "the record of the files that were read is damaged: they are read again";
             findings.add("temporary.record", path.display().to_string(), message);
         }

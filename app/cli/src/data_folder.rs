@@ -82,7 +82,15 @@ impl Drop for NewData {
 /// It would be.
 pub(crate) fn refuse_published(data: &Path) -> Result<()> {
     let Some(published) = published_above(data, &[]) else { return Ok(()) };
+    let is_store = ["source.db", "hub.db"].iter().any(|name| data.join(name).exists());
     let (data, published) = (data.display(), published.display());
+    if is_store {
+        tracing::warn!(
+            "the store `{data}` is in `{published}`, which is published (it has a store in `.abreast`); nobody reads it there, but another \
+             server may"
+        );
+        return Ok(());
+    }
     bail!(UsageError(format!(
         "`{data}` is in `{published}`, which is published: everybody could read the store\n  help: name a folder elsewhere, or one \
          whose name begins with a dot"

@@ -303,6 +303,17 @@ fn repair_records(
     steps.extend(archives.context("cannot repair the archives")?);
     let tokens = repair_tokens(&tokens_path(store), args.dry_run);
     steps.extend(tokens.context("cannot repair the tokens")?);
+    let served = store.join(crate::served::RECORD);
+    if abreast_folder::read_sealed(&served)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
+    {
+        if !args.dry_run {
+            std::fs::remove_file(&served).context("cannot remove the record of served sets")?;
+        }
+        steps.push(
+            "drop the record of the sets that were served: the next start writes it".to_owned(),
+        );
+    }
     let notified = notified_path(store);
     let damage =
         check_notified(&notified).context("cannot read the record of notified documents")?;
@@ -312,7 +323,7 @@ fn repair_records(
                 .context("cannot remove the record of notified documents")?;
         }
         steps.push(
-            "drop the record of notified documents: all are notified again by the next start"
+            "drop the record of notified documents: all are notified again at the next start"
                 .to_owned(),
         );
     }

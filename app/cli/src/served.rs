@@ -3,6 +3,7 @@
 
 use crate::config::{ServeConfig, SetConfig, UsageError};
 use abreast_core::{ChangeLog, ResourceSet};
+use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::{count, visible};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -11,12 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The record, in the folder of the store.
-const RECORD: &str = "served.json";
+pub(crate) const RECORD: &str = "served.json";
 const DATABASE: &str = "source.db";
 /// Folders that only a store has whose database was there.
 const OF_A_DATABASE: [&str; 4] = ["archives", "contents", "dumps", "snapshots"];
-/// Other files of a store that may be there before its database is.
-const BEFORE_THE_DATABASE: [&str; 3] = ["hub.db", "tokens.json", "mirror.db"];
+/// Other files of a store, or of the state of a copy, that may be there before the database is.
+const BEFORE_THE_DATABASE: [&str; 6] =
+    ["hub.db", "tokens.json", "mirror.db", "sets.json", "copy-of", "owner"];
 /// Folders beside a store that are searched for another one.
 const BESIDE_MAX: usize = 1_000;
 
@@ -42,7 +44,7 @@ impl Record {
     }
 
     fn read(store: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(store.join(RECORD)).ok()?).ok()
+        serde_json::from_slice(&read_sealed(&store.join(RECORD)).ok()?).ok()
     }
 }
 
@@ -52,20 +54,28 @@ impl Record {
 /// The store fails.
 pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> Result<()> {
     let names: HashSet<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
+    // A folder that is missing may be that of the set under another name.
+    let is_missing = sets.iter().any(|set| set.missing.is_some());
     for ResourceSet { id, slug } in log.sets()? {
-        if !names.contains(slug.as_str()) {
-            let resources = count(log.head(id)?.resources, "resource");
-            let store = store.display();
-            tracing::warn!(
-                "the store has the set `{slug}` ({resources}), which is not configured and not published (help: `abreast drop {store} {slug}` \
-                 removes it)"
-            );
+        if names.contains(slug.as_str()) {
+            continue;
         }
+        let resources = log.head(id).map_or_else(
+            |error| error.to_string(),
+            |head| count(head.resources, "resource").to_string(),
+        );
+        let help = if is_missing {
+            "see the sets whose folders are missing".to_owned()
+        } else {
+            format!("`abreast drop {} {slug}` removes it", store.display())
+        };
+        tracing::warn!(
+            "the store has the set `{slug}` ({resources}), which is not configured and not published (help: {help})"
+        );
     }
-    let (path, new) = (store.join(RECORD), store.join(format!("{RECORD}.new")));
-    let written = fs::write(&new, serde_json::to_vec(&Record::of(sets))?);
+    let path = store.join(RECORD);
     // On a full disk what is there is served nevertheless.
-    if let Err(error) = written.and_then(|()| fs::rename(&new, &path)) {
+    if let Err(error) = write_sealed(&path, serde_json::to_vec(&Record::of(sets))?) {
         tracing::warn!("cannot write `{}`: {error}", path.display());
     }
     Ok(())
@@ -141,6 +151,10 @@ fn other_store(config: &ServeConfig) -> Option<PathBuf> {
         let served = Record::read(store).unwrap_or_default().sets;
         served.iter().any(|set| set.folder.is_some() && wanted.contains(set))
     };
+    // A folder that is there was chosen; a mistyped one is not there.
+    if data.exists() {
+        return None;
+    }
     let above = data.parent()?;
     let beside = fs::read_dir(above).ok()?.flatten().take(BESIDE_MAX).map(|entry| entry.path());
     let mut beside = std::iter::once(above.to_owned()).chain(beside);

@@ -16,11 +16,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const DATABASES: [(&str, &str); 3] =
     [("source.db", "a store"), ("hub.db", "a store"), ("mirror.db", "the state of a copy")];
 /// Other names that only our folders have.
-const NAMES: [(&str, &str); 4] = [
-    ("backup.lock", "a folder of backups"),
+const NAMES: [(&str, &str); 2] = [
     (".abreast-backup", "where a copy keeps replaced files"),
     (".abreast-restoring", "a store that is being restored"),
-    ("sets.lock", "the state of copies"),
 ];
 /// Names the Source of a copy, in the copy's state folder.
 const COPY_OF: &str = ".abreast/copy-of";
@@ -79,7 +77,24 @@ pub fn store_in(folder: &Path) -> Option<&'static str> {
         let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();
         ["packed", "tmp", "lock"].iter().all(has).then_some("kept contents")
     };
-    database.or_else(named).map(|(_, what)| what).or_else(contents)
+    let states = || {
+        let has = |name: &&str| folder.join(name).is_file();
+        ["sets.lock", "sets.json"].iter().all(has).then_some("the state of copies")
+    };
+    let backups = || has_backups(folder).then_some("a folder of backups");
+    database.or_else(named).map(|(_, what)| what).or_else(contents).or_else(states).or_else(backups)
+}
+
+/// Whether a folder has the lock of backups, and one of them: complete, or being made.
+fn has_backups(folder: &Path) -> bool {
+    let is_backup = |name: &str, path: &Path| {
+        name.starts_with("making-") || path.join("manifest.json").symlink_metadata().is_ok()
+    };
+    folder.join("backup.lock").is_file()
+        && fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
+            let name = entry.file_name();
+            entry.path().is_dir() && is_backup(&name.to_string_lossy(), &entry.path())
+        })
 }
 
 fn is_database(folder: &Path, name: &str) -> bool {
@@ -88,9 +103,9 @@ fn is_database(folder: &Path, name: &str) -> bool {
     if !facts.is_file() {
         return false;
     }
-    // A new one has its tables beside it.
+    // A new one has its tables, or its locks, beside it.
     let beside = |end: &str| folder.join(format!("{name}{end}")).is_file();
-    if facts.len() == 0 || beside("-wal") || folder.join("source.lock").is_file() {
+    if beside("-wal") || beside(".lock") || folder.join("source.lock").is_file() {
         return true;
     }
     let mut begin = Vec::new();
@@ -187,10 +202,11 @@ mod tests {
             ("source.db", &database[..], true),
             ("hub.db", &database, true),
             ("mirror.db", &database, true),
-            ("source.db", b"", true),
-            ("backup.lock", b"", true),
             (".abreast-backup", b"", true),
             // Of somebody else.
+            ("source.db", b"", false),
+            ("backup.lock", b"", false),
+            ("sets.lock", b"", false),
             ("source.db", SQLITE, false),
             ("source.db", b"text", false),
             ("other.db", &database, false),
@@ -205,6 +221,22 @@ mod tests {
             assert_eq!(folder.hidden_folder(b"a/b/x", Kind::File), expected, "{name}");
             assert_eq!(folder.hidden_folder(b"a/b", Kind::Folder), expected, "{name}");
             assert_eq!(folder.selecting_all().selects(b"a/b/x", Kind::File), !is_private, "{name}");
+        }
+    }
+
+    #[test]
+    fn common_names_are_private_only_with_what_else_a_store_has() {
+        for (names, is_private) in [
+            (&["source.db", "source.lock"][..], true),
+            (&["backup.lock", "20260101T000000.000000Z/manifest.json"], true),
+            (&["backup.lock", "making-20260101T000000.000000Z/x"], true),
+            (&["backup.lock", "a/x"], false),
+            (&["sets.lock", "sets.json"], true),
+            (&["manifest.json", "lock"], false),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            names.iter().for_each(|name| write(place.path(), name, b""));
+            assert_eq!(store_in(place.path()).is_some(), is_private, "{names:?}");
         }
     }
 
@@ -233,6 +265,7 @@ mod tests {
     fn a_folder_that_becomes_a_store_is_noticed_at_once() {
         let place = tempfile::tempdir().unwrap();
         write(place.path(), "a/x", b"");
+        write(place.path(), "a/source.lock", b"");
         let folder = abreast_folder::Folder::open(place.path()).unwrap();
         let folder = folder.hiding(Private::default().hiding());
         for _ in 0..100 {

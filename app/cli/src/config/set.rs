@@ -448,6 +448,9 @@ fn check_namespace(set: &SetFile, problems: &mut Vec<String>) -> String {
     namespace
 }
 
+/// Links that are followed one after the other, at most.
+const LINKS_MAX: usize = 40;
+
 /// The folder that is published, resolved; a set of records has none, and needs a name instead.
 fn check_folder(
     set: &SetFile,
@@ -505,9 +508,20 @@ fn check_folder(
             *missing = Some(format!(
                 "`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"
             ));
+            return target_of(&set.folder);
         }
     }
     set.folder.clone()
+}
+
+/// Where links lead to that end nowhere: a set without a name has that of the folder that is missing.
+fn target_of(folder: &Path) -> PathBuf {
+    let mut folder = folder.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = folder.read_link() else { break };
+        folder = folder.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    folder
 }
 
 /// Checks that a name can be a part of URLs, and hides no address of the server.

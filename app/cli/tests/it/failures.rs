@@ -118,7 +118,7 @@ fn a_server_that_cannot_start_leaves_nothing_behind() {
     fs::write(
         &two,
         format!(
-            "data = \"{0}/two\"\n[[set]]\nfolder = \"{0}/papers\"\n[[set]]\nfolder = \"{0}/gone\"\n",
+            "data = \"{0}/two\"\n[[set]]\nfolder = \"{0}/lost\"\n[[set]]\nfolder = \"{0}/gone\"\n",
             place.path().display()
         ),
     )

@@ -30,7 +30,7 @@ pub fn check_archives(
             Err(error) => return Err(error),
             Ok(record) => {
                 count += record.snapshots.len() as u64;
-                for (file, error) in damaged_files(&archive, &record, read_data) {
+                for (file, error) in damaged_files(&archive, &record, read_data)? {
                     find("archives.list", file, error.to_string());
                 }
             }
@@ -57,7 +57,7 @@ pub fn repair_archives(folder: &Path, read_data: bool, dry_run: bool) -> io::Res
             let lists = record.snapshots.len();
             steps.push(format!("make the record of archived lists in {shown} again: {lists}"));
         }
-        let damaged = damaged_files(&archive, &record, read_data);
+        let damaged = damaged_files(&archive, &record, read_data)?;
         let is_damaged =
             |name: &str| damaged.iter().any(|(file, _)| file.file_name() == Some(name.as_ref()));
         let (lost, kept): (Vec<_>, Vec<_>) = record
@@ -103,17 +103,24 @@ fn files(snapshot: &Snapshot) -> impl Iterator<Item = (String, Option<&Part>)> {
     list.chain(snapshot.parts.iter().map(|part| (record::part_name(part), Some(part))))
 }
 
-/// Files of copies that are missing, or cannot be read; each once.
-fn damaged_files(folder: &Path, record: &Record, read_data: bool) -> Vec<(PathBuf, io::Error)> {
+/// Files of copies that are missing or damaged; each once.
+fn damaged_files(
+    folder: &Path,
+    record: &Record,
+    read_data: bool,
+) -> io::Result<Vec<(PathBuf, io::Error)>> {
     let all = record.snapshots.iter().flat_map(files).map(|(name, _)| name);
     let names: std::collections::BTreeSet<String> = all.collect();
     let read = |name: String| {
         let path = folder.join(name);
         let read =
             if read_data { read_document(&path).map(drop) } else { path.metadata().map(drop) };
-        read.err().map(|error| (path, error))
+        match read {
+            Err(error) if salvage::is_damage(&error) => Ok(Some((path, error))),
+            read => read.map(|()| None),
+        }
     };
-    names.into_iter().filter_map(read).collect()
+    names.into_iter().filter_map(|name| read(name).transpose()).collect()
 }
 
 #[cfg(test)]

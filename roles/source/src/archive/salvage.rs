@@ -1,7 +1,7 @@
 //! The record of copies, made again from the lists when it is damaged or lost.
 
 use super::record::{self, Record};
-use super::{Part, Snapshot, read_document};
+use super::{Snapshot, read_document};
 use crate::publish::read_archived;
 use abreast_core::Position;
 use abreast_webtypes::Timestamp;
@@ -36,18 +36,24 @@ pub(super) fn from_lists(folder: &Path) -> io::Result<Record> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if let Some(number) = entry.file_name().to_str().and_then(record::list_number) {
-            snapshots.extend(snapshot(folder, number, &entry));
+            snapshots.extend(snapshot(folder, number, &entry)?);
         }
     }
     snapshots.sort_by_key(|snapshot| snapshot.number);
     Ok(Record { snapshots })
 }
 
-fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> Option<Snapshot> {
-    let list = read_archived(&read_document(&entry.path()).ok()?)?;
-    let is_there = |part: &Part| read_document(&folder.join(record::part_name(part))).is_ok();
-    let written = entry.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    list.parts.iter().all(is_there).then_some(Snapshot {
+/// A list with all its parts; `None` if it is damaged. An error of the system is none of the list.
+fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> io::Result<Option<Snapshot>> {
+    let list = undamaged(read_document(&entry.path()))?;
+    let Some(list) = list.and_then(|list| read_archived(&list)) else { return Ok(None) };
+    for part in &list.parts {
+        if undamaged(read_document(&folder.join(record::part_name(part))))?.is_none() {
+            return Ok(None);
+        }
+    }
+    let written = entry.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Some(Snapshot {
         number,
         at: list.at,
         completed: list.completed,
@@ -55,5 +61,24 @@ fn snapshot(folder: &Path, number: u64, entry: &fs::DirEntry) -> Option<Snapshot
         // It is not known: the next copy is taken at the next interval, whether something changed or not.
         position: Position(0),
         parts: list.parts,
-    })
+    }))
+}
+
+/// What was read, unless it is damaged or missing.
+fn undamaged(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
+        Err(error) if is_damage(&error) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Whether an error shows that a file is damaged or missing, and not that it cannot be read at the moment.
+pub(super) fn is_damage(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::InvalidData
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::UnexpectedEof
+    )
 }

@@ -47,7 +47,7 @@ impl DumpFolder {
             else {
                 continue;
             };
-            match dump_folder.read(name) {
+            match dump_folder.read(name)? {
                 Some(dump) => {
                     remove_unfinished(&dump_folder.root.join(name), |_| false)?;
                     dump_folder.dumps.push(Arc::new(dump));
@@ -61,20 +61,31 @@ impl DumpFolder {
         Ok(dump_folder)
     }
 
-    fn read(&self, name: &str) -> Option<Dump> {
+    /// A dump; `None` if it is not whole or damaged. An error of the system is none of the dump.
+    fn read(&self, name: &str) -> io::Result<Option<Dump>> {
         if name.starts_with(MAKING) {
-            return None;
+            return Ok(None);
         }
         let folder = self.root.join(name);
-        let document = Document::from_slice(&read_sealed(&folder.join(RECORD)).ok()?).ok()?;
-        let dump = Dump::from_document(name, self.kind, &self.urls, document)?;
+        let record = match read_sealed(&folder.join(RECORD)) {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) =>
+            {
+                return Ok(None);
+            }
+            record => record?,
+        };
+        let document = Document::from_slice(&record).ok();
+        let dump = document
+            .and_then(|document| Dump::from_document(name, self.kind, &self.urls, document));
+        let Some(dump) = dump else { return Ok(None) };
         let whole = dump.packages.iter().all(|package| {
             let length =
                 folder.join(format!("{}.zip", package.stem)).metadata().map(|file| file.len());
             length.is_ok_and(|length| length == package.length)
                 && folder.join(format!("{}.xml", package.stem)).is_file()
         });
-        whole.then_some(dump)
+        Ok(whole.then_some(dump))
     }
 
     /// A name for a dump of this time that no other has.
