@@ -78,7 +78,7 @@ fn follow(python: &Path, releases: &[Vec<(String, String)>]) {
     let text = format!(
         "data = \"{}\"\n[[set]]\nname = \"set\"\norigin = \"rdf\"\nfolder = \"{}\"\nhold_deletions = \"0s\"\n\
          skolemize = \"https://id.example\"\n",
-        temporary.path().join("data").display(),
+        temporary.path().join("store").display(),
         original.display()
     );
     fs::write(&config, text).unwrap();
