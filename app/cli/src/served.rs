@@ -60,10 +60,9 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         if names.contains(slug.as_str()) {
             continue;
         }
-        let resources = log.head(id).map_or_else(
-            |error| error.to_string(),
-            |head| count(head.resources, "resource").to_string(),
-        );
+        let resources = log
+            .head(id)
+            .map_or_else(|error| error.to_string(), |head| count(head.resources, "resource"));
         let help = if is_missing {
             "see the sets whose folders are missing".to_owned()
         } else {
