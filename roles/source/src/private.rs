@@ -235,7 +235,9 @@ mod tests {
             (&["manifest.json", "lock"], false),
         ] {
             let place = tempfile::tempdir().unwrap();
-            names.iter().for_each(|name| write(place.path(), name, b""));
+            for name in names {
+                write(place.path(), name, b"");
+            }
             assert_eq!(store_in(place.path()).is_some(), is_private, "{names:?}");
         }
     }
