@@ -259,7 +259,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error.kind(), ErrorKind::Io);
+        assert_eq!(error.kind(), ErrorKind::Full);
         assert!(error.to_string().contains("help: free space"), "{error}");
         let recorded = Position(number as u64 * 30);
         assert!(number > 0);

@@ -323,7 +323,7 @@ fn repair_records(
                 .context("cannot remove the record of notified documents")?;
         }
         steps.push(
-            "drop the record of notified documents: all are notified again at the next start"
+            "drop the record of notified documents: at the next start they are notified again, and changes from then on"
                 .to_owned(),
         );
     }

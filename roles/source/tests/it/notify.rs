@@ -656,19 +656,23 @@ fn a_hub_is_notified_of_new_notifications_at_once() {
 }
 
 #[test]
-fn a_damaged_record_of_notified_documents_is_an_error() {
+fn a_damaged_record_of_notified_documents_notifies_again() {
     let world = World::begun();
+    let topics = topics();
     let record = world.temporary.path().join("notify.json");
     std::fs::write(&record, "{").unwrap();
-    let clock = Arc::new(SystemClock);
-    let error = Notifier::start(
-        Arc::new(publisher(&world)),
-        topics(),
-        record,
+    let notifications = Notifications { framework: false, ..Notifications::at([HUB]) };
+    let notifier = Notifier::start(
+        Arc::new(notifying(&world, notifications)),
+        Arc::clone(&topics),
+        record.clone(),
         prompt(),
-        clock,
+        Arc::new(SystemClock),
         Arc::new(|_| {}),
-    );
-    let cause = std::error::Error::source(&error.unwrap_err()).unwrap().to_string();
-    assert!(cause.contains("notify.json") && cause.contains("help: remove it"), "{cause}");
+    )
+    .unwrap();
+    put(&world, 0..1);
+    told_up_to(&*topics, 1);
+    notifier.stop();
+    assert!(std::fs::read_to_string(record).unwrap().len() > 1, "it is whole again");
 }
