@@ -103,11 +103,11 @@ impl Read for Feed {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn pack(bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()

@@ -122,12 +122,7 @@ impl Unpacker {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn pack(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
+    use crate::gunzip::tests::pack;
 
     fn unpacked(packed: &[u8], piece: usize, most: u64) -> Result<Vec<u8>, UnpackError> {
         let (mut unpacker, mut all) = (Unpacker::new(most), Vec::new());

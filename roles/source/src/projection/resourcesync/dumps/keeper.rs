@@ -248,7 +248,10 @@ impl SetDumps {
                 tracing::warn!("the manifest `{name}` is damaged, and is taken from its package");
                 manifest::restore(&path, &digest)?;
             }
-            lock(&self.whole).insert(path.clone());
+            let mut whole = lock(&self.whole);
+            // Those of dumps that were removed.
+            whole.retain(|path| path.exists());
+            whole.insert(path.clone());
         }
         Ok(Some(path))
     }
