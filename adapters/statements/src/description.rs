@@ -1,7 +1,9 @@
 //! The description of one entity out of sorted statements.
 
-use crate::{BlankNodes, Error, Group, MAX_GROUP};
-use abreast_rdf::{DescribeError, DescriptionLimits, Naming, Statement, TooLarge};
+use crate::{BlankNodes, Error, Group, MAX_GROUP, SortedStatements};
+use abreast_rdf::{
+    DescribeError, DescriptionBudget, DescriptionLimits, Naming, Statement, TooLarge,
+};
 use memchr::memmem::Finder;
 use oxrdf::Triple;
 use std::borrow::Cow;
@@ -12,22 +14,28 @@ pub struct Describer {
     canonical_lines: bool,
     /// Finds what may be a blank node behind the subject.
     blank: Finder<'static>,
+    budget: DescriptionBudget,
     unstable: u64,
 }
 
 impl Describer {
-    /// For lines that were written canonically, or perhaps not.
-    pub fn new(canonical_lines: bool) -> Self {
-        Self { canonical_lines, blank: Finder::new(b" _:"), unstable: 0 }
+    /// For the descriptions in these statements.
+    pub fn new(sorted: &SortedStatements) -> Self {
+        Self {
+            canonical_lines: sorted.canonical_lines(),
+            blank: Finder::new(b" _:"),
+            budget: DescriptionBudget::of_input(sorted.length()),
+            unstable: 0,
+        }
     }
 
     /// The statements of an entity, and those about the blank nodes in them, as they were read. They
     /// are only borrowed when there are no blank nodes.
     ///
     /// # Errors
-    /// They are too many, or the disk failed.
+    /// They are too many, those of all entities together are (both [`Error::TooLarge`]), or the disk failed.
     pub fn gather<'g>(
-        &self,
+        &mut self,
         group: &Group<'g>,
         blanks: &mut BlankNodes<'_>,
     ) -> Result<Cow<'g, [u8]>, Error> {
@@ -38,7 +46,9 @@ impl Describer {
         if self.blank.find(group.lines).is_none() {
             return Ok(Cow::Borrowed(group.lines));
         }
-        Ok(Cow::Owned(describe(group, blanks)?))
+        let described = describe(group, blanks)?;
+        self.budget.take(&format!("<{}>", group.iri), described.len())?;
+        Ok(Cow::Owned(described))
     }
 
     /// Makes what was gathered canonical: sorted lines, each once.
@@ -53,13 +63,13 @@ impl Describer {
         }
         let not_canonical = Error::NotSorted { line: 0 };
         let canonical = if self.canonical_lines {
-            abreast_rdf::canonical_lines(&gathered).map_err(|_| not_canonical)?
+            self.budget.canonical_lines(&gathered).map_err(|_| not_canonical)?
         } else {
             let triple = |statement: Option<Statement<'_>>| statement?.to_triple();
             let triples: Option<Vec<Triple>> = abreast_rdf::statements(&gathered)
                 .map(|statement| triple(statement.ok()))
                 .collect();
-            abreast_rdf::canonical(triples.ok_or(not_canonical)?.iter().map(Triple::as_ref))
+            self.budget.canonical(triples.ok_or(not_canonical)?.iter().map(Triple::as_ref))
         };
         self.unstable += u64::from(canonical.naming == Naming::Arbitrary);
         Ok(Cow::Owned(canonical.lines))

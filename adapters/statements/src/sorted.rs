@@ -42,6 +42,11 @@ impl SortedStatements {
         self.canonical
     }
 
+    /// Bytes of all statements.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// The file; its place is shared.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()

@@ -11,6 +11,7 @@
 mod by_content;
 mod graph;
 mod refine;
+mod work;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -18,6 +19,7 @@ use std::fmt::Write as _;
 use oxrdf::TripleRef;
 
 use self::graph::Graph;
+pub(crate) use self::work::Work;
 use crate::statement::{Statement, StatementError, is_blank, statements, write_terms};
 
 /// Statements of blank nodes that refinement and search read before they give up: about a second.
@@ -77,6 +79,13 @@ pub fn canonical_within<'a>(
     triples: impl IntoIterator<Item = TripleRef<'a>>,
     max_work: u64,
 ) -> Canonical {
+    canonical_triples(triples, &mut Work::new(max_work))
+}
+
+pub(crate) fn canonical_triples<'a>(
+    triples: impl IntoIterator<Item = TripleRef<'a>>,
+    work: &mut Work,
+) -> Canonical {
     let mut text = Vec::new();
     let mut ends = Vec::new();
     for triple in triples {
@@ -89,7 +98,7 @@ pub fn canonical_within<'a>(
         predicate: &text[subject_end + 1..predicate_end],
         object: &text[predicate_end + 1..end - " .\n".len()],
     });
-    canonical_statements(statements.collect(), max_work)
+    canonical_statements(statements.collect(), work)
 }
 
 /// The canonical form of statements written by [`write_statement`](crate::write_statement), in
@@ -100,15 +109,18 @@ pub fn canonical_within<'a>(
 /// A line that is not a statement as this crate writes it.
 pub fn canonical_lines(lines: &[u8]) -> Result<Canonical, StatementError> {
     let statements: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
-    Ok(canonical_statements(statements?, MAX_WORK))
+    Ok(canonical_statements(statements?, &mut Work::new(MAX_WORK)))
 }
 
-pub(crate) fn canonical_statements(mut statements: Vec<Statement<'_>>, max_work: u64) -> Canonical {
+pub(crate) fn canonical_statements(
+    mut statements: Vec<Statement<'_>>,
+    work: &mut Work,
+) -> Canonical {
     if !statements.iter().any(Statement::has_blank) {
         return Canonical { lines: sorted_lines(&mut statements), naming: Naming::NoBlankNodes };
     }
     let graph = Graph::new(statements);
-    let (labels, naming) = refine::name_the_others(&graph, by_content::labels(&graph), max_work);
+    let (labels, naming) = refine::name_the_others(&graph, by_content::labels(&graph), work);
     let names: Vec<String> = labels.iter().map(|label| label.to_text()).collect();
     let mut renamed: Vec<Statement<'_>> = graph
         .statements

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use memchr::memchr;
 use oxrdf::{NamedOrBlankNodeRef, TermRef, TripleRef};
 
-use crate::canonical::{Canonical, MAX_WORK, canonical_statements};
+use crate::budget::DescriptionBudget;
+use crate::canonical::Canonical;
 use crate::statement::{Statement, TermText, write_terms};
 
 /// Limits of one description.
@@ -149,14 +150,20 @@ fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (length > 0).then(|| text.split_at(length + 2))
 }
 
-/// A graph in memory, by its entities: the IRIs that are subjects.
+/// A graph in memory, by its entities: the IRIs that are subjects. A statement that is added again
+/// changes nothing.
+#[derive(Default)]
 pub struct Entities {
     text: Vec<u8>,
     statements: Vec<Written>,
+    /// Digests of the statements.
+    unique: HashSet<[u8; 16]>,
     /// Statements of each IRI, as it is written.
     own: BTreeMap<Vec<u8>, Vec<usize>>,
     /// Label and statements of each blank node.
     blank: Vec<(String, Vec<usize>)>,
+    /// Numbers of blank nodes by their labels.
+    numbers: HashMap<String, usize>,
 }
 
 /// Where a statement is in the text.
@@ -207,48 +214,58 @@ pub const MAX_FINDINGS: usize = 100;
 impl Entities {
     /// Groups the statements of a graph by subject.
     pub fn new<'a>(triples: impl IntoIterator<Item = TripleRef<'a>>) -> Self {
-        let mut entities = Self {
-            text: Vec::new(),
-            statements: Vec::new(),
-            own: BTreeMap::new(),
-            blank: Vec::new(),
-        };
-        let mut numbers: HashMap<String, usize> = HashMap::new();
-        let mut unique: HashSet<TripleRef<'a>> = HashSet::new();
+        let mut entities = Self::default();
         for triple in triples {
-            if unique.insert(triple) {
-                entities.add(triple, &mut numbers);
-            }
+            entities.add(triple);
         }
         entities
     }
 
-    fn add(&mut self, triple: TripleRef<'_>, numbers: &mut HashMap<String, usize>) {
-        let mut number = |label: &str| {
-            *numbers.entry(label.to_owned()).or_insert_with(|| {
-                self.blank.push((label.to_owned(), Vec::new()));
-                self.blank.len() - 1
-            })
-        };
-        let subject_blank = match triple.subject {
-            NamedOrBlankNodeRef::BlankNode(node) => Some(number(node.as_str())),
-            NamedOrBlankNodeRef::NamedNode(_) => None,
-        };
-        let object_blank = match triple.object {
-            TermRef::BlankNode(node) => Some(number(node.as_str())),
-            _ => None,
-        };
+    /// Adds a statement.
+    pub fn add(&mut self, triple: TripleRef<'_>) {
         let start = self.text.len();
         let (subject_end, predicate_end) = write_terms(triple, &mut self.text);
         let end = self.text.len();
-        let statement = self.statements.len();
-        self.statements.push(Written { start, subject_end, predicate_end, end, object_blank });
-        if let Some(node) = subject_blank {
-            self.blank[node].1.push(statement);
-        } else {
-            let entity = self.text[start..subject_end].to_vec();
-            self.own.entry(entity).or_default().push(statement);
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&blake3::hash(&self.text[start..]).as_bytes()[..16]);
+        if !self.unique.insert(digest) {
+            return self.text.truncate(start);
         }
+        let statement = self.statements.len();
+        match triple.subject {
+            NamedOrBlankNodeRef::BlankNode(node) => {
+                let node = self.number(node.as_str());
+                self.blank[node].1.push(statement);
+            }
+            NamedOrBlankNodeRef::NamedNode(_) => {
+                let entity = &self.text[start..subject_end];
+                match self.own.get_mut(entity) {
+                    Some(own) => own.push(statement),
+                    None => drop(self.own.insert(entity.to_vec(), vec![statement])),
+                }
+            }
+        }
+        let object_blank = match triple.object {
+            TermRef::BlankNode(node) => Some(self.number(node.as_str())),
+            _ => None,
+        };
+        self.statements.push(Written { start, subject_end, predicate_end, end, object_blank });
+    }
+
+    /// The number of a blank node.
+    fn number(&mut self, label: &str) -> usize {
+        if let Some(number) = self.numbers.get(label) {
+            return *number;
+        }
+        let number = self.blank.len();
+        self.numbers.insert(label.to_owned(), number);
+        self.blank.push((label.to_owned(), Vec::new()));
+        number
+    }
+
+    /// Number of statements.
+    pub fn statements(&self) -> usize {
+        self.statements.len()
     }
 
     /// Number of entities.
@@ -264,12 +281,13 @@ impl Entities {
     /// The description of each entity, in the order of their IRIs.
     ///
     /// # Errors
-    /// For each entity whose description is larger than `limits`.
+    /// For each entity whose description is larger than `limits`, and for those after 32 MiB of descriptions.
     pub fn descriptions(
         &self,
         limits: DescriptionLimits,
     ) -> impl Iterator<Item = Result<Description, TooLarge>> {
-        self.own.iter().map(move |(entity, own)| self.description(entity, own, &limits))
+        let mut budget = DescriptionBudget::in_memory();
+        self.own.iter().map(move |(entity, own)| self.description(entity, own, &limits, &mut budget))
     }
 
     fn description(
@@ -277,6 +295,7 @@ impl Entities {
         entity: &[u8],
         own: &[usize],
         limits: &DescriptionLimits,
+        budget: &mut DescriptionBudget,
     ) -> Result<Description, TooLarge> {
         let root = String::from_utf8_lossy(entity);
         let mut statements = own.to_vec();
@@ -296,12 +315,13 @@ impl Entities {
                 statements.extend_from_slice(&self.blank[node].1);
             }
         }
+        budget.take(&root, bytes)?;
         let statements = statements.into_iter().map(|statement| self.terms(statement)).collect();
         let iri = match TermText::parse(entity) {
             Some(TermText::Iri(iri)) => iri.into_owned(),
             _ => root.into_owned(),
         };
-        Ok(Description { entity: iri, canonical: canonical_statements(statements, MAX_WORK) })
+        Ok(Description { entity: iri, canonical: budget.canonical_statements(statements) })
     }
 
     fn terms(&self, statement: usize) -> Statement<'_> {

@@ -3,7 +3,8 @@
 use crate::nesting::Brackets;
 use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
-use crate::term_chains;
+use crate::json_memory;
+use crate::term_chains::{self, Terms};
 use abreast_webtypes::excerpt;
 use memchr::{memchr_iter, memmem, memrchr};
 use oxjsonld::{JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
@@ -13,6 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Brackets inside each other, whatever the options allow.
 const MAX_DEPTH: usize = 128;
+
+/// Bytes of all keys and values if each was as long as the longest term of the contexts: the parser
+/// holds those of an object in full.
+const MAX_EXPANDED: usize = 64 << 20;
+const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
 /// The base where there is none: the parser leaves statements with relative IRIs out without notice.
 const NO_BASE: &str = "abreast-no-base://document/";
@@ -37,14 +43,33 @@ pub(crate) fn read(
             "rdf.size",
             (1, 1),
             message,
-            Some("split it, or publish N-Triples, which has no such limit"),
+            Some(SIZE_HELP),
         ));
+    }
+    let needed = json_memory::needed(&document);
+    if needed > options.limits.json_ld_memory {
+        let message = format!(
+            "the JSON-LD document would take about {} MiB of memory, more than {}",
+            needed >> 20,
+            options.limits.json_ld_memory >> 20
+        );
+        return Err(ReadError::new("rdf.size", (1, 1), message, Some(SIZE_HELP)));
     }
     // The parser follows nesting and chains of terms by recursion.
     let depth = options.limits.depth.min(MAX_DEPTH);
     Brackets::json(ReadLimits { depth, ..options.limits }).feed(&document)?;
-    term_chains::check(&document)?;
     let base = options.base_iri()?;
+    let mut context = Terms::of_text(base.as_ref().map_or("", |base| base.as_str()));
+    let mut add = |iri: &str| {
+        let known = options.contexts.get(iri);
+        let terms = known.map(|text| term_chains::check(text.as_bytes(), &mut |_| {}));
+        context = context.max(terms.and_then(Result::ok).unwrap_or_default());
+    };
+    let terms = term_chains::check(&document, &mut add)?;
+    if terms.expanded(context) > MAX_EXPANDED {
+        let message = format!("its terms may have more than {MAX_EXPANDED} bytes in full");
+        return Err(ReadError::new("rdf.size", (0, 0), message, Some(SIZE_HELP)));
+    }
     let has_base = base.is_some();
     let parser = JsonLdParser::new()
         .with_base_iri(base.map_or_else(|| NO_BASE.to_owned(), oxiri::Iri::into_inner))

@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 mod accept;
+mod budget;
 mod canonical;
 mod closure;
 mod contexts;
@@ -9,6 +10,7 @@ mod diff;
 mod entity_labels;
 mod entity_patch;
 mod json_ld;
+mod json_memory;
 mod lines;
 mod nesting;
 mod patch_chain;
@@ -26,6 +28,7 @@ mod terse;
 mod write;
 
 pub use accept::choose;
+pub use budget::DescriptionBudget;
 pub use canonical::{Canonical, MAX_WORK, Naming, canonical, canonical_lines, canonical_within};
 pub use closure::{
     BlankStatements, DescribeError, Description, DescriptionLimits, Entities, Findings,
@@ -41,7 +44,7 @@ pub use entity_patch::{
 pub use lines::read_lines;
 pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};
 pub use plain::are_canonical;
-pub use read::{ReadLimits, ReadOptions, Visit, read};
+pub use read::{Expansion, ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
 pub use skolem::{
     SkolemError, blank_skolems, is_own_skolem_iri, is_skolem_iri, loose_skolem, skolem_label,

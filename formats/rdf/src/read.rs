@@ -7,6 +7,7 @@ use crate::{json_ld, lines, rdf_xml, terse};
 use abreast_webtypes::excerpt;
 use oxiri::Iri;
 use oxrdf::{BlankNode, BlankNodeRef, GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
+use std::cell::Cell;
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 
@@ -44,11 +45,68 @@ pub struct ReadLimits {
     pub depth: usize,
     /// Bytes of a JSON-LD document, which is held in memory [32 MiB].
     pub json_ld_length: usize,
+    /// Bytes of memory that the JSON-LD parser takes for a document, estimated from its structure [128 MiB].
+    pub json_ld_memory: u64,
+    /// Bytes of the statements, written in full.
+    pub expansion: Expansion,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { token_length: 16 << 20, depth: 256, json_ld_length: 32 << 20 }
+        Self {
+            token_length: 16 << 20,
+            depth: 256,
+            json_ld_length: 32 << 20,
+            json_ld_memory: 128 << 20,
+            expansion: Expansion::default(),
+        }
+    }
+}
+
+impl ReadLimits {
+    /// The limits of a document whose statements are collected in memory: 32 MiB of statements at most.
+    pub fn in_memory() -> Self {
+        let expansion = Expansion { most: 32 << 20, ..Expansion::default() };
+        Self { expansion, ..Self::default() }
+    }
+}
+
+/// How many bytes statements may have, written in full as N-Quads, with the defaults in brackets.
+/// Prefixes, vocabularies and lists make many from few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expansion {
+    /// Bytes for each byte of the document that was read [32].
+    pub ratio: u64,
+    /// Bytes that do not count for the ratio [16 MiB].
+    pub free: u64,
+    /// Bytes in total, whatever the document [no limit].
+    pub most: u64,
+}
+
+impl Default for Expansion {
+    fn default() -> Self {
+        Self { ratio: 32, free: 16 << 20, most: u64::MAX }
+    }
+}
+
+impl Expansion {
+    /// The bytes that are allowed after this much of the document.
+    fn allowed(&self, read: u64) -> u64 {
+        self.most.min(read.saturating_mul(self.ratio).saturating_add(self.free))
+    }
+
+    /// The refusal of a document.
+    fn exceeded(&self, read: u64) -> ReadError {
+        let Self { ratio, most, .. } = self;
+        if self.allowed(read) == *most {
+            let message = format!("the statements have more than {most} bytes when written in full");
+            return ReadError::new("rdf.size", (0, 0), message, Some("split the document"));
+        }
+        let message = format!(
+            "the statements have more than {ratio} bytes for each byte of the document when written in full"
+        );
+        let help = "use shorter prefixes, or publish N-Triples";
+        ReadError::new("rdf.size", (0, 0), message, Some(help))
     }
 }
 
@@ -129,16 +187,62 @@ impl ReadOptions {
 /// The document is not of that syntax or exceeds a limit, or the input cannot be read.
 pub fn read(
     syntax: Syntax,
-    mut input: impl Read,
+    input: impl Read,
     options: &ReadOptions,
     visit: &mut Visit<'_>,
 ) -> Result<(), ReadError> {
-    match options.document {
-        None => read_as(syntax, &mut input, options, visit),
-        Some(number) => {
-            read_as(syntax, &mut input, options, &mut |quad| renamed(quad, number, visit))
+    let expansion = options.limits.expansion;
+    let read = Cell::new(0);
+    let mut input = Counted { input, read: &read };
+    let (mut written, mut is_exceeded) = (0_u64, false);
+    let mut visit = |quad: QuadRef<'_>| {
+        written += length(quad);
+        is_exceeded = written > expansion.allowed(read.get());
+        match options.document {
+            _ if is_exceeded => ControlFlow::Break(()),
+            None => visit(quad),
+            Some(number) => renamed(quad, number, visit),
         }
+    };
+    let done = read_as(syntax, &mut input, options, &mut visit);
+    if is_exceeded { Err(expansion.exceeded(read.get())) } else { done }
+}
+
+/// An input whose bytes are counted.
+struct Counted<'c, R> {
+    input: R,
+    read: &'c Cell<u64>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        self.read.set(self.read.get() + length as u64);
+        Ok(length)
     }
+}
+
+/// About the bytes of a statement of N-Quads.
+fn length(quad: QuadRef<'_>) -> u64 {
+    let subject = match quad.subject {
+        NamedOrBlankNodeRef::NamedNode(node) => node.as_str(),
+        NamedOrBlankNodeRef::BlankNode(node) => node.as_str(),
+    };
+    let (object, more) = match quad.object {
+        TermRef::NamedNode(node) => (node.as_str(), ""),
+        TermRef::BlankNode(node) => (node.as_str(), ""),
+        TermRef::Literal(literal) => {
+            (literal.value(), literal.language().unwrap_or(literal.datatype().as_str()))
+        }
+    };
+    let graph = match quad.graph_name {
+        GraphNameRef::NamedNode(node) => node.as_str(),
+        GraphNameRef::BlankNode(node) => node.as_str(),
+        GraphNameRef::DefaultGraph => "",
+    };
+    let terms = [subject, quad.predicate.as_str(), object, more, graph];
+    // Spaces, brackets and the end.
+    terms.iter().map(|term| term.len() as u64).sum::<u64>() + 12
 }
 
 fn read_as(

@@ -14,7 +14,7 @@ pub enum ReadError {
     /// | `rdf.syntax` | text that is not of the syntax |
     /// | `rdf.iri` | an IRI that is not absolute or has characters that none may have |
     /// | `rdf.language` | a language tag that is not well-formed |
-    /// | `rdf.size` | a line, literal, name or document longer than its limit |
+    /// | `rdf.size` | a line, literal, name or document longer than its limit, or statements that are |
     /// | `rdf.depth` | brackets nested deeper than the limit |
     /// | `jsonld.context` | a context that is not at hand; none is ever fetched |
     /// | `xml.*` | XML that is refused: see [`abreast_webtypes::xml`] |

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oxrdf::NamedNode;
 
-use crate::canonical::{Canonical, MAX_WORK, canonical_statements, content_hashes, hash_part};
+use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, content_hashes, hash_part};
 use crate::entity_patch::ANY_LABEL;
 use crate::statement::{Statement, StatementError, is_blank, statements};
 
@@ -170,7 +170,7 @@ fn replaced(all: Vec<Statement<'_>>, hashes: &BTreeMap<&[u8], [u8; 32]>, prefix:
         let (subject, object) = (iri(statement.subject), iri(statement.object));
         renamed.push(Statement { subject, object, ..statement });
     }
-    canonical_statements(renamed, MAX_WORK).lines
+    canonical_statements(renamed, &mut Work::new(MAX_WORK)).lines
 }
 
 /// Replaces the IRIs that [`skolemize`] makes with this base by blank nodes. Other IRIs are kept,
@@ -201,7 +201,7 @@ pub(crate) fn blank_by_prefix(lines: &[u8], prefix: &str) -> Result<Canonical, S
         object: object.as_deref().unwrap_or(statement.object),
         ..*statement
     });
-    Ok(canonical_statements(renamed.collect(), MAX_WORK))
+    Ok(canonical_statements(renamed.collect(), &mut Work::new(MAX_WORK)))
 }
 
 /// `<BASE/.well-known/genid/`.

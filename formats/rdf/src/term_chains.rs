@@ -1,8 +1,8 @@
-//! How far the terms of JSON-LD contexts refer to each other.
+//! How far the terms of JSON-LD contexts refer to each other, and how long they are.
 //!
 //! A context may define a term by another one, that by a third and so on, and a term may have a
-//! context of its own. The JSON-LD parser follows them by recursion, so their length is limited
-//! before it begins.
+//! context of its own. The JSON-LD parser follows them by recursion, and holds the keys of an object
+//! in full, so both are limited before it begins.
 
 use abreast_webtypes::SyntaxError;
 use json_event_parser::{JsonEvent, JsonSyntaxError, SliceJsonParser};
@@ -10,6 +10,36 @@ use std::collections::HashMap;
 
 /// Terms that may be passed on the way from one to the last one it needs.
 const MAX_CHAIN: usize = 64;
+
+/// How large terms are that a document uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Keys and values that may be terms.
+    uses: usize,
+    /// Bytes of the longest text in a context.
+    text: usize,
+    /// The longest chain.
+    chain: usize,
+}
+
+impl Terms {
+    /// Most bytes that its uses have in full.
+    pub(crate) fn expanded(self, context: Self) -> usize {
+        let longest = |terms: Self| terms.text.saturating_mul(terms.chain.max(1));
+        self.uses.saturating_mul(longest(self).max(longest(context)))
+    }
+
+    /// The larger of both, for the contexts of a document.
+    pub(crate) fn max(self, other: Self) -> Self {
+        let (text, chain) = (self.text.max(other.text), self.chain.max(other.chain));
+        Self { uses: 0, text, chain }
+    }
+
+    /// A text that is as long as this one.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self { uses: 0, text: text.len(), chain: 1 }
+    }
+}
 
 #[derive(Default)]
 struct Term {
@@ -28,8 +58,9 @@ enum Level {
     Other,
 }
 
-/// Refuses documents whose contexts have longer chains.
-pub(crate) fn check(document: &[u8]) -> Result<(), SyntaxError> {
+/// Refuses documents whose contexts have longer chains; visits the contexts that are named.
+pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Terms, SyntaxError> {
+    let mut found = Terms::default();
     let mut parser = SliceJsonParser::new(document);
     let mut open: Vec<(Level, String)> = Vec::new();
     loop {
@@ -44,8 +75,9 @@ pub(crate) fn check(document: &[u8]) -> Result<(), SyntaxError> {
         };
         let around = open.last().map(|(level, _)| level);
         match event {
-            JsonEvent::Eof => return Ok(()),
+            JsonEvent::Eof => return Ok(found),
             JsonEvent::ObjectKey(key) => {
+                found.uses += 1;
                 if let Some((_, last)) = open.last_mut() {
                     *last = key.into_owned();
                 }
@@ -63,6 +95,13 @@ pub(crate) fn check(document: &[u8]) -> Result<(), SyntaxError> {
                 open.push((level, String::new()));
             }
             JsonEvent::String(text) => {
+                found.uses += 1;
+                if in_context {
+                    named(&text);
+                }
+                if open.iter().any(|(level, _)| matches!(level, Level::Context(_))) {
+                    found.text = found.text.max(text.len());
+                }
                 if let Some(term) = term_here(&mut open) {
                     term.texts.push(text.into_owned());
                 }
@@ -71,6 +110,7 @@ pub(crate) fn check(document: &[u8]) -> Result<(), SyntaxError> {
                 let Some((level, _)) = open.pop() else { continue };
                 let Level::Context(terms) = level else { continue };
                 let longest = longest(&terms);
+                found.chain = found.chain.max(longest);
                 if longest > MAX_CHAIN {
                     let message = format!(
                         "terms of a context refer to each other over more than {MAX_CHAIN} terms"
@@ -175,7 +215,7 @@ mod tests {
             "{\"@context\": {\"id\": \"@id\", \"a\": \"a\", \"b\": \"c\", \"c\": \"b\"}}"
                 .to_owned(),
         ] {
-            assert_eq!(check(document.as_bytes()), Ok(()), "{document}");
+            assert!(check(document.as_bytes(), &mut |_| {}).is_ok(), "{document}");
         }
     }
 
@@ -189,7 +229,8 @@ mod tests {
                 chain(64)
             ),
         ] {
-            assert_eq!(check(document.as_bytes()).map_err(|error| error.code()), Err("rdf.depth"));
+            let checked = check(document.as_bytes(), &mut |_| {});
+            assert_eq!(checked.map_err(|error| error.code()), Err("rdf.depth"));
         }
     }
 }

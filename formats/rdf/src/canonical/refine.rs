@@ -11,18 +11,18 @@ mod search;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use self::partition::{Partition, Work};
+use self::partition::Partition;
 use super::graph::{Graph, Node};
+use super::work::Work;
 use super::{Label, Naming, hash_part};
 
 /// Labels the nodes that have none.
 pub(super) fn name_the_others(
     graph: &Graph<'_>,
     mut labels: Vec<Option<Label>>,
-    max_work: u64,
+    work: &mut Work,
 ) -> (Vec<Label>, Naming) {
     let mut naming = Naming::ByContent;
-    let mut work = Work::new(max_work);
     let mut copies: HashMap<blake3::Hash, usize> = HashMap::new();
     let mut local = vec![0; graph.nodes];
     for first in 0..graph.nodes {
@@ -30,7 +30,7 @@ pub(super) fn name_the_others(
             continue;
         }
         let part = Part::connected_with(graph, &labels, first, &mut local);
-        let (order, how) = part.order(&mut work);
+        let (order, how) = part.order(work);
         naming = naming.max(how);
         let form = part.hash(&order);
         let copy = copies.entry(form).or_default();

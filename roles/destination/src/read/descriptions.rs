@@ -230,7 +230,7 @@ fn each_description(
     let odd = |error| unreadable(name, error);
     let mut blanks = sorted.blank_nodes().map_err(odd)?;
     let mut groups = sorted.entities().map_err(odd)?;
-    let mut describer = Describer::new(sorted.canonical_lines());
+    let mut describer = Describer::new(sorted);
     let mut together = Together::default();
     while groups.advance().map_err(odd)? {
         let Some(group) = groups.current() else { break };

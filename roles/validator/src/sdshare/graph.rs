@@ -1,6 +1,6 @@
 //! RDF of fragments and snapshots: read, described by resource, compared.
 
-use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, Syntax, read};
+use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, Syntax, read};
 use abreast_sdshare::{Entry, Link, Relation};
 use oxrdf::{BlankNodeRef, NamedOrBlankNodeRef, TermRef, Triple, TripleRef};
 use sha2::{Digest as _, Sha256};
@@ -21,7 +21,10 @@ pub(super) fn triples(
     url: &str,
     document: u64,
 ) -> Result<Vec<Triple>, String> {
-    let options = ReadOptions::default().with_base(url).with_document(document);
+    let options = ReadOptions::default()
+        .with_base(url)
+        .with_document(document)
+        .with_limits(ReadLimits::in_memory());
     let mut triples = Vec::new();
     let done = read(syntax, bytes, &options, &mut |quad| {
         triples.push(Triple::from(TripleRef::from(quad)));

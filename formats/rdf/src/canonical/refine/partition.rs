@@ -1,25 +1,7 @@
 //! Ordered partitions of the nodes of a part, and their refinement.
 
+use super::super::work::{Exhausted, Work};
 use std::collections::VecDeque;
-
-/// What may still be spent; a unit is about one statement that is read.
-pub(super) struct Work(u64);
-
-/// The work that is allowed is spent.
-#[derive(Debug)]
-pub(super) struct Exhausted;
-
-impl Work {
-    pub(super) fn new(units: u64) -> Self {
-        Self(units)
-    }
-
-    pub(super) fn spend(&mut self, units: usize) -> Result<(), Exhausted> {
-        let rest = self.0.checked_sub(units as u64);
-        self.0 = rest.unwrap_or(0);
-        rest.map(|_| ()).ok_or(Exhausted)
-    }
-}
 
 /// Cells of nodes in an order. A cell is named by where it starts, which depends on the structure
 /// of the part only; the order of nodes inside of a cell means nothing.

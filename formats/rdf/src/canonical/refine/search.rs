@@ -1,7 +1,8 @@
 //! The least of the orders that refinement leaves open.
 
 use super::Part;
-use super::partition::{Exhausted, Partition, Work};
+use super::super::work::{Exhausted, Work};
+use super::partition::Partition;
 
 /// The order of nodes in which the statements of the part are least.
 pub(super) fn least_order(

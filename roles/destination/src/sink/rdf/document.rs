@@ -5,7 +5,7 @@ use crate::sink::Body;
 use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{
-    ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines, is_skolem_iri,
+    ReadLimits, ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines, is_skolem_iri,
     skolem_root, write_statement,
 };
 use abreast_store::mirror::{Pending, Task};
@@ -270,7 +270,7 @@ impl<'a> Statements<'a> {
     }
 
     fn read(&mut self, syntax: Syntax, input: impl Read, base: &str) -> Result<(), Failure> {
-        let mut options = ReadOptions::default();
+        let mut options = ReadOptions::default().with_limits(ReadLimits::in_memory());
         if NamedNode::new(base).is_ok() {
             options = options.with_base(base);
         }

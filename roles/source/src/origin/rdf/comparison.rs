@@ -36,7 +36,7 @@ pub(super) fn compare<'s>(
         options: target.options,
         groups: statements.entities()?,
         blanks: statements.blank_nodes()?,
-        describer: Describer::new(statements.canonical_lines()),
+        describer: Describer::new(statements),
         plan: PlanWriter::new(&target.options.sort.temporary)?,
         report: RdfReport::default(),
         key: KeyedHash::random()?,

@@ -67,7 +67,7 @@ fn applied(
         target,
         lenient,
         dropped,
-        describer: Describer::new(true),
+        describer: Describer::new(&added),
         plan: PlanWriter::new(&sort.temporary)?,
         report: RdfReport::default(),
     };

@@ -5,8 +5,7 @@ use super::record::state_of;
 use super::{Delta, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, replace};
 use abreast_contents::Contents;
 use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
-use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
-use oxrdf::{Triple, TripleRef};
+use abreast_rdf::{DescriptionLimits, Entities, ReadLimits, ReadOptions, Syntax};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -215,16 +214,15 @@ pub fn read_descriptions(
     syntax: Syntax,
     document: &[u8],
 ) -> Result<Vec<Described>, NotDescription> {
-    let mut triples = Vec::new();
-    let mut options = ReadOptions::default();
+    let mut entities = Entities::default();
+    let mut options = ReadOptions::default().with_limits(ReadLimits::in_memory());
     if let Some(first) = iris.first() {
         options = options.with_base(first);
     }
     abreast_rdf::read(syntax, document, &options, &mut |quad| {
-        triples.push(Triple::from(TripleRef::from(quad)));
+        entities.add(quad.into());
         ControlFlow::Continue(())
     })?;
-    let entities = Entities::new(triples.iter().map(Triple::as_ref));
     let mut described: HashMap<&str, Option<Vec<u8>>> =
         iris.iter().map(|iri| (iri.as_str(), None)).collect();
     for description in entities.descriptions(DescriptionLimits::default()) {

@@ -5,12 +5,16 @@ use abreast_net::{Client, Post, Request, Response, Shared};
 use abreast_rdf::Syntax;
 use abreast_webtypes::visible;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 
 /// Most bytes of the answer to a query for solutions.
 const ANSWER_BYTES: u64 = 64 << 20;
+/// Most solutions of an answer; a page has 10,000.
+const MAX_SOLUTIONS: usize = 100_000;
 /// Most bytes of a message that states what is wrong, and most characters of it that are shown.
 const MESSAGE_BYTES: u64 = 4 << 10;
 const MESSAGE_CHARS: usize = 300;
@@ -59,7 +63,33 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Results {
+    #[serde(deserialize_with = "bounded")]
     bindings: Vec<Solution>,
+}
+
+/// Reads solutions one at a time, and refuses more than a page can have.
+fn bounded<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Solution>, D::Error> {
+    struct Bindings;
+    impl<'de> Visitor<'de> for Bindings {
+        type Value = Vec<Solution>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a list of solutions")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut input: A) -> Result<Self::Value, A::Error> {
+            let mut solutions = Vec::new();
+            while let Some(solution) = input.next_element()? {
+                if solutions.len() == MAX_SOLUTIONS {
+                    let message = format!("an answer has more than {MAX_SOLUTIONS} solutions");
+                    return Err(de::Error::custom(message));
+                }
+                solutions.push(solution);
+            }
+            Ok(solutions)
+        }
+    }
+    input.deserialize_seq(Bindings)
 }
 
 impl Endpoint {

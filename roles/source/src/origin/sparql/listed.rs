@@ -7,9 +7,8 @@ use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
 use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
 use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record_state};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, statements};
+use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, statements};
 use abreast_statements::LineSorter;
-use oxrdf::{Triple, TripleRef};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -18,6 +17,8 @@ use std::ops::ControlFlow;
 
 /// Most bytes of one answer with descriptions.
 const ANSWER_BYTES: u64 = 16 << 20;
+/// Entities that are listed beyond twice as many as the endpoint counts.
+const MORE_LISTED: u64 = 10_000;
 /// Steps over blank nodes that are fetched, one after the other until all are there.
 const DEPTHS: [usize; 2] = [3, 12];
 /// How often a description that changes while it is read is fetched.
@@ -97,6 +98,12 @@ async fn list(
                 Err(why) => report.leave_out(&why),
             }
             listed += 1;
+            if listed > before.saturating_mul(2).saturating_add(MORE_LISTED) {
+                return Err(endpoint.failed(format!(
+                    "the list of entities does not end: the endpoint counts {before} and lists more than {}",
+                    listed - 1
+                )));
+            }
             last = Some(entity.value);
         }
         if last == first {
@@ -192,8 +199,8 @@ impl Poll<'_> {
             }
             let iris: Vec<String> = part.iter().map(|(iri, _)| iri.clone()).collect();
             match self.fetch(&iris, DEPTHS[depth]).await? {
-                Fetched::All(triples) => {
-                    for deeper in self.take(&part, &triples, DEPTHS[depth])? {
+                Fetched::All(entities) => {
+                    for deeper in self.take(&part, &entities, DEPTHS[depth])? {
                         if depth + 1 == DEPTHS.len() {
                             let most = DEPTHS[depth];
                             self.report.leave_out(&format!(
@@ -241,21 +248,33 @@ impl Poll<'_> {
                 Err(Failure::TooLong) => {
                     return Ok(Fetched::TooLarge(format!(
                         "the description of {} has more than {ANSWER_BYTES} bytes",
-                        iris.iter().map(|iri| format!("<{iri}>")).collect::<Vec<_>>().join(", ")
+                        named(iris)
                     )));
                 }
                 Err(Failure::Other(error)) => return Err(error),
             };
-            let mut triples = HashSet::new();
-            abreast_rdf::read(syntax, BufReader::new(file), &ReadOptions::default(), &mut |quad| {
-                triples.insert(Triple::from(TripleRef::from(quad)));
+            let mut entities = Entities::default();
+            let options = ReadOptions::default().with_limits(ReadLimits::in_memory());
+            let read = abreast_rdf::read(syntax, BufReader::new(file), &options, &mut |quad| {
+                entities.add(quad.into());
                 ControlFlow::Continue(())
-            })
-            .map_err(|error| self.endpoint.failed(format!("the answer cannot be read: {error}")))?;
-            let received = triples.len() as u64;
+            });
+            match read {
+                Ok(()) => {}
+                Err(error) if error.syntax().is_some_and(|fault| fault.code() == "rdf.size") => {
+                    return Ok(Fetched::TooLarge(format!(
+                        "the description of {} is too large: {error}",
+                        named(iris)
+                    )));
+                }
+                Err(error) => {
+                    return Err(self.endpoint.failed(format!("the answer cannot be read: {error}")));
+                }
+            }
+            let received = entities.statements() as u64;
             let all = self.endpoint.count(query::count(&pattern, true)).await?;
             if received >= all {
-                return Ok(Fetched::All(triples.into_iter().collect()));
+                return Ok(Fetched::All(entities));
             }
             // It may have changed between the two.
             what = format!("the answer has {received} of {all} statements");
@@ -267,11 +286,10 @@ impl Poll<'_> {
     fn take(
         &mut self,
         part: &[(String, Fingerprint)],
-        triples: &[Triple],
+        entities: &Entities,
         depth: usize,
     ) -> Result<Vec<(String, Fingerprint)>, RdfError> {
         let target = self.target;
-        let entities = Entities::new(triples.iter().map(Triple::as_ref));
         let (mut found, mut too_large) = (HashMap::new(), HashMap::new());
         for description in entities.descriptions(DescriptionLimits::default()) {
             match description {
@@ -323,9 +341,15 @@ impl Poll<'_> {
     }
 }
 
+/// The entities as they are written in messages.
+fn named(iris: &[String]) -> String {
+    iris.iter().map(|iri| format!("<{iri}>")).collect::<Vec<_>>().join(", ")
+}
+
 /// An answer with descriptions.
+
 enum Fetched {
-    All(Vec<Triple>),
+    All(Entities),
     /// It is not complete.
     Part(String),
     /// It is longer than answers may be.

@@ -1,0 +1,99 @@
+//! What the descriptions of one input may take together.
+
+use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, canonical_triples};
+use crate::closure::TooLarge;
+use crate::statement::{Statement, StatementError, statements};
+use oxrdf::TripleRef;
+
+/// What descriptions take of their input together. Blank nodes that several entities lead to are part of each
+/// description, so a small input can have large descriptions, and a part that is hard to name is named in each.
+#[derive(Debug)]
+pub struct DescriptionBudget {
+    bytes: u64,
+    most: u64,
+    work: u64,
+}
+
+impl DescriptionBudget {
+    /// Bytes of descriptions for each byte of the input, and bytes that do not count.
+    const RATIO: u64 = 10;
+    const FREE: u64 = 64 << 20;
+    /// Statements of blank nodes that are read to name them: as in this many descriptions of the most
+    /// work, and for each byte of the input.
+    const HARD: u64 = 40;
+    const WORK_RATIO: u64 = 8;
+
+    /// For an input of this many bytes: 64 MiB of descriptions, and ten times the input.
+    pub fn of_input(bytes: u64) -> Self {
+        let most = bytes.saturating_mul(Self::RATIO).saturating_add(Self::FREE);
+        let work = bytes.saturating_mul(Self::WORK_RATIO).saturating_add(Self::HARD * MAX_WORK);
+        Self { bytes: most, most, work }
+    }
+
+    /// For descriptions that are held in memory: 32 MiB.
+    pub fn in_memory() -> Self {
+        Self { bytes: 32 << 20, most: 32 << 20, ..Self::of_input(0) }
+    }
+
+    /// Takes the bytes of a description.
+    ///
+    /// # Errors
+    /// Those before it have taken too many.
+    pub fn take(&mut self, root: &str, bytes: usize) -> Result<(), TooLarge> {
+        let rest = self.bytes.checked_sub(bytes as u64);
+        self.bytes = rest.unwrap_or(0);
+        rest.map(|_| ()).ok_or_else(|| TooLarge {
+            root: root.to_owned(),
+            limit: format!("{} bytes together with those before it", self.most),
+        })
+    }
+
+    /// As [`canonical_lines`](crate::canonical_lines). When the work is spent, blank nodes that content does
+    /// not name are named by the order of the input.
+    ///
+    /// # Errors
+    /// A line is not a statement as this crate writes it.
+    pub fn canonical_lines(&mut self, lines: &[u8]) -> Result<Canonical, StatementError> {
+        let statements: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
+        Ok(self.canonical_statements(statements?))
+    }
+
+    /// As [`canonical`](crate::canonical()), within the same work.
+    pub fn canonical<'a>(&mut self, triples: impl IntoIterator<Item = TripleRef<'a>>) -> Canonical {
+        self.within(|work| canonical_triples(triples, work))
+    }
+
+    pub(crate) fn canonical_statements(&mut self, statements: Vec<Statement<'_>>) -> Canonical {
+        self.within(|work| canonical_statements(statements, work))
+    }
+
+    fn within(&mut self, name: impl FnOnce(&mut Work) -> Canonical) -> Canonical {
+        let allowed = self.work.min(MAX_WORK);
+        let mut work = Work::new(allowed);
+        let canonical = name(&mut work);
+        self.work -= allowed - work.rest();
+        canonical
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical::Naming;
+    use std::fmt::Write as _;
+
+    #[test]
+    fn hard_parts_cost_bounded_work_together() {
+        let mut lines = String::new();
+        for node in 0..30 {
+            for step in [1, 7] {
+                let _ = writeln!(lines, "_:n{node} <http://p> _:n{} .", (node + step) % 30);
+            }
+        }
+        let mut budget = DescriptionBudget { work: 100_000, ..DescriptionBudget::of_input(0) };
+        let name = |_| budget.canonical_lines(lines.as_bytes()).unwrap().naming;
+        let named: Vec<Naming> = (0..100).map(name).collect();
+        assert_eq!((named[0], named[99], budget.work), (Naming::Searched, Naming::Arbitrary, 0));
+        assert!(named.is_sorted(), "once it is spent, it remains so");
+    }
+}

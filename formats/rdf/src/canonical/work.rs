@@ -1,0 +1,24 @@
+//! What naming blank nodes may cost.
+
+/// What may still be spent; a unit is about one statement that is read.
+pub(crate) struct Work(u64);
+
+/// The work that is allowed is spent.
+#[derive(Debug)]
+pub(super) struct Exhausted;
+
+impl Work {
+    pub(crate) fn new(units: u64) -> Self {
+        Self(units)
+    }
+
+    pub(crate) fn rest(&self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn spend(&mut self, units: usize) -> Result<(), Exhausted> {
+        let rest = self.0.checked_sub(units as u64);
+        self.0 = rest.unwrap_or(0);
+        rest.map(|_| ()).ok_or(Exhausted)
+    }
+}
