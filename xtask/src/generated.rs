@@ -4,16 +4,20 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{cargo, root, run_quietly};
+use crate::limits;
+use crate::process::root;
 
-/// A file of the repository and the arguments that make `abreast` print it.
-const GENERATED: &[(&str, &[&str])] = &[];
+/// What makes the text of a file.
+type Made = fn() -> Result<String>;
 
-/// Fails when a generated file differs from what the program prints now.
+/// The files of the repository that are made from its code.
+const GENERATED: &[(&str, Made)] = &[("docs/limits.md", limits::table)];
+
+/// Fails when a generated file differs from what the code makes now.
 pub(crate) fn check() -> Result<()> {
-    for (path, arguments) in GENERATED {
+    for (path, made) in GENERATED {
         let kept = fs::read_to_string(root().join(path)).unwrap_or_default();
-        if kept != printed(arguments)? {
+        if kept != made()? {
             bail!("{path} is not up to date\n  help: run `cargo xtask generate`");
         }
     }
@@ -22,15 +26,9 @@ pub(crate) fn check() -> Result<()> {
 
 /// Rewrites the generated files.
 pub(crate) fn write() -> Result<()> {
-    for (path, arguments) in GENERATED {
-        fs::write(root().join(path), printed(arguments)?)
-            .with_context(|| format!("cannot write {path}"))?;
+    for (path, made) in GENERATED {
+        fs::write(root().join(path), made()?).with_context(|| format!("cannot write {path}"))?;
         println!("wrote {path}");
     }
-    println!("{} generated files", GENERATED.len());
     Ok(())
-}
-
-fn printed(arguments: &[&str]) -> Result<String> {
-    run_quietly(cargo(&["run", "--quiet", "-p", "abreast", "--"]).args(arguments))
 }

@@ -8,6 +8,7 @@ mod coverage;
 mod faults;
 mod generated;
 mod layers;
+mod limits;
 mod process;
 mod python;
 mod test;

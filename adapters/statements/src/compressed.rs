@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// need, and no more.
 const WINDOW: u64 = 128 << 20;
 /// Unpacked bytes from which on the ratio is judged, and the largest ratio of them to packed ones.
-const RATIO_FROM: u64 = 1 << 30;
+const RATIO_FROM: u64 = 64 << 20;
 const MAX_RATIO: u64 = 1_000;
 
 /// The unpacked bytes of a file, by the ending of the names of such files; `None` for an unknown

@@ -3,9 +3,7 @@
 //! Changes are made in batches. The number of the last batch is in the database and, written after it,
 //! in the state of the copy: so it is known which of them a killed run left unrecorded.
 
-use crate::connection::{
-    Durability, open_connection, open_own_connection, open_read_only, sqlite_error,
-};
+use crate::connection::{Durability, open_own_connection, open_read_only, sqlite_error};
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -66,14 +64,12 @@ fn failed(task: &str) -> impl FnOnce(rusqlite::Error) -> LogError {
 }
 
 impl LabelTable {
-    /// Opens the table in a database, which is made if it is not there; `is_own`: in a folder of the
-    /// state, whose files have no other names.
+    /// Opens the table in a database, which is made if it is not there.
     ///
     /// # Errors
-    /// The database cannot be opened, or has another table of this name.
-    pub fn open(path: &Path, is_own: bool) -> Result<Self, LogError> {
-        let open = if is_own { open_own_connection } else { open_connection };
-        let connection = open(path, Durability::PowerLoss)?;
+    /// The database cannot be opened, is a symbolic link or has a second name, or has another table of this name.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let connection = open_own_connection(path, Durability::PowerLoss)?;
         let has = |name: &str| -> Result<bool, LogError> {
             let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)";
             connection.query_row(sql, [name], |row| row.get(0)).map_err(failed(READ))

@@ -194,7 +194,14 @@ fn serve(config: HubConfig) -> Result<()> {
     );
     let publisher = publisher.context("cannot make a folder in the store")?;
     let metrics = Box::new(move || recorder.render());
-    let site = Arc::new(Site { publisher, sets: ServedSets::default(), api, hub, metrics });
+    let site = Arc::new(Site {
+        publisher,
+        sets: ServedSets::default(),
+        api,
+        hub,
+        metrics,
+        memory: abreast_server::Memory::default(),
+    });
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("server".into())

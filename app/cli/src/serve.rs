@@ -140,8 +140,14 @@ impl Running {
             None
         };
         let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&config.push));
-        let site =
-            Arc::new(Site { publisher, sets: served.into_iter().collect(), api, hub, metrics });
+        let site = Arc::new(Site {
+            publisher,
+            sets: served.into_iter().collect(),
+            api,
+            hub,
+            metrics,
+            memory: abreast_server::Memory::default(),
+        });
         let notifier = match &delivery {
             Some(delivery) => delivery.notify(&config.push, &site, stores.data())?,
             None => None,

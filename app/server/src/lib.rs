@@ -8,6 +8,7 @@ mod conditional;
 pub mod fuzz_property;
 mod heads;
 mod lines;
+mod memory;
 mod negotiate;
 mod range;
 mod respond;
@@ -17,5 +18,6 @@ mod run;
 mod site;
 mod stream;
 
+pub use memory::Memory;
 pub use run::{Server, ServerError, ServerOptions};
 pub use site::{ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};

@@ -4,6 +4,7 @@ use crate::body::{FileBody, ResponseBody};
 use crate::conditional::{Precondition, http_date, judge};
 use crate::range::{RequestedRange, wanted};
 use abreast_folder::Stat;
+use abreast_source::publish::Body;
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE,
@@ -59,6 +60,20 @@ pub(crate) enum Content {
     File(Arc<File>, Stat),
     /// A part of an open file, and where it begins.
     Part(Arc<File>, Stat, u64),
+}
+
+impl Content {
+    /// The bytes of a document.
+    pub(crate) fn of(body: &Body) -> io::Result<Self> {
+        Ok(match body {
+            Body::Memory(bytes) => Self::Memory(bytes.clone()),
+            Body::File(file) => {
+                let file = File::open(file.path())?;
+                let stat = Stat::of(&file).map_err(io::Error::other)?;
+                Self::File(Arc::new(file), stat)
+            }
+        })
+    }
 }
 
 /// A representation: bytes that can be asked for in part, and again only if changed.

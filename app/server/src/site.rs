@@ -1,6 +1,7 @@
 //! The site: everything that the requests to a server can reach.
 
 use crate::api::Api;
+use crate::memory::Memory;
 use abreast_core::ChangeLog;
 use abreast_hub::Hub;
 use abreast_source::WatchStatus;
@@ -115,6 +116,8 @@ pub struct Site {
     pub api: Option<Api>,
     /// The hub that delivers notifications, if any are published.
     pub hub: Option<SiteHub>,
+    /// What requests take to render and to read large things.
+    pub memory: Memory,
     /// Renders `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }

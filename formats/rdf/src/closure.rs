@@ -287,7 +287,9 @@ impl Entities {
         limits: DescriptionLimits,
     ) -> impl Iterator<Item = Result<Description, TooLarge>> {
         let mut budget = DescriptionBudget::in_memory();
-        self.own.iter().map(move |(entity, own)| self.description(entity, own, &limits, &mut budget))
+        self.own
+            .iter()
+            .map(move |(entity, own)| self.description(entity, own, &limits, &mut budget))
     }
 
     fn description(

@@ -1,9 +1,9 @@
 //! JSON-LD, with the contexts at hand and no others.
 
+use crate::json_memory;
 use crate::nesting::Brackets;
 use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
-use crate::json_memory;
 use crate::term_chains::{self, Terms};
 use abreast_webtypes::excerpt;
 use memchr::{memchr_iter, memmem, memrchr};
@@ -39,12 +39,7 @@ pub(crate) fn read(
     input.take(limit as u64 + 1).read_to_end(&mut document)?;
     if document.len() > limit {
         let message = format!("the JSON-LD document is longer than {limit} bytes");
-        return Err(ReadError::new(
-            "rdf.size",
-            (1, 1),
-            message,
-            Some(SIZE_HELP),
-        ));
+        return Err(ReadError::new("rdf.size", (1, 1), message, Some(SIZE_HELP)));
     }
     let needed = json_memory::needed(&document);
     if needed > options.limits.json_ld_memory {

@@ -64,10 +64,24 @@ impl Default for ReadLimits {
 }
 
 impl ReadLimits {
-    /// The limits of a document whose statements are collected in memory: 32 MiB of statements at most.
+    /// The limits of a document whose statements are collected in memory: 32 MiB of statements at most, and 1 MiB
+    /// that does not count for the ratio.
     pub fn in_memory() -> Self {
-        let expansion = Expansion { most: 32 << 20, ..Expansion::default() };
+        let expansion = Expansion { free: 1 << 20, most: 32 << 20, ..Expansion::default() };
         Self { expansion, ..Self::default() }
+    }
+
+    /// About how much memory a document takes that is read within these limits and collected.
+    pub fn memory(&self, syntax: Syntax, length: u64) -> u64 {
+        let parser = if syntax == Syntax::JsonLd {
+            // An item of two bytes takes a thousand in a list.
+            self.json_ld_memory.min(length.saturating_mul(500))
+        } else {
+            0
+        };
+        // A list that grows is there twice for a moment.
+        let statements = self.expansion.allowed(length).saturating_mul(3);
+        parser.saturating_add(statements).saturating_add(length)
     }
 }
 
@@ -99,7 +113,8 @@ impl Expansion {
     fn exceeded(&self, read: u64) -> ReadError {
         let Self { ratio, most, .. } = self;
         if self.allowed(read) == *most {
-            let message = format!("the statements have more than {most} bytes when written in full");
+            let message =
+                format!("the statements have more than {most} bytes when written in full");
             return ReadError::new("rdf.size", (0, 0), message, Some("split the document"));
         }
         let message = format!(

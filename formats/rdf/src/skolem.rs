@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oxrdf::NamedNode;
 
-use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, content_hashes, hash_part};
+use crate::canonical::{
+    Canonical, MAX_WORK, Work, canonical_statements, content_hashes, hash_part,
+};
 use crate::entity_patch::ANY_LABEL;
 use crate::statement::{Statement, StatementError, is_blank, statements};
 

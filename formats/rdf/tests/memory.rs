@@ -91,7 +91,10 @@ fn documents_that_expand_are_refused_in_little_memory() {
         (
             "a long vocabulary in JSON-LD",
             Syntax::JsonLd,
-            json(&format!(r#""@vocab":"{long}""#), &format!(r#""@id":"http://e/1"{}"#, keys(20_000))),
+            json(
+                &format!(r#""@vocab":"{long}""#),
+                &format!(r#""@id":"http://e/1"{}"#, keys(20_000)),
+            ),
         ),
         (
             "a long prefix in JSON-LD",
@@ -160,7 +163,11 @@ fn documents_that_expand_are_refused_in_little_memory() {
     for (name, syntax, document) in documents {
         let (result, memory) = peak(|| collected(syntax, &document));
         let code = result.err();
-        println!("{name}: {} KiB of document, {} MiB, {code:?}", document.len() >> 10, memory >> 20);
+        println!(
+            "{name}: {} KiB of document, {} MiB, {code:?}",
+            document.len() >> 10,
+            memory >> 20
+        );
         assert!(memory < MOST, "{name}: {} MiB", memory >> 20);
     }
 }
@@ -169,11 +176,9 @@ fn documents_that_expand_are_refused_in_little_memory() {
 fn what_entities_share_is_bounded() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // 200 entities that lead to one tree of 1.5 MB.
-    let tree = parts(5_000, |number| {
-        format!("_:n <http://p/{number}> \"{}\" .\n", "x".repeat(250))
-    });
-    let document =
-        parts(200, |number| format!("<http://e/{number}> <http://p> _:n .\n")) + &tree;
+    let tree =
+        parts(5_000, |number| format!("_:n <http://p/{number}> \"{}\" .\n", "x".repeat(250)));
+    let document = parts(200, |number| format!("<http://e/{number}> <http://p> _:n .\n")) + &tree;
     let ((described, refused), memory) = peak(|| {
         let entities = collected(Syntax::NTriples, &document).unwrap();
         let descriptions: Vec<_> = entities.descriptions(DescriptionLimits::default()).collect();

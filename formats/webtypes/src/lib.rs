@@ -5,6 +5,7 @@ mod datetime;
 mod digest;
 mod digest_field;
 mod html;
+mod json;
 mod link_header;
 pub mod md5_lanes;
 pub mod relation;
@@ -20,6 +21,7 @@ pub use datetime::{Moment, ParseDatetimeError, Precision, Timestamp, W3cDatetime
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use digest_field::DigestFieldError;
 pub use html::{HtmlTag, HtmlTags};
+pub use json::memory_of_json;
 pub use link_header::{
     Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link,
 };

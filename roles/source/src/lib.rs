@@ -5,6 +5,7 @@ mod aliases;
 mod appends;
 pub mod archive;
 mod aside;
+mod at_most;
 pub mod deposit;
 pub mod entities;
 mod events;
@@ -40,6 +41,7 @@ pub mod fuzz_property {
 
 pub use projection::resourcesync::dumps as dump;
 
+pub use at_most::AtMost;
 pub use guard::{Deletions, Held};
 pub use hash::{DigestPolicy, media_type_of};
 pub use ingest::{IngestOptions, IngestReport};

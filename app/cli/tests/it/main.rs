@@ -29,6 +29,7 @@ mod hub_kills;
 mod interop;
 mod maintenance;
 mod many;
+mod memory;
 mod old_backups;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;

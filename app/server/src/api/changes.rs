@@ -6,7 +6,7 @@ use super::problem::{FieldError, Problem, ProblemKind};
 use super::{Api, Context, RecordedAnswer, blocking, durable, json, typed, waiting};
 use crate::respond::Answer;
 use abreast_core::{Change, ChangeLog, LogError, Position, SetId};
-use abreast_source::Naming;
+use abreast_source::{AtMost, Naming};
 use abreast_webtypes::{Timestamp, W3cDatetime};
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Changes in one batch.
 const MAX_BATCH: usize = 10_000;
+/// Bytes of memory for each byte of a batch.
+const MEMORY_OF_BATCH: u64 = 6;
 /// Changes in one answer.
 const MAX_READ: usize = 10_000;
 /// … by default.
@@ -191,18 +193,24 @@ pub(super) async fn record(
             .help("PUT each at /api/v1/sets/SET/resource?uri=IRI, or use `abreast import`"));
     }
     let name = idempotency_key(&request)?;
-    let Ok(_place) = context.api.batches.acquire().await else {
+    let Ok(_place) = context.api.uploads.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
     };
-    let body =
-        intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api.options.body_time).await?;
-    let digest: [u8; 32] = Sha256::digest(&body).into();
+    let body = intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api).await?;
+    let memory = context.site.memory.take(body.len() * MEMORY_OF_BATCH).await;
+    let (body, digest) = blocking(move || {
+        let body = body.into_bytes()?;
+        let digest: [u8; 32] = Sha256::digest(&body).into();
+        Ok((body, digest))
+    })
+    .await?;
     if let Some(name) = &name {
         check_reuse(context.api, target.published.id, name, digest)?;
     }
     let (id, resources) = (target.published.id, target.published.urls.resources());
     let folder = target.published.representations.has_folder();
     let receiver = blocking(move || {
+        let _memory = memory;
         let records = records_of(&body)?;
         drop(body);
         if let Some((change, detail)) = reused_key(&records) {
@@ -273,7 +281,7 @@ pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
         .help("send them in several batches")
     };
     let records: Vec<RecordRequest> = if body.trim_ascii_start().first() == Some(&b'[') {
-        intake::parse(body)?
+        intake::parse::<AtMost<_, MAX_BATCH>>(body)?.0
     } else {
         let mut records = Vec::new();
         for (number, line) in body.split(|byte| *byte == b'\n').enumerate() {
@@ -290,9 +298,6 @@ pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
         }
         records
     };
-    if records.len() > MAX_BATCH {
-        return Err(too_many(records.len()));
-    }
     if records.is_empty() {
         return Err(Problem::new(ProblemKind::Syntax, "there are no changes in the body")
             .help("send a JSON array of changes, or one JSON object a line"));

@@ -5,7 +5,7 @@ use super::problem::{Problem, ProblemKind, disk_full};
 use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use crate::site::ServedSet;
-use abreast_rdf::Syntax;
+use abreast_rdf::{ReadLimits, Syntax};
 use abreast_source::origin::rdf::{RdfError, read_description};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
@@ -28,10 +28,12 @@ pub(super) async fn put(
     let Ok(_place) = context.api.uploads.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
     };
-    let body =
-        intake::whole(request.into_body(), MAX_DOCUMENT, context.api.options.body_time).await?;
+    let body = intake::whole(request.into_body(), MAX_DOCUMENT, context.api).await?;
+    let memory = context.site.memory.take(ReadLimits::in_memory().memory(syntax, body.len())).await;
+    let body = blocking(move || body.into_bytes()).await?;
     let name = name(&body)?;
     let receiver = blocking(move || {
+        let _memory = memory;
         let lines = read_description(&iri, syntax, &body)
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();

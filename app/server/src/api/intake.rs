@@ -1,16 +1,22 @@
 //! Reading of request bodies within limits of size and time.
 
-use super::problem::{Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind, disk_full, full_disk};
+use super::{Api, blocking};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
 /// Bytes of a batch.
 pub(super) const MAX_BATCH_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes of one record.
 pub(super) const MAX_RECORD_BYTES: u64 = 256 * 1024;
+/// Bytes of a body that stay in memory while the rest is received.
+const IN_MEMORY: usize = 64 * 1024;
 /// Slowest that a content may come, in bytes a second, after the time that every body has.
 const SLOWEST: u64 = 4 * 1024;
 
@@ -19,17 +25,70 @@ fn too_large(limit: u64) -> Problem {
         .help("send less at once")
 }
 
-/// A whole body in memory.
-pub(super) async fn whole(body: Incoming, limit: u64, time: Duration) -> Result<Vec<u8>, Problem> {
+/// A body that was received as a whole: in memory while it is small, else in a temporary file, so that clients
+/// that send slowly hold no memory.
+pub(super) struct Received {
+    /// All bytes, or those that are not in the file yet.
+    bytes: Vec<u8>,
+    file: Option<File>,
+    length: u64,
+}
+
+/// Receives a whole body.
+pub(super) async fn whole(body: Incoming, limit: u64, api: &Api) -> Result<Received, Problem> {
     if body.size_hint().lower() > limit {
         return Err(too_large(limit));
     }
-    let mut bytes = Vec::with_capacity(body.size_hint().lower().min(limit) as usize);
-    let mut pieces = Pieces::new(body, limit, time);
+    let mut received = Received { bytes: Vec::new(), file: None, length: 0 };
+    let mut pieces = Pieces::new(body, limit, api.options.body_time);
     while let Some(piece) = pieces.next().await? {
-        bytes.extend_from_slice(&piece);
+        received.length += piece.len() as u64;
+        received.bytes.extend_from_slice(&piece);
+        if received.bytes.len() >= IN_MEMORY {
+            let folder = api.options.temporary.clone();
+            received = blocking(move || received.to_file(&folder)).await?;
+        }
     }
-    Ok(bytes)
+    Ok(received)
+}
+
+impl Received {
+    pub(super) fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn to_file(mut self, folder: &Path) -> Result<Self, Problem> {
+        let mut write = || -> io::Result<()> {
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => none.insert(tempfile::tempfile_in(folder)?),
+            };
+            file.write_all(&self.bytes)
+        };
+        write().map_err(|error| temporary_failed(&error))?;
+        self.bytes.clear();
+        Ok(self)
+    }
+
+    /// The bytes. It blocks.
+    pub(super) fn into_bytes(self) -> Result<Vec<u8>, Problem> {
+        let Some(mut file) = self.file else { return Ok(self.bytes) };
+        let mut bytes = Vec::with_capacity(self.length as usize);
+        file.rewind()
+            .and_then(|()| file.read_to_end(&mut bytes))
+            .map_err(|error| temporary_failed(&error))?;
+        bytes.extend_from_slice(&self.bytes);
+        Ok(bytes)
+    }
+}
+
+fn temporary_failed(error: &io::Error) -> Problem {
+    if full_disk(error).is_some() {
+        return disk_full();
+    }
+    tracing::error!("cannot keep the body of a request in a temporary file: {error}");
+    Problem::new(ProblemKind::Store, "the body cannot be kept")
+        .help("the server's log has the reason")
 }
 
 /// A body piece by piece.

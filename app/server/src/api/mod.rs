@@ -46,15 +46,13 @@ use problem::{Problem, ProblemKind};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokens::Tokens;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Batches in memory at a time.
-const BATCHES: usize = 4;
-/// Contents on their way in at a time.
+/// Bodies on their way in at a time.
 const UPLOADS: usize = 64;
 
 /// The document that describes this interface.
@@ -84,17 +82,21 @@ pub struct ApiOptions {
     pub local: bool,
     /// Largest content taken in, in bytes.
     pub max_content: u64,
+    /// The folder of temporary files.
+    pub temporary: PathBuf,
     /// Time for the body of a request; contents have more, as they are larger.
     pub body_time: Duration,
 }
 
 impl ApiOptions {
-    /// Nothing is taken in, all may read; bodies have a minute.
+    /// Nothing is taken in, all may read; bodies have a minute, and are beside the tokens until they are read.
     pub fn new(tokens: impl Into<PathBuf>) -> Self {
+        let tokens = tokens.into();
         Self {
             write: false,
             readers: Readers::Anyone,
-            tokens: tokens.into(),
+            temporary: tokens.parent().unwrap_or(Path::new(".")).to_owned(),
+            tokens,
             local: false,
             max_content: 1 << 30,
             body_time: Duration::from_secs(60),
@@ -106,7 +108,6 @@ impl ApiOptions {
 pub struct Api {
     options: ApiOptions,
     tokens: Tokens,
-    batches: Semaphore,
     uploads: Semaphore,
     /// Idempotency keys of requests, and what they were used for.
     keys: Mutex<HashMap<(SetId, String), [u8; 32]>>,
@@ -119,13 +120,7 @@ impl Api {
     /// The file of tokens cannot be read.
     pub fn new(options: ApiOptions) -> io::Result<Self> {
         let tokens = Tokens::open(options.tokens.clone())?;
-        Ok(Self {
-            options,
-            tokens,
-            batches: Semaphore::new(BATCHES),
-            uploads: Semaphore::new(UPLOADS),
-            keys: Mutex::default(),
-        })
+        Ok(Self { options, tokens, uploads: Semaphore::new(UPLOADS), keys: Mutex::default() })
     }
 }
 

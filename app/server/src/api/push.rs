@@ -9,7 +9,7 @@ use super::model::MAX_KEY;
 use super::problem::{Problem, ProblemKind};
 use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
-use abreast_rdf::Syntax;
+use abreast_rdf::{ReadLimits, Syntax};
 use abreast_source::origin::rdf::read_descriptions;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Request, StatusCode};
@@ -40,11 +40,12 @@ pub(super) async fn receive(
     let Ok(_place) = context.api.uploads.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
     };
-    let body =
-        intake::whole(request.into_body(), MAX_DOCUMENT, context.api.options.body_time).await?;
+    let body = intake::whole(request.into_body(), MAX_DOCUMENT, context.api).await?;
     // An empty body has no type that could be wrong.
-    let syntax = if body.is_empty() { Syntax::NTriples } else { syntax? };
+    let syntax = if body.len() == 0 { Syntax::NTriples } else { syntax? };
+    let memory = context.site.memory.take(ReadLimits::in_memory().memory(syntax, body.len())).await;
     let receiver = blocking(move || {
+        let (_memory, body) = (memory, body.into_bytes()?);
         let found = read_descriptions(&iris, syntax, &body)
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();

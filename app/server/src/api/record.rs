@@ -70,8 +70,8 @@ pub(super) async fn put(
         let name = |body: &[u8]| named(context, target, name, &[b"PUT", key.as_bytes(), body]);
         return super::entity::put(context, target, iri, name, request).await;
     }
-    let body =
-        intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api.options.body_time).await?;
+    let body = intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api).await?;
+    let body = blocking(move || body.into_bytes()).await?;
     let name = named(context, target, name, &[b"PUT", key.as_bytes(), &body])?;
     let record: RecordRequest = intake::parse(&body)?;
     let resources = target.published.urls.resources();

@@ -5,7 +5,6 @@ use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
 use abreast_core::Clock as _;
-use abreast_folder::Stat;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
@@ -14,7 +13,6 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -88,7 +86,12 @@ impl DocumentRequest {
         single_flight: &SingleFlight,
     ) -> Result<Ready, PublishError> {
         if self.query.is_some() {
-            return blocking(site, move |site| self.make(site)).await;
+            let memory = site.memory.take_share().await;
+            return blocking(site, move |site| {
+                let _memory = memory;
+                self.make(site)
+            })
+            .await;
         }
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
@@ -156,16 +159,8 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
         more.push((CONTENT_SECURITY_POLICY, policy));
     }
     let length = body.length();
-    let content = match body {
-        Body::Memory(bytes) => Content::Memory(bytes.clone()),
-        Body::File(file) => {
-            let file = File::open(file.path())?;
-            let stat = Stat::of(&file).map_err(io::Error::other)?;
-            Content::File(Arc::new(file), stat)
-        }
-    };
     Ok(Representation {
-        content,
+        content: Content::of(body)?,
         length,
         tag: {
             let gzip = if *gzip { "-gz" } else { "" };

@@ -7,11 +7,16 @@ use crate::negotiate::accept_of;
 use crate::respond::{Answer, Content, Representation, problem};
 use crate::site::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
-use abreast_source::publish::tag_of_bytes;
+use abreast_source::publish::{Body, tag_of_bytes};
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
+
+/// Descriptions of at least this many bytes are rendered within the memory for requests, and bytes of it
+/// for each of theirs.
+const LARGE: u64 = 64 << 10;
+const MEMORY: u64 = 8;
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
@@ -30,10 +35,19 @@ pub(crate) async fn answer(
         },
     };
     let accept = accept_of(headers);
-    let (log, served) = (Arc::clone(site.publisher.log()), Arc::clone(set));
+    let (log, id, key) = (Arc::clone(site.publisher.log()), set.published.id, iri.clone());
+    let find = move || log.resource(id, &key).map_err(io::Error::other);
+    let Some(row) = blocking(find).await? else { return Ok(nothing()) };
+    let length = row.state.length.unwrap_or_default();
+    let memory = match length >= LARGE {
+        true => site.memory.take(length * MEMORY).await,
+        false => None,
+    };
+    let (site, served) = (Arc::clone(site), Arc::clone(set));
     let read = move || -> io::Result<Result<Found, Answer>> {
-        let set = &served.published;
-        let Some(entity) = Entity::read(&*log, set, &iri)? else { return Ok(Err(nothing())) };
+        let _memory = memory;
+        let (set, log) = (&served.published, site.publisher.log());
+        let Some(entity) = Entity::read(&**log, set, &iri)? else { return Ok(Err(nothing())) };
         let forms = entity.forms();
         let form = if let Some(form) = named {
             forms.contains(&form).then_some(form)
@@ -43,14 +57,22 @@ pub(crate) async fn answer(
         };
         let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
         let (iri, state) = (entity.iri.clone(), entity.state.clone());
-        let bytes = entity.render(&*log, set, form)?;
-        Ok(Ok(Found { iri, state, form, bytes, forms }))
+        let bytes = entity.render(&**log, set, form)?;
+        let tag = format!("\"{}\"", tag_of_bytes(form.media_type(), &bytes));
+        let body = site.publisher.body(bytes)?;
+        Ok(Ok(Found { iri, state, form, tag, body, forms }))
     };
-    let found = match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?? {
+    let found = match blocking(read).await? {
         Ok(found) => found,
         Err(refusal) => return Ok(refusal),
     };
-    Ok(represent(set, found).answer(method, headers))
+    Ok(represent(set, found)?.answer(method, headers))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 /// An entity in one form.
@@ -58,12 +80,13 @@ struct Found {
     iri: String,
     state: abreast_core::State,
     form: Form,
-    bytes: Vec<u8>,
+    tag: String,
+    body: Body,
     forms: Vec<Form>,
 }
 
-fn represent(set: &ServedSet, found: Found) -> Representation {
-    let Found { iri, state, form, bytes, forms } = found;
+fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
+    let Found { iri, state, form, tag, body, forms } = found;
     let address = set.published.urls.naming().uri(&iri);
     let mut more = vec![
         (LINK, set.link()),
@@ -85,16 +108,15 @@ fn represent(set: &ServedSet, found: Found) -> Representation {
         )
     }));
     more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
-    let tag = format!("\"{}\"", tag_of_bytes(form.media_type(), &bytes));
-    Representation {
-        length: bytes.len() as u64,
-        content: Content::Memory(bytes.into()),
+    Ok(Representation {
+        length: body.length(),
+        content: Content::of(&body)?,
         tag,
         modified: Some(state.modified.as_seconds()),
         content_type: HeaderValue::from_static(form.content_type()),
         coarse_time: true,
         more,
-    }
+    })
 }
 
 fn form_of(name: &str) -> Option<Form> {

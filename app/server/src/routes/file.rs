@@ -10,7 +10,7 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
-use abreast_source::publish::{Freshness, tag_of_bytes};
+use abreast_source::publish::Freshness;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
@@ -28,7 +28,11 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let (open, query) = (Arc::clone(site), query.map(str::to_owned));
-    let opened = move || open.publisher.file(&path, query.as_deref());
+    let memory = site.memory.take_share().await;
+    let opened = move || {
+        let _memory = memory;
+        open.publisher.file(&path, query.as_deref())
+    };
     match tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)? {
         Ok(file)
             if file.negotiated && negotiate::choose(headers, &[&*file.content_type]).is_none() =>
@@ -110,16 +114,13 @@ fn represent(
                 more,
             }
         }
-        FileContent::Memory(bytes) => Representation {
-            length: bytes.len() as u64,
-            tag: {
-                let media_type = content_type.to_str().unwrap_or_default();
-                format!("\"{}\"", tag_of_bytes(media_type, &bytes))
-            },
+        FileContent::Made { tag, body } => Representation {
+            length: body.length(),
+            tag: format!("\"{tag}\""),
             modified: None,
             content_type,
             coarse_time: true,
-            content: Content::Memory(bytes),
+            content: Content::of(&body)?,
             more,
         },
     })

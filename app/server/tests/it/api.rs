@@ -132,6 +132,7 @@ impl ApiWorld {
             sets,
             api: Some(api.unwrap()),
             hub: None,
+            memory: abreast_server::Memory::default(),
             metrics: Box::new(String::new),
         };
         let served = Served::start(site, ServerOptions::default());

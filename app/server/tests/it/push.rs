@@ -92,7 +92,14 @@ impl Pushing {
         let api = Some(Api::new(api).unwrap());
         let site_hub = Some(SiteHub { hub: hub.clone(), serves: true });
         let metrics = Box::new(|| recorder().render());
-        let site = Site { publisher, sets, api, hub: site_hub, metrics };
+        let site = Site {
+            publisher,
+            sets,
+            api,
+            hub: site_hub,
+            metrics,
+            memory: abreast_server::Memory::default(),
+        };
         let served = Served::start(site, server);
         Self { world, hub, topic, served }
     }

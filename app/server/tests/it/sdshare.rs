@@ -167,7 +167,17 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
     };
     let publisher = publisher.with_projection(SdShare::default());
     let (sets, metrics) = ([served].into_iter().collect(), Box::new(String::new));
-    Served::start(Site { publisher, sets, api: None, hub: None, metrics }, ServerOptions::default())
+    Served::start(
+        Site {
+            publisher,
+            sets,
+            api: None,
+            hub: None,
+            metrics,
+            memory: abreast_server::Memory::default(),
+        },
+        ServerOptions::default(),
+    )
 }
 
 #[test]

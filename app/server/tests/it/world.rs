@@ -85,7 +85,14 @@ impl World {
     ) -> Served {
         let Site { publisher, sets, metrics, .. } = self.site();
         Served::start(
-            Site { publisher: more(publisher), sets, api: None, hub: None, metrics },
+            Site {
+                publisher: more(publisher),
+                sets,
+                api: None,
+                hub: None,
+                metrics,
+                memory: abreast_server::Memory::default(),
+            },
             options,
         )
     }
@@ -110,7 +117,14 @@ impl World {
         let served = self.served(published, "A <set>");
         let metrics = Box::new(|| "abreast_test 1\n".into());
         let sets = [served].into_iter().collect();
-        Site { publisher, sets, api: None, hub: None, metrics }
+        Site {
+            publisher,
+            sets,
+            api: None,
+            hub: None,
+            metrics,
+            memory: abreast_server::Memory::default(),
+        }
     }
 
     /// The bytes of the set: its folder, and kept versions.

@@ -605,7 +605,7 @@ fn damage_is_repaired_by_a_baseline_without_a_full_download() {
         assert_eq!(copy.try_run().exit(), 0);
         assert_eq!(copy.audit(true).exit_code, 0);
         if kind == "labels" {
-            let mut labels = LabelTable::open(&table, false).unwrap();
+            let mut labels = LabelTable::open(&table).unwrap();
             labels.remove(&source.iri(1)).unwrap();
             let batch = labels.end_batch().unwrap();
             // As if another program had removed it: the state knows of no other batch.

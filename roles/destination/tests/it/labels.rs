@@ -32,7 +32,7 @@ fn options_of(copy: &Copy) -> &LabelsOptions {
 
 fn rows(copy: &Copy) -> Vec<LabelRow> {
     let mut rows = Vec::new();
-    let table = LabelTable::open(&options_of(copy).path, false).unwrap();
+    let table = LabelTable::open(&options_of(copy).path).unwrap();
     table
         .each::<abreast_core::LogError>(&mut |row| {
             rows.push(row.clone());
@@ -453,4 +453,15 @@ fn a_table_without_any_label_is_reported() {
     assert!(!copy.try_run().has("labels.none"));
     set(&mut copy, VALUE);
     assert!(!copy.try_run().has("labels.none"));
+}
+
+#[test]
+fn a_database_that_is_a_link_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let (table, other) = (place.path().join("labels.db"), place.path().join("other.db"));
+    std::os::unix::fs::symlink(&other, &table).unwrap();
+    let error = LabelTable::open(&table).err().unwrap().to_string();
+    assert!(error.contains("symbolic link") && !other.exists(), "{error}");
+    std::fs::remove_file(&table).unwrap();
+    LabelTable::open(&table).unwrap();
 }

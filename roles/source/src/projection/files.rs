@@ -1,7 +1,6 @@
 //! Files of a projection: published as they are, not rendered, such as packages.
 
-use crate::publish::{Freshness, PublishedSet};
-use bytes::Bytes;
+use crate::publish::{Body, Freshness, PublishedSet};
 use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
@@ -42,8 +41,13 @@ pub enum FileContent {
         /// Its bytes.
         length: u64,
     },
-    /// Few bytes.
-    Memory(Bytes),
+    /// Bytes made for one request.
+    Made {
+        /// The entity tag, without quotes.
+        tag: String,
+        /// The bytes.
+        body: Body,
+    },
 }
 
 /// The reason why a file cannot be sent; each text is for the client.

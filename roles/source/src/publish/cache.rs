@@ -25,6 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Documents up to this size stay in memory.
 pub(super) const MEMORY_DOCUMENT: usize = 1024 * 1024;
+/// Bytes made for one request that stay in memory while they are sent.
+const SENT_FROM_MEMORY: usize = 256 * 1024;
 /// All documents in memory together.
 const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
@@ -320,6 +322,21 @@ impl DocumentCache {
         let body = document.gzip.get_or_init(|| body).clone();
         lock(&self.slots).shrink();
         Ok(body)
+    }
+
+    pub(super) fn turn(&self, bytes: u64) -> Turn<'_> {
+        self.lanes.of_length(bytes)
+    }
+
+    /// Bytes that are not kept: in memory if they are few, else in a file while they are used.
+    pub(crate) fn body(&self, bytes: Vec<u8>) -> io::Result<Body> {
+        if bytes.len() < SENT_FROM_MEMORY {
+            return Ok(Body::Memory(bytes.into()));
+        }
+        let (path, mut file) = self.new_file()?;
+        let kept = CacheFile { path, length: bytes.len() as u64 };
+        file.write_all(&bytes)?;
+        Ok(Body::File(Arc::new(kept)))
     }
 
     /// A new file of the cache folder.

@@ -231,6 +231,20 @@ impl Publisher {
         resolved.render(&mut Whole).map(|rendered| rendered.bytes)
     }
 
+    /// The turn for a rendering of this length; it waits for those before it.
+    pub(crate) fn turn(&self, bytes: u64) -> impl Drop + '_ {
+        self.cache.turn(bytes)
+    }
+
+    /// Bytes that are sent once: a file of the cache folder unless they are few, so that a client that receives slowly
+    /// holds no memory. May block.
+    ///
+    /// # Errors
+    /// The cache failed.
+    pub fn body(&self, bytes: Vec<u8>) -> io::Result<Body> {
+        self.cache.body(bytes)
+    }
+
     /// A document's bytes in gzip, compressed once and kept. May block.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use abreast_core::{Change, Position, State, append};
 use abreast_sdshare::{Document, Entry, FeedKind, Limits, Relation, stamp, with_since};
 use abreast_source::projection::sdshare::SdShare;
 use abreast_source::projection::{FileContent, FileError, PublishedFile, TopicContent};
-use abreast_source::publish::{About, Notifications, PublishError, PublishedSet, Publisher};
+use abreast_source::publish::{About, Body, Notifications, PublishError, PublishedSet, Publisher};
 use abreast_source::{Naming, Representations};
 use abreast_webtypes::Timestamp;
 use std::io::Read as _;
@@ -71,8 +71,10 @@ fn fragment(publisher: &Publisher, entry: &Entry) -> Result<PublishedFile, FileE
 
 fn content(file: PublishedFile) -> Vec<u8> {
     match file.content {
-        FileContent::Memory(bytes) => bytes.to_vec(),
-        FileContent::Part { .. } => panic!("a fragment is whole"),
+        FileContent::Made { body: Body::Memory(bytes), .. } => bytes.to_vec(),
+        FileContent::Made { .. } | FileContent::Part { .. } => {
+            panic!("a fragment is small and whole")
+        }
         FileContent::File(mut file) => {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).unwrap();

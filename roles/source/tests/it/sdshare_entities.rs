@@ -155,7 +155,8 @@ fn bytes(file: PublishedFile) -> Vec<u8> {
 fn content(content: FileContent) -> Vec<u8> {
     let mut bytes = Vec::new();
     match content {
-        FileContent::Memory(bytes) => return bytes.to_vec(),
+        FileContent::Made { body: Body::Memory(bytes), .. } => return bytes.to_vec(),
+        FileContent::Made { .. } => panic!("few bytes are in memory"),
         FileContent::File(mut file) => {
             file.read_to_end(&mut bytes).unwrap();
         }

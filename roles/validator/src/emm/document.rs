@@ -7,7 +7,7 @@ use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
 use abreast_emm::{Profile, not_json};
-use abreast_webtypes::{Timestamp, W3cDatetime, excerpt, resolve};
+use abreast_webtypes::{Timestamp, W3cDatetime, excerpt, memory_of_json, resolve};
 use serde_json::{Map, Value};
 
 pub(super) type Object = Map<String, Value>;
@@ -132,6 +132,9 @@ fn is_rdf_patch(begin: &[u8]) -> bool {
         .any(|w| begin.starts_with(w))
 }
 
+/// Most bytes of memory for the values of a document.
+const MEMORY_MAX: u64 = 128 << 20;
+
 /// Reads a document, and judges it by itself; `None` if it cannot be read.
 pub(super) fn read(
     bytes: &[u8],
@@ -145,6 +148,17 @@ pub(super) fn read(
     if is_rdf_patch(text.trim_ascii_start()) {
         patch::check(&mut judge, text, None, "");
         return Some(Doc::new(Kind::RdfPatch, Profile::Emm01, bytes));
+    }
+    let memory = memory_of_json(text);
+    if memory > MEMORY_MAX {
+        judge.found.add(&r::LIMIT, (0, 0), || {
+            format!(
+                "the document was not read: it would take about {} MiB of memory, more than {}",
+                memory >> 20,
+                MEMORY_MAX >> 20
+            )
+        });
+        return None;
     }
     let value: Value = match serde_json::from_slice(text) {
         Ok(value) => value,

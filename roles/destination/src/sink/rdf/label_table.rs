@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Bytes of a label; of a longer one the table has the beginning.
+const LABEL_BYTES_MAX: usize = 8 << 10;
+
 /// Items whose labels are made durable together.
 const BATCH_ITEMS: u64 = 5_000;
 /// The table of a copy in CSV, in its state folder.
@@ -55,12 +58,11 @@ pub struct LabelsOptions {
 
 impl LabelsOptions {
     fn table(&self, state: &StateFolder) -> Result<LabelTable, Error> {
-        let (path, is_own) = self.database(state.path());
-        LabelTable::open(&path, is_own).map_err(|error| self.failed(error))
+        LabelTable::open(&self.database(state.path())).map_err(|error| self.failed(error))
     }
 
-    fn database(&self, state: &Path) -> (PathBuf, bool) {
-        if self.is_csv { (state.join(DATABASE), true) } else { (self.path.clone(), false) }
+    fn database(&self, state: &Path) -> PathBuf {
+        if self.is_csv { state.join(DATABASE) } else { self.path.clone() }
     }
 
     /// The file of CSV, the same by each spelling of its folder.
@@ -496,6 +498,15 @@ impl SinkWriter for LabelsWriter {
     }
 }
 
+/// The beginning of a long label: it is part of the key of its row.
+fn cut(label: &str) -> &str {
+    let mut end = label.len().min(LABEL_BYTES_MAX);
+    while !label.is_char_boundary(end) {
+        end -= 1;
+    }
+    &label[..end]
+}
+
 /// When a resource changed, as the table has it.
 fn time_of(row: &Row) -> Option<Timestamp> {
     row.changed.or(row.modified).map(Timestamp::from_micros)
@@ -528,7 +539,7 @@ impl LabelsWriter {
         });
         let labels = Labels {
             uri,
-            labels: found.iter().map(|label| (&*label.text, &*label.language)).collect(),
+            labels: found.iter().map(|label| (cut(&label.text), &*label.language)).collect(),
             deprecated: stated.as_ref().map(|(is_deprecated, by)| (*is_deprecated, &**by)),
             changed: time_of(&row),
         };
@@ -552,7 +563,7 @@ pub(crate) struct LabelsKept {
 
 impl LabelsKept {
     pub(crate) fn open(options: &LabelsOptions, state: &Path) -> Result<Self, Error> {
-        let (path, _) = options.database(state);
+        let path = options.database(state);
         if !path.exists() {
             let message = format!("there is no table of labels in {}", path.display());
             return Err(Error::new("labels.file", ExitCode::Io, message)
@@ -598,6 +609,13 @@ impl ReadBack for LabelsKept {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_label_is_cut_between_characters() {
+        let label = "ä".repeat(5_000);
+        assert_eq!((cut(&label).len(), cut("short")), (LABEL_BYTES_MAX, "short"));
+        assert_eq!(cut(&format!("x{label}")).len(), LABEL_BYTES_MAX - 1);
+    }
 
     #[test]
     fn cells_of_csv_are_quoted_where_they_must_be() {

@@ -14,7 +14,7 @@ use crate::transfer::store::Facts;
 use crate::verify::{Hasher, Verdict, judge};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_store::mirror::{PendingAction, Row, Task};
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Digests, memory_of_json};
 use json_patch::PatchOperation;
 use serde_json::Value;
 use std::fs::File;
@@ -28,6 +28,8 @@ const REQUEST_BYTES: u64 = 1 << 10;
 const DIFFERENCE_MARK: &[u8; 16] = b"ENDSLEY/BSDIFF43";
 /// Operations of one JSON patch.
 const OPERATIONS_MAX: usize = 100_000;
+/// Most bytes of memory for the values of both documents; larger ones are fetched as a whole.
+const MEMORY_MAX: u64 = 128 << 20;
 /// How deep JSON may be: as deep as it is read.
 const DEPTH_MAX: usize = 127;
 /// Values that the operations of one JSON patch may put somewhere, with the bytes of their texts.
@@ -229,6 +231,9 @@ fn as_kept(file: File, row: &Row) -> Option<Vec<u8>> {
 /// bytes can be the Source's. `None` when that is no way known here, or the result is longer than
 /// it should be.
 fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
+    if memory_of_json(kept) + memory_of_json(patch) > MEMORY_MAX {
+        return None;
+    }
     let mut value: Value = serde_json::from_slice(kept).ok()?;
     let way = Way::of(kept, &value)?;
     let operations: Vec<PatchOperation> = serde_json::from_slice(patch).ok()?;

@@ -1,13 +1,12 @@
 //! Queries sent to an endpoint [sparql-protocol].
 
+use crate::at_most::AtMost;
 use crate::origin::rdf::RdfError;
 use abreast_net::{Client, Post, Request, Response, Shared};
 use abreast_rdf::Syntax;
 use abreast_webtypes::visible;
 use bytes::Bytes;
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
+use serde::Deserialize;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 
@@ -63,33 +62,7 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Results {
-    #[serde(deserialize_with = "bounded")]
-    bindings: Vec<Solution>,
-}
-
-/// Reads solutions one at a time, and refuses more than a page can have.
-fn bounded<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Solution>, D::Error> {
-    struct Bindings;
-    impl<'de> Visitor<'de> for Bindings {
-        type Value = Vec<Solution>;
-
-        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-            out.write_str("a list of solutions")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut input: A) -> Result<Self::Value, A::Error> {
-            let mut solutions = Vec::new();
-            while let Some(solution) = input.next_element()? {
-                if solutions.len() == MAX_SOLUTIONS {
-                    let message = format!("an answer has more than {MAX_SOLUTIONS} solutions");
-                    return Err(de::Error::custom(message));
-                }
-                solutions.push(solution);
-            }
-            Ok(solutions)
-        }
-    }
-    input.deserialize_seq(Bindings)
+    bindings: AtMost<Solution, MAX_SOLUTIONS>,
 }
 
 impl Endpoint {
@@ -120,7 +93,7 @@ impl Endpoint {
                 "the answer is no result of a query: {error}\n  help: check the address for queries"
             ))
         })?;
-        Ok(answer.results.bindings)
+        Ok(answer.results.bindings.0)
     }
 
     /// The number that `?n` is bound to.

@@ -10,7 +10,7 @@ use abreast_core::{Clock as _, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, statements};
 use abreast_statements::LineSorter;
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::ops::ControlFlow;
@@ -268,7 +268,9 @@ impl Poll<'_> {
                     )));
                 }
                 Err(error) => {
-                    return Err(self.endpoint.failed(format!("the answer cannot be read: {error}")));
+                    return Err(self
+                        .endpoint
+                        .failed(format!("the answer cannot be read: {error}")));
                 }
             }
             let received = entities.statements() as u64;

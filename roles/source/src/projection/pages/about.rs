@@ -8,7 +8,7 @@ use crate::projection::Rendered;
 use crate::projection::sdshare::newest_snapshot;
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Head;
-use abreast_webtypes::Link;
+use abreast_webtypes::{Link, visible_lines};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -202,9 +202,10 @@ fn linked(text: &str, attributes: &str) -> String {
     }
 }
 
+/// Text in a page: markup and what would steer the direction of other text are shown as they are written.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in visible_lines(text).chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -238,5 +239,6 @@ mod tests {
             assert!(!linked(text, "").contains("href"), "{text}");
         }
         assert_eq!(linked("<b>'\"&", ""), "&lt;b&gt;&#39;&quot;&amp;");
+        assert_eq!(escaped("a\u{202e}b\u{1b}[2J\nc"), "a\\u202eb\\u001b[2J\nc");
     }
 }

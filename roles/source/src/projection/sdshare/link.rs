@@ -11,13 +11,12 @@
 
 use super::paths::{FragmentPath, fragment};
 use crate::projection::{FileContent, FileError, PublishedFile};
-use crate::publish::{Freshness, PublishedSet, Publisher};
+use crate::publish::{Freshness, PublishedSet, Publisher, tag_of_bytes};
 use crate::{Naming, Representation};
 use abreast_contents::Content;
 use abreast_core::{Resource, State};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, can_write};
 use abreast_sdshare::{Link, Relation};
-use bytes::Bytes;
 use std::borrow::Cow;
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -144,16 +143,24 @@ pub(super) fn open(
         return Err(later("the set is being read for the first time"));
     }
     match form {
-        Some(form) => description_in(set, *form, found.as_ref()),
-        None => bytes_of(set, found),
+        Some(form) => {
+            let length = found.as_ref().and_then(|found| found.state.length);
+            let _turn = publisher.turn(length.unwrap_or_default());
+            description_in(publisher, set, *form, found.as_ref())
+        }
+        None => bytes_of(publisher, set, found),
     }
 }
 
 /// A set of files: the bytes of the resource.
-fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<PublishedFile, FileError> {
+fn bytes_of(
+    publisher: &Publisher,
+    set: &Arc<PublishedSet>,
+    found: Option<Resource>,
+) -> Result<PublishedFile, FileError> {
     let Some(resource) = found else {
         return Ok(PublishedFile {
-            content: FileContent::Memory(Bytes::new()),
+            content: made(publisher, BYTES, Vec::new())?,
             gzip: None,
             content_type: Cow::Borrowed(BYTES),
             set: Arc::clone(set),
@@ -169,7 +176,8 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
             FileContent::File(file)
         }
         Ok(Representation::Kept(Content::Bytes(bytes))) => {
-            FileContent::Memory(bytes.into_inner().into())
+            let media_type = resource.state.media_type.as_deref().unwrap_or(BYTES);
+            made(publisher, media_type, bytes.into_inner())?
         }
         Ok(Representation::Elsewhere) => {
             return Err(FileError::NotFound(format!("its bytes are at {uri}")));
@@ -191,6 +199,7 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
 
 /// A set of entities: the description in a syntax.
 fn description_in(
+    publisher: &Publisher,
     set: &Arc<PublishedSet>,
     form: Form,
     found: Option<&Resource>,
@@ -207,7 +216,7 @@ fn description_in(
         error => failed(error),
     })?;
     Ok(PublishedFile {
-        content: FileContent::Memory(bytes.into()),
+        content: made(publisher, form.media_type(), bytes)?,
         gzip: None,
         content_type: Cow::Borrowed(form.media_type()),
         set: Arc::clone(set),
@@ -216,6 +225,12 @@ fn description_in(
         negotiated: true,
         digest: None,
     })
+}
+
+/// Bytes that were made for this request.
+fn made(publisher: &Publisher, media_type: &str, bytes: Vec<u8>) -> Result<FileContent, FileError> {
+    let tag = tag_of_bytes(media_type, &bytes);
+    Ok(FileContent::Made { tag, body: publisher.body(bytes).map_err(failed)? })
 }
 
 fn later(detail: &str) -> FileError {
