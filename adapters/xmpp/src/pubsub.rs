@@ -397,8 +397,11 @@ impl Session {
     }
 }
 
-/// The events in a message.
+/// The events in a message. One that came back as an error has none, whatever it contains.
 pub(crate) fn events(message: &Element) -> Vec<Event> {
+    if message.attr("type") == Some("error") {
+        return Vec::new();
+    }
     let Some(event) = message.get_child("event", EVENT) else { return Vec::new() };
     let mut events = Vec::new();
     for child in event.children() {
@@ -568,6 +571,8 @@ mod tests {
         }
         for other in [
             "<message xmlns='jabber:client'/>",
+            "<message xmlns='jabber:client' type='error'><event xmlns='http://jabber.org/protocol/pubsub#event'>\
+             <delete node='n'/></event></message>",
             "<message xmlns='jabber:client'><event xmlns='urn:x'/></message>",
         ] {
             assert!(events(&other.parse().unwrap()).is_empty());
