@@ -497,7 +497,7 @@ impl SetDumps {
         // The oldest leave first: those that are set aside.
         let aside = dump_folder.aside().unwrap_or_default();
         let mut rest: u64 = bytes + aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        for (path, bytes) in aside.into_iter() {
+        for (path, bytes) in aside {
             if rest > options.changes_size {
                 rest = rest.saturating_sub(bytes);
                 let removed = std::fs::remove_dir_all(&path);
