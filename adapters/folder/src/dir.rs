@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
+use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -97,6 +98,25 @@ impl Dir {
                 .map_err(|errno| Error::new("open", name, errno))?,
         };
         regular(handle, name)
+    }
+
+    /// The first bytes of a regular file at a path from here, through links that may lead anywhere:
+    /// to judge what this folder is, not to publish them.
+    ///
+    /// # Errors
+    /// Missing, not allowed, or [`ErrorKind::NotFile`].
+    pub fn read_begin(&self, path: &[u8], max: u64) -> Result<Vec<u8>, Error> {
+        if !path.split(|byte| *byte == b'/').all(is_component) {
+            return Err(Error::of_kind("open", path, ErrorKind::Name));
+        }
+        let handle = openat(&self.handle, path, READ.difference(OFlags::NOFOLLOW), Mode::empty())
+            .map_err(|errno| Error::new("open", path, errno))?;
+        let (file, _) = regular(handle, path)?;
+        let mut begin = Vec::new();
+        file.take(max).read_to_end(&mut begin).map_err(|error| {
+            Error::new("read", path, Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })?;
+        Ok(begin)
     }
 
     /// Metadata of a name; a link is described, not followed, unless links are followed here and it

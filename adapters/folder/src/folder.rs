@@ -121,9 +121,15 @@ impl Folder {
         self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(&self.root, path, kind))
     }
 
-    /// Whether an opened folder beneath the root is hidden by itself.
-    pub fn hides(&self, dir: &Dir) -> bool {
-        self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, false))
+    /// Whether an opened folder with this path beneath the root is hidden by itself.
+    pub fn hides(&self, dir: &Dir, path: &[u8]) -> bool {
+        self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, path))
+    }
+
+    /// Whether a folder that has this name may be hidden. A listing without such a name needs no
+    /// call of [`Folder::hides`].
+    pub fn is_mark(&self, name: &[u8]) -> bool {
+        self.hiding.as_ref().is_some_and(|hiding| hiding.is_mark(name))
     }
 
     /// Where a folder really stands: its own names from the root when links are followed, else

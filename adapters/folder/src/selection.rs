@@ -29,20 +29,31 @@ impl fmt::Debug for Selection {
     }
 }
 
-type HidingRule = dyn Fn(&Dir, bool) -> bool + Send + Sync;
+type HidingRule = dyn Fn(&Dir, &[u8]) -> bool + Send + Sync;
 
 /// A rule for folders that are never shown, nor anything in them. Cloning shares it.
 #[derive(Clone)]
-pub struct Hiding(Arc<HidingRule>);
+pub struct Hiding {
+    marks: &'static [&'static str],
+    rule: Arc<HidingRule>,
+}
 
 impl Hiding {
-    /// A rule that decides for an opened folder whether it is hidden; the second value is true for the root.
-    pub fn new(rule: impl Fn(&Dir, bool) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(rule))
+    /// A rule that decides for an opened folder whether it is hidden, with its path from the root, which is empty for
+    /// the root. It hides no folder that has none of the names in `marks`.
+    pub fn new(
+        marks: &'static [&'static str],
+        rule: impl Fn(&Dir, &[u8]) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { marks, rule: Arc::new(rule) }
     }
 
-    pub(crate) fn hides(&self, dir: &Dir, is_root: bool) -> bool {
-        (self.0)(dir, is_root)
+    pub(crate) fn hides(&self, dir: &Dir, path: &[u8]) -> bool {
+        (self.rule)(dir, path)
+    }
+
+    pub(crate) fn is_mark(&self, name: &[u8]) -> bool {
+        self.marks.iter().any(|mark| mark.as_bytes() == name)
     }
 
     /// The path of the hidden folder that a path is, or is in. Names are opened one by one, through no link.
@@ -53,7 +64,7 @@ impl Hiding {
         kind: Kind,
     ) -> Option<&'a [u8]> {
         let mut dir = Dir::new(Arc::clone(root));
-        if self.hides(&dir, true) {
+        if self.hides(&dir, b"") {
             return path.get(..0);
         }
         let last = match path.iter().rposition(|byte| *byte == b'/') {
@@ -67,7 +78,7 @@ impl Hiding {
             let rest = &path[begin..last];
             end = begin + rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
             dir = dir.dir(&path[begin..end]).ok()?;
-            if self.hides(&dir, false) {
+            if self.hides(&dir, &path[..end]) {
                 return path.get(..end);
             }
         }

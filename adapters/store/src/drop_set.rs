@@ -1,10 +1,11 @@
-//! Dropping a set with its history from a store that nobody has open.
+//! Dropping a set with its history, and its topics, from stores that nobody has open.
 
+use crate::connection::sqlite_error;
 use crate::database;
-use crate::integrity::SET_TABLES;
+use crate::integrity::{SET_TABLES, open_for_check};
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::LogError;
-use rusqlite::{OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;
 
 /// Rows of a dropped set.
@@ -25,12 +26,11 @@ pub struct DroppedSet {
 /// Another process has the store open, or it cannot be written.
 pub fn drop_set(path: &Path, slug: &str, dry_run: bool) -> Result<Option<DroppedSet>, LogError> {
     let mut dropped = None;
-    database::change(path, MIGRATIONS, "drop a set of", |transaction| {
+    let mut work = |connection: &Connection| -> rusqlite::Result<()> {
         let find = "SELECT id FROM sets WHERE slug = ?1";
-        let found: Option<i64> =
-            transaction.query_row(find, [slug], |row| row.get(0)).optional()?;
+        let found: Option<i64> = connection.query_row(find, [slug], |row| row.get(0)).optional()?;
         let Some(id) = found else { return Ok(()) };
-        let count = |table: &str| count_rows(transaction, table, id);
+        let count = |table: &str| count_rows(connection, table, "set_id = ?1", id);
         dropped = Some(DroppedSet {
             resources: count("resources")?,
             changes: count("changes")?,
@@ -40,14 +40,104 @@ pub fn drop_set(path: &Path, slug: &str, dry_run: bool) -> Result<Option<Dropped
             return Ok(());
         }
         for table in SET_TABLES {
-            transaction.execute(&format!("DELETE FROM {table} WHERE set_id = ?1"), params![id])?;
+            connection.execute(&format!("DELETE FROM {table} WHERE set_id = ?1"), params![id])?;
         }
-        transaction.execute("DELETE FROM sets WHERE id = ?1", params![id]).map(drop)
-    })?;
+        connection.execute("DELETE FROM sets WHERE id = ?1", params![id]).map(drop)
+    };
+    if dry_run {
+        read(path, "count a set of", work)?;
+    } else {
+        database::change(path, MIGRATIONS, "drop a set of", |transaction| work(transaction))?;
+    }
     Ok(dropped)
 }
 
-fn count_rows(transaction: &Transaction<'_>, table: &str, id: i64) -> rusqlite::Result<u64> {
-    let sql = format!("SELECT count(*) FROM {table} WHERE set_id = ?1");
-    transaction.query_row(&sql, params![id], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
+/// Topics of a dropped set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DroppedTopics {
+    /// Topics.
+    pub topics: u64,
+    /// Subscriptions, and other targets of their notifications.
+    pub targets: u64,
+}
+
+/// Drops the topics of a hub's store whose URLs begin with one of `prefixes`, with their notifications, targets and verifications; with
+/// `dry_run` only counts them. Nobody is notified.
+///
+/// # Errors
+/// Another process has the store open, or it cannot be written.
+pub fn drop_topics(
+    path: &Path,
+    prefixes: &[String],
+    dry_run: bool,
+) -> Result<DroppedTopics, LogError> {
+    let mut dropped = DroppedTopics::default();
+    let mut work = |connection: &Connection| -> rusqlite::Result<()> {
+        let is_of = |url: &str| prefixes.iter().any(|prefix| url.starts_with(prefix.as_str()));
+        let topics: Vec<(i64, String)> = connection
+            .prepare("SELECT id, url FROM topics")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (id, _) in topics.iter().filter(|(_, url)| is_of(url)) {
+            dropped.topics += 1;
+            dropped.targets += count_rows(connection, "targets", "topic_id = ?1", *id)?;
+            if dry_run {
+                continue;
+            }
+            let targets = "(SELECT id FROM targets WHERE topic_id = ?1)";
+            let bodies = "(SELECT body_id FROM notifications WHERE topic_id = ?1)";
+            for rows in [
+                format!("progress WHERE target_id IN {targets}"),
+                format!("attempts WHERE target_id IN {targets}"),
+                format!("dead WHERE target_id IN {targets}"),
+                format!("bodies WHERE id IN {bodies}"),
+                "targets WHERE topic_id = ?1".to_owned(),
+                "notifications WHERE topic_id = ?1".to_owned(),
+                "ended WHERE topic_id = ?1".to_owned(),
+                "topics WHERE id = ?1".to_owned(),
+            ] {
+                connection.execute(&format!("DELETE FROM {rows}"), [id])?;
+            }
+        }
+        if dry_run {
+            return Ok(());
+        }
+        let asked: Vec<(i64, String)> = connection
+            .prepare("SELECT id, topic_url FROM verifications")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (id, _) in asked.iter().filter(|(_, url)| is_of(url)) {
+            connection.execute("DELETE FROM verifications WHERE id = ?1", [id])?;
+        }
+        Ok(())
+    };
+    if dry_run {
+        read(path, "count the topics of a set in", work)?;
+    } else {
+        let steps = crate::hub::MIGRATIONS;
+        database::change(path, steps, "drop the topics of a set in", |transaction| {
+            work(transaction)
+        })?;
+    }
+    Ok(dropped)
+}
+
+/// Reads a database, of any schema, and writes nothing.
+fn read(
+    path: &Path,
+    task: &str,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), LogError> {
+    work(&open_for_check(path)?)
+        .map_err(|cause| sqlite_error(&format!("cannot {task} {}", path.display()), cause))
+}
+
+/// Rows of a table; 0 where an older schema does not have it.
+fn count_rows(connection: &Connection, table: &str, which: &str, id: i64) -> rusqlite::Result<u64> {
+    let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
+    if !connection.query_row(has, [table], |row| row.get::<_, bool>(0))? {
+        return Ok(0);
+    }
+    let sql = format!("SELECT count(*) FROM {table} WHERE {which}");
+    connection.query_row(&sql, params![id], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
 }

@@ -37,7 +37,7 @@ mod versions;
 mod work;
 mod writer;
 
-pub use drop_set::{DroppedSet, drop_set};
+pub use drop_set::{DroppedSet, DroppedTopics, drop_set, drop_topics};
 pub use memory_log::MemoryLog;
 pub use memory_topics::MemoryTopics;
 pub use needed_contents::NeededContents;

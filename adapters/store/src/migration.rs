@@ -1,10 +1,16 @@
 //! Schema versions of a database, and migration to the newest.
 
 use crate::connection::sqlite_error;
+use crate::integrity::open_for_check;
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, TransactionBehavior};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
+/// Where the header of a database has the version of its journal, and its value for a write-ahead log.
+const WRITE_VERSION: usize = 18;
+const WRITE_AHEAD: u8 = 2;
 /// The table with the schema version.
 pub(crate) const VERSION_TABLE: &str =
     "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT";
@@ -39,6 +45,27 @@ pub(crate) fn migrate(
         sqlite_error(&format!("cannot bring the store {} up to date", path.display()), cause)
     })?;
     check_schema(found, newest, path)
+}
+
+/// Whether a database has an older schema. Only reads it.
+pub(crate) fn is_older(path: &Path, steps: &[&str]) -> Result<bool, LogError> {
+    let connection = open_for_check(path)?;
+    let version = "SELECT ifnull(max(version), 0) FROM schema_version";
+    let found: i64 = connection.query_row(version, [], |row| row.get(0)).map_err(|cause| {
+        sqlite_error(&format!("cannot read the schema of {}", path.display()), cause)
+    })?;
+    Ok(found < steps.len() as i64)
+}
+
+/// Whether opening a database would change it: it has an older schema, or no write-ahead log yet, as a copy in a
+/// backup. Only reads it.
+pub(crate) fn is_changed_by_opening(path: &Path, steps: &[&str]) -> Result<bool, LogError> {
+    let mut header = [0; WRITE_VERSION + 1];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).map_err(|cause| {
+        let message = format!("cannot read the header of {}", path.display());
+        LogError::new(ErrorKind::Io, message).with_cause(cause)
+    })?;
+    Ok(header[WRITE_VERSION] != WRITE_AHEAD || is_older(path, steps)?)
 }
 
 /// Refuses a database that a newer program wrote.

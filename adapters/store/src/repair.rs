@@ -4,7 +4,7 @@
 //! by row, from both ends of each table, into a new one; the old one stays beside it. Whenever rows
 //! were lost, the log is restarted, so that those who follow it compare everything once.
 
-use crate::backup::{restart_set_log, set_ids};
+use crate::backup::{copy, restart_set_log, set_ids};
 use crate::connection::{Durability, beside, open_connection, sqlite_error};
 use crate::database::{self, DatabaseLock};
 use crate::integrity::{
@@ -67,8 +67,21 @@ pub(crate) fn repair(
     if salvage(path, steps, tables, dry_run, &mut repaired, &mut finish)? {
         return Ok(repaired);
     }
+    // A dry run brings a copy of an older schema up to date.
+    let mut rehearsal = None;
     let mut connection = match &lock {
         Some(lock) => lock.open(steps)?,
+        None if crate::migration::is_older(path, steps)? => {
+            let io = |cause| {
+                LogError::new(ErrorKind::Io, "cannot make a temporary folder").with_cause(cause)
+            };
+            let folder = rehearsal.insert(tempfile::tempdir().map_err(io)?);
+            let copied = folder.path().join("copy.db");
+            copy(path, &copied)?;
+            let mut connection = open_connection(&copied, Durability::ProcessEnd)?;
+            migrate(&mut connection, &copied, steps)?;
+            connection
+        }
         None => open_for_check(path)?,
     };
     repair_rows(&mut connection, dry_run, &mut repaired).map_err(|cause| {

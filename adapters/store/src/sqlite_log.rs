@@ -139,6 +139,14 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
+    /// Whether opening the store in this file would change it: it has an older schema, or is as a backup has it. Only reads it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn is_changed_by_opening(path: &Path) -> Result<bool, LogError> {
+        crate::migration::is_changed_by_opening(path, MIGRATIONS)
+    }
+
     /// Records what is waiting, then ends the writer. Later changes are refused, reads continue.
     pub fn close(&self) {
         self.readers.close_idle(); // before the writer ends: see there

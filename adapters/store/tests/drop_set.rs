@@ -1,9 +1,13 @@
 //! Dropping a set leaves nothing of it in a store, and nothing else is touched.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
-use abreast_core::{Change, ChangeLog, ContentId, FixedClock, NewSet, SetId, State, append};
+use abreast_core::{
+    Change, ChangeLog, ContentId, FixedClock, NewNotification, NewSet, Payload, SetId, State,
+    TopicLog as _, append, publish,
+};
+use abreast_store::hub::{HubStore, NewTarget, TargetKind, check_hub};
 use abreast_store::integrity::{Findings, check_log};
-use abreast_store::{SqliteLog, drop_set};
+use abreast_store::{DroppedTopics, SqliteLog, drop_set, drop_topics};
 use abreast_webtypes::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,4 +57,51 @@ fn a_dropped_set_leaves_nothing_behind() {
     // One of the same name begins from nothing.
     let again = fill(&log, "old");
     assert_eq!(log.head(again).unwrap().position.0, 31);
+}
+
+#[test]
+fn dropped_topics_leave_nothing_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("hub.db");
+    let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(1_800_000_000)));
+    let hub = HubStore::open(&path, clock.clone()).unwrap();
+    let urls = ["old/notify/change", "old/v0.1/notify/changeset", "older/notify/change"];
+    for url in urls.map(|url| format!("http://h/{url}")) {
+        let topic = hub.open_topic(&url).unwrap();
+        for number in 0..3 {
+            let payload = Payload::Bytes(Arc::from(&b"<urlset/>"[..]));
+            let content = NewNotification {
+                media_type: "application/xml".into(),
+                links: String::new(),
+                payload,
+            };
+            publish(&hub, topic, content).unwrap();
+            let address = format!("http://callback/{number}");
+            let new = NewTarget {
+                topic,
+                kind: TargetKind::Subscription,
+                address: address.clone(),
+                secret: None,
+                lease_until: None,
+                cursor: None,
+            };
+            hub.put_target(new).unwrap();
+        }
+    }
+    assert!(drop_topics(&path, &["http://h/old/".into()], false).is_err(), "it is open");
+    drop(hub);
+    let prefixes = ["http://h/old/".to_owned()];
+    let expected = DroppedTopics { topics: 2, targets: 6 };
+    let before = std::fs::read(&path).unwrap();
+    assert_eq!(drop_topics(&path, &prefixes, true).unwrap(), expected);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(drop_topics(&path, &prefixes, false).unwrap(), expected);
+    assert_eq!(drop_topics(&path, &prefixes, false).unwrap(), DroppedTopics::default());
+    let mut findings = Findings::default();
+    check_hub(&path, &mut findings).unwrap();
+    assert!(findings.is_consistent(), "{:?}", findings.list());
+    let hub = HubStore::open(&path, clock).unwrap();
+    let sizes = hub.sizes().unwrap();
+    assert_eq!((sizes.topics, sizes.notifications, sizes.targets), (1, 3, 3));
+    assert_eq!(sizes.body_bytes, 27);
 }

@@ -12,11 +12,10 @@ use abreast_destination::{
     AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD,
     SourceSet, Summary, SyncOptions, source_sets,
 };
-use abreast_folder::{Folder, Locked};
+use abreast_folder::{Folder, Locked, unsealed, write_sealed};
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -480,8 +479,8 @@ fn read(state: &Path) -> Result<SetFolders> {
         Err(error) => Err(error),
     }
     .with_context(|| format!("cannot read `{}`", path.display()))?;
-    let record: Option<SetFolders> =
-        serde_json::from_slice(&text).ok().filter(SetFolders::is_usable);
+    let read = unsealed(&text).ok().and_then(|text| serde_json::from_slice(text).ok());
+    let record: Option<SetFolders> = read.filter(SetFolders::is_usable);
     record.with_context(|| {
         format!(
             "`{}` is damaged\n  help: remove it; folders are given to sets by their names again",
@@ -492,15 +491,9 @@ fn read(state: &Path) -> Result<SetFolders> {
 
 /// Whole or not at all, and durable before any copy is made.
 fn write(state: &Path, record: &SetFolders) -> Result<()> {
-    let (path, making) = (state.join(RECORD), state.join("sets.json.new"));
-    let save = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&making)?;
-        file.write_all(&serde_json::to_vec_pretty(record)?)?;
-        file.sync_all()?;
-        std::fs::rename(&making, &path)?;
-        std::fs::File::open(state)?.sync_all()
-    };
-    save().with_context(|| format!("cannot write `{}`", path.display()))
+    let path = state.join(RECORD);
+    write_sealed(&path, serde_json::to_vec_pretty(record)?)
+        .with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 #[cfg(test)]
@@ -558,6 +551,17 @@ mod tests {
         assert_eq!(read(place.path()).unwrap(), SetFolders::default());
         let record = SetFolders::default().with(&[set("maps", "http://h/maps/c")]);
         write(place.path(), &record).unwrap();
+        assert_eq!(read(place.path()).unwrap(), record);
+        let right = std::fs::read(place.path().join(RECORD)).unwrap();
+        for bit in (0..right.len() * 8).step_by(7) {
+            let mut damaged = right.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(place.path().join(RECORD), damaged).unwrap();
+            assert!(read(place.path()).unwrap_err().to_string().contains("help:"), "bit {bit}");
+        }
+        // An earlier version wrote no digest.
+        let old = serde_json::to_vec_pretty(&record).unwrap();
+        std::fs::write(place.path().join(RECORD), old).unwrap();
         assert_eq!(read(place.path()).unwrap(), record);
         for folder in ["../elsewhere", "/etc", ""] {
             let bad = SetFolders {

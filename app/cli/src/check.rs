@@ -125,6 +125,9 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"notified.record" | b"temporary.record" | b"served.record" => {
             "stop the server and run `abreast repair`, or start the server again: the record is made again"
         }
+        b"site.record" => {
+            "move it away, and run `abreast build` again: it is made again from the store"
+        }
         b"dumps.derived" => {
             "stop the server and run `abreast repair --read-data`: the file is dropped, and made again when it is asked for"
         }
@@ -391,6 +394,12 @@ fn check_records(
     let is_damaged = |path: &Path| {
         read_sealed(path).is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
     };
+    if abreast_source::static_site::is_site_record_damaged(store)
+        .context("cannot check the record of earlier builds")?
+    {
+        let message = "the record of the files that earlier builds wrote is damaged";
+        findings.add("site.record", store.join("book").display().to_string(), message);
+    }
     let served = store.join(crate::served::RECORD);
     if is_damaged(&served) {
         let message = "the record of the sets that were served is damaged";

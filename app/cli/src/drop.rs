@@ -4,13 +4,18 @@ use crate::backup_manifest::refuse_backup;
 use crate::config::UsageError;
 use crate::log_access::unknown_set;
 use crate::logging;
+use crate::push::notified_path;
 use crate::repair::{code_of, hold};
 use crate::state_folders::StateFolders;
 use crate::terminal::line;
+use crate::unwritable_store::Readable;
 use abreast_contents::Contents;
-use abreast_core::{ChangeLog as _, SystemClock};
+use abreast_core::SystemClock;
+use abreast_source::notify::topics_of_set;
 use abreast_source::versions::collect_all;
-use abreast_store::{SqliteLog, drop_set};
+use abreast_store::backup::created_sets;
+use abreast_store::hub::HubStore;
+use abreast_store::{DroppedTopics, SqliteLog, drop_set, drop_topics};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -25,7 +30,7 @@ Examples:
   abreast drop /var/lib/abreast old-papers --yes
 
 Stop the server first, and remove the set from its configuration: the next start would begin it again. The published folder is not
-touched. Versions, archives and dumps of the set are lost; `abreast backup` keeps them.
+touched. Versions, archives, dumps, topics and subscriptions of the set are lost; `abreast backup` keeps them.
 
 Exit codes: 0 done, 2 usage or no such set, 10 in use by another process, 13 disk.";
 
@@ -74,14 +79,21 @@ fn drop_from_store(args: &DropArgs) -> Result<()> {
             args.dir
         )));
     };
-    let _lock = hold(&store, false)?;
     let database = store.join("source.db");
-    let Some(dropped) = drop_set(&database, &args.set, true)? else {
-        let log = SqliteLog::open(&database, Arc::new(SystemClock))?;
-        let sets = log.sets()?;
-        let names: Vec<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
+    let read = if args.yes {
+        None
+    } else {
+        Some(Readable::of(&store, "source.db", SqliteLog::is_changed_by_opening)?)
+    };
+    let _lock = if args.yes { hold(&store, false)? } else { None };
+    let path = read.as_ref().map_or(&database, |read| &read.path);
+    let Some(dropped) = drop_set(path, &args.set, true)? else {
+        let sets = created_sets(path)?;
+        let names: Vec<&str> = sets.iter().map(|(slug, _)| slug.as_str()).collect();
         return Err(unknown_set(&args.set, &format!("the store `{}`", store.display()), &names));
     };
+    drop(read);
+    let topics = topics_of(&store, args)?;
     if args.yes {
         // Made of the set: if this is interrupted, the set is there, and can be dropped again.
         for name in SET_FOLDERS {
@@ -96,20 +108,24 @@ fn drop_from_store(args: &DropArgs) -> Result<()> {
             std::fs::remove_dir_all(&documents).context("cannot remove rendered documents")?;
         }
         drop_set(&database, &args.set, false)?;
+        topics_of_set(&notified_path(&store), &args.set, true)
+            .context("cannot write the record of notified documents")?;
         collect(&store)?;
     }
     let facts = format!(
-        "set {}: {}, {}, {}",
+        "set {}: {}, {}, {}, {}, {}",
         args.set,
         count(dropped.resources, "resource"),
         count(dropped.changes, "change"),
-        count(dropped.versions, "version")
+        count(dropped.versions, "version"),
+        count(topics.topics, "topic"),
+        count(topics.targets, "subscription")
     );
     if args.json {
         let (set, resources) = (&args.set, dropped.resources);
         line(
             &json!({"type": "summary", "set": set, "resources": resources, "changes": dropped.changes,
-                "versions": dropped.versions, "dropped": args.yes})
+                "versions": dropped.versions, "topics": topics.topics, "subscriptions": topics.targets, "dropped": args.yes})
             .to_string(),
         );
     } else {
@@ -121,6 +137,22 @@ fn drop_from_store(args: &DropArgs) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Drops the topics of the set, of which the record of notified documents has the addresses, or counts them.
+fn topics_of(store: &Path, args: &DropArgs) -> Result<DroppedTopics> {
+    let hub = store.join("hub.db");
+    if !hub.is_file() {
+        return Ok(DroppedTopics::default());
+    }
+    let prefixes = topics_of_set(&notified_path(store), &args.set, false).context(
+        "cannot read the record of notified documents (help: `abreast repair` it first)",
+    )?;
+    if args.yes {
+        return Ok(drop_topics(&hub, &prefixes, false)?);
+    }
+    let read = Readable::of(store, "hub.db", HubStore::is_changed_by_opening)?;
+    Ok(drop_topics(&read.path, &prefixes, true)?)
 }
 
 /// Removes the kept contents that no other set needs.

@@ -13,6 +13,7 @@ pub(crate) const SOURCE: u8 = 4;
 pub(crate) const NETWORK: u8 = 5;
 pub(crate) const TLS: u8 = 6;
 pub(crate) const AUTH: u8 = 12;
+const DISK: u8 = 13;
 
 /// The exit code of a failure, by the first cause that has one.
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
@@ -35,6 +36,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<abreast_net::Error>() {
         return Some(of_net(error));
     }
+    if is_full(cause) {
+        return Some(DISK);
+    }
     #[cfg(feature = "xmpp")]
     if let Some(error) = cause.downcast_ref::<abreast_xmpp::Error>() {
         return Some(of_xmpp(error));
@@ -47,6 +51,17 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             )
         });
     (is_missing || cause.is::<UsageError>()).then_some(USAGE)
+}
+
+/// Whether a disk is full, or a store on it.
+fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    cause
+        .downcast_ref::<abreast_core::LogError>()
+        .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Full)
+        || cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
 }
 
 /// A path that was named leads to nothing, or to something of another kind.

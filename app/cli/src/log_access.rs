@@ -3,8 +3,8 @@
 use crate::access::AccessArgs;
 use crate::config::{File, ServeConfig, UsageError};
 use crate::data_folder::check_data;
-use crate::stores::{Stores, Task};
-use crate::unwritable_store::{is_unwritable, open_copy};
+use crate::stores::{Stores, Task, open_log};
+use crate::unwritable_store::Readable;
 use abreast_core::{
     Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append,
 };
@@ -137,8 +137,8 @@ pub(crate) struct Local {
     /// Resources come from here only, so the base is complete when the import is.
     records: bool,
     _stores: Option<Stores>,
-    /// Instead of a store that cannot be written.
-    _copy: Option<tempfile::TempDir>,
+    /// What is only read.
+    _read: Option<Readable>,
 }
 
 impl Local {
@@ -177,9 +177,9 @@ impl Local {
                 "the store `{data}` is new: the history of its sets begins now"
             ));
         }
-        let (log, mut stores, copy) = if task == Task::Read && is_unwritable(data) {
-            let (log, copy) = open_copy(data)?;
-            (log, None, Some(copy))
+        let (log, mut stores, read) = if task == Task::Read {
+            let read = Readable::of(data, "source.db", SqliteLog::is_changed_by_opening)?;
+            (open_log(&read.path)?, None, Some(read))
         } else {
             let stores = Stores::open(data, task)?;
             (stores.log()?, Some(stores), None)
@@ -204,7 +204,7 @@ impl Local {
             }
         };
         stores.iter_mut().for_each(Stores::keep);
-        Ok(Self { log, set: opened.id, resources, records, _stores: stores, _copy: copy })
+        Ok(Self { log, set: opened.id, resources, records, _stores: stores, _read: read })
     }
 
     fn record(&self, requests: &[RecordRequest]) -> Result<BatchCounts> {

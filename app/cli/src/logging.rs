@@ -87,8 +87,10 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
 /// Prints an error with its causes, the way out last. The program ends with this exit code.
 pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     let short = |text: String| abreast_webtypes::short_lines(&text).into_owned();
-    let causes: Vec<String> = error.chain().skip(1).map(|it| short(it.to_string())).collect();
-    let message = short(error.to_string());
+    // A cause that states nothing else is left out.
+    let mut causes: Vec<String> = error.chain().map(|it| short(it.to_string())).collect();
+    causes.dedup();
+    let message = causes.remove(0);
     if JSON_OUTPUT.load(Ordering::Relaxed) {
         let object = serde_json::json!({
             "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": message,

@@ -1,10 +1,14 @@
 //! `abreast import` of RDF: files become the complete state of a set of entities.
 
+use crate::backup_manifest::refuse_backup;
 use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig, UsageError};
+use crate::data_folder::refuse_published;
 use crate::import::{Format, ImportArgs};
 use crate::log_access::{ExitCodeError, Remote};
 use crate::open_set::open_log;
 use crate::stores::{Stores, Task};
+use crate::unwritable_store::Readable;
+use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, Clock as _, NewSet, SetId, SystemClock};
 use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{
@@ -12,12 +16,13 @@ use abreast_source::origin::rdf::{
     each_row, replace,
 };
 use abreast_statements::{Error, GraphFilter, SortOptions, syntax_of_file};
-use abreast_store::MemoryLog;
+use abreast_store::{MemoryLog, SqliteLog};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Exit code: deletions are held.
 const HELD: u8 = 7;
@@ -84,10 +89,16 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     if let Some(server) = &args.log.server {
         return send(args, server);
     }
-    let Opened { stores, log, set, digests, skolemize, base, graphs } = open(args)?;
+    let Opened { place, log, set, digests, skolemize, base, graphs } = open(args)?;
     let base = args.base.clone().or(base);
-    let contents = stores.contents()?;
-    let mut options = RdfOptions::new(temporary_folder(&stores)?);
+    let (contents, temporary) = match &place {
+        Place::Store(stores) => (stores.contents()?, temporary_folder(stores)?),
+        Place::Rehearsal { folder, .. } => {
+            let contents = Contents::open(&folder.path().join("contents"));
+            (contents.context("cannot open temporary contents")?, folder.path().to_owned())
+        }
+    };
+    let mut options = RdfOptions::new(temporary);
     options.confirm_deletions = args.confirm_deletions;
     options.dry_run = args.dry_run;
     options.digests = digests;
@@ -269,8 +280,18 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
     }
 }
 
+/// Where an import works.
+enum Place {
+    Store(Stores),
+    /// That of a dry run, which writes nothing elsewhere.
+    Rehearsal {
+        folder: TempDir,
+        _read: Option<Readable>,
+    },
+}
+
 struct Opened {
-    stores: Stores,
+    place: Place,
     log: Arc<dyn ChangeLog>,
     set: SetId,
     digests: abreast_source::DigestPolicy,
@@ -302,23 +323,21 @@ fn open(args: &ImportArgs) -> Result<Opened> {
                 args.set
             )));
         }
-        let mut stores = Stores::open(&config.data, Task::Record)?;
-        let log = log_of(args, &stores)?;
+        let (mut place, log) = place_of(args, &config.data)?;
         let id = open_log(&*log, set)?;
-        if !args.dry_run {
+        if let Place::Store(stores) = &mut place {
             crate::versions::keep(&*log, id, set)?;
             stores.keep();
         }
         let RdfOrigin { digests, skolemize, base, graphs, .. } = origin.clone();
-        return Ok(Opened { stores, log, set: id, digests, skolemize, base, graphs });
+        return Ok(Opened { place, log, set: id, digests, skolemize, base, graphs });
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
             "where is the store? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
         ));
     };
-    let mut stores = Stores::open(data, Task::Record)?;
-    let log = log_of(args, &stores)?;
+    let (mut place, log) = place_of(args, data)?;
     let new = NewSet {
         slug: args.set.clone(),
         beginning: Beginning::Log,
@@ -329,19 +348,31 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         .open_set(&new)
         .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?
         .id;
-    if !args.dry_run {
+    if let Place::Store(stores) = &mut place {
         stores.keep();
     }
     let digests = abreast_source::DigestPolicy::default();
-    Ok(Opened { stores, log, set: id, digests, skolemize: None, base: None, graphs: Vec::new() })
+    Ok(Opened { place, log, set: id, digests, skolemize: None, base: None, graphs: Vec::new() })
 }
 
-/// The log with the set. In a dry run, a set that is not there is an empty one in memory, and a
-/// store that is made for it is removed at the end.
-fn log_of(args: &ImportArgs, stores: &Stores) -> Result<Arc<dyn ChangeLog>> {
-    let log = stores.log()?;
-    if args.dry_run && log.find_set(&args.set)?.is_none() {
-        return Ok(Arc::new(MemoryLog::new(Arc::new(SystemClock))));
+/// The place of an import, and the log with its set. A dry run reads the log of a store that is there; a set that is not
+/// in it is an empty one in memory.
+fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>)> {
+    if !args.dry_run {
+        let stores = Stores::open(data, Task::Record)?;
+        let log = Arc::new(stores.log()?);
+        return Ok((Place::Store(stores), log));
     }
-    Ok(Arc::new(log))
+    refuse_backup(data)?;
+    refuse_published(data)?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    if crate::served::has_store(data) {
+        let read = Readable::of(data, "source.db", SqliteLog::is_changed_by_opening)?;
+        let log = crate::stores::open_log(&read.path)?;
+        if log.find_set(&args.set)?.is_some() {
+            return Ok((Place::Rehearsal { folder, _read: Some(read) }, Arc::new(log)));
+        }
+    }
+    let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    Ok((Place::Rehearsal { folder, _read: None }, log))
 }

@@ -224,10 +224,18 @@ fn repair_store(
             .context("cannot remove temporary files")?;
     }
     steps.extend(repaired.steps);
-    let unsound = remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run)
-        .context("cannot drop dumps")?;
+    let dumps = remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run)
+        .context("cannot repair dumps")?;
     steps.extend(
-        unsound.iter().map(|dump| format!("drop the dump {}, which is not whole", dump.display())),
+        dumps
+            .removed
+            .iter()
+            .map(|dump| format!("drop the dump {}, which is not whole", dump.display())),
+    );
+    steps.extend(
+        dumps.restored.iter().map(|manifest| {
+            format!("restore the manifest {} from its package", manifest.display())
+        }),
     );
     let unsound =
         remove_damaged_snapshots(&store.join("snapshots"), wants("snapshots"), args.dry_run)

@@ -52,6 +52,15 @@ impl Task {
     }
 }
 
+/// Opens a change log that no other process has open.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn open_log(path: &Path) -> Result<SqliteLog> {
+    SqliteLog::open(path, Arc::new(SystemClock))
+        .with_context(|| format!("cannot open the store `{}`", path.display()))
+}
+
 /// The stores of a folder that no other process has open.
 pub(crate) struct Stores {
     data: PathBuf,
@@ -94,9 +103,7 @@ impl Stores {
     /// # Errors
     /// It cannot be opened.
     pub(crate) fn log(&self) -> Result<SqliteLog> {
-        let path = self.path("source.db");
-        SqliteLog::open(&path, Arc::new(SystemClock))
-            .with_context(|| format!("cannot open the store `{}`", path.display()))
+        open_log(&self.path("source.db"))
     }
 
     /// Opens the kept contents.

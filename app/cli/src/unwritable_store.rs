@@ -1,8 +1,9 @@
-//! Reading a store that cannot be written, as on a read-only mount: from a temporary copy of its database.
+//! Reading a store without writing to it: where it cannot be written, as on a read-only mount, or has an older
+//! schema, from a temporary copy of its database.
 
 use crate::state_folders::holder_of;
-use abreast_core::SystemClock;
-use abreast_store::SqliteLog;
+use crate::stores::{Stores, Task};
+use abreast_core::LogError;
 use abreast_store::backup::copy;
 use anyhow::{Context as _, Result};
 use rustix::fs::{Access, access};
@@ -10,25 +11,46 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tempfile::TempDir;
 
-const DATABASE: &str = "source.db";
-
-/// Whether this process may not write the store in a folder, and no server has it open.
-pub(crate) fn is_unwritable(data: &Path) -> bool {
-    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
-    !(may_write(data) && may_write(&data.join(DATABASE)))
-        && holder_of(&data.join("source.lock")).is_none()
+/// A database to be read: the store's own, which no other process has open, or a copy.
+pub(crate) struct Readable {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    _stores: Option<Stores>,
+    _copy: Option<TempDir>,
 }
 
-/// Opens a copy of the log, which is as large as the database, in a folder for temporary files.
-///
-/// # Errors
-/// The database cannot be read, or not be copied.
-pub(crate) fn open_copy(data: &Path) -> Result<(SqliteLog, TempDir)> {
+impl Readable {
+    /// Finds out how a database of a store can be read. `is_changed` decides whether opening it would change it. A copy is as
+    /// large as the database, and in a folder for temporary files.
+    ///
+    /// # Errors
+    /// Another process has the store open; or its database cannot be read, or not be copied.
+    pub(crate) fn of(
+        data: &Path,
+        database: &str,
+        is_changed: fn(&Path) -> Result<bool, LogError>,
+    ) -> Result<Self> {
+        let path = data.join(database);
+        if is_unwritable(data, &path) || is_changed(&path).unwrap_or(false) {
+            let (path, copy) = copy_of(data, database)?;
+            return Ok(Self { path, _stores: None, _copy: Some(copy) });
+        }
+        let stores = Stores::open(data, Task::Read)?;
+        Ok(Self { path, _stores: Some(stores), _copy: None })
+    }
+}
+
+/// Whether this process may not write the store in a folder, and no server has it open.
+fn is_unwritable(data: &Path, database: &Path) -> bool {
+    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    !(may_write(data) && may_write(database)) && holder_of(&data.join("source.lock")).is_none()
+}
+
+fn copy_of(data: &Path, database: &str) -> Result<(PathBuf, TempDir)> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let (from, to) = (data.join(DATABASE), folder.path().join(DATABASE));
+    let (from, to) = (data.join(database), folder.path().join(database));
     let from = from.canonicalize().with_context(|| format!("cannot find `{}`", from.display()))?;
     if copy(&from, &to).is_err() {
         // A killed server left changes beside the database: to read them, SQLite would have to write there.
@@ -36,9 +58,7 @@ pub(crate) fn open_copy(data: &Path) -> Result<(SqliteLog, TempDir)> {
             format!("cannot copy the store `{}`, which cannot be written here", data.display())
         })?;
     }
-    let log = SqliteLog::open(&to, Arc::new(SystemClock))
-        .with_context(|| format!("cannot read the store `{}`", data.display()))?;
-    Ok((log, folder))
+    Ok((to, folder))
 }
 
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {

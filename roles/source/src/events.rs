@@ -223,19 +223,13 @@ impl Events {
     fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
-            // Those around it were examined before.
-            let is_hidden = || {
-                let opened = self.folder.dir(folder.split(|byte| *byte == b'/'));
-                opened.is_ok_and(|dir| self.folder.hides(&dir))
-            };
-            let is_selected = self.folder.rules_select(&folder, Kind::Folder);
-            if !folder.is_empty() && (!is_selected || is_hidden()) {
+            if !folder.is_empty() && !self.folder.rules_select(&folder, Kind::Folder) {
                 self.blocked.remove(&folder);
                 continue;
             }
             let absolute = self.root.join(OsStr::from_bytes(&folder));
-            match self.inotify.watches().add(&absolute, mask()) {
-                Ok(watch) => self.bind(&folder, &watch),
+            let watch = match self.inotify.watches().add(&absolute, mask()) {
+                Ok(watch) => watch,
                 Err(error) if is_gone(&error) => {
                     // It is no longer a folder of this tree.
                     self.blocked.remove(&folder);
@@ -245,13 +239,30 @@ impl Events {
                     self.block(folder, &error);
                     continue;
                 }
+            };
+            let outer = folders.len();
+            let listed = list(&absolute, &folder, &self.folder, &mut folders);
+            // Those around it were examined before.
+            if matches!(listed, Ok(Listed::Marked)) && self.is_hidden(&folder) {
+                folders.truncate(outer);
+                self.blocked.remove(&folder);
+                if !self.paths.contains_key(&watch) {
+                    let _ = self.inotify.watches().remove(watch);
+                }
+                continue;
             }
-            if let Err(error) = list(&absolute, &folder, &mut folders)
+            self.bind(&folder, &watch);
+            if let Err(error) = listed
                 && !is_gone(&error)
             {
                 self.block(folder, &error);
             }
         }
+    }
+
+    fn is_hidden(&self, folder: &[u8]) -> bool {
+        let opened = self.folder.dir(folder.split(|byte| *byte == b'/'));
+        !folder.is_empty() && opened.is_ok_and(|dir| self.folder.hides(&dir, folder))
     }
 
     /// Notes the path of a watched folder. It may have had another path before, and another folder
@@ -330,16 +341,31 @@ fn mask() -> WatchMask {
         | WatchMask::MASK_ADD
 }
 
+/// A listed folder: one that may be hidden, or any other.
+enum Listed {
+    Marked,
+    Unmarked,
+}
+
 /// The folders in a folder.
-fn list(absolute: &Path, folder: &[u8], folders: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
+fn list(
+    absolute: &Path,
+    path: &[u8],
+    folder: &Folder,
+    folders: &mut Vec<Vec<u8>>,
+) -> std::io::Result<Listed> {
+    let mut listed = Listed::Unmarked;
     for entry in std::fs::read_dir(absolute)? {
         let entry = entry?;
         let name = entry.file_name();
+        if folder.is_mark(name.as_bytes()) {
+            listed = Listed::Marked;
+        }
         if is_published_name(name.as_bytes()) && entry.file_type()?.is_dir() {
-            folders.push(join(folder, name.as_bytes()));
+            folders.push(join(path, name.as_bytes()));
         }
     }
-    Ok(())
+    Ok(listed)
 }
 
 /// Whether the folder is gone, or a link is in its place.

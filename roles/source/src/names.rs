@@ -30,7 +30,7 @@ pub fn open_folder(
     filter: &Arc<Filter>,
     private: &Private,
 ) -> Result<Folder, abreast_folder::Error> {
-    let folder = Folder::open(path)?.hiding(private.hiding());
+    let folder = Folder::open(path)?.hiding(private.hiding(path));
     let folder = if follow_links { folder.following_links(is_published_name)? } else { folder };
     if filter.is_empty() {
         return Ok(folder);

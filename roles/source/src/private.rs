@@ -3,12 +3,12 @@
 //!
 //! They are recognised by what is in them. The folder of a copy is published unless it is a copy of this Source.
 
-use abreast_folder::{Dir, Hiding, Stat};
+use abreast_folder::{Dir, ErrorKind, Folder, Hiding, Kind, Stat};
 use abreast_webtypes::visible;
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -20,14 +20,27 @@ const NAMES: [(&str, &str); 2] = [
     (".abreast-backup", "where a copy keeps replaced files"),
     (".abreast-restoring", "a store that is being restored"),
 ];
-/// Names the Source of a copy, in the copy's state folder.
-const COPY_OF: &str = ".abreast/copy-of";
+/// The state folder of a copy, and the file in it that names the copy's Source.
+const STATE: &[u8] = b".abreast";
+const COPY_OF: &[u8] = b".abreast/copy-of";
+/// One of these names is in every private folder.
+const MARKS: [&str; 9] = [
+    DATABASES[0].0,
+    DATABASES[1].0,
+    DATABASES[2].0,
+    NAMES[0].0,
+    NAMES[1].0,
+    "packed",
+    "sets.lock",
+    "backup.lock",
+    ".abreast",
+];
 const COPY_OF_BYTES_MAX: u64 = 32 << 10;
 /// The first table of each database of ours, found in the begin of the file.
 const FIRST_TABLE: &[u8] = b"schema_version";
 const DATABASE_BYTES_READ: u64 = 64 << 10;
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// Folders remembered at most.
+/// Folders remembered at most, in two generations.
 const REMEMBERED_MAX: usize = 16_384;
 /// A folder that changed less long ago than this is examined again: its time may not show a second change.
 const RECENT: Duration = Duration::from_secs(2);
@@ -48,73 +61,90 @@ impl Private {
 
     /// What a folder is that is never published in another one; `None` for any other folder.
     pub fn reason(&self, folder: &Path) -> Option<&'static str> {
-        store_in(folder).or_else(|| self.is_copy(folder).then_some("a copy of this Source itself"))
+        Folder::open(folder).ok().and_then(|folder| self.reason_of(&folder.root()))
     }
 
-    fn is_copy(&self, folder: &Path) -> bool {
-        let Ok(file) = File::open(folder.join(COPY_OF)) else { return false };
-        let mut text = String::new();
-        let read = file.take(COPY_OF_BYTES_MAX).read_to_string(&mut text);
+    fn reason_of(&self, dir: &Dir) -> Option<&'static str> {
+        store_of(dir).or_else(|| self.is_copy(dir).then_some("a copy of this Source itself"))
+    }
+
+    fn is_copy(&self, dir: &Dir) -> bool {
+        let Ok(bytes) = dir.read_begin(COPY_OF, COPY_OF_BYTES_MAX) else { return false };
         let is_own = |line: &str| {
             let url = with_slash(line.trim());
             self.own.iter().any(|own| url.starts_with(own.as_str()))
         };
-        read.is_ok() && text.lines().any(is_own)
+        std::str::from_utf8(&bytes).is_ok_and(|text| text.lines().any(is_own))
     }
 
-    /// The rule for what is in a published folder.
-    pub(crate) fn hiding(&self) -> Hiding {
-        let folders = Folders { private: self.clone(), known: Mutex::default() };
-        Hiding::new(move |dir, is_root| folders.hides(dir, is_root))
+    /// The rule for what is in a published folder with this path.
+    pub(crate) fn hiding(&self, root: &Path) -> Hiding {
+        let (private, root) = (self.clone(), root.to_owned());
+        let folders = Folders { private, root, known: Mutex::default() };
+        Hiding::new(&MARKS, move |dir, path| folders.hides(dir, path))
     }
+}
+
+/// Whether a folder that has this name may be private: one without such a name is not.
+pub(crate) fn is_mark(name: &[u8]) -> bool {
+    MARKS.iter().any(|mark| mark.as_bytes() == name)
 }
 
 /// What kind of store a folder is, or state of a copy; `None` for any other folder.
 pub fn store_in(folder: &Path) -> Option<&'static str> {
-    let database = DATABASES.into_iter().find(|(name, _)| is_database(folder, name));
-    let named = || NAMES.into_iter().find(|(name, _)| folder.join(name).symlink_metadata().is_ok());
-    let contents = || {
-        let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();
-        ["packed", "tmp", "lock"].iter().all(has).then_some("kept contents")
-    };
+    Folder::open(folder).ok().and_then(|folder| store_of(&folder.root()))
+}
+
+fn store_of(dir: &Dir) -> Option<&'static str> {
+    let has = |name: &str| dir.stat(name.as_bytes()).is_ok();
+    let database = DATABASES.into_iter().find(|(name, _)| is_database(dir, name));
+    let named = || NAMES.into_iter().find(|(name, _)| has(name));
+    let contents = || ["packed", "tmp", "lock"].into_iter().all(has).then_some("kept contents");
     let states = || {
-        let has = |name: &&str| folder.join(name).is_file();
-        ["sets.lock", "sets.json"].iter().all(has).then_some("the state of copies")
+        let has = |name| has_file(dir, name);
+        ["sets.lock", "sets.json"].into_iter().all(has).then_some("the state of copies")
     };
-    let backups = || has_backups(folder).then_some("a folder of backups");
+    let backups = || has_backups(dir).then_some("a folder of backups");
     database.or_else(named).map(|(_, what)| what).or_else(contents).or_else(states).or_else(backups)
 }
 
 /// Whether a folder has the lock of backups, and one of them: complete, or being made.
-fn has_backups(folder: &Path) -> bool {
-    let is_backup = |name: &str, path: &Path| {
-        name.starts_with("making-") || path.join("manifest.json").symlink_metadata().is_ok()
+fn has_backups(dir: &Dir) -> bool {
+    let is_backup = |name: &[u8]| {
+        name.starts_with(b"making-")
+            || dir.dir(name).is_ok_and(|backup| backup.stat(b"manifest.json").is_ok())
     };
-    folder.join("backup.lock").is_file()
-        && fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
-            let name = entry.file_name();
-            entry.path().is_dir() && is_backup(&name.to_string_lossy(), &entry.path())
-        })
+    has_file(dir, "backup.lock")
+        && dir
+            .entries()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.kind == Kind::Folder && is_backup(&entry.name))
 }
 
-fn is_database(folder: &Path, name: &str) -> bool {
-    let path = folder.join(name);
-    let Ok(facts) = fs::metadata(&path) else { return false };
-    if !facts.is_file() {
+/// Whether there is a file of this name, or a link, which may lead to one anywhere.
+fn has_file(dir: &Dir, name: &str) -> bool {
+    dir.stat(name.as_bytes()).is_ok_and(|stat| matches!(stat.kind, Kind::File | Kind::Symlink))
+}
+
+fn is_database(dir: &Dir, name: &str) -> bool {
+    if !has_file(dir, name) {
         return false;
     }
     // A new one has its tables, or its locks, beside it.
-    let beside = |end: &str| folder.join(format!("{name}{end}")).is_file();
-    if beside("-wal") || beside(".lock") || folder.join("source.lock").is_file() {
+    if has_file(dir, &format!("{name}-wal"))
+        || has_file(dir, &format!("{name}.lock"))
+        || has_file(dir, "source.lock")
+    {
         return true;
     }
-    let mut begin = Vec::new();
-    let read =
-        File::open(&path).and_then(|file| file.take(DATABASE_BYTES_READ).read_to_end(&mut begin));
-    match read {
+    match dir.read_begin(name.as_bytes(), DATABASE_BYTES_READ) {
         // Only its owner may read it: not what somebody publishes.
-        Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
-        Ok(_) => begin.starts_with(SQLITE) && memchr::memmem::find(&begin, FIRST_TABLE).is_some(),
+        Err(error) => error.kind() == ErrorKind::Denied,
+        Ok(begin) => {
+            begin.starts_with(SQLITE) && memchr::memmem::find(&begin, FIRST_TABLE).is_some()
+        }
     }
 }
 
@@ -132,6 +162,7 @@ const fn stamp_of(facts: &Stat) -> (i64, i64) {
 /// The folders of a published one, as they were examined last.
 struct Folders {
     private: Private,
+    root: PathBuf,
     known: Mutex<Known>,
 }
 
@@ -140,30 +171,56 @@ type Number = (u64, u64);
 
 #[derive(Default)]
 struct Known {
-    folders: HashMap<Number, (Stamp, bool)>,
+    /// Those asked about most recently, and those before: the older generation is dropped when the
+    /// younger one is full.
+    young: HashMap<Number, (Stamp, bool)>,
+    old: HashMap<Number, (Stamp, bool)>,
     /// Hidden folders that the log has.
     reported: HashSet<Number>,
 }
 
+impl Known {
+    fn get(&mut self, number: Number) -> Option<(Stamp, bool)> {
+        self.young.get(&number).copied().or_else(|| {
+            let known = self.old.remove(&number)?;
+            self.insert(number, known);
+            Some(known)
+        })
+    }
+
+    fn insert(&mut self, number: Number, known: (Stamp, bool)) {
+        if self.young.len() >= REMEMBERED_MAX / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(number, known);
+    }
+
+    fn forget(&mut self, number: Number) {
+        self.young.remove(&number);
+        self.old.remove(&number);
+    }
+}
+
 impl Folders {
-    fn hides(&self, dir: &Dir, is_root: bool) -> bool {
+    fn hides(&self, dir: &Dir, path: &[u8]) -> bool {
         let Ok(own) = dir.own_stat() else { return false };
         // The root is what is published, also where it is a copy.
-        let state = if is_root { None } else { dir.stat(b".abreast").ok() };
+        let is_root = path.is_empty();
+        let state = if is_root { None } else { dir.stat(STATE).ok() };
         let (number, stamp) =
             ((own.device, own.inode), [Some(stamp_of(&own)), state.as_ref().map(stamp_of)]);
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().folders.get(&number).copied();
+        let known = lock().get(number);
         if let Some((_, is_private)) = known.filter(|(known, _)| *known == stamp) {
             return is_private;
         }
-        let Some(folder) = dir.path() else { return false };
-        let reason = if is_root { store_in(&folder) } else { self.private.reason(&folder) };
+        let reason = if is_root { store_of(dir) } else { self.private.reason_of(dir) };
         let mut known = lock();
         if let Some(what) = reason
             && known.reported.len() < REMEMBERED_MAX
             && known.reported.insert(number)
         {
+            let folder = self.root.join(OsStr::from_bytes(path));
             let folder = folder.to_string_lossy();
             tracing::warn!("`{}` is {what}, which is not published", visible(&folder));
         }
@@ -173,12 +230,9 @@ impl Folders {
             Duration::from_nanos(changed) + RECENT > now
         };
         if is_recent(&own) || state.as_ref().is_some_and(is_recent) {
-            known.folders.remove(&number);
+            known.forget(number);
         } else {
-            if known.folders.len() >= REMEMBERED_MAX {
-                known.folders.clear();
-            }
-            known.folders.insert(number, (stamp, reason.is_some()));
+            known.insert(number, (stamp, reason.is_some()));
         }
         reason.is_some()
     }
@@ -187,7 +241,11 @@ impl Folders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abreast_folder::Kind;
+    use std::fs;
+
+    fn opened(place: &Path, private: &Private) -> Folder {
+        Folder::open(place).unwrap().hiding(private.hiding(place))
+    }
 
     fn write(place: &Path, name: &str, bytes: &[u8]) {
         let path = place.join(name);
@@ -215,8 +273,7 @@ mod tests {
             let place = tempfile::tempdir().unwrap();
             write(place.path(), &format!("a/b/{name}"), bytes);
             write(place.path(), "a/c", b"");
-            let folders = Private::default().hiding();
-            let folder = abreast_folder::Folder::open(place.path()).unwrap().hiding(folders);
+            let folder = opened(place.path(), &Private::default());
             let expected = is_private.then_some(&b"a/b"[..]);
             assert_eq!(folder.hidden_folder(b"a/b/x", Kind::File), expected, "{name}");
             assert_eq!(folder.hidden_folder(b"a/b", Kind::Folder), expected, "{name}");
@@ -253,12 +310,10 @@ mod tests {
         ] {
             let place = tempfile::tempdir().unwrap();
             write(place.path(), "copy/.abreast/copy-of", text.as_bytes());
-            let folder = abreast_folder::Folder::open(place.path()).unwrap();
-            let folder = folder.hiding(private.hiding());
+            let folder = opened(place.path(), &private);
             assert_eq!(!folder.selects(b"copy/a", Kind::File), is_private, "{text}");
             // Of the published folder itself it does not matter.
-            let folder = abreast_folder::Folder::open(place.path().join("copy")).unwrap();
-            let folder = folder.hiding(private.hiding());
+            let folder = opened(&place.path().join("copy"), &private);
             assert!(folder.selects(b"a", Kind::File));
         }
     }
@@ -268,13 +323,45 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         write(place.path(), "a/x", b"");
         write(place.path(), "a/source.lock", b"");
-        let folder = abreast_folder::Folder::open(place.path()).unwrap();
-        let folder = folder.hiding(Private::default().hiding());
+        let folder = opened(place.path(), &Private::default());
         for _ in 0..100 {
             assert!(folder.selects(b"a/x", Kind::File));
             write(place.path(), "a/source.db", b"");
             assert!(!folder.selects(b"a/x", Kind::File));
             fs::remove_file(place.path().join("a/source.db")).unwrap();
+        }
+    }
+    #[test]
+    fn a_store_is_private_however_long_its_path_is() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = opened(place.path(), &Private::default());
+        let (mut dir, mut path) = (folder.root(), Vec::new());
+        // The system reports no path of more than 4,096 bytes (nor any without `/proc`).
+        for _ in 0..18 {
+            let name = [b'a'; 250];
+            dir.create_dir(&name).unwrap();
+            dir = dir.dir(&name).unwrap();
+            path.extend_from_slice(&name);
+            path.push(b'/');
+        }
+        path.push(b'x');
+        assert!(folder.selects(&path, Kind::File));
+        dir.create_new(b"source.db").unwrap();
+        dir.create_new(b"source.lock").unwrap();
+        assert!(!folder.selects(&path, Kind::File));
+    }
+
+    #[test]
+    fn the_folders_asked_about_last_are_remembered() {
+        let mut known = Known::default();
+        let stamp = [Some((1, 1)), None];
+        let busy = (0, 0);
+        known.insert(busy, (stamp, true));
+        for inode in 1..100_000 {
+            known.insert((1, inode), (stamp, false));
+            assert!(known.young.len() + known.old.len() <= REMEMBERED_MAX);
+            assert_eq!(known.get(busy), Some((stamp, true)), "{inode}");
+            assert!(known.get((1, inode.saturating_sub(2_000).max(1))).is_some(), "{inode}");
         }
     }
 }

@@ -277,6 +277,7 @@ struct Frame {
     real: Option<Vec<u8>>,
     links: usize,
     names: Names,
+    is_hidden: bool,
 }
 
 /// The names still to visit in a folder. A folder may hold a million names: they share one buffer.
@@ -369,8 +370,7 @@ impl Walk<'_> {
             }
             if kind == Kind::Folder {
                 match self.open(&path) {
-                    Ok(Some(inner))
-                        if inner.dir.as_ref().is_some_and(|dir| self.folder.hides(dir)) => {}
+                    Ok(Some(inner)) if inner.is_hidden => {}
                     Ok(Some(mut inner)) => {
                         if let (Some(real), Some(from)) = (&inner.real, &frame.real) {
                             let linked = *real != joined(from, &name);
@@ -441,9 +441,11 @@ impl Walk<'_> {
             Err(error) => return Err(error.to_string()),
         };
         let mut names = Names::default();
+        let mut is_marked = false;
         for entry in dir.entries().map_err(|error| error.to_string())? {
             let entry = entry.map_err(|error| error.to_string())?;
             self.options.ingest.links.saw(&entry.name);
+            is_marked |= self.folder.is_mark(&entry.name);
             if !is_published_name(&entry.name) || !matches!(entry.kind, Kind::File | Kind::Folder) {
                 self.report.links +=
                     u64::from(is_published_name(&entry.name) && entry.kind == Kind::Symlink);
@@ -453,7 +455,8 @@ impl Walk<'_> {
         }
         names.sort();
         let real = self.folder.real_path(&dir);
-        Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), real, links: 0, names }))
+        let is_hidden = is_marked && self.folder.hides(&dir, path);
+        Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), real, links: 0, names, is_hidden }))
     }
 
     /// The own paths of the folders on the way to a subtree, if links are followed.

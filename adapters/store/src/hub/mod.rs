@@ -23,6 +23,7 @@ pub use limits::{
     VERIFICATIONS_MAX,
 };
 pub use repair::{OFFSETS_APART, check_hub_copy, copy_hub, repair_hub, restart_hub_log};
+pub(crate) use store::MIGRATIONS;
 pub use store::{Done, HubStore, Sizes};
 pub use target::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,

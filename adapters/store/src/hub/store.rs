@@ -90,6 +90,14 @@ impl fmt::Debug for HubStore {
 }
 
 impl HubStore {
+    /// Whether opening the store in this file would change it: it has an older schema, or is as a backup has it. Only reads it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn is_changed_by_opening(path: &Path) -> Result<bool, LogError> {
+        crate::migration::is_changed_by_opening(path, MIGRATIONS)
+    }
+
     /// Opens a store, creating the file if it is not there.
     ///
     /// # Errors

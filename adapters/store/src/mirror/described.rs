@@ -79,6 +79,19 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
+    /// Whether something is stored of a resource, with a row or without one: see [`Mirror::each_without_row`].
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_place(&self, uri: &str) -> Result<bool, LogError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM packed WHERE uri = ?1)
+            OR EXISTS (SELECT 1 FROM description WHERE uri = ?1)";
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([uri], |row| row.get(0)))
+            .map_err(failed(READ))
+    }
+
     /// Notes that a part of a segment no longer counts, and is to be overwritten.
     ///
     /// # Errors

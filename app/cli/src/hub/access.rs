@@ -4,6 +4,7 @@
 use crate::config::{File, UsageError};
 use crate::log_access::{ExitCodeError, LogAccessArgs, base_of, exchange};
 use crate::stores::{Stores, Task};
+use crate::unwritable_store::Readable;
 use abreast_core::{LogError, Offset, SystemClock, TopicId};
 use abreast_net::{Client, Options, Post, Request, Shared};
 use abreast_server::api::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
@@ -20,14 +21,15 @@ const PAGE: usize = 1_000;
 /// A hub, as its operators see it.
 pub(super) enum HubAccess {
     Server { runtime: tokio::runtime::Runtime, client: Client, base: String },
-    Store { store: HubStore, _stores: Stores },
+    Store { store: HubStore, _stores: Option<Stores>, _read: Option<Readable> },
 }
 
 /// Entries, and where the next ones are.
 type Page = (Vec<Value>, Option<i64>);
 
 impl HubAccess {
-    pub(super) fn open(args: &LogAccessArgs) -> Result<Self> {
+    /// Opens it, to change something or only to read.
+    pub(super) fn open(args: &LogAccessArgs, changes: bool) -> Result<Self> {
         if let Some(server) = &args.server {
             let mut options = Options::default();
             let server = args.access.apply(server, &mut options)?;
@@ -41,10 +43,15 @@ impl HubAccess {
             let message = format!("there is no hub's store in `{}`", data.display());
             bail!(ExitCodeError { message, code: 2 });
         }
-        let stores = Stores::open(&data, Task::Read)?;
+        let (path, stores, read) = if changes {
+            (path, Some(Stores::open(&data, Task::Read)?), None)
+        } else {
+            let read = Readable::of(&data, "hub.db", HubStore::is_changed_by_opening)?;
+            (read.path.clone(), None, Some(read))
+        };
         let store = HubStore::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
-        Ok(Self::Store { store, _stores: stores })
+        Ok(Self::Store { store, _stores: stores, _read: read })
     }
 
     /// Topics after one.

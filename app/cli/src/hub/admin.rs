@@ -133,7 +133,7 @@ fn number(value: &Value, name: &str) -> u64 {
 }
 
 fn topics(args: &TopicsArgs) -> Result<()> {
-    let hub = HubAccess::open(&args.how.access)?;
+    let hub = HubAccess::open(&args.how.access, false)?;
     each(
         |after| hub.topics(after),
         |topic| {
@@ -154,7 +154,7 @@ fn topics(args: &TopicsArgs) -> Result<()> {
 }
 
 fn targets(args: &TargetsArgs) -> Result<()> {
-    let hub = HubAccess::open(&args.how.access)?;
+    let hub = HubAccess::open(&args.how.access, false)?;
     let mut found = false;
     each(
         |after| hub.topics(after),
@@ -204,7 +204,7 @@ fn shown(target: &Value) -> String {
 }
 
 fn attempts(args: &TargetArgs) -> Result<()> {
-    let target = HubAccess::open(&args.how.access)?.target(args.target)?;
+    let target = HubAccess::open(&args.how.access, false)?.target(args.target)?;
     if args.how.json {
         line(&target.to_string());
         return Ok(());
@@ -235,14 +235,14 @@ fn attempts(args: &TargetArgs) -> Result<()> {
 }
 
 fn replay(args: &ReplayArgs) -> Result<()> {
-    let target = HubAccess::open(&args.how.access)?.replay(args.target, args.after)?;
+    let target = HubAccess::open(&args.how.access, true)?.replay(args.target, args.after)?;
     line(&if args.how.json { target.to_string() } else { shown(&target) });
     Ok(())
 }
 
 fn end(args: &EndArgs) -> Result<()> {
     let (target, to_json) =
-        HubAccess::open(&args.how.access)?.end(args.target, args.reason.as_deref())?;
+        HubAccess::open(&args.how.access, true)?.end(args.target, args.reason.as_deref())?;
     line(&if args.how.json { target.to_string() } else { format!("ended: {}", shown(&target)) });
     if !to_json && target["kind"] == "subscription" {
         warning(

@@ -35,6 +35,13 @@ impl SmallDisk {
     fn clear(&self) {
         fs::remove_file(self.filler()).unwrap();
     }
+
+    /// Makes room for everything.
+    fn grow(&self) {
+        let mut mount = std::process::Command::new("mount");
+        let mounted = mount.args(["-o", "remount,size=96m"]).arg(&self.0).output().unwrap();
+        assert!(mounted.status.success(), "{mounted:?}");
+    }
 }
 
 impl Drop for SmallDisk {
@@ -144,6 +151,98 @@ fn a_full_disk_under_the_store_changes_nothing() {
     });
     assert_eq!(source.stop(), Some(0));
     assert!(is_whole(&disk.0.join("store")));
+}
+
+/// Runs a command that meets the end of the disk half-way.
+#[track_caller]
+fn run_into_the_end(words: &[&str]) -> String {
+    let output = run(abreast().args(words));
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert_eq!(output.status.code(), Some(13), "{words:?}: {text}");
+    let is_full = ["No space left on device", "disk is full"].iter().any(|it| text.contains(it));
+    assert!(is_full && text.contains("help: free space"), "{words:?}: {text}");
+    assert!(!text.contains("panicked"), "{words:?}: {text}");
+    text
+}
+
+/// Files of 100,000 bytes, 14 MB of them, each with contents of its own.
+fn many_files(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    for number in 0..140_u32 {
+        let text: String = (0..12_500).map(|at| format!("{:08x}", number * 7_919 + at)).collect();
+        fs::write(folder.join(format!("{number:03}.txt")), text).unwrap();
+    }
+}
+
+#[test]
+fn a_copy_whose_disk_fills_up_half_way_is_continued() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    many_files(&at("papers"));
+    let source = Source::start(&at("papers"), 0, &[]);
+    for (number, kind) in ["", "warc:"].into_iter().enumerate() {
+        let Some(disk) = SmallDisk::mount(at(&format!("disk-{number}"))) else {
+            return skipped("full_disk", "file systems cannot be mounted here");
+        };
+        let copy = disk.0.join("copy").to_str().unwrap().to_owned();
+        let (url, target) = (source.url(), format!("{kind}{copy}"));
+        let sync = ["sync", &url, &target, "--quiet"];
+        run_into_the_end(&sync);
+        if kind.is_empty() {
+            // What is there is whole.
+            for (path, bytes) in abreast_testkit::folder::files(Path::new(&copy)) {
+                if !path.starts_with(".abreast") {
+                    assert!(fs::read(at("papers").join(&path)).unwrap() == bytes, "{path:?}");
+                }
+            }
+        }
+        disk.grow();
+        let output = run(abreast().args(sync));
+        assert!(output.status.success(), "{sync:?}: {output:?}");
+        let output = run(abreast().args(["audit", &url, &target, "--full"]));
+        assert!(output.status.success(), "{output:?}");
+        let output = run(abreast().args(["check", &copy, "--read-data"]));
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
+fn an_import_whose_disk_fills_up_half_way_states_what_it_recorded() {
+    let temporary = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(temporary.path().join("disk")) else {
+        return skipped("full_disk", "file systems cannot be mounted here");
+    };
+    let data = disk.0.join("store");
+    fs::create_dir(&data).unwrap();
+    let lines = temporary.path().join("lines");
+    let more = temporary.path().join("more");
+    let line = |number: usize| format!("{{\"uri\":\"http://h/{number:02000}\"}}\n");
+    fs::write(&lines, line(0)).unwrap();
+    fs::write(&more, (1..6_000).map(line).collect::<String>()).unwrap();
+    let import = |file: &Path| {
+        let words = ["import", "known", "--data", data.to_str().unwrap(), file.to_str().unwrap()];
+        words.map(str::to_owned)
+    };
+    let first = run(abreast().args(import(&lines)));
+    assert!(first.status.success(), "{first:?}");
+    let words = import(&more);
+    let text = run_into_the_end(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    disk.grow();
+    let log = |data: &Path| {
+        let log = run(abreast().args(["log", "known", "--data"]).arg(data));
+        assert!(log.status.success(), "{log:?}");
+        log.stdout.iter().filter(|byte| **byte == b'\n').count()
+    };
+    let recorded = log(&data);
+    // What it printed as recorded is in the log.
+    let stated = text.split("recorded ").nth(1).and_then(|rest| rest.split(' ').next());
+    let stated: usize = stated.map_or(0, |number| number.replace(',', "").parse().unwrap());
+    assert!(stated <= recorded && recorded < 5_999, "{stated}, {recorded}: {text}");
+    assert!(is_whole(&data));
+    let again = run(abreast().args(&words));
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(log(&data), 5_999);
 }
 
 fn is_whole(store: &Path) -> bool {

@@ -39,6 +39,7 @@ mod published_0_1;
 mod push;
 mod rdf;
 mod rdf_input;
+mod reading;
 mod real;
 mod real_rdf;
 mod sdshare_server;

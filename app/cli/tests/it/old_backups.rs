@@ -13,7 +13,7 @@ use std::path::Path;
 /// bytes.
 const FORMAT_1: &[u8] = include_bytes!("../fixtures/backup_format_1.zip");
 
-fn unpack(to: &Path) {
+pub(crate) fn unpack(to: &Path) {
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(FORMAT_1)).unwrap();
     for number in 0..archive.len() {
         let mut file = archive.by_index(number).unwrap();

@@ -106,9 +106,12 @@ fn a_set_that_is_not_configured_is_reported_and_dropped() {
     let text = world.assert_code(&["drop", "@data", "other", "--yes"], 2);
     assert!(text.contains("name one of its sets: kept, old"), "{text}");
     world.assert_code(&["drop", "@kept", "old", "--yes"], 2);
+    let topics = || world.assert_code(&["hub", "topics", "--data", "@data"], 0);
+    assert!(topics().contains("/old/notify/change"), "{}", topics());
     for (words, code) in [(&["--dry-run"][..], 0), (&[], 2)] {
         let text = world.assert_code(&[&["drop", "@data", "old"], words].concat(), code);
         assert!(text.contains("set old: 1 resource, 0 changes"), "{text}");
+        assert!(text.contains(" topics, 0 subscriptions"), "{text}");
         assert!(world.assert_code(&["check", "@data"], 0).contains("store.set"));
     }
     let source = world.serve();
@@ -117,6 +120,11 @@ fn a_set_that_is_not_configured_is_reported_and_dropped() {
     world.assert_code(&["drop", "@data", "old", "--yes"], 0);
     let text = world.assert_code(&["check", "@data", "--read-data"], 0);
     assert!(!text.contains("set old") && !text.contains("contents.orphan"), "{text}");
+    let text = topics();
+    // That the set ended was published at an address of its own: another port.
+    assert!(!text.contains("/old/notify/change") && text.contains("/kept/notify/change"), "{text}");
+    let notified = fs::read_to_string(world.at("data/notified.json")).unwrap();
+    assert!(!notified.contains("\"old"), "{notified}");
     // The other one has its history.
     let source = world.serve();
     fs::write(world.at("kept/b.txt"), "b").unwrap();

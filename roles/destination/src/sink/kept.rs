@@ -251,7 +251,17 @@ impl Kept<'_> {
                 }
             }
             self.check_cancelled()
-        })
+        })?;
+        // What is listed is compared with the others.
+        let mut unlisted = Vec::new();
+        self.mirror.each_without_row(&mut |uri| unlisted.push(uri.to_owned()))?;
+        for uri in unlisted {
+            if !expected.contains(&uri)? && !self.mirror.is_excluded(&uri)? {
+                report.extra += 1;
+                self.report_item(&uri, None, ItemAction::Extra);
+            }
+        }
+        Ok(())
     }
 
     fn compare_one(&mut self, listed: &ExpectedRow, report: &mut AuditReport) -> Result<(), Error> {
@@ -262,6 +272,8 @@ impl Kept<'_> {
         let is_unknown = by_row == Some(Verdict::Unknown);
         let reads = self.full && (is_unknown || !self.reader.keeps_bytes());
         let found = match &row {
+            // It is there, in a version that nobody knows.
+            None if self.mirror.has_place(&listed.uri)? => Some(Verdict::Mismatch),
             None => None,
             Some(row) => match self.reader.damage(&self.mirror, row, reads)? {
                 Some(damage) if damage.kind == DamageKind::Missing => None,

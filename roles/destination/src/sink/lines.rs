@@ -175,6 +175,11 @@ impl Sink for LinesSink {
         true
     }
 
+    /// A line is written once the item has succeeded.
+    fn leaves_nothing_of_failures(&self) -> bool {
+        true
+    }
+
     fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         self.write_out(&mut buffer).map(|()| Vec::new()).map_err(|cause| {

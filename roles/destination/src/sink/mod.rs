@@ -97,6 +97,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
         false
     }
 
+    /// Whether an item that failed has certainly left nothing, so that it is as its row has it.
+    fn leaves_nothing_of_failures(&self) -> bool {
+        false
+    }
+
     /// Gives the folders that waiting items need their names, and makes those items due again. Only
     /// a sink that answers [`Outcome::Conflict`] has something to do.
     fn make_room(

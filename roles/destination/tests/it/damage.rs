@@ -514,7 +514,9 @@ fn what_is_stored_without_a_row_is_found_and_compared() {
         copy.run();
         let path = copy.folder().join(".abreast/mirror.db");
         let mirror = abreast_store::mirror::Mirror::open(&path).unwrap();
-        mirror.delete_row(&source.server.url("/f1")).unwrap();
+        for path in ["/f1", "/f2"] {
+            mirror.delete_row(&source.server.url(path)).unwrap();
+        }
         drop(mirror);
         source.delete("/f1");
         source.snapshot();
@@ -524,7 +526,12 @@ fn what_is_stored_without_a_row_is_found_and_compared() {
             check_copy(&place, &|_| true, &mut findings, &AtomicBool::new(false)).unwrap();
             findings.list().iter().filter(|finding| finding.rule == "copy.unrecorded").count()
         };
-        assert_eq!(unrecorded(), 1);
+        assert_eq!(unrecorded(), 2);
+        for is_full in [false, true] {
+            let report = copy.audit(is_full);
+            assert_eq!((report.updated, report.extra, report.missing), (1, 1, 0), "{is_full}");
+            assert_eq!((report.same, report.exit_code), (7, 1), "{is_full}");
+        }
         repair_copy(&place, &|_| true, false, &AtomicBool::new(false)).unwrap();
         assert_eq!(unrecorded(), 0);
         copy.options.baseline = true;

@@ -540,3 +540,27 @@ fn a_run_continues_after_one_whose_observer_panicked() {
     assert_eq!(copy.run().exit_code, 0);
     assert_eq!(files(&copy, &source), source.kept);
 }
+
+#[test]
+fn failed_items_of_a_killed_run_have_no_other_line() {
+    let mut source = some(3);
+    let (copy, pipe) = lines(&source, Some(1_000));
+    source.set("/new", "1");
+    source.set("/f000", "other");
+    for path in ["/new", "/f000"] {
+        source.server.put(path, Answer::status(404));
+    }
+    let Ran { result, .. } = copy.try_run();
+    assert_eq!(result.unwrap().exit_code, 3);
+    assert_eq!(pipe.lines(&source).len(), 2, "the others");
+    // As if another run had begun and was killed before it tried anything.
+    let path = copy.folder().join(".abreast/mirror.db");
+    let mirror = abreast_store::mirror::Mirror::open(&path).unwrap();
+    mirror.set_meta("finished", None).unwrap();
+    drop(mirror);
+    source.delete("/new");
+    source.delete("/f000");
+    copy.run();
+    let lines = pipe.lines(&source);
+    assert!(lines.is_empty(), "nobody knows of these: {lines:?}");
+}

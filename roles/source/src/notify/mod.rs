@@ -18,7 +18,7 @@ mod notifier;
 mod state_file;
 
 pub use notifier::{Notifier, NotifyError, Published};
-pub use state_file::check_notified;
+pub use state_file::{check_notified, topics_of_set};
 
 use std::time::Duration;
 

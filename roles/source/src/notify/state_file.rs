@@ -8,7 +8,7 @@ use crate::projection::NotifiedDocuments;
 use abreast_core::{Finding, Position, Severity};
 use abreast_folder::{read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -99,6 +99,35 @@ impl StateFile {
     fn write(&self) -> io::Result<()> {
         write_sealed(&self.path, serde_json::to_vec(&Stored { sets: &self.topics })?)
     }
+}
+
+/// The beginnings of the URLs of a set's topics, at each base of the Source that the notifier's file has; with `drop` the records of the
+/// set are removed from it.
+///
+/// # Errors
+/// The file is damaged, or cannot be read or written.
+pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<String>> {
+    let mut file = StateFile { path: path.to_owned(), topics: topics(path)?, changed: false };
+    let mut found = BTreeSet::new();
+    let mut records = Vec::new();
+    for (record, state) in &file.topics {
+        // A record is named `SLUG`, or `SLUG/` and a protocol; its topic is `BASE/SLUG/` and more.
+        let of = record.split('/').next().unwrap_or_default();
+        if of == slug {
+            records.push(record.clone());
+        }
+        let topic = state.topic.as_deref().unwrap_or_default();
+        if let Some(end) = topic.rfind(&format!("/{of}/")) {
+            found.insert(format!("{}/{slug}/", &topic[..end]));
+        }
+    }
+    if drop {
+        for record in records {
+            file.remove(&record);
+        }
+        file.save()?;
+    }
+    Ok(found.into_iter().collect())
 }
 
 fn topics(path: &Path) -> io::Result<BTreeMap<String, TopicState>> {

@@ -2,19 +2,23 @@
 //!
 //! A small text file in the site's hidden folder. A name is written into it, durably, before the
 //! file of that name is made: files that are not in the record belong to others. At the end of a
-//! build it is rewritten.
+//! build it is rewritten. Each part ends with the line of its digest: the record as it was rewritten, and
+//! what was appended at a time.
 
 use super::SiteError;
 use abreast_core::Position;
-use abreast_folder::{Dir, ErrorKind};
+use abreast_folder::{Dir, ErrorKind, is_sealed, sealed, unsealed};
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 
 const NAME: &[u8] = b"book";
 const NEW: &[u8] = b"book.new";
 const FIRST_LINE: &str = "abreast-site 1";
+/// What the line of a digest begins with.
+const SEAL: &[u8] = b"blake3 ";
 /// Longer than the names of any number of documents.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -52,10 +56,10 @@ impl BuildRecord {
             origins: BTreeMap::new(),
             marks: BTreeMap::new(),
         };
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         match dir.open_read(NAME) {
             Ok((file, _)) => {
-                let read = file.take(MAX_BYTES).read_to_string(&mut text);
+                let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
                 read.map_err(|error| SiteError::Record(error.to_string()))?;
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -64,9 +68,9 @@ impl BuildRecord {
             }
             Err(error) => return Err(error.into()),
         }
-        // The last line may be incomplete if a build was killed; no file of that name was made.
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let mut lines = whole.split('\n').enumerate();
+        let (text, is_whole) =
+            whole_parts(&bytes).map_err(|error| SiteError::Record(error.to_string()))?;
+        let mut lines = text.lines().enumerate();
         if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {
             return Err(SiteError::Record(format!("line 1: not `{FIRST_LINE}`")));
         }
@@ -98,8 +102,8 @@ impl BuildRecord {
                 }
             }
         }
-        if whole.len() + 1 < text.len() {
-            // What follows must not run into the half line.
+        if !is_whole {
+            // What follows is a part of its own.
             record.save()?;
         }
         Ok(record)
@@ -132,7 +136,7 @@ impl BuildRecord {
             let _ = writeln!(lines, "owned {path}");
         }
         let (mut file, _) = self.dir.open_append(NAME)?;
-        let written = file.write_all(lines.as_bytes()).and_then(|()| file.sync_data());
+        let written = file.write_all(&sealed(lines.into_bytes())).and_then(|()| file.sync_data());
         written
             .map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
         self.owned.extend(paths.iter().cloned());
@@ -213,12 +217,54 @@ impl BuildRecord {
             _ => {}
         }
         let mut file = self.dir.create_new(NEW)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
+        let written = file.write_all(&sealed(text.into_bytes())).and_then(|()| file.sync_data());
         written
             .map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
         self.dir.rename(NEW, &self.dir, NAME)?;
         Ok(self.dir.sync()?)
     }
+}
+
+/// Whether the record of earlier builds in a site's hidden folder is damaged; `false` if there is none.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_site_record_damaged(folder: &Path) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    match std::fs::File::open(folder.join("book")) {
+        Ok(file) => file.take(MAX_BYTES).read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    Ok(whole_parts(&bytes).is_err())
+}
+
+/// The lines of the parts whose digests are theirs, and whether there is nothing else. A part that a killed build
+/// was writing is left out: no file of a name in it was made. A record of an earlier version has no digests.
+fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its digest is another one");
+    let (mut text, mut part) = (Vec::new(), 0..0);
+    for line in record.split_inclusive(|byte| *byte == b'\n') {
+        part.end += line.len();
+        if line.starts_with(SEAL) && line.ends_with(b"\n") {
+            let bytes = &record[part.clone()];
+            if !is_sealed(bytes) {
+                return Err(damaged());
+            }
+            text.extend_from_slice(&bytes[..bytes.len() - line.len()]);
+            part.start = part.end;
+        }
+    }
+    let rest = &record[part];
+    // The last line of a part that was cut off is not a whole digest.
+    unsealed(rest)?;
+    if text.is_empty() {
+        let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        text.extend_from_slice(&rest[..end]);
+    }
+    let is_whole = rest.is_empty();
+    let text = String::from_utf8(text).map_err(|_| damaged())?;
+    Ok((text, is_whole))
 }
 
 fn parse_mark(rest: &str) -> Option<(String, Mark)> {
@@ -253,6 +299,49 @@ mod tests {
         record.claim(&paths(&["d.xml"])).unwrap();
         let record = BuildRecord::open(&dir, "https://x/").unwrap();
         assert!(record.owns("d.xml") && !record.owns("half") && !record.owns("halfowned d.xml"));
+    }
+
+    #[test]
+    fn a_flipped_bit_in_any_part_of_the_record_is_found() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        record.claim(&paths(&["a.xml"])).unwrap();
+        record.save().unwrap();
+        record.claim(&paths(&["b.xml"])).unwrap();
+        record.claim(&paths(&["c.xml"])).unwrap();
+        let path = place.path().join("book");
+        let right = std::fs::read(&path).unwrap();
+        for bit in (0..right.len() * 8).step_by(7) {
+            let mut damaged = right.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &damaged).unwrap();
+            let opened = BuildRecord::open(&dir, "https://x/").map(|record| record.owned);
+            assert!(matches!(opened, Err(SiteError::Record(_))), "bit {bit}: {opened:?}");
+            assert!(is_site_record_damaged(place.path()).unwrap(), "bit {bit}");
+        }
+        // Cut off anywhere behind the first part, as by a kill.
+        let first = right.windows(7).position(|bytes| bytes == SEAL).unwrap() + 72;
+        for end in first..right.len() {
+            std::fs::write(&path, &right[..end]).unwrap();
+            assert!(!is_site_record_damaged(place.path()).unwrap(), "{end}");
+            let record = BuildRecord::open(&dir, "https://x/").unwrap();
+            assert!(record.owns("a.xml") && !record.owns("c.xml"), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_digests_is_read_and_has_some_from_then_on() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let path = place.path().join("book");
+        std::fs::write(&path, format!("{FIRST_LINE}\nbase https://x/\nowned a\n")).unwrap();
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        record.claim(&paths(&["b"])).unwrap();
+        let record = BuildRecord::open(&dir, "https://x/").unwrap();
+        assert!(record.owns("a") && record.owns("b"));
+        let parts = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(parts.lines().filter(|line| line.starts_with("blake3 ")).count(), 2);
     }
 
     #[test]

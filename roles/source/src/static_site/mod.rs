@@ -14,6 +14,7 @@ use crate::projection::{Projection, SiteDocument, SiteStage};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::LogError;
 use build_record::BuildRecord;
+pub use build_record::is_site_record_damaged;
 use copies::Copies;
 use flate2::{Compression, write::GzEncoder};
 use site_folder::{SiteFolder, Written};

@@ -966,7 +966,7 @@ fn dumps_of_0_1_hold_the_same_resources() {
         fs::write(&damaged, &zip[1..]).unwrap();
         check_dumps(&dumps, true, &mut |finding| findings.push(finding)).unwrap();
         assert_eq!(findings[0].rule, "dumps.derived");
-        let removed = remove_damaged_dumps(&dumps, true, false).unwrap();
+        let removed = remove_damaged_dumps(&dumps, true, false).unwrap().removed;
         assert_eq!((removed, findings.len()), (vec![damaged], 1));
         assert!(read_file(of_0_1(&publisher, &links[0]).unwrap()) == zip);
         fs::remove_dir_all(dumps).unwrap();

@@ -2,6 +2,7 @@
 
 use super::{RdfOptions, RdfReport};
 use crate::names::is_published_name;
+use crate::private::is_mark;
 use crate::{Private, Rest};
 use abreast_core::Head;
 use abreast_folder::Stat;
@@ -72,18 +73,23 @@ pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
     let mut listing = Listing::default();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next)? {
-            let entry = entry?;
+        let entries: Vec<_> = std::fs::read_dir(&next)?.collect::<io::Result<_>>()?;
+        let is_marked = entries.iter().any(|entry| is_mark(entry.file_name().as_bytes()));
+        if is_marked
+            && next != folder
+            && let Some(what) = private.reason(&next)
+        {
+            listing.skip(next, what);
+            continue;
+        }
+        for entry in entries {
             if !is_published_name(entry.file_name().as_bytes()) {
                 continue;
             }
             let kind = entry.file_type()?;
             let path = entry.path();
             if kind.is_dir() {
-                match private.reason(&path) {
-                    Some(what) => listing.skip(path, what),
-                    None => folders.push(path),
-                }
+                folders.push(path);
             } else if kind.is_symlink() {
                 listing.skip(path, "symbolic links are not followed");
             } else if !kind.is_file() {

@@ -32,8 +32,16 @@ pub fn check_dumps(
     Ok(packages)
 }
 
-/// Removes dumps that are incomplete or damaged; returns the dumps that were, or would be, removed. Manifests that are damaged are
-/// taken from their packages.
+/// What was, or would be, repaired of dumps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairedDumps {
+    /// Dumps that are removed, being incomplete or damaged, and damaged files made of packages.
+    pub removed: Vec<PathBuf>,
+    /// Damaged manifests, which are taken from their packages.
+    pub restored: Vec<PathBuf>,
+}
+
+/// Removes dumps that are incomplete or damaged. Manifests that are damaged are taken from their packages.
 ///
 /// # Errors
 /// A folder cannot be listed or removed.
@@ -41,8 +49,8 @@ pub fn remove_damaged_dumps(
     folder: &Path,
     read_data: bool,
     dry_run: bool,
-) -> io::Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
+) -> io::Result<RepairedDumps> {
+    let RepairedDumps { mut removed, mut restored } = RepairedDumps::default();
     for set in folders(folder)? {
         for kind in folders(&set)? {
             for dump in folders(&kind)? {
@@ -59,6 +67,7 @@ pub fn remove_damaged_dumps(
                     if !dry_run {
                         restore_manifests(&dump, &manifests)?;
                     }
+                    restored.extend(manifests);
                     // These are made again when they are asked for.
                     let damaged = if read_data { derived::damaged(&dump)? } else { Vec::new() };
                     if !dry_run {
@@ -76,7 +85,7 @@ pub fn remove_damaged_dumps(
             }
         }
     }
-    Ok(removed)
+    Ok(RepairedDumps { removed, restored })
 }
 
 /// Takes damaged manifests out of their packages.

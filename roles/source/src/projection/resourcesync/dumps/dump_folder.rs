@@ -17,6 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) const MAKING: &str = "making-";
+/// Begins the names of packages of changes that are kept and not published.
+const ASIDE: &str = "aside-";
+/// Begins the names of packages of changes.
+pub(super) const CHANGES: &str = "changes-";
 const RECORD: &str = "record.xml";
 
 /// The complete dumps of one kind, oldest first.
@@ -51,6 +55,9 @@ impl DumpFolder {
                 Some(dump) => {
                     remove_unfinished(&dump_folder.root.join(name), |_| false)?;
                     dump_folder.dumps.push(Arc::new(dump));
+                }
+                None if prefix == CHANGES && !name.starts_with(MAKING) => {
+                    dump_folder.set_aside(name)?;
                 }
                 None => remove_folder(&dump_folder.root.join(name))?,
             }
@@ -92,7 +99,8 @@ impl DumpFolder {
     pub(super) fn name(&self, mut time: Timestamp) -> String {
         loop {
             let name = format!("{}{}", self.prefix, compact(time));
-            if !self.root.join(&name).exists() {
+            let is_free = |name: &str| !self.root.join(name).exists();
+            if is_free(&name) && is_free(&format!("{ASIDE}{name}")) {
                 return name;
             }
             time = time.next();
@@ -131,8 +139,8 @@ impl DumpFolder {
         Some((self.root.join(&dump.name).join(name), package.manifest))
     }
 
-    /// Removes the dumps before the last gap: one between them was damaged.
-    pub(super) fn remove_before_gap(&mut self) {
+    /// Sets the dumps before the last gap aside: one between them was damaged.
+    pub(super) fn set_aside_before_gap(&mut self) -> io::Result<()> {
         let gap = self.dumps.windows(2).rposition(|two| two[0].end != two[1].begin);
         if let Some(gap) = gap {
             tracing::warn!(
@@ -140,8 +148,39 @@ impl DumpFolder {
                 self.root.display(),
                 self.dumps[gap].end
             );
-            self.remove_first(gap + 1);
+            for dump in self.dumps.drain(..=gap).collect::<Vec<_>>() {
+                self.set_aside(&dump.name)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Keeps a dump that is published no longer, under a name that nothing else has: changes in it may be nowhere else.
+    fn set_aside(&self, name: &str) -> io::Result<()> {
+        let aside = self.root.join(format!("{ASIDE}{name}"));
+        tracing::warn!(
+            "the dump `{name}` is damaged, or before a damaged one, and not published: it is kept as `{}`",
+            aside.display()
+        );
+        fs::rename(self.root.join(name), aside)?;
+        sync_folder(&self.root)
+    }
+
+    /// The dumps that are set aside, with their bytes, oldest first.
+    pub(super) fn aside(&self) -> io::Result<Vec<(PathBuf, u64)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(ASIDE) {
+                let mut bytes = 0;
+                for file in fs::read_dir(entry.path())? {
+                    bytes += file?.metadata()?.len();
+                }
+                found.push((entry.path(), bytes));
+            }
+        }
+        found.sort();
+        Ok(found)
     }
 
     /// As [`Self::remove_first`], all of them.
@@ -298,11 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn packages_before_a_lost_one_are_removed() {
+    fn packages_before_a_lost_one_are_set_aside() {
         let temporary = tempfile::tempdir().unwrap();
+        let open = |root: &Path| {
+            let urls = SourceUrls::new("http://example.org/").set("set");
+            DumpFolder::open(root.to_owned(), DumpKind::Changes, CHANGES, urls).unwrap()
+        };
         let mut dump_folder = open(temporary.path());
         let names = [10, 11, 12, 13].map(|seconds| put(&mut dump_folder, seconds).name.clone());
-        dump_folder.remove_before_gap();
+        dump_folder.set_aside_before_gap().unwrap();
         assert_eq!(dump_folder.dumps.len(), 4);
         let record = temporary.path().join(&names[1]).join(RECORD);
         let mut bytes = fs::read(&record).unwrap();
@@ -310,9 +353,14 @@ mod tests {
         fs::write(&record, bytes).unwrap();
         let mut dump_folder = open(temporary.path());
         assert_eq!(dump_folder.dumps.len(), 3, "the damaged one is no dump");
-        dump_folder.remove_before_gap();
+        dump_folder.set_aside_before_gap().unwrap();
         let left: Vec<_> = dump_folder.dumps.iter().map(|dump| &dump.name).collect();
         assert_eq!(left, [&names[2], &names[3]]);
+        let aside = open(temporary.path()).aside().unwrap();
+        let place = |name: &String| temporary.path().join(format!("{ASIDE}{name}"));
+        let expected = [place(&names[0]), place(&names[1])];
+        assert_eq!(aside.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>(), expected);
+        assert!(aside.iter().all(|(_, bytes)| *bytes > 6), "packages, manifests and records");
     }
 
     #[test]

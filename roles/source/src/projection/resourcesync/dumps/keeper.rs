@@ -3,7 +3,7 @@
 
 use super::changes::{self, Range, Which};
 use super::derived::Permit;
-use super::dump_folder::{DumpFolder, Making};
+use super::dump_folder::{CHANGES, DumpFolder, Making};
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
@@ -124,8 +124,8 @@ impl Dumps {
         let mut since = dump_folder("since", DumpKind::Changes, "since-")?;
         // No client knows their addresses any more.
         since.remove_first(usize::MAX);
-        let mut changes = dump_folder("changes", DumpKind::Changes, "changes-")?;
-        changes.remove_before_gap();
+        let mut changes = dump_folder("changes", DumpKind::Changes, CHANGES)?;
+        changes.set_aside_before_gap()?;
         Ok(Arc::new(SetDumps {
             shared: Arc::clone(self),
             resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
@@ -494,6 +494,18 @@ impl SetDumps {
         drop(dump_folder);
         let mut dump_folder = lock(&self.changes);
         let mut bytes: u64 = dump_folder.dumps.iter().map(|dump| dump.bytes()).sum();
+        // The oldest leave first: those that are set aside.
+        let aside = dump_folder.aside().unwrap_or_default();
+        let mut rest: u64 = bytes + aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        for (path, bytes) in aside {
+            if rest > options.changes_size {
+                rest = rest.saturating_sub(bytes);
+                let removed = std::fs::remove_dir_all(&path);
+                if let Err(error) = removed {
+                    tracing::warn!("cannot remove the old dump `{}`: {error}", path.display());
+                }
+            }
+        }
         while dump_folder.dumps.len() > 1 && bytes > options.changes_size {
             bytes -= dump_folder.dumps[0].bytes();
             dump_folder.remove_first(1);
