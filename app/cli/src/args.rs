@@ -141,6 +141,15 @@ pub(crate) struct ServeArgs {
     /// Keep the store in this folder [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     pub(crate) data: Option<PathBuf>,
+    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
+    /// networks, separated by commas
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS",
+        env = "ABREAST_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    pub(crate) trusted_proxies: Vec<String>,
     /// Begin a new history, even where another store seems to have it
     #[arg(long)]
     pub(crate) new_store: bool,

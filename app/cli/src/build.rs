@@ -219,7 +219,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     }
     file.listen = None;
     let data = args.data.clone().unwrap_or_else(|| args.out.join(".abreast"));
-    file.given(None, args.base_url.as_ref(), Some(&data));
+    file.given(None, args.base_url.as_ref(), Some(&data), &[]);
     let config = ServeConfig::check(file)?;
     if config.base_url.is_none() {
         bail!(UsageError(

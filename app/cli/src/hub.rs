@@ -12,7 +12,7 @@ use crate::state_folders::StateFolders;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSets, Server, ServerOptions, Site};
+use abreast_server::{ServedSets, Server, ServerOptions, Site, TrustedProxies};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use admin::HubCommand;
@@ -57,6 +57,15 @@ pub(crate) struct HubArgs {
     /// Public base URL; the hub's URL is `hub` below it [default: http:// and the listen address]
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: Option<String>,
+    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
+    /// networks, separated by commas
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS",
+        env = "ABREAST_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    trusted_proxies: Vec<String>,
     /// Accept topics whose URLs begin with this; repeatable
     #[arg(long = "allow-topic", value_name = "PREFIX")]
     allow_topics: Vec<String>,
@@ -80,6 +89,7 @@ struct HubConfig {
     listen: SocketAddr,
     base_url: Option<String>,
     data: PathBuf,
+    trusted_proxies: TrustedProxies,
     api: ApiConfig,
     push: PushConfig,
 }
@@ -100,7 +110,12 @@ impl HubConfig {
         hub.allow_topics.extend(args.allow_topics.iter().cloned());
         hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
-        file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
+        file.given(
+            args.listen.as_ref(),
+            args.base_url.as_ref(),
+            args.data.as_ref(),
+            &args.trusted_proxies,
+        );
         Self::check(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
     }
 
@@ -126,6 +141,7 @@ impl HubConfig {
         }
         let listen =
             config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let trusted_proxies = config::check_proxies(file.trusted_proxies.as_deref(), &mut problems);
         let data = file.data.unwrap_or_else(|| {
             problems
                 .push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
@@ -144,6 +160,7 @@ impl HubConfig {
             listen,
             base_url: file.base_url,
             data,
+            trusted_proxies,
             api,
             push: PushConfig { notify: None, ..push },
         })
@@ -167,7 +184,9 @@ fn serve(config: HubConfig) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let server = runtime.block_on(Server::bind(config.listen, ServerOptions::default())).context(
+    let options =
+        ServerOptions { trusted_proxies: config.trusted_proxies, ..ServerOptions::default() };
+    let server = runtime.block_on(Server::bind(config.listen, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;

@@ -9,7 +9,7 @@ use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::ChangeLog;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSet, Server, ServerOptions, Site};
+use abreast_server::{ServedSet, Server, ServerOptions, Site, TrustedProxies};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
@@ -69,7 +69,12 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     file.api = args.api.over(file.api);
     file.hub = args.push.over(file.hub);
     let data_in_file = file.data.clone();
-    file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
+    file.given(
+        args.listen.as_ref(),
+        args.base_url.as_ref(),
+        args.data.as_ref(),
+        &args.trusted_proxies,
+    );
     let mut config = ServeConfig::check_to_serve(file)?;
     config.confirm_deletions = args.confirm_deletions;
     config.new_store = args.new_store;
@@ -103,7 +108,7 @@ impl Running {
     /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
-        let Listening { runtime, server, address } = listen(config.listen)?;
+        let Listening { runtime, server, address } = listen(config.listen, config.trusted_proxies)?;
         let is_new = crate::served::check_new(&config)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
@@ -218,12 +223,13 @@ struct Listening {
     address: SocketAddr,
 }
 
-fn listen(address: SocketAddr) -> Result<Listening> {
+fn listen(address: SocketAddr, trusted_proxies: TrustedProxies) -> Result<Listening> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let server = runtime.block_on(Server::bind(address, ServerOptions::default())).context(
+    let options = ServerOptions { trusted_proxies, ..ServerOptions::default() };
+    let server = runtime.block_on(Server::bind(address, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;

@@ -7,6 +7,7 @@
 //! for its next attempt holds no place.
 
 use crate::accept::shared;
+use crate::client::Client;
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Pace};
 use crate::deliver::table::{host_of, origin_of};
@@ -96,6 +97,7 @@ struct ChangedTopic {
 pub(crate) enum ChangeReporter {
     /// A part of this process, or a publisher with a token.
     Known,
+    /// Of this group of clients ([`Client::group`]).
     Stranger(IpAddr),
     /// It was before the start.
     Forgotten,
@@ -499,27 +501,27 @@ impl Fetcher {
 
     /// Whether it is known that somebody at that address may speak for the topic, so that nothing
     /// has to be fetched.
-    pub(crate) fn knows(&self, url: &str, client: IpAddr) -> bool {
+    pub(crate) fn knows(&self, url: &str, client: Client) -> bool {
+        let Some(address) = client.address() else { return false };
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(url).is_some_and(|one| {
             let names = |found: &Result<Vec<IpAddr>, String>| {
-                found.as_ref().is_ok_and(|addresses| addresses.contains(&client.to_canonical()))
+                found.as_ref().is_ok_and(|addresses| addresses.contains(&address))
             };
             one.is_fresh() && one.found.get().is_some_and(names)
         })
     }
 
-    /// Whether a client at that address may publish this in the topic's name. The topic must name
-    /// this hub. Then either the address is one of its host's, or the topic itself has the same
-    /// bytes.
+    /// Whether a client may publish this in the topic's name. The topic must name this hub. Then
+    /// either the client's own address is one of its host's, or the topic itself has the same bytes.
     pub(crate) async fn speaks_for(
         &self,
         url: &str,
-        client: IpAddr,
+        client: Client,
         body: &Bytes,
     ) -> Result<(), String> {
         let addresses = self.check(url).await?;
-        if addresses.contains(&client.to_canonical()) {
+        if client.address().is_some_and(|address| addresses.contains(&address)) {
             return Ok(());
         }
         let answer = self.get(url).await?;

@@ -1,5 +1,6 @@
 //! Subscription requests: checks and acceptance [websub §5.1].
 
+use crate::client::Client;
 use crate::hub::Inner;
 use crate::request::HubAnswer;
 use crate::text;
@@ -7,7 +8,6 @@ use abreast_core::{ErrorKind, LogError};
 use abreast_store::hub::{NewVerification, Secret, VerificationMode};
 use abreast_websub::{Subscribe, Unsubscribe};
 use std::hash::BuildHasher as _;
-use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -28,7 +28,7 @@ impl Inner {
     pub(crate) async fn subscribe(
         &self,
         wish: Subscribe,
-        client: IpAddr,
+        client: Client,
         proof: Proof,
     ) -> HubAnswer {
         if !self.serves(&wish.topic) {
@@ -61,7 +61,7 @@ impl Inner {
 
     /// The topic need not be there any more, and any lease that was asked for is ignored [websub
     /// §5.1].
-    pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: IpAddr) -> HubAnswer {
+    pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: Client) -> HubAnswer {
         let verification = new(wish.topic, wish.callback, VerificationMode::Unsubscribe);
         self.verify(verification, client, Proof::Challenge).await
     }
@@ -70,7 +70,7 @@ impl Inner {
     async fn verify(
         &self,
         mut verification: NewVerification,
-        client: IpAddr,
+        client: Client,
         proof: Proof,
     ) -> HubAnswer {
         if let Err(why) = self.check_callback(&verification.callback) {
@@ -83,9 +83,9 @@ impl Inner {
                 rates.hasher.hash_one(crate::deliver::table::host_of(&verification.callback));
             rates
                 .clients
-                .check(&client, now)
+                .check(&client.group(), now)
                 .and_then(|()| rates.hosts.take(host, now))
-                .and_then(|()| rates.clients.take(client, now))
+                .and_then(|()| rates.clients.take(client.group(), now))
         };
         let allowed = allowed
             .and_then(|()| self.verifier.may_ask(&verification.callback, &verification.topic_url));

@@ -18,6 +18,8 @@ pub(crate) struct File {
     pub(crate) base_url: Option<String>,
     /// Folder of the store. Default: `.abreast` in the published folder, if there is only one.
     pub(crate) data: Option<PathBuf>,
+    /// Proxies whose `X-Forwarded-For` is believed: addresses and networks. Default: none.
+    pub(crate) trusted_proxies: Option<Vec<String>>,
     /// The API.
     pub(crate) api: Option<crate::api::ApiFile>,
     /// The hub.
@@ -224,6 +226,7 @@ impl File {
         listen: Option<&String>,
         base_url: Option<&String>,
         data: Option<&PathBuf>,
+        trusted_proxies: &[String],
     ) {
         if listen.is_some() {
             self.listen = listen.cloned();
@@ -236,6 +239,10 @@ impl File {
         if data.is_some() {
             self.data = data.cloned();
             self.origins.forget("data");
+        }
+        if !trusted_proxies.is_empty() {
+            self.trusted_proxies = Some(trusted_proxies.to_vec());
+            self.origins.forget("trusted_proxies");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The address to listen on, and the public URL.
 
+use abreast_server::TrustedProxies;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// The listen address. If it does not imply the public URL, that must be given.
@@ -29,6 +30,20 @@ pub(crate) fn check_address(
             .push(format!("`base_url`: `{base}` cannot be used: {expected} (help: for example https://example.org/)"));
     }
     listen
+}
+
+/// The proxies whose reports of client addresses are believed.
+pub(crate) fn check_proxies(
+    given: Option<&[String]>,
+    problems: &mut Vec<String>,
+) -> TrustedProxies {
+    let texts = given.unwrap_or_default().iter().map(String::as_str);
+    TrustedProxies::parse(texts).unwrap_or_else(|text| {
+        problems.push(format!(
+            "`trusted_proxies`: `{text}` is not an address (help: for example 127.0.0.1 or 10.0.0.0/8)"
+        ));
+        TrustedProxies::default()
+    })
 }
 
 /// Where to listen: an address or a host name with a port.

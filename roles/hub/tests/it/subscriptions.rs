@@ -34,8 +34,8 @@ fn faulty_requests_get_an_error_text() {
         content_type: "application/x-www-form-urlencoded; charset=latin1".to_owned(),
         links: Vec::new(),
         body: "hub.mode=subscribe".into(),
-        publisher: abreast_hub::Publisher::Anonymous,
-        client: "127.0.0.1".parse().unwrap(),
+        client: abreast_hub::Client::direct("127.0.0.1".parse().unwrap())
+            .as_publisher(abreast_hub::Publisher::Anonymous),
     };
     assert_eq!(bed.post(request.clone()).status, 415);
     request.content_type = String::new();
