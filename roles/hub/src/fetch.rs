@@ -41,10 +41,8 @@ const SLOW_AT_ONCE: usize = 16;
 const ASIDE: usize = 64;
 /// … of one client; for publishers with tokens of one host.
 const PER_GROUP: usize = 4;
-/// How often a topic is fetched before it is left alone until somebody speaks of it again.
+/// Attempts to fetch a topic after each report that it changed; then it waits for the next report.
 const ATTEMPTS: u32 = 4;
-/// The pause after the first failure; then four times as long.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How long the hub named by a topic is cached.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
 /// … if the topic names another hub.
@@ -89,6 +87,8 @@ struct ChangedTopic {
     share: usize,
     client: Option<IpAddr>,
     attempts: u32,
+    /// Attempts after which it is given up: those of the last report.
+    attempts_max: u32,
     pace: Pace,
 }
 
@@ -243,6 +243,7 @@ impl Fetcher {
         waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
             spoken.last = offset.max(spoken.last);
+            spoken.attempts_max = spoken.attempts + ATTEMPTS;
             return;
         }
         let (number, url): (_, Arc<str>) = (waiting.next_number, url.into());
@@ -259,8 +260,16 @@ impl Fetcher {
         }
         // Topics that somebody follows come before those that nobody knows.
         let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
-        let spoken =
-            ChangedTopic { number, last: offset, first: offset, share, client, attempts: 0, pace };
+        let spoken = ChangedTopic {
+            number,
+            last: offset,
+            first: offset,
+            share,
+            client,
+            attempts: 0,
+            attempts_max: ATTEMPTS,
+            pace,
+        };
         waiting.topics.insert(Arc::clone(&url), spoken);
         waiting.numbers.insert(number, Arc::clone(&url));
         waiting.push(&url, Instant::now());
@@ -360,22 +369,28 @@ impl Fetcher {
             match fetched {
                 Ok(()) if spoken.last <= job.spoken => true,
                 Ok(()) => {
-                    spoken.attempts = 0;
+                    (spoken.attempts, spoken.attempts_max) = (0, ATTEMPTS);
                     waiting.push(&job.url, now);
                     false
                 }
                 Err(error) => {
                     spoken.attempts += 1;
                     let attempts = spoken.attempts;
+                    // An attempt that began before a report is none of its own.
+                    if spoken.last > job.spoken {
+                        spoken.attempts_max = attempts + ATTEMPTS;
+                    }
+                    let is_last = attempts >= spoken.attempts_max;
                     tracing::warn!(
                         topic = &*job.url,
                         error,
                         attempts,
                         "a topic that changed cannot be fetched"
                     );
-                    let pause = PAUSE * 4_u32.saturating_pow(attempts - 1);
+                    let pause = self.engine.options.retries.base
+                        * 4_u32.saturating_pow(attempts.min(ATTEMPTS) - 1);
                     waiting.retries.push(Reverse((now + pause, spoken.number)));
-                    attempts >= ATTEMPTS
+                    is_last
                 }
             }
         };

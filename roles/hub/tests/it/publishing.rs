@@ -232,3 +232,24 @@ fn full_store_is_reported() {
     });
     assert!(answer.headers.iter().any(|(name, _)| *name == "Retry-After"));
 }
+
+#[test]
+fn a_report_during_the_retries_of_another_has_its_own() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let topic = Server::new(move |_| {
+        if counted.fetch_add(1, SeqCst) < 5 {
+            return Reply::Status(500);
+        }
+        Reply::Full(200, vec![("Content-Type", "text/plain".to_owned())], b"changed".to_vec())
+    });
+    let mut allowing = options();
+    allowing.allow_topics = vec![topic.url("/")];
+    let (bed, subscriber) = (Bed::new(allowing), Server::willing());
+    bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
+    let report = format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")));
+    assert_eq!(bed.form(&report).status, 202);
+    eventually_some("three attempts", || (asked.load(SeqCst) == 3).then_some(()));
+    assert_eq!(bed.form(&report).status, 202);
+    assert_eq!(subscriber.wait_deliveries(1)[0].text(), "changed");
+}

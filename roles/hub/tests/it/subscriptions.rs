@@ -182,3 +182,23 @@ fn topics_do_not_mix() {
     assert_eq!(got.len(), 4);
     assert!(got.iter().all(|got| crate::server::decode(&got.path()[1..]) == got.text()));
 }
+
+#[test]
+fn subscriptions_at_the_limit_are_renewed() {
+    let server = Server::willing();
+    let (mut total, mut of_host) = (options(), options());
+    total.subscriptions = 2;
+    of_host.subscriptions_per_host = 2;
+    for (limited, status) in [(total, 503), (of_host, 429)] {
+        let bed = Bed::new(limited);
+        let first = bed.subscribe(TOPIC, &server.url("/1"), "");
+        bed.subscribe(TOPIC, &server.url("/2"), "");
+        eventually_some("both count", || (bed.hub.metrics().targets == 2).then_some(()));
+        assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/3"), "").status, status);
+        let other = format!("{TOPIC}/other");
+        assert_eq!(bed.ask("subscribe", &other, &server.url("/1"), "").status, status);
+        let renewed = bed.subscribe(TOPIC, &server.url("/1"), "&hub.lease_seconds=7200");
+        assert_eq!(renewed.id, first.id);
+        assert!(renewed.lease_until > first.lease_until, "{status}");
+    }
+}
