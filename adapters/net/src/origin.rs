@@ -156,12 +156,7 @@ pub fn check_url(url: &str) -> Result<(), Error> {
 
 /// The URL without user and password, for people and logs.
 pub(crate) fn without_userinfo(url: &str) -> String {
-    let Some(start) = url.find("://").map(|at| at + 3) else { return url.to_owned() };
-    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
-    match url[start..end].rfind('@') {
-        Some(at) => format!("{}{}", &url[..start], &url[start + at + 1..]),
-        None => url.to_owned(),
-    }
+    abreast_webtypes::without_login(url).into_owned()
 }
 
 #[cfg(test)]

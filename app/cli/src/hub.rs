@@ -34,7 +34,7 @@ Examples:
 
 `abreast serve` runs a hub for its own sets; this one is for topics of others. A publisher with a token of scope `write` can publish
 anything (`abreast token create`); one without a token, only in allowed topics, and only content that the topic itself has.
-Stops on SIGTERM or Ctrl-C. The commands go through the API of a running server, or to a store that no server has open.
+Stops on SIGTERM, SIGHUP or Ctrl-C; a second signal ends it at once. The commands go through the API of a running server, or to a store that no server has open.
 
 Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
 12 not authorised.";
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
 
 fn serve(config: HubConfig) -> Result<()> {
     crate::open_files::raise_limit();
-    let mut signals = Signals::listen()?;
+    let signals = Signals::listen()?;
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
     let recorder = recorder.context("cannot count what the server does")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -223,8 +223,8 @@ fn serve(config: HubConfig) -> Result<()> {
     crate::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::logging::ready(&format!("  store          {shown}{new}"));
     crate::logging::ready(&format!("  listening on   http://{address}/"));
-    signals.wait();
-    tracing::info!("stopping: finishing requests in flight");
+    let signal = signals.wait_to_stop();
+    tracing::info!(signal, "stopping: finishing requests in flight");
     let _ = stop.send(true);
     let _ = thread.join();
     delivery.stop();

@@ -2,7 +2,9 @@
 
 use crate::api::ApiConfig;
 use crate::args::ServeArgs;
-use crate::config::{Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, UsageError};
+use crate::config::{
+    Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, UsageError, is_of_environment,
+};
 use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
@@ -39,6 +41,10 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
         None => File::default(),
     };
     if args.folder.is_some() || args.origin.is_some() {
+        if args.config.as_ref().is_some_and(|path| is_of_environment(path)) {
+            // The sets of a file that the environment names are replaced.
+            file.set.clear();
+        }
         if !file.set.is_empty() {
             bail!(UsageError(
                 "both a folder and `[[set]]` in the configuration (help: leave one of them out)"
@@ -108,7 +114,8 @@ impl Running {
     /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
-        let Listening { runtime, server, address } = listen(config.listen, config.trusted_proxies)?;
+        let Listening { runtime, server, address } =
+            listen(config.listen, config.trusted_proxies.clone())?;
         let is_new = crate::served::check_new(&config)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
@@ -307,14 +314,14 @@ fn start_server(
         .context("cannot start the server's thread")
 }
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     let folders = config.sets.iter().filter_map(|set| set.origin.path());
     let folders: Vec<_> = folders.map(Path::to_owned).collect();
     crate::redirected::refuse_published_output(&folders)?;
     crate::open_files::raise_limit();
-    let mut signals = Signals::listen()?;
+    let signals = Signals::listen()?;
     let shown: Vec<_> = config
         .sets
         .iter()
@@ -358,8 +365,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         "  to mirror it   abreast sync {} FOLDER{choice}",
         running.base_url
     ));
-    signals.wait();
-    tracing::info!("stopping: finishing requests in flight");
+    let signal = signals.wait_to_stop();
+    tracing::info!(signal, "stopping: finishing requests in flight");
     running.stop();
     Ok(())
 }

@@ -21,7 +21,7 @@ use abreast_source::projection::Topic;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
-    CONNECTION, HOST, ORIGIN,
+    CONNECTION, HOST, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -370,20 +370,26 @@ async fn published(
     request: &Request<Incoming>,
 ) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
-    // A feed may be a topic too.
-    if topic::wants_events(headers)
-        && let Some(found) = site.publisher.topic_at(&path)
-    {
-        return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
-    }
-    if site.publisher.is_document(&path) {
+    let topic = site.publisher.topic_at(&path);
+    let is_document = site.publisher.is_document(&path);
+    if is_document || site.publisher.is_file(&path) {
+        // A feed may be a topic too.
+        let is_topic = topic.is_some();
+        if let Some(found) = topic.filter(|_| topic::wants_events(headers)) {
+            return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+        }
         let query = request.uri().query();
-        return document::answer(site, &shared.single_flight, path, query, method, headers).await;
+        let mut answer = if is_document {
+            document::answer(site, &shared.single_flight, path, query, method, headers).await?
+        } else {
+            file::answer(site, path, query, method, headers).await?
+        };
+        if is_topic {
+            answer.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+        }
+        return Ok(answer);
     }
-    if site.publisher.is_file(&path) {
-        return file::answer(site, path, request.uri().query(), method, headers).await;
-    }
-    if let Some(found) = site.publisher.topic_at(&path) {
+    if let Some(found) = topic {
         return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
     }
     let of_set = |slug: &str| site.sets.find(slug).is_some();

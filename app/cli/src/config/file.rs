@@ -152,6 +152,11 @@ pub(crate) struct ArchivesFile {
     pub(crate) keep: Option<u32>,
 }
 
+/// Whether a configuration file is the one that the environment names.
+pub(crate) fn is_of_environment(path: &Path) -> bool {
+    std::env::var_os("ABREAST_CONFIG").is_some_and(|named| Path::new(&named) == path)
+}
+
 impl File {
     /// The folder of a set.
     ///
@@ -194,6 +199,12 @@ impl File {
         file.refuse_faults()
             .with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
         Ok(file)
+    }
+
+    /// The names of the sets.
+    pub(crate) fn set_names(&self) -> Vec<String> {
+        let name = |set: &SetFile| set.name.clone().unwrap_or_else(|| slug_of(&set.folder));
+        self.set.iter().map(name).collect()
     }
 
     /// The folder of the store: the one named, or `.abreast` in the published folder if there is

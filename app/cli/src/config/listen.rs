@@ -1,6 +1,7 @@
 //! The address to listen on, and the public URL.
 
 use abreast_server::TrustedProxies;
+use abreast_webtypes::without_login;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// The listen address. If it does not imply the public URL, that must be given.
@@ -26,8 +27,10 @@ pub(crate) fn check_address(
     if let Some(base) = base_url
         && let Err(expected) = crate::address::base_url(base)
     {
-        problems
-            .push(format!("`base_url`: `{base}` cannot be used: {expected} (help: for example https://example.org/)"));
+        problems.push(format!(
+            "`base_url`: `{}` cannot be used: {expected} (help: for example https://example.org/)",
+            without_login(base)
+        ));
     }
     listen
 }

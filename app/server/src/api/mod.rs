@@ -28,7 +28,8 @@ pub use changes::{change_of, reused_key};
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{
-    PREFIX, Scope, Token, check_tokens, new_token, read_tokens, repair_tokens, write_tokens,
+    PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
+    write_tokens,
 };
 
 use crate::body::ResponseBody;

@@ -426,3 +426,20 @@ fn forwarded_requests_are_not_of_the_topics_host() {
         assert_eq!(answer.status, status, "{trusted:?} {header:?}: {answer:?}");
     }
 }
+
+#[test]
+fn event_streams_are_for_clients_that_want_them() {
+    let pushing = Pushing::new();
+    pushing.say("one");
+    for accept in [
+        "text/event-stream;q=0",
+        "text/event-stream; q=0.0, */*",
+        "application/xml, text/event-stream;q=0.1",
+    ] {
+        let answer = pushing.served.ask("GET", TOPIC_PATH, &[("Accept", accept)]);
+        let of = (answer.status, answer.header("content-type"), answer.header("vary"));
+        assert_eq!((of.0, of.2.as_str()), (200, "Accept"), "{accept}");
+        assert_ne!(of.1, "text/event-stream", "{accept}");
+    }
+    let _stream = pushing.stream(TOPIC_PATH, &[("Accept", "*/*, text/event-stream")]);
+}
