@@ -458,7 +458,8 @@ fn a_source_of_many_sets_is_found_at_its_root() {
     let world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let source = world.serve();
     let head = source.head("/").unwrap();
-    let links: Vec<_> = head.lines().filter(|line| line.to_lowercase().starts_with("link:")).collect();
+    let links: Vec<_> =
+        head.lines().filter(|line| line.to_lowercase().starts_with("link:")).collect();
     let all = format!("<{}.well-known/resourcesync>; rel=\"resourcesync\"", source.url());
     assert!(links.len() == 1 && links[0].ends_with(&all), "{links:?}");
     assert!(head.len() < 2_000, "{head}");
