@@ -90,7 +90,7 @@ async fn runs_with_one_budget_keep_its_limits_together() {
     let mut seen = server.seen();
     seen.sort_by_key(|request| request.at);
     let distance = seen[2].at - seen[0].at;
-    assert!(distance >= interval * 2 - Duration::from_millis(5), "{distance:?}");
+    assert!(distance >= Duration::from_millis(115), "{distance:?}");
     assert!(begin.elapsed() >= Duration::from_millis(200), "{:?}", begin.elapsed());
     let received: u64 =
         [&one, &two, &three].map(|client| client.shared().counters().bytes_received).iter().sum();
