@@ -375,13 +375,15 @@ fn no_error_about_an_address_repeats_its_password() {
         let sparql = format!("sparql:{url}");
         for words in [
             &["sync", url, copy][..],
-            &["sync", "http://127.0.0.1:9/", &sparql, "--state", copy],
+            &["sync", "http://127.0.0.1:9/", &sparql, "--state", copy, "--retries", "0"],
             &["sync", url, copy, "--json"],
             &[
                 "sync",
                 "http://127.0.0.1:9/",
                 copy,
                 "--follow",
+                "--retries",
+                "0",
                 "--callback-listen",
                 "127.0.0.1:0",
                 "--callback-url",
