@@ -88,7 +88,7 @@ impl Client {
 
     async fn send_as_is(&self, request: &Request<'_>) -> Result<Response, Error> {
         let target = Target::split(request.url)?;
-        let host = self.host(target.origin)?;
+        let host = self.host(target.origin).map_err(|error| error.with_url(request.url))?;
         let credentials = request.authorization.or(host.origin.credentials.as_ref());
         let mut response = self
             .exchange(&host, &target, request, credentials, request.url, request.public_only)
@@ -118,7 +118,7 @@ impl Client {
             // Gives back the connection and the host's place before the next request needs them.
             response.discard().await;
             let target = Target::split(&next)?;
-            let next_host = self.host(target.origin)?;
+            let next_host = self.host(target.origin).map_err(|error| error.with_url(&next))?;
             same_origin = same_origin && next_host.origin.key == host.origin.key;
             let credentials = credentials.filter(|_| same_origin);
             let other_host = request.public_only || next_host.origin.host != host.origin.host;

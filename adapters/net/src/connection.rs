@@ -25,7 +25,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::bandwidth::{Allowance, Throttle};
 use crate::options::Options;
-use crate::shared::Shared;
+use crate::shared::{Shared, Totals};
 use crate::watchdog::{TooSlow, Watchdog};
 
 /// Most interim (1xx) responses before the real one.
@@ -57,7 +57,7 @@ pub(crate) struct Metered {
     stream: Stream,
     meter: Arc<Meter>,
     /// Bytes of all connections.
-    total: Arc<AtomicU64>,
+    totals: Totals,
     throttle: Option<Arc<Throttle>>,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -99,9 +99,9 @@ impl Connection {
     pub(crate) async fn new(stream: Stream, shared: &Shared) -> Result<Self, hyper::Error> {
         let options = &shared.options;
         let meter = Arc::new(Meter::default());
-        let (throttle, total) = (shared.throttle(), shared.bytes_received());
+        let (throttle, totals) = (shared.throttle(), shared.totals());
         let io =
-            TokioIo::new(Metered { stream, meter: meter.clone(), total, throttle, pause: None });
+            TokioIo::new(Metered { stream, meter: meter.clone(), totals, throttle, pause: None });
         let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
@@ -324,7 +324,7 @@ impl AsyncRead for Metered {
             }
             // One writer only: the task that drives this connection.
             this.meter.bytes.store(this.meter.bytes.load(Relaxed) + read as u64, Relaxed);
-            this.total.fetch_add(read as u64, Relaxed);
+            this.totals.add(read as u64);
         }
         result
     }

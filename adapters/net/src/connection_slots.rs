@@ -69,7 +69,7 @@ impl ConnectionSlots {
 
     /// A place for a connection from this address, as soon as there is one.
     pub async fn enter(self: &Arc<Self>, client: IpAddr) -> ConnectionSlot {
-        let address = counted_as(client);
+        let address = client_group(client);
         loop {
             let freed = self.freed.notified();
             {
@@ -167,8 +167,9 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The unit that counts as one client: an IPv4 address, or an IPv6 network of one customer.
-fn counted_as(client: IpAddr) -> IpAddr {
+/// The unit that counts as one client in every limit: an IPv4 address, or the /64 network of an IPv6
+/// address, which one customer has.
+pub fn client_group(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_network_of_one_customer_counts_as_one_client() {
-        let of = |text: &str| counted_as(text.parse().unwrap());
+        let of = |text: &str| client_group(text.parse().unwrap());
         assert_eq!(of("2001:db8:1:2:3::1"), of("2001:db8:1:2:ffff::9"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_eq!(of("::ffff:192.0.2.1"), address(1));

@@ -22,7 +22,8 @@ impl Credentials {
     /// `uri.syntax` when the URL has no readable host.
     pub fn add(&mut self, url: &str, authorization: Authorization) -> Result<(), Error> {
         let target = crate::origin::Target::split(url)?;
-        self.0.push((Origin::parse(target.origin)?.key, authorization));
+        let origin = Origin::parse(target.origin).map_err(|error| error.with_url(url))?;
+        self.0.push((origin.key, authorization));
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod accept;
 mod bandwidth;
+mod budget;
 mod client;
 mod connect;
 mod connection;
@@ -39,8 +40,9 @@ pub mod fuzz_property {
 
 pub use accept::{accept_until, serve_until};
 pub use bandwidth::Bandwidth;
+pub use budget::Budget;
 pub use client::Client;
-pub use connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots};
+pub use connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots, client_group};
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind};
 pub use global::is_global;

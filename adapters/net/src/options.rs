@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::bandwidth::Bandwidth;
+use crate::budget::Budget;
 use crate::credentials::Credentials;
 use crate::pin::Pin;
 use crate::proxy::Proxies;
@@ -55,6 +56,9 @@ pub struct Options {
     /// Most bytes per second taken in over all connections of one [`Shared`](crate::Shared).
     /// Default no limit.
     pub bandwidth: Option<Bandwidth>,
+    /// Pauses, bandwidth and totals that other runs have, too. `bandwidth` is that of the budget then.
+    /// Default: its own.
+    pub budget: Option<Budget>,
     /// Least time between the beginnings of two requests to one origin. Default none.
     pub request_interval: Duration,
     /// Proxies. Default none; the environment is not asked unless by [`Proxies::from_environment`].
@@ -111,6 +115,7 @@ impl Default for Options {
             extra_roots: None,
             connect_to: Vec::new(),
             bandwidth: None,
+            budget: None,
             request_interval: Duration::ZERO,
             proxies: Proxies::default(),
             credentials: Credentials::default(),

@@ -108,7 +108,8 @@ pub(crate) struct Origin {
 impl Origin {
     /// Reads scheme and authority; this is the slow path, once per origin.
     pub(crate) fn parse(origin: &str) -> Result<Self, Error> {
-        let wrong = |message: &str| Error::new(ErrorKind::Url, origin, message);
+        // The callers add the whole URL, of which this may be a part with half of a password.
+        let wrong = |message: &str| Error::new(ErrorKind::Url, "", message);
         // A parser for browsers would turn these into something else than what is written.
         if origin.bytes().any(|b| matches!(b, 0..=b' ' | b'\\' | 0x7f)) {
             return Err(wrong("the host has characters no host may have"));
@@ -150,18 +151,13 @@ impl Origin {
 /// `uri.authority` for another scheme, `uri.syntax` for anything else.
 pub fn check_url(url: &str) -> Result<(), Error> {
     let target = Target::split(url)?;
-    Origin::parse(target.origin)?;
+    Origin::parse(target.origin).map_err(|error| error.with_url(url))?;
     target.path_and_query().map(|_| ())
 }
 
 /// The URL without user and password, for people and logs.
 pub(crate) fn without_userinfo(url: &str) -> String {
-    let Some(start) = url.find("://").map(|at| at + 3) else { return url.to_owned() };
-    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
-    match url[start..end].rfind('@') {
-        Some(at) => format!("{}{}", &url[..start], &url[start + at + 1..]),
-        None => url.to_owned(),
-    }
+    abreast_webtypes::without_login(url).into_owned()
 }
 
 #[cfg(test)]

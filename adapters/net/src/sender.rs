@@ -209,7 +209,7 @@ impl Sender {
         if let Some(pool) = origins.get(target.origin) {
             return Ok(Recipient { pool: Arc::clone(pool), path });
         }
-        let origin = Origin::parse(target.origin)?;
+        let origin = Origin::parse(target.origin).map_err(|error| error.with_url(url))?;
         if origin.credentials.is_some() {
             return Err(Error::new(ErrorKind::Url, "", "the URL has a user or password")
                 .with_help("put an unguessable part into the path instead"));

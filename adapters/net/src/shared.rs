@@ -3,23 +3,24 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::ClientConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bandwidth::Throttle;
+use crate::budget::{Budget, HostPace};
 use crate::error::Error;
 use crate::options::Options;
 use crate::origin::Origin;
 use crate::retry::jitter;
 use crate::tls;
 
-/// Most origins remembered with their pauses; those nobody uses are forgotten first.
+/// Most origins remembered with their places; those nobody uses are forgotten first.
 const MAX_HOSTS: usize = 4_096;
 
-/// Options, counters, pauses and the number of requests in flight, shared by all clients made from
-/// it.
+/// Options, counters and the number of requests in flight, shared by all clients made from it; pauses
+/// and totals are those of its budget.
 pub struct Shared {
     pub(crate) options: Options,
     counts: Counts,
@@ -27,8 +28,7 @@ pub struct Shared {
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
     /// TLS settings of servers with a pin or our certificate, by origin.
     special_tls: Mutex<HashMap<String, Arc<ClientConfig>>>,
-    throttle: Option<Arc<Throttle>>,
-    epoch: Instant,
+    budget: Budget,
 }
 
 #[derive(Default)]
@@ -37,6 +37,19 @@ struct Counts {
     /// Every connection adds to it as bytes arrive.
     bytes_received: Arc<AtomicU64>,
     retries: AtomicU64,
+}
+
+/// What a connection adds to as bytes arrive.
+pub(crate) struct Totals {
+    run: Arc<AtomicU64>,
+    budget: Budget,
+}
+
+impl Totals {
+    pub(crate) fn add(&self, bytes: u64) {
+        self.run.fetch_add(bytes, Relaxed);
+        self.budget.spend(bytes);
+    }
 }
 
 /// Totals since the start.
@@ -54,12 +67,7 @@ pub struct Counters {
 /// State of one origin, shared by all clients.
 pub(crate) struct HostState {
     in_flight: Arc<Semaphore>,
-    /// Milliseconds after the epoch until which nobody sends; 0 for no pause.
-    paused_until: AtomicU64,
-    /// Microseconds between the beginnings of two requests, and after the epoch when the next one
-    /// may begin.
-    interval: AtomicU64,
-    next: AtomicU64,
+    pace: Arc<HostPace>,
     /// That it cannot be reached was reported.
     pub(crate) reported: AtomicBool,
 }
@@ -67,16 +75,15 @@ pub(crate) struct HostState {
 impl Shared {
     /// One per process or per run.
     pub fn new(options: Options) -> Arc<Self> {
-        let throttle =
-            options.bandwidth.clone().map(|bandwidth| Arc::new(Throttle::new(bandwidth)));
+        let own = || Budget::new(options.bandwidth.clone());
+        let budget = options.budget.clone().unwrap_or_else(own);
         Arc::new(Self {
             options,
+            budget,
             counts: Counts::default(),
             hosts: Mutex::default(),
             tls: OnceLock::new(),
             special_tls: Mutex::default(),
-            throttle,
-            epoch: Instant::now(),
         })
     }
 
@@ -99,8 +106,13 @@ impl Shared {
     }
 
     /// Counters of a connection.
-    pub(crate) fn bytes_received(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.counts.bytes_received)
+    pub(crate) fn totals(&self) -> Totals {
+        Totals { run: Arc::clone(&self.counts.bytes_received), budget: self.budget.clone() }
+    }
+
+    /// The budget that the requests take from.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     pub(crate) fn count_retry(&self) {
@@ -130,7 +142,7 @@ impl Shared {
 
     /// The limit of bytes per second, if there is one.
     pub(crate) fn throttle(&self) -> Option<Arc<Throttle>> {
-        self.throttle.clone()
+        self.budget.throttle()
     }
 
     pub(crate) fn host(&self, key: &str) -> Arc<HostState> {
@@ -143,45 +155,25 @@ impl Shared {
         }
         let host = Arc::new(HostState {
             in_flight: Arc::new(Semaphore::new(self.options.connections_per_host.max(1))),
-            paused_until: AtomicU64::new(0),
-            interval: AtomicU64::new(micros(self.options.request_interval)),
-            next: AtomicU64::new(0),
+            pace: self.budget.pace(key, self.options.request_interval),
             reported: AtomicBool::new(false),
         });
         hosts.insert(key.to_owned(), host.clone());
         host
     }
 
-    /// Nobody sends to this origin for that long.
     pub(crate) fn is_paused(&self, host: &HostState) -> bool {
-        u128::from(host.paused_until.load(Relaxed)) > self.epoch.elapsed().as_millis()
+        self.budget.is_paused(&host.pace)
     }
 
+    /// Nobody sends to this origin for that long.
     pub(crate) fn pause(&self, host: &HostState, pause: Duration) {
-        let until = self.epoch.elapsed() + pause;
-        host.paused_until.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Relaxed);
+        self.budget.pause(&host.pace, pause);
     }
 
     /// Requests to this origin begin at least that far apart.
     pub(crate) fn set_interval(host: &HostState, interval: Duration) {
-        host.interval.fetch_max(micros(interval), Relaxed);
-    }
-
-    /// Waits for this request's turn, if requests have to keep a distance.
-    async fn wait_for_turn(&self, host: &HostState) {
-        let interval = host.interval.load(Relaxed);
-        if interval == 0 {
-            return;
-        }
-        let now = micros(self.epoch.elapsed());
-        let turn = |next: u64| next.max(now);
-        let next = host
-            .next
-            .fetch_update(Relaxed, Relaxed, |next| Some(turn(next).saturating_add(interval)));
-        let wait = turn(next.unwrap_or(0)) - now;
-        if wait > 0 {
-            tokio::time::sleep(Duration::from_micros(wait)).await;
-        }
+        host.pace.set_interval(interval);
     }
 
     /// Waits until the origin's pause is over, one of its places is free, and it is this request's
@@ -194,24 +186,14 @@ impl Shared {
             }
         };
         loop {
-            let until = host.paused_until.load(Relaxed);
-            let left = if until == 0 {
-                None
-            } else {
-                Duration::from_millis(until).checked_sub(self.epoch.elapsed())
-            };
-            let Some(left) = left else {
-                self.wait_for_turn(host).await;
+            let Some(left) = self.budget.pause_left(&host.pace) else {
+                self.budget.wait_for_turn(&host.pace).await;
                 return permit;
             };
             // Spread, so that all waiters do not come back in the same instant.
             tokio::time::sleep(left + jitter(Duration::from_secs(1).min(left / 4))).await;
         }
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl std::fmt::Debug for Shared {

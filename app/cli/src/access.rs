@@ -6,11 +6,14 @@
 
 use crate::config::UsageError;
 use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
+use abreast_webtypes::Origin;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// Longest secret read.
 const SECRET_MAX: u64 = 64 << 10;
@@ -45,10 +48,10 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "COMMAND", requires = "user")]
     pub(crate) password_command: Option<String>,
     /// Read a bearer token for the Source from a file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token_command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "password_file", "password_command", "token_command"])]
     pub(crate) token_file: Option<PathBuf>,
     /// Run a shell command that prints a bearer token for the Source
-    #[arg(long, value_name = "COMMAND", conflicts_with = "user")]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["user", "password_file", "password_command"])]
     pub(crate) token_command: Option<String>,
     /// Use credentials by host from a .netrc file [default file: NETRC, else .netrc in the home
     /// folder]
@@ -80,19 +83,19 @@ impl AccessArgs {
     /// A file or secret that cannot be read, or a proxy that cannot be used; no message has a
     /// secret in it.
     pub(crate) fn apply(&self, url: &str, net: &mut Options) -> Result<String> {
-        self.try_apply(url, net).map_err(|error| UsageError(format!("{error:#}")).into())
+        self.try_apply(url, net).map_err(usage)
     }
 
     fn try_apply(&self, url: &str, net: &mut Options) -> Result<String> {
         self.apply_network(net)?;
         let (url, in_url) = without_login(url);
-        if let Some(own) = self.own(in_url)? {
+        if let Some(own) = self.own(&url, in_url).map_err(unreadable)? {
             warn_if_readable_on_the_way(&url);
             net.credentials.add(&url, own)?;
         }
         if let Some(path) = &self.netrc {
             let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.clone() };
-            let text = read_limited(&path, NETRC_MAX)?;
+            let text = read_limited(&path, NETRC_MAX).map_err(unreadable)?;
             net.credentials.add_netrc(&text, &url)?;
         }
         net.pins.clone_from(&self.pin);
@@ -113,7 +116,7 @@ impl AccessArgs {
         self.apply_network(net)?;
         if self.user.is_some() || self.token_file.is_some() {
             let plain = without_login(url).0;
-            if let Some(own) = self.own(None)? {
+            if let Some(own) = self.own(&plain, None)? {
                 warn_if_readable_on_the_way(&plain);
                 net.credentials.add(&plain, own)?;
             }
@@ -127,7 +130,6 @@ impl AccessArgs {
             abreast_net::check_certificates(path)?;
             net.extra_roots = Some(path.clone());
         }
-        let environment = |name: &str| std::env::var(name).ok();
         net.proxies = match &self.proxy {
             Some(proxy) => Proxies::through(proxy)?.bypassing(
                 &environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default(),
@@ -141,23 +143,27 @@ impl AccessArgs {
     }
 
     /// The credentials for another server that a run writes to: those of its URL, which is returned
-    /// without them, or of ABREAST_ENDPOINT_TOKEN, or of ABREAST_ENDPOINT_USER and
+    /// without them, or, for one server, of ABREAST_ENDPOINT_TOKEN, or of ABREAST_ENDPOINT_USER and
     /// ABREAST_ENDPOINT_PASSWORD, or of the .netrc file.
     ///
     /// # Errors
     /// A file that cannot be read, or a URL without a host; no message has a secret in it.
     pub(crate) fn apply_to_endpoint(&self, url: &str, net: &mut Options) -> Result<String> {
-        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let (url, in_url) = without_login(url);
         let token = environment("ABREAST_ENDPOINT_TOKEN");
         let user = environment("ABREAST_ENDPOINT_USER");
-        let own = match (token, user) {
-            (Some(token), _) => Some(Authorization::bearer(&token)?),
-            (None, Some(user)) => {
+        let own = match (in_url, token, user) {
+            (Some(own), ..) => Some(own),
+            (None, Some(token), _) => {
+                for_one_server("ABREAST_ENDPOINT_TOKEN", &url)?;
+                Some(Authorization::bearer(&token)?)
+            }
+            (None, None, Some(user)) => {
+                for_one_server("ABREAST_ENDPOINT_USER", &url)?;
                 let password = environment("ABREAST_ENDPOINT_PASSWORD").unwrap_or_default();
                 Some(Authorization::basic(&user, &password))
             }
-            (None, None) => in_url,
+            (None, None, None) => None,
         };
         if let Some(own) = own {
             warn_if_readable_on_the_way(&url);
@@ -170,15 +176,29 @@ impl AccessArgs {
         Ok(url)
     }
 
-    /// The credentials for the Source itself.
-    fn own(&self, in_url: Option<Authorization>) -> Result<Option<Authorization>> {
-        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    /// The credentials for the Source itself: those of options, else those of its URL, else those of
+    /// the environment.
+    fn own(&self, url: &str, in_url: Option<Authorization>) -> Result<Option<Authorization>> {
+        let of_environment =
+            environment("ABREAST_USER").is_some_and(|user| self.user == Some(user));
+        let is_given = self.token_file.is_some()
+            || self.token_command.is_some()
+            || (self.user.is_some() && !of_environment);
+        if !is_given && in_url.is_some() {
+            return Ok(in_url);
+        }
         if let Some(user) = &self.user {
+            if of_environment {
+                for_one_server("ABREAST_USER", url)?;
+            }
             let password = match (&self.password_file, &self.password_command) {
                 (Some(file), _) => Password::File(file.clone()).read()?,
                 (None, Some(command)) => Password::Command(command.clone()).read()?,
                 (None, None) => match environment("ABREAST_PASSWORD") {
-                    Some(password) => password,
+                    Some(password) => {
+                        for_one_server("ABREAST_PASSWORD", url)?;
+                        password
+                    }
                     None => bail!(UsageError(
                         "`--user` has no password (help: give it by --password-file, --password-command or ABREAST_PASSWORD)"
                             .to_owned()
@@ -190,12 +210,84 @@ impl AccessArgs {
         let token = match (&self.token_file, &self.token_command) {
             (Some(file), _) => Some(first_line(&read_limited(file, SECRET_MAX)?)),
             (None, Some(command)) => Some(first_line(&printed_by(command)?)),
-            (None, None) => environment("ABREAST_TOKEN"),
+            (None, None) => {
+                let token = environment("ABREAST_TOKEN");
+                if token.is_some() {
+                    for_one_server("ABREAST_TOKEN", url)?;
+                }
+                token
+            }
         };
-        Ok(match token {
-            Some(token) => Some(Authorization::bearer(&token)?),
-            None => in_url,
-        })
+        Ok(token.map(|token| Authorization::bearer(&token)).transpose()?)
+    }
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A secret that would be sent to several servers. Nothing may be sent to any of them.
+#[derive(Debug)]
+pub(crate) struct SecretForSeveral(String);
+
+impl std::fmt::Display for SecretForSeveral {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SecretForSeveral {}
+
+/// A secret that is not available: a job cannot run, and others can.
+#[derive(Debug)]
+pub(crate) struct SecretError(String);
+
+impl std::fmt::Display for SecretError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SecretError {}
+
+fn unreadable(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<SecretForSeveral>() {
+        return error;
+    }
+    SecretError(format!("{error:#}")).into()
+}
+
+/// Wrong arguments, or what is refused as such.
+fn usage(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<SecretForSeveral>() || error.is::<SecretError>() {
+        return error;
+    }
+    UsageError(format!("{error:#}")).into()
+}
+
+/// Refuses a secret of the environment for a second server: it was set with one in mind.
+fn for_one_server(name: &'static str, url: &str) -> Result<()> {
+    static SERVERS: Mutex<BTreeMap<&str, Origin>> = Mutex::new(BTreeMap::new());
+    let Some(origin) = Origin::of(url) else { return Ok(()) };
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let first = servers.entry(name).or_insert_with(|| origin.clone());
+    refuse_several(name, [&*first, &origin])
+}
+
+/// Refuses a secret that is given once, for servers of which any differs from the first.
+pub(crate) fn refuse_several<'o>(
+    name: &str,
+    servers: impl IntoIterator<Item = &'o Origin>,
+) -> Result<()> {
+    let mut servers = servers.into_iter();
+    let Some(first) = servers.next() else { return Ok(()) };
+    match servers.find(|server| *server != first) {
+        None => Ok(()),
+        Some(other) => Err(SecretForSeveral(format!(
+            "`{name}` would be sent to {first} and {other}\n  help: set `token_file`, or `user` and `password_file`, in each \
+             `[[mirror]]`; use a .netrc file, or run the jobs one at a time"
+        ))
+        .into()),
     }
 }
 

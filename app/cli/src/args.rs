@@ -1,7 +1,9 @@
 //! The command line: one word, one job.
 
 use crate::sync_args::{AuditArgs, SyncArgs};
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Publish changes of a collection, and keep copies in sync.
@@ -74,6 +76,55 @@ pub(crate) fn command() -> clap::Command {
     command
 }
 
+/// The command line for these words: without the environment variables whose options are alternatives
+/// of options that the words have.
+pub(crate) fn command_for(words: impl IntoIterator<Item = OsString>) -> clap::Command {
+    let command = command();
+    let Ok(found) = command.clone().ignore_errors(true).try_get_matches_from(words) else {
+        return command;
+    };
+    let (mut path, mut given) = (Vec::new(), &found);
+    while let Some((name, inner)) = given.subcommand() {
+        path.push(name.to_owned());
+        given = inner;
+    }
+    without_replaced(command, &path, given)
+}
+
+fn without_replaced(command: clap::Command, path: &[String], given: &ArgMatches) -> clap::Command {
+    if let Some((name, rest)) = path.split_first() {
+        return command.mut_subcommand(name, |inner| without_replaced(inner, rest, given));
+    }
+    let replaced = replaced_variables(&command, given);
+    replaced.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.env(None)))
+}
+
+/// Options with an environment variable that alternatives on the command line replace.
+pub(crate) fn replaced_variables(command: &clap::Command, given: &ArgMatches) -> Vec<String> {
+    let is_flag = |id: &String| given.value_source(id) == Some(ValueSource::CommandLine);
+    let variables = command.get_arguments().filter(|arg| arg.get_env().is_some());
+    let ids = variables.map(|arg| arg.get_id().as_str().to_owned());
+    ids.filter(|id| !is_flag(id) && alternatives(command, id).iter().any(is_flag)).collect()
+}
+
+/// The options that cannot be given together with one.
+pub(crate) fn alternatives(command: &clap::Command, id: &str) -> Vec<String> {
+    let of = |arg: &clap::Arg| -> Vec<String> {
+        let others = command.get_arg_conflicts_with(arg).into_iter();
+        others.map(|other| other.get_id().as_str().to_owned()).collect()
+    };
+    let mut found = Vec::new();
+    for arg in command.get_arguments() {
+        let others = of(arg);
+        if arg.get_id() == id {
+            found.extend(others);
+        } else if others.iter().any(|other| other == id) {
+            found.push(arg.get_id().as_str().to_owned());
+        }
+    }
+    found
+}
+
 /// Joins the lines of each paragraph after the options: clap wraps them to the width of the
 /// terminal.
 fn reflow(command: &mut clap::Command) {
@@ -110,7 +161,8 @@ Each set is published over ResourceSync (/SET/capabilitylist.xml, and 0.1 at /SE
 Activity Streams: /SET/emm/1.0, /SET/emm/0.1 (with --versions also /SET/emm/0.1/patches) and /SET/iiif.
 Hidden files (.x) and temporary files of editors (x~, #x#) are not published; symbolic links are followed only
 with --follow-links, and only to published files of the same folder.
-Stops on SIGTERM or Ctrl-C after finishing requests in flight.";
+Stops on SIGTERM, SIGHUP or Ctrl-C after finishing requests in flight; a second signal ends it at once.
+Exit codes: 0 stopped, 1 other, 2 usage, 10 the store is in use.";
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -141,6 +193,15 @@ pub(crate) struct ServeArgs {
     /// Keep the store in this folder [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     pub(crate) data: Option<PathBuf>,
+    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
+    /// networks, separated by commas
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS",
+        env = "ABREAST_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    pub(crate) trusted_proxies: Vec<String>,
     /// Begin a new history, even where another store seems to have it
     #[arg(long)]
     pub(crate) new_store: bool,

@@ -2,6 +2,7 @@
 
 use crate::config::{
     Descriptions, File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, UsageError,
+    is_of_environment,
 };
 use crate::open_set::{open_folder, open_log, publish, set_urls};
 use crate::stores::{Stores, Task};
@@ -197,6 +198,10 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
         None => File::default(),
     };
     if let Some(folder) = &args.folder {
+        if args.config.as_ref().is_some_and(|path| is_of_environment(path)) {
+            // The sets of a file that the environment names are replaced.
+            file.set.clear();
+        }
         if !file.set.is_empty() {
             bail!(UsageError(
                 "both a folder and `[[set]]` in the configuration (help: leave one of them out)"
@@ -219,7 +224,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     }
     file.listen = None;
     let data = args.data.clone().unwrap_or_else(|| args.out.join(".abreast"));
-    file.given(None, args.base_url.as_ref(), Some(&data));
+    file.given(None, args.base_url.as_ref(), Some(&data), &[]);
     let config = ServeConfig::check(file)?;
     if config.base_url.is_none() {
         bail!(UsageError(

@@ -10,15 +10,16 @@ mod set;
 mod store_folder;
 
 pub(crate) use endpoint::ENDPOINT_KEYS;
-pub(crate) use file::{File, SetFile};
+pub(crate) use file::{File, SetFile, is_of_environment};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
-pub(crate) use listen::check_address;
+pub(crate) use listen::{check_address, check_proxies};
 pub(crate) use resourcesync_0_1::{CATEGORY_KEYS, RESOURCESYNC_0_1_KEYS};
 pub(crate) use set::{
     Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
 };
 
 use crate::faults::Fault;
+use abreast_server::TrustedProxies;
 use anyhow::Result;
 use set::check_set;
 use std::collections::HashSet;
@@ -49,6 +50,7 @@ pub(crate) struct ServeConfig {
     pub(crate) data_in_file: Option<PathBuf>,
     /// The store may be new, even if another one has the history.
     pub(crate) new_store: bool,
+    pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) api: crate::api::ApiConfig,
     pub(crate) push: crate::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
@@ -100,6 +102,7 @@ impl ServeConfig {
         let mut faults = origins.faults().to_vec();
         let mut problems = Vec::new();
         let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let trusted_proxies = check_proxies(file.trusted_proxies.as_deref(), &mut problems);
         if file.set.is_empty() {
             // Everything else that is missing is so for this reason.
             let help = if file.mirror.is_empty() {
@@ -191,6 +194,7 @@ impl ServeConfig {
             data,
             data_in_file,
             new_store,
+            trusted_proxies,
             api,
             push,
             sets,

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     ));
 
     if args.keep {
-        let mut signals = crate::signals::Signals::listen()?;
+        let signals = crate::signals::Signals::listen()?;
         line("");
         line("Left running. Change a file in the first folder, and watch the second:");
         line(&format!("   published  {}", original.display()));
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
             source.base_url
         ));
         line("Ctrl-C ends it.");
-        signals.wait();
+        signals.wait_to_stop();
     }
     follower.stop()?;
     source.stop();

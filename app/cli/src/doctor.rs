@@ -3,6 +3,7 @@
 use crate::access::AccessArgs;
 use crate::terminal::line;
 use abreast_net::{Client, Options, Request, Shared};
+use abreast_webtypes::without_login;
 use clap::Args;
 use serde_json::json;
 use std::path::Path;
@@ -225,7 +226,7 @@ fn check_folder(doctor: &mut Doctor, folder: &Path) {
 fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     let (Ok(_), Ok(url)) = (crate::address::http_url(text), url::Url::parse(text)) else {
         doctor.code = Some(crate::exit::USAGE);
-        let what = format!("{text} is not an http or https URL");
+        let what = format!("{} is not an http or https URL", without_login(text));
         doctor.report("url", false, &what, "give an address such as https://papers.example.org/");
         return;
     };

@@ -4,6 +4,7 @@
 //! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12
 //! not authorised; 13 the disk; 1 anything else.
 
+use crate::access::{SecretError, SecretForSeveral};
 use crate::config::UsageError;
 use crate::log_access::ExitCodeError;
 use abreast_net::ErrorKind;
@@ -12,6 +13,7 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const SOURCE: u8 = 4;
 pub(crate) const NETWORK: u8 = 5;
 pub(crate) const TLS: u8 = 6;
+pub(crate) const IN_USE: u8 = 10;
 pub(crate) const AUTH: u8 = 12;
 const DISK: u8 = 13;
 
@@ -20,7 +22,7 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     if let Some(refused) = error.downcast_ref::<ExitCodeError>() {
         return refused.code;
     }
-    if error.is::<UsageError>() {
+    if error.is::<UsageError>() || error.is::<SecretForSeveral>() || error.is::<SecretError>() {
         return USAGE;
     }
     error.chain().find_map(code_of).unwrap_or(1)
@@ -32,6 +34,15 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if let Some(error) = cause.downcast_ref::<abreast_destination::Error>() {
         return Some(error.exit_code().number());
+    }
+    if cause
+        .downcast_ref::<abreast_core::LogError>()
+        .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Busy)
+        || cause
+            .downcast_ref::<abreast_contents::Error>()
+            .is_some_and(|error| error.kind() == abreast_contents::ErrorKind::Busy)
+    {
+        return Some(IN_USE);
     }
     if let Some(error) = cause.downcast_ref::<abreast_net::Error>() {
         return Some(of_net(error));
@@ -103,6 +114,7 @@ mod tests {
         let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
         let other = || std::io::Error::from(std::io::ErrorKind::IsADirectory);
         let unusable = || UsageError("no".to_owned());
+        let busy = || abreast_core::LogError::new(abreast_core::ErrorKind::Busy, "in use");
         let refused = || ExitCodeError { message: "no".to_owned(), code: 10 };
         let codes = [
             (anyhow::Error::new(missing()), 2),
@@ -111,6 +123,7 @@ mod tests {
             (anyhow::Error::new(unusable()).context("while starting"), 2),
             (anyhow::Error::new(missing()).context(unusable()), 2),
             (anyhow::Error::new(refused()).context("while starting"), 10),
+            (anyhow::Error::new(busy()).context("while opening"), 10),
             (
                 anyhow::Error::new(abreast_net::Error::needs_tls("http://h/"))
                     .context("while asking"),

@@ -6,7 +6,7 @@ use abreast_validator::{
     ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, Unreachable,
     document_json, validate,
 };
-use abreast_webtypes::count;
+use abreast_webtypes::{count, without_login};
 use clap::Args;
 use indicatif::HumanBytes;
 use serde_json::json;
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
             .iter()
             .find_map(|document| document.problem.clone())
             .unwrap_or_default();
-        let context = format!("cannot read any document of `{}`", args.url);
+        let context = format!("cannot read any document of `{}`", without_login(&args.url));
         let error = if problem.is_empty() {
             anyhow::anyhow!(context)
         } else {

@@ -12,7 +12,7 @@ use crate::state_folders::StateFolders;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSets, Server, ServerOptions, Site};
+use abreast_server::{ServedSets, Server, ServerOptions, Site, TrustedProxies};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use admin::HubCommand;
@@ -34,7 +34,7 @@ Examples:
 
 `abreast serve` runs a hub for its own sets; this one is for topics of others. A publisher with a token of scope `write` can publish
 anything (`abreast token create`); one without a token, only in allowed topics, and only content that the topic itself has.
-Stops on SIGTERM or Ctrl-C. The commands go through the API of a running server, or to a store that no server has open.
+Stops on SIGTERM, SIGHUP or Ctrl-C; a second signal ends it at once. The commands go through the API of a running server, or to a store that no server has open.
 
 Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
 12 not authorised.";
@@ -57,6 +57,15 @@ pub(crate) struct HubArgs {
     /// Public base URL; the hub's URL is `hub` below it [default: http:// and the listen address]
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: Option<String>,
+    /// Believe the client address that these proxies report (X-Forwarded-For): addresses or
+    /// networks, separated by commas
+    #[arg(
+        long = "trusted-proxy",
+        value_name = "ADDRESS",
+        env = "ABREAST_TRUSTED_PROXIES",
+        value_delimiter = ','
+    )]
+    trusted_proxies: Vec<String>,
     /// Accept topics whose URLs begin with this; repeatable
     #[arg(long = "allow-topic", value_name = "PREFIX")]
     allow_topics: Vec<String>,
@@ -80,6 +89,7 @@ struct HubConfig {
     listen: SocketAddr,
     base_url: Option<String>,
     data: PathBuf,
+    trusted_proxies: TrustedProxies,
     api: ApiConfig,
     push: PushConfig,
 }
@@ -100,7 +110,12 @@ impl HubConfig {
         hub.allow_topics.extend(args.allow_topics.iter().cloned());
         hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
-        file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
+        file.given(
+            args.listen.as_ref(),
+            args.base_url.as_ref(),
+            args.data.as_ref(),
+            &args.trusted_proxies,
+        );
         Self::check(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
     }
 
@@ -126,6 +141,7 @@ impl HubConfig {
         }
         let listen =
             config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let trusted_proxies = config::check_proxies(file.trusted_proxies.as_deref(), &mut problems);
         let data = file.data.unwrap_or_else(|| {
             problems
                 .push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
@@ -144,6 +160,7 @@ impl HubConfig {
             listen,
             base_url: file.base_url,
             data,
+            trusted_proxies,
             api,
             push: PushConfig { notify: None, ..push },
         })
@@ -160,14 +177,16 @@ pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
 
 fn serve(config: HubConfig) -> Result<()> {
     crate::open_files::raise_limit();
-    let mut signals = Signals::listen()?;
+    let signals = Signals::listen()?;
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
     let recorder = recorder.context("cannot count what the server does")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let server = runtime.block_on(Server::bind(config.listen, ServerOptions::default())).context(
+    let options =
+        ServerOptions { trusted_proxies: config.trusted_proxies, ..ServerOptions::default() };
+    let server = runtime.block_on(Server::bind(config.listen, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;
@@ -211,8 +230,8 @@ fn serve(config: HubConfig) -> Result<()> {
     crate::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::logging::ready(&format!("  store          {shown}{new}"));
     crate::logging::ready(&format!("  listening on   http://{address}/"));
-    signals.wait();
-    tracing::info!("stopping: finishing requests in flight");
+    let signal = signals.wait_to_stop();
+    tracing::info!(signal, "stopping: finishing requests in flight");
     let _ = stop.send(true);
     let _ = thread.join();
     delivery.stop();

@@ -5,6 +5,7 @@
 
 use crate::config::{File, UsageError};
 use crate::faults::{Fault, Origins};
+use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -402,8 +403,9 @@ impl Job {
             |key: &str| self.table.get(key).and_then(toml::Value::as_str).unwrap_or_default();
         // The user's options come first, so that the user's rules are tried before those of the
         // file.
+        let mut command = command.clone();
         let mut flags: Vec<(usize, OsString)> = Vec::new();
-        for arg in options(command).chain(command.get_arguments().filter(|arg| is_how_told(arg))) {
+        for arg in options(&command).chain(command.get_arguments().filter(|arg| is_how_told(arg))) {
             if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
                 flags_of(arg, given, &mut flags);
             }
@@ -411,18 +413,31 @@ impl Job {
         flags.sort_by_key(|(index, _)| *index);
         let mut words: Vec<OsString> = vec!["abreast".into()];
         words.extend(flags.into_iter().map(|(_, word)| word));
-        for arg in options(command) {
+        for arg in options(&command) {
             let id = arg.get_id().as_str();
             let is_given = matches!(
                 given.value_source(id),
                 Some(ValueSource::CommandLine | ValueSource::EnvVariable)
             );
-            if let Some(value) = self.table.get(id).filter(|_| !is_given) {
+            // Of alternatives, those of the higher source replace those of the file.
+            let is_replaced = || {
+                crate::args::alternatives(&command, id).iter().any(|other| {
+                    matches!(
+                        given.value_source(other),
+                        Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+                    )
+                })
+            };
+            if let Some(value) = self.table.get(id).filter(|_| !is_given && !is_replaced()) {
                 Self::words_of(arg, value, &mut words)?;
             }
         }
         words.extend(["--".into(), place("url").into(), place("folder").into()]);
-        Ok(command.clone().try_get_matches_from(words)?)
+        let replaced = crate::args::replaced_variables(&command, given);
+        for id in replaced {
+            command = command.mut_arg(id, |arg| arg.env(None));
+        }
+        Ok(command.try_get_matches_from(words)?)
     }
 
     fn try_args<A: Args + FromArgMatches>(
@@ -601,6 +616,8 @@ pub(crate) fn hidden(value: &str) -> String {
             let _ = url.set_password(None);
             url.into()
         }
+        // A value that is not a URL, and may be meant as one.
+        Err(_) if crate::address::is_url(value) => without_login(value).into_owned(),
         _ => value.to_owned(),
     }
 }

@@ -64,8 +64,9 @@ use clap::{ArgMatches, FromArgMatches as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let parsed = args::command()
+    let parsed = args::command_for(std::env::args_os())
         .try_get_matches()
+        .map_err(terminal::without_logins)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,

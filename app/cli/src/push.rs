@@ -9,6 +9,7 @@ use abreast_source::projection::Topic;
 use abreast_source::publish::{Notifications, PublishError, Publisher};
 use abreast_store::hub::HubStore;
 use abreast_websub::{LeaseLimits, Method};
+use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use clap::Args;
@@ -230,14 +231,16 @@ pub(crate) fn check(
     {
         if let Err(error) = abreast_websub::check_topic(url) {
             problems.push(format!(
-                "`{key}`: `{url}` cannot be a hub: {error} (help: for example https://hub.example.net/)"
+                "`{key}`: `{}` cannot be a hub: {error} (help: for example https://hub.example.net/)",
+                without_login(url)
             ));
         }
     }
     for url in &hub.trusted_callbacks {
         if let Err(error) = abreast_websub::check_callback(url) {
             problems.push(format!(
-                "`hub.trusted_callbacks`: `{url}` cannot be a callback: {error} (help: give its whole URL)"
+                "`hub.trusted_callbacks`: `{}` cannot be a callback: {error} (help: give its whole URL)",
+                without_login(url)
             ));
         }
     }

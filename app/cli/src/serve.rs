@@ -2,14 +2,16 @@
 
 use crate::api::ApiConfig;
 use crate::args::ServeArgs;
-use crate::config::{Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, UsageError};
+use crate::config::{
+    Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, UsageError, is_of_environment,
+};
 use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::ChangeLog;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSet, Server, ServerOptions, Site};
+use abreast_server::{ServedSet, Server, ServerOptions, Site, TrustedProxies};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
@@ -39,6 +41,10 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
         None => File::default(),
     };
     if args.folder.is_some() || args.origin.is_some() {
+        if args.config.as_ref().is_some_and(|path| is_of_environment(path)) {
+            // The sets of a file that the environment names are replaced.
+            file.set.clear();
+        }
         if !file.set.is_empty() {
             bail!(UsageError(
                 "both a folder and `[[set]]` in the configuration (help: leave one of them out)"
@@ -69,7 +75,12 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     file.api = args.api.over(file.api);
     file.hub = args.push.over(file.hub);
     let data_in_file = file.data.clone();
-    file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
+    file.given(
+        args.listen.as_ref(),
+        args.base_url.as_ref(),
+        args.data.as_ref(),
+        &args.trusted_proxies,
+    );
     let mut config = ServeConfig::check_to_serve(file)?;
     config.confirm_deletions = args.confirm_deletions;
     config.new_store = args.new_store;
@@ -103,7 +114,8 @@ impl Running {
     /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
-        let Listening { runtime, server, address } = listen(config.listen)?;
+        let Listening { runtime, server, address } =
+            listen(config.listen, config.trusted_proxies.clone())?;
         let is_new = crate::served::check_new(&config)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
@@ -224,12 +236,13 @@ struct Listening {
     address: SocketAddr,
 }
 
-fn listen(address: SocketAddr) -> Result<Listening> {
+fn listen(address: SocketAddr, trusted_proxies: TrustedProxies) -> Result<Listening> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let server = runtime.block_on(Server::bind(address, ServerOptions::default())).context(
+    let options = ServerOptions { trusted_proxies, ..ServerOptions::default() };
+    let server = runtime.block_on(Server::bind(address, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;
@@ -307,14 +320,14 @@ fn start_server(
         .context("cannot start the server's thread")
 }
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     let folders = config.sets.iter().filter_map(|set| set.origin.path());
     let folders: Vec<_> = folders.map(Path::to_owned).collect();
     crate::redirected::refuse_published_output(&folders)?;
     crate::open_files::raise_limit();
-    let mut signals = Signals::listen()?;
+    let signals = Signals::listen()?;
     let shown: Vec<_> = config
         .sets
         .iter()
@@ -358,8 +371,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         "  to mirror it   abreast sync {} FOLDER{choice}",
         running.base_url
     ));
-    signals.wait();
-    tracing::info!("stopping: finishing requests in flight");
+    let signal = signals.wait_to_stop();
+    tracing::info!(signal, "stopping: finishing requests in flight");
     running.stop();
     Ok(())
 }

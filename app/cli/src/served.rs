@@ -2,6 +2,7 @@
 //! which would be new is a mistake.
 
 use crate::config::{ServeConfig, SetConfig, UsageError};
+use crate::stores::{Stores, Task};
 use abreast_core::{ChangeLog, ResourceSet};
 use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::{count, visible};
@@ -78,6 +79,22 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         tracing::warn!("cannot write `{}`: {error}", path.display());
     }
     Ok(())
+}
+
+/// The names of the sets that a store has, as far as they are known: those that were served last, and
+/// those of the database while no other process has it open.
+pub(crate) fn known_sets(store: &Path) -> Vec<String> {
+    let served = Record::read(store).unwrap_or_default();
+    let mut names: Vec<String> = served.sets.into_iter().map(|set| set.name).collect();
+    if store.join(DATABASE).is_file()
+        && let Ok(stores) = Stores::open(store, Task::Read)
+        && let Ok(sets) = stores.log().and_then(|log| Ok(log.sets()?))
+    {
+        names.extend(sets.into_iter().map(|set| set.slug));
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Whether a set of a store was not among those that were served last; `false` where that is not known.

@@ -146,10 +146,13 @@ fn show_server(args: &ShowArgs, table: &Table) {
     let given = ["LISTEN", "BASE_URL", "DATA"]
         .map(|name| variable(&format!("ABREAST_{name}")).map(Value::from));
     let [listen_given, base_given, data_given] = given;
+    let proxies = variable("ABREAST_TRUSTED_PROXIES")
+        .map(|list| Value::Array(list.split(',').map(|one| Value::from(one.trim())).collect()));
     let settings = [
         setting(table, "listen", listen_given, Some("127.0.0.1:8080".into())),
         setting(table, "base_url", base_given, of_address),
         setting(table, "data", data_given, data),
+        setting(table, "trusted_proxies", proxies, Some(Value::Array(Vec::new()))),
     ];
     show_table(args, "serve", None, &settings);
     let none = Table::new();

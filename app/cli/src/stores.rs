@@ -33,7 +33,7 @@ impl Task {
                 format!(
                     "another abreast is serving from the store `{shown}` (help: stop it, or name another with --data)"
                 ),
-                1,
+                10,
             ),
             Self::Build => (
                 format!(

@@ -12,6 +12,7 @@ use crate::xmpp::XmppArgs;
 use abreast_destination::TopicKind;
 use abreast_net::{Client, Options, Request, Response, Shared};
 use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
+use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use std::io::Write as _;
@@ -98,7 +99,7 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
         return Err(crate::xmpp::without());
     }
     if let Err(error) = abreast_websub::check_topic(&args.url) {
-        bail!(UsageError(format!("`{}` cannot be followed: {error}", args.url)));
+        bail!(UsageError(format!("`{}` cannot be followed: {error}", without_login(&args.url))));
     }
     // A stream has no pace and no end.
     let mut options = Options {

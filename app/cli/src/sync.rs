@@ -1,5 +1,6 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
+use crate::access::SecretError;
 use crate::config::{File, UsageError};
 use crate::jobs;
 use crate::report::Reporter;
@@ -9,6 +10,8 @@ use abreast_destination::{
     AuditOptions, AuditReport, Error, GraphStoreOptions, Observer, PushOptions, SinkOptions,
     SparqlOptions, Summary, SyncOptions,
 };
+use abreast_net::Budget;
+use abreast_webtypes::Origin;
 use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -17,8 +20,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// `file` is the configuration file that was named, if any.
-fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
+/// `file` is the configuration file that was named, if any; `limits` are those of the process.
+fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Result<SyncOptions> {
     let [url, folder] = args.places.as_slice() else {
         bail!(UsageError(
             "expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()
@@ -29,6 +32,12 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     net.retries = args.retries;
     net.bandwidth.clone_from(&args.pace.bwlimit);
     net.request_interval = args.pace.rate.unwrap_or_default();
+    let budget = limits.budget.clone();
+    net.budget = Some(if limits.are_of_file(&["bwlimit"]) {
+        budget.with_bandwidth(net.bandwidth.clone())
+    } else {
+        budget
+    });
     let mut options = SyncOptions::new(url, folder);
     options.net = net;
     options.state.clone_from(&args.state);
@@ -102,15 +111,13 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
             jobs.len()
         )));
     }
-    let jobs: Vec<_> = jobs
-        .into_iter()
-        .map(|(name, args_of)| {
-            Ok((name, sync_options(&args_of, args.mirror.config.as_deref())?, args_of))
-        })
-        .collect::<Result<_>>()?;
+    let several = jobs.len() > 1;
+    let limits = Limits::new(given, &args.mirror);
+    let (jobs, left_out) = with_options(jobs, given, |args_of: &SyncArgs| {
+        sync_options(args_of, args.mirror.config.as_deref(), &limits)
+    })?;
     crate::open_files::raise_limit();
     let cancel = cancel_on_signal();
-    let several = jobs.len() > 1;
     let work = |(name, options, args): &(Option<String>, SyncOptions, SyncArgs)| -> u8 {
         let items = args.dry_run || args.follow || args.test_filter || verbose > 0;
         let job = name.as_deref().filter(|_| several);
@@ -150,11 +157,89 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         }
         codes
     };
+    let codes = codes.into_iter().chain(left_out);
     Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
 }
 
-fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
-    let mut options = options(&args.mirror, file)?;
+/// A job with its name, its options and its arguments.
+type ReadyJob<O, A> = (Option<String>, O, A);
+
+/// The options of the jobs. A job whose secret is not available is reported and left out, if there
+/// are others; its exit code is returned.
+fn with_options<A: HasMirror, O>(
+    jobs: Vec<(Option<String>, A)>,
+    given: &ArgMatches,
+    options: impl Fn(&A) -> Result<O>,
+) -> Result<(Vec<ReadyJob<O, A>>, Option<u8>)> {
+    let secret = SECRETS.iter().find(|id| given.value_source(id) == Some(ValueSource::CommandLine));
+    if let Some(secret) = secret {
+        let url = |args: &A| args.mirror().places.first().and_then(|url| Origin::of(url));
+        let origins: Vec<Origin> = jobs.iter().filter_map(|(_, args)| url(args)).collect();
+        crate::access::refuse_several(&format!("--{}", secret.replace('_', "-")), &origins)?;
+    }
+    let several = jobs.len() > 1;
+    let (mut ready, mut left_out) = (Vec::new(), None);
+    for (name, args) in jobs {
+        match options(&args) {
+            Ok(options) => ready.push((name, options, args)),
+            Err(error) if several && error.is::<SecretError>() => {
+                let name = name.unwrap_or_default();
+                left_out = Some(print_error(&error.context(format!("job `{name}` is left out"))));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((ready, left_out))
+}
+
+/// The limits that all jobs of the process have together: those given by flag or in the environment.
+struct Limits<'a> {
+    budget: Budget,
+    given: &'a ArgMatches,
+}
+
+impl<'a> Limits<'a> {
+    fn new(given: &'a ArgMatches, mirror: &MirrorArgs) -> Self {
+        Self { budget: Budget::new(mirror.pace.bwlimit.clone()), given }
+    }
+
+    /// Whether any of these can be of the file alone: then each job has its own.
+    fn are_of_file(&self, ids: &[&str]) -> bool {
+        ids.iter().all(|id| {
+            !matches!(
+                self.given.value_source(id),
+                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+            )
+        })
+    }
+}
+
+/// Options with secrets that are sent to a Source.
+const SECRETS: [&str; 5] =
+    ["user", "password_file", "password_command", "token_file", "token_command"];
+
+/// Arguments with a Source and a copy.
+trait HasMirror {
+    fn mirror(&self) -> &MirrorArgs;
+}
+
+impl HasMirror for SyncArgs {
+    fn mirror(&self) -> &MirrorArgs {
+        &self.mirror
+    }
+}
+
+impl HasMirror for AuditArgs {
+    fn mirror(&self) -> &MirrorArgs {
+        &self.mirror
+    }
+}
+
+fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Result<SyncOptions> {
+    let mut options = options(&args.mirror, file, limits)?;
+    if limits.are_of_file(&["max_bytes", "max_time"]) {
+        options.net.budget = options.net.budget.map(Budget::with_own_totals);
+    }
     options.dry_run = args.dry_run;
     options.baseline = args.baseline;
     options.full = args.full;
@@ -277,16 +362,14 @@ fn shell_word(text: &str) -> String {
 /// Runs `audit`.
 pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     let jobs = wanted(args, &args.mirror, given)?;
-    let jobs: Vec<_> = jobs
-        .into_iter()
-        .map(|(name, job)| {
-            let sync = options(&job.mirror, args.mirror.config.as_deref())?;
-            Ok((name, AuditOptions { sync, full: job.full }, job))
-        })
-        .collect::<Result<_>>()?;
+    let several = jobs.len() > 1;
+    let limits = Limits::new(given, &args.mirror);
+    let (jobs, left_out) = with_options(jobs, given, |job: &AuditArgs| {
+        let sync = options(&job.mirror, args.mirror.config.as_deref(), &limits)?;
+        Ok(AuditOptions { sync, full: job.full })
+    })?;
     crate::open_files::raise_limit();
     let cancel = cancel_on_signal();
-    let several = jobs.len() > 1;
     let mut first = 0;
     let config = args.mirror.config.as_deref();
     for (name, options, args) in &jobs {
@@ -324,7 +407,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
             break;
         }
     }
-    Ok(ExitCode::from(first))
+    Ok(ExitCode::from(if first == 0 { left_out.unwrap_or(0) } else { first }))
 }
 
 /// An audit in one line.

@@ -5,6 +5,7 @@ use abreast_destination::{
     Graph, GraphStoreOptions, LabelsOptions, LinesOptions, NQuadsOptions, Output, OxigraphOptions,
     PushOptions, SinkOptions, SparqlOptions, SyncOptions, WarcOptions,
 };
+use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -193,7 +194,8 @@ impl TargetArgs {
                 };
                 let of = kinds.iter().map(named).collect::<Vec<_>>().join(", ");
                 bail!(UsageError(format!(
-                    "`{option}` has no effect on a copy in `{target}` (help: leave it out; it is for {of})"
+                    "`{option}` has no effect on a copy in `{}` (help: leave it out; it is for {of})",
+                    without_login(target)
                 )));
             }
         }
@@ -221,7 +223,8 @@ impl TargetArgs {
     #[expect(clippy::unused_self, reason = "as with the feature")]
     fn apply_objects(&self, url: &str, _: &mut SyncOptions) -> Result<()> {
         bail!(UsageError(format!(
-            "cannot keep a copy in {url}: this program was built without object stores (help: build it with `--features s3`)"
+            "cannot keep a copy in {}: this program was built without object stores (help: build it with `--features s3`)",
+            without_login(url)
         )));
     }
 
@@ -245,7 +248,8 @@ fn word_of(target: &str) -> Option<&str> {
 
 /// Why a target with a colon is none.
 fn unknown_kind(target: &str, word: &str) -> String {
-    let rest = &target[word.len() + 1..];
+    let rest = without_login(&target[word.len() + 1..]);
+    let target = without_login(target);
     let word = word.to_ascii_lowercase();
     let path = format!("a folder whose name has a colon is written with its path: ./{target}");
     if matches!(&*word, "http" | "https") {

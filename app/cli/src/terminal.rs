@@ -45,6 +45,21 @@ pub(crate) fn warning(text: &str) {
     beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
+/// The same error without passwords of URLs.
+pub(crate) fn without_logins(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+    {
+        if let Some(ContextValue::String(text)) = error.get(kind)
+            && text.contains('@')
+        {
+            let shown = abreast_webtypes::without_login(text).into_owned();
+            error.insert(kind, ContextValue::String(shown));
+        }
+    }
+    error
+}
+
 /// Prints help, the version, or an error in the arguments; returns the exit code.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();

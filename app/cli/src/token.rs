@@ -3,12 +3,13 @@
 use crate::api::tokens_path;
 use crate::config::{File, UsageError};
 use crate::data_folder::check_data;
+use crate::log_access::unknown_set;
 use crate::terminal::{line, warning};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_server::api::{Scope, Token, new_token, read_tokens, write_tokens};
+use abreast_server::api::{Scope, Token, change_tokens, new_token, read_tokens};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -62,6 +63,29 @@ impl StoreArgs {
             }
         };
         Ok(tokens_path(&data))
+    }
+
+    /// Refuses sets that neither the configuration nor the store has. A store that is yet to be made
+    /// has none.
+    fn check_sets(&self, sets: &[String]) -> Result<()> {
+        let (place, known) = match (&self.config, &self.data) {
+            (Some(config), _) => (
+                format!("the configuration `{}`", config.display()),
+                File::read(config)?.set_names(),
+            ),
+            (None, Some(data)) => {
+                (format!("the store `{}`", data.display()), crate::served::known_sets(data))
+            }
+            (None, None) => return Ok(()),
+        };
+        if known.is_empty() && self.config.is_none() {
+            return Ok(());
+        }
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        match sets.iter().find(|set| !known.contains(set)) {
+            Some(unknown) => Err(unknown_set(unknown, &place, &names)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -123,16 +147,10 @@ pub(crate) fn run(command: &TokenCommand) -> Result<ExitCode> {
 
 fn create(args: &CreateArgs) -> Result<()> {
     let path = args.store.path()?;
-    let mut tokens = read(&path)?;
-    let sound = (1..=100).contains(&args.name.len()) && !args.name.chars().any(char::is_control);
-    if !sound || tokens.iter().any(|token| token.name == args.name) {
-        let reason = if sound {
-            "there is one of this name already"
-        } else {
-            "a name has 1 to 100 characters"
-        };
-        bail!(UsageError(format!("`--name`: {reason}")));
+    if !(1..=100).contains(&args.name.len()) || args.name.chars().any(char::is_control) {
+        bail!(UsageError("`--name`: a name has 1 to 100 characters".to_owned()));
     }
+    args.store.check_sets(&args.set)?;
     let scope = match args.scope {
         ScopeArg::Read => Scope::Read,
         ScopeArg::Write => Scope::Write,
@@ -141,18 +159,33 @@ fn create(args: &CreateArgs) -> Result<()> {
     let created = SystemClock.now().to_string();
     let (secret, token) =
         new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
-    tokens.push(token);
     if let (Some(_), Some(folder)) = (&args.store.config, path.parent()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the store's folder `{}`", folder.display()))?;
     }
-    write_tokens(&path, &tokens).with_context(|| format!("cannot write `{}`", path.display()))?;
+    change(&path, |tokens| {
+        if tokens.iter().any(|token| token.name == args.name) {
+            bail!(UsageError("`--name`: there is one of this name already".to_owned()));
+        }
+        tokens.push(token);
+        Ok(())
+    })?;
     line(&secret);
     warning("This is the token; it is shown once. Send it as `Authorization: Bearer TOKEN`.");
     Ok(())
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<Token>> {
+/// Changes the tokens, one process after the other.
+fn change(path: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<()>) -> Result<()> {
+    change_tokens(path, change).or_else(|error| {
+        if error.is::<UsageError>() {
+            return Err(error);
+        }
+        Err(error).with_context(|| format!("cannot change `{}`", path.display()))
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<Token>> {
     read_tokens(path).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
@@ -180,13 +213,15 @@ fn list(args: &ListArgs) -> Result<()> {
 
 fn revoke(args: &RevokeArgs) -> Result<()> {
     let path = args.store.path()?;
-    let mut tokens = read(&path)?;
-    let before = tokens.len();
-    tokens.retain(|token| token.name != args.name);
-    if tokens.len() == before {
-        bail!(UsageError(format!("there is no token `{}` (help: abreast token list)", args.name)));
-    }
-    write_tokens(&path, &tokens).with_context(|| format!("cannot write `{}`", path.display()))?;
+    change(&path, |tokens| {
+        let before = tokens.len();
+        tokens.retain(|token| token.name != args.name);
+        if tokens.len() == before {
+            let text = format!("there is no token `{}` (help: abreast token list)", args.name);
+            bail!(UsageError(text));
+        }
+        Ok(())
+    })?;
     line(&format!("revoked `{}`", args.name));
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! §13].
 
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The preconditions of a GET or HEAD.
@@ -17,15 +17,20 @@ pub(crate) enum Precondition {
 }
 
 /// Judges the preconditions for a representation with this entity tag (quoted, strong) and
-/// modification time in seconds.
-pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Precondition {
-    let date =
-        |name| headers.get(name).and_then(|value: &HeaderValue| seconds(value.to_str().ok()?));
+/// modification time in seconds. `is_coarse`: several states may have that time, so that it shows
+/// that the representation was modified, but not that it was not.
+pub(crate) fn judge(
+    headers: &HeaderMap,
+    tag: &str,
+    modified: Option<i64>,
+    is_coarse: bool,
+) -> Precondition {
+    let date = |name| date_of(headers, name);
     if headers.contains_key(IF_MATCH) {
         if !tags(headers, &IF_MATCH).any(|wanted| wanted == "*" || wanted == tag) {
             return Precondition::Failed;
         }
-    } else if let (Some(since), Some(modified)) = (date(IF_UNMODIFIED_SINCE), modified)
+    } else if let (Some(since), Some(modified)) = (unmodified_since(headers), modified)
         && modified > since
     {
         return Precondition::Failed;
@@ -35,7 +40,7 @@ pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Pr
             .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag);
         return if matches { Precondition::NotModified } else { Precondition::Send };
     }
-    match (date(IF_MODIFIED_SINCE), modified) {
+    match (date(IF_MODIFIED_SINCE), modified.filter(|_| !is_coarse)) {
         // Only the date that was sent with these bytes shows that the client has them: an older file may have taken the place of
         // a newer one.
         (Some(since), Some(modified)) if modified == since => Precondition::NotModified,
@@ -43,12 +48,22 @@ pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Pr
     }
 }
 
+/// The date of a field; a date that is not one is ignored, as the RFC asks.
+fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<i64> {
+    headers.get(name).and_then(|value| seconds(value.to_str().ok()?))
+}
+
+/// The date of `If-Unmodified-Since`, which counts only without `If-Match` [rfc9110 §13.1.4].
+pub(crate) fn unmodified_since(headers: &HeaderMap) -> Option<i64> {
+    if headers.contains_key(IF_MATCH) { None } else { date_of(headers, IF_UNMODIFIED_SINCE) }
+}
+
 fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let fields = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     fields.flat_map(|list| list.split(',').map(str::trim))
 }
 
-/// An HTTP date in seconds since 1970; a date that is not one is ignored, as the RFC asks.
+/// An HTTP date in seconds since 1970.
 pub(crate) fn seconds(date: &str) -> Option<i64> {
     let time = httpdate::parse_http_date(date).ok()?;
     Some(match time.duration_since(UNIX_EPOCH) {
@@ -71,7 +86,7 @@ mod tests {
     fn judged(headers: &[(http::HeaderName, &str)]) -> Precondition {
         let headers =
             headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        judge(&headers, "\"x\"", Some(1_000_000_000))
+        judge(&headers, "\"x\"", Some(1_000_000_000), false)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod api;
 mod body;
+mod client;
 mod conditional;
 #[doc(hidden)]
 pub mod fuzz_property;
@@ -18,6 +19,7 @@ mod run;
 mod site;
 mod stream;
 
+pub use client::TrustedProxies;
 pub use memory::Memory;
 pub use run::{Server, ServerError, ServerOptions};
 pub use site::{ServedSet, ServedSets, SetLink, Site, SiteHub, set_link};

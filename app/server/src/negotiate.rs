@@ -10,8 +10,50 @@ pub(crate) fn accept_of(headers: &HeaderMap) -> Option<String> {
     (!values.is_empty()).then(|| values.join(", "))
 }
 
+/// Whether the client names a media type, and wants it at least as much as the usual one. A wildcard
+/// is not a wish for anything unusual.
+pub(crate) fn prefers(headers: &HeaderMap, media_type: &str, usual: &str) -> bool {
+    let accept = accept_of(headers).unwrap_or_default();
+    let named = accept.split(',').filter_map(|range| range.split(';').next());
+    named.map(str::trim).any(|named| named.eq_ignore_ascii_case(media_type))
+        && choose(headers, &[media_type, usual]) == Some(0)
+}
+
 /// The place of the media type for a client among those that are offered; `None` when it accepts
 /// none of them.
 pub(crate) fn choose(headers: &HeaderMap, offered: &[&str]) -> Option<usize> {
     abreast_rdf::choose(accept_of(headers).as_deref(), offered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_that_is_named_is_preferred() {
+        let of = |accept: &[&str]| {
+            let headers = accept.iter().map(|value| (ACCEPT, value.parse().unwrap())).collect();
+            prefers(&headers, "application/x-ndjson", "application/json")
+        };
+        for accept in [
+            &["application/x-ndjson"][..],
+            &["application/json", "Application/X-NDJSON"],
+            &["application/x-ndjson, */*"],
+            &["application/json;q=0.5, application/x-ndjson;q=0.5"],
+        ] {
+            assert!(of(accept), "{accept:?}");
+        }
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["application/*"],
+            &["application/json"],
+            &["application/x-ndjson;q=0"],
+            &["application/x-ndjson; q=0.000, */*"],
+            &["application/x-ndjson;q=0.5, application/json"],
+            &["application/x-ndjson-seq"],
+        ] {
+            assert!(!of(accept), "{accept:?}");
+        }
+    }
 }

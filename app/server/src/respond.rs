@@ -106,7 +106,7 @@ impl Representation {
             headers.insert(LAST_MODIFIED, modified);
         }
         headers.extend(self.more);
-        match judge(request, &self.tag, self.modified.filter(|_| !self.coarse_time)) {
+        match judge(request, &self.tag, self.modified, self.coarse_time) {
             Precondition::Send => {}
             Precondition::NotModified => {
                 *answer.status_mut() = StatusCode::NOT_MODIFIED;

@@ -6,6 +6,7 @@
 
 use crate::api;
 use crate::body::ResponseBody;
+use crate::client::TrustedProxies;
 use crate::heads::Heads;
 use crate::respond::{Answer, problem, try_later};
 use crate::route::{Route, route};
@@ -14,12 +15,13 @@ use crate::routes::{
 };
 use crate::site::Site;
 use crate::stream::ClientStream;
+use abreast_hub::Client;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
 use abreast_source::projection::Topic;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
-    CONNECTION, HOST, ORIGIN,
+    CONNECTION, HOST, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -43,7 +45,7 @@ const MAX_HEAD: usize = 64 * 1024;
 const MAX_TARGET: usize = 16 * 1024;
 
 /// Limits of a server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Connections at a time; for more, the client with most gives up its oldest idle one.
     pub connections: usize,
@@ -54,6 +56,8 @@ pub struct ServerOptions {
     pub stall_timeout: Duration,
     /// Time for requests in flight when stopping.
     pub stop_timeout: Duration,
+    /// Proxies whose reports of client addresses are believed. Default: none.
+    pub trusted_proxies: TrustedProxies,
 }
 
 impl Default for ServerOptions {
@@ -63,6 +67,7 @@ impl Default for ServerOptions {
             header_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(8),
+            trusted_proxies: TrustedProxies::default(),
         }
     }
 }
@@ -110,24 +115,25 @@ impl Server {
                 return;
             }
         };
+        let stop_timeout = self.options.stop_timeout;
+        let connection_slots = ConnectionSlots::new(self.options.connections);
         let shared = Arc::new(Shared {
             site,
+            options: self.options,
             stopping: AtomicBool::new(false),
             stop: stop.clone(),
             counters: Counters::new(),
             single_flight: document::SingleFlight::default(),
             heads,
         });
-        let connection_slots = ConnectionSlots::new(self.options.connections);
-        let serve = |stream, client, place| {
-            serve(stream, client, Arc::clone(&shared), stop.clone(), self.options, place)
-        };
+        let serve =
+            |stream, client, place| serve(stream, client, Arc::clone(&shared), stop.clone(), place);
         let ((), mut connections) =
             accept_until(&self.listener, &connection_slots, stopped(stop.clone()), serve).await;
         shared.stopping.store(true, Ordering::Relaxed);
         drop(self.listener);
         let finished = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.options.stop_timeout, finished).await.is_err() {
+        if tokio::time::timeout(stop_timeout, finished).await.is_err() {
             tracing::warn!("some requests took too long to finish; closing their connections");
             connections.shutdown().await;
         }
@@ -141,6 +147,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 
 struct Shared {
     site: Arc<Site>,
+    options: ServerOptions,
     stopping: AtomicBool,
     /// Ends streams that have no end of their own.
     stop: watch::Receiver<bool>,
@@ -170,16 +177,16 @@ impl Counters {
 
 async fn serve(
     stream: TcpStream,
-    client: IpAddr,
+    peer: IpAddr,
     shared: Arc<Shared>,
     stop: watch::Receiver<bool>,
-    options: ServerOptions,
     place: ConnectionSlot,
 ) {
     let service = service_fn(|request| {
         place.asked();
-        handle(&shared, request, client)
+        handle(&shared, request, peer)
     });
+    let options = &shared.options;
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
@@ -191,13 +198,14 @@ async fn serve(
 async fn handle(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
-    client: IpAddr,
+    peer: IpAddr,
 ) -> io::Result<Answer> {
+    let client = shared.options.trusted_proxies.client(peer, request.headers());
     if hub::is_path(request.uri().path()) {
         return Ok(handle_hub(shared, request, client).await);
     }
     if api::is_path(request.uri().path()) {
-        return Ok(handle_api(shared, request).await);
+        return Ok(handle_api(shared, request, client).await);
     }
     if let Some(topic) = callback::topic_at(&shared.site, request.uri().path()) {
         return Ok(handle_callback(shared, &topic, request, client).await);
@@ -209,12 +217,12 @@ async fn handle(
     }
     let answer = dispatch(shared, &request).await?;
     shared.counters.count(answer.status());
-    tracing::debug!(method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
+    tracing::debug!(%client, method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
     Ok(answer)
 }
 
 /// Requests to the hub have bodies.
-async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: IpAddr) -> Answer {
+async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = match refused(&request, reader) {
         Some(answer) => answer,
@@ -229,7 +237,7 @@ async fn handle_callback(
     shared: &Arc<Shared>,
     topic: &Topic,
     request: Request<Incoming>,
-    client: IpAddr,
+    client: Client,
 ) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = match refused(&request, reader) {
@@ -241,16 +249,16 @@ async fn handle_callback(
 }
 
 /// Requests to the API may have bodies, and methods that write.
-async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
+async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let refused = refused(&request, reader);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let answer = match refused {
         Some(answer) => answer,
-        None => api::answer(&shared.site, &shared.heads, request).await,
+        None => api::answer(&shared.site, &shared.heads, request, client).await,
     };
     shared.counters.count(answer.status());
-    tracing::debug!(%method, path = uri.path(), status = answer.status().as_u16());
+    tracing::debug!(%client, %method, path = uri.path(), status = answer.status().as_u16());
     answer
 }
 
@@ -362,20 +370,26 @@ async fn published(
     request: &Request<Incoming>,
 ) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
-    // A feed may be a topic too.
-    if topic::wants_events(headers)
-        && let Some(found) = site.publisher.topic_at(&path)
-    {
-        return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
-    }
-    if site.publisher.is_document(&path) {
+    let topic = site.publisher.topic_at(&path);
+    let is_document = site.publisher.is_document(&path);
+    if is_document || site.publisher.is_file(&path) {
+        // A feed may be a topic too.
+        let is_topic = topic.is_some();
+        if let Some(found) = topic.filter(|_| topic::wants_events(headers)) {
+            return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+        }
         let query = request.uri().query();
-        return document::answer(site, &shared.single_flight, path, query, method, headers).await;
+        let mut answer = if is_document {
+            document::answer(site, &shared.single_flight, path, query, method, headers).await?
+        } else {
+            file::answer(site, path, query, method, headers).await?
+        };
+        if is_topic {
+            answer.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+        }
+        return Ok(answer);
     }
-    if site.publisher.is_file(&path) {
-        return file::answer(site, path, request.uri().query(), method, headers).await;
-    }
-    if let Some(found) = site.publisher.topic_at(&path) {
+    if let Some(found) = topic {
         return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
     }
     let of_set = |slug: &str| site.sets.find(slug).is_some();

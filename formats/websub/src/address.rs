@@ -1,6 +1,6 @@
 //! URLs of topics and callbacks. Their text is kept exactly; it is only checked [websub §5.1].
 
-use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
+use abreast_webtypes::{MAX_URI_LENGTH, excerpt, without_login};
 use thiserror::Error;
 use url::Url;
 
@@ -44,6 +44,11 @@ pub fn check_callback(url: &str) -> Result<(), AddressError> {
     check(url)
 }
 
+/// The text for a message: cut, and without a password.
+fn shown(text: &str) -> String {
+    excerpt(&without_login(text))
+}
+
 fn check(text: &str) -> Result<(), AddressError> {
     if text.len() > MAX_URI_LENGTH {
         return Err(AddressError::TooLong);
@@ -54,21 +59,21 @@ fn check(text: &str) -> Result<(), AddressError> {
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'\\'))
     {
-        return Err(AddressError::Character(excerpt(text)));
+        return Err(AddressError::Character(shown(text)));
     }
-    let url = Url::parse(text).map_err(|_| AddressError::NotAbsolute(excerpt(text)))?;
+    let url = Url::parse(text).map_err(|_| AddressError::NotAbsolute(shown(text)))?;
     let has_slashes = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"));
     if !matches!(url.scheme(), "http" | "https")
         || !has_slashes
         || url.host_str().is_none_or(str::is_empty)
     {
-        return Err(AddressError::Scheme(excerpt(text)));
+        return Err(AddressError::Scheme(shown(text)));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(AddressError::Credentials);
     }
     if text.contains('#') {
-        return Err(AddressError::Fragment(excerpt(text)));
+        return Err(AddressError::Fragment(shown(text)));
     }
     Ok(())
 }

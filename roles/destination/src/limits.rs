@@ -18,19 +18,21 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     pub(crate) fn new(options: &SyncOptions, shared: &Arc<Shared>) -> Self {
+        // A budget that others have, too, is spent by all of them together.
+        let is_common = shared.options().budget.is_some();
         Self {
             shared: Arc::clone(shared),
             max_bytes: options.max_bytes,
             max_time: options.max_time,
-            bytes_before: shared.counters().bytes_received,
-            began: Instant::now(),
+            bytes_before: if is_common { 0 } else { shared.budget().bytes() },
+            began: if is_common { shared.budget().began() } else { Instant::now() },
         }
     }
 
     /// Which limit was reached: its code, and words for it.
     pub(crate) fn reached(&self) -> Option<(&'static str, String)> {
         if let Some(most) = self.max_bytes
-            && self.shared.counters().bytes_received - self.bytes_before >= most
+            && self.shared.budget().bytes() - self.bytes_before >= most
         {
             return Some((
                 "limit.bytes",

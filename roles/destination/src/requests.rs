@@ -133,7 +133,11 @@ impl<'a> Requests<'a> {
             Ok(begun)
         }))?;
         let answer = match answer {
-            Err(error) if error.status().is_none() || error.is_transient() => {
+            // After a header block that is too large, other addresses of the site are tried.
+            Err(error)
+                if (error.status().is_none() && error.kind() != abreast_net::ErrorKind::Header)
+                    || error.is_transient() =>
+            {
                 return Err(net_error(error));
             }
             Ok(begun) if begun.response.status() == StatusCode::ACCEPTED => {

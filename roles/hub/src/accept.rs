@@ -1,10 +1,11 @@
 //! Publishing: who may publish, and acceptance of notifications. A notification is accepted once it
 //! is durable.
 
+use crate::client::{Client, Publisher};
 use crate::fetch::ChangeReporter;
 use crate::hub::Inner;
 use crate::options::Redirect;
-use crate::request::{HubAnswer, HubRequest, Publisher};
+use crate::request::{HubAnswer, HubRequest};
 use crate::subscribe::Proof;
 use crate::text;
 use abreast_core::{
@@ -98,13 +99,13 @@ impl Inner {
         request: &HubRequest,
     ) -> Result<(), HubAnswer> {
         let url = &links.topic;
-        if request.publisher == Publisher::Local {
+        if request.client.publisher() == Publisher::Local {
             return Ok(());
         }
         if self.engine.topic(url).is_some_and(|topic| self.engine.is_own(topic)) {
             return Err(HubAnswer::new(403, "that topic is published by this server itself\n"));
         }
-        if request.publisher == Publisher::Token {
+        if request.client.publisher() == Publisher::Token {
             if self.options.allow_topics.is_empty() || self.options.allows(url) {
                 return Ok(());
             }
@@ -120,7 +121,7 @@ impl Inner {
             return Err(HubAnswer::new(400, text));
         }
         if !self.fetcher.knows(url, request.client) {
-            self.may_make_us_ask(request)?;
+            self.may_make_us_ask(request.client)?;
         }
         let (fetcher, topic) = (Arc::clone(&self.fetcher), url.clone());
         let (client, body) = (request.client, request.body.clone());
@@ -134,8 +135,8 @@ impl Inner {
     }
 
     /// Strangers make us ask others, so they may do that so often.
-    fn may_make_us_ask(&self, request: &HubRequest) -> Result<(), HubAnswer> {
-        let allowed = self.lock_rates().clients.take(request.client, Instant::now());
+    fn may_make_us_ask(&self, client: Client) -> Result<(), HubAnswer> {
+        let allowed = self.lock_rates().clients.take(client.group(), Instant::now());
         allowed.map_err(|wait| {
             HubAnswer::later(429, wait.as_secs() + 1, "too many requests; try again later\n")
         })
@@ -144,9 +145,9 @@ impl Inner {
     /// Topics reported as changed by a publisher: they are fetched from their own URL, so nobody
     /// can forge them.
     async fn ping(self: &Arc<Self>, topics: Vec<String>, request: &HubRequest) -> HubAnswer {
-        let publisher = request.publisher;
+        let publisher = request.client.publisher();
         if publisher == Publisher::Anonymous
-            && let Err(answer) = self.may_make_us_ask(request)
+            && let Err(answer) = self.may_make_us_ask(request.client)
         {
             return answer;
         }
@@ -163,7 +164,7 @@ impl Inner {
         }
         let reporter = match publisher {
             Publisher::Local | Publisher::Token => ChangeReporter::Known,
-            Publisher::Anonymous => ChangeReporter::Stranger(request.client),
+            Publisher::Anonymous => ChangeReporter::Stranger(request.client.group()),
         };
         for topic in topics {
             // Notifications of this server are in the log before anybody can request them.

@@ -5,12 +5,12 @@
 //! challenge that it wants deliveries, and that it wants no more, as in WebSub [websub §5.3].
 //! Receivers of 2012 cannot: those that the operator lists by their exact URL are not asked.
 
+use crate::client::Client;
 use crate::hub::Inner;
 use crate::request::HubAnswer;
 use crate::subscribe::Proof;
 use crate::text;
 use abreast_websub::{CallbackRequest, MAX_FORM_LENGTH, Request, is_form};
-use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Inner {
@@ -20,7 +20,7 @@ impl Inner {
         topic: &str,
         content_type: &str,
         body: &[u8],
-        client: IpAddr,
+        client: Client,
     ) -> HubAnswer {
         let answer = self.answer_callback(topic, content_type, body, client).await;
         if matches!(answer.status, 400..=499) {
@@ -34,7 +34,7 @@ impl Inner {
         topic: &str,
         content_type: &str,
         body: &[u8],
-        client: IpAddr,
+        client: Client,
     ) -> HubAnswer {
         if body.len() > MAX_FORM_LENGTH {
             return HubAnswer::new(

@@ -7,6 +7,7 @@
 //! for its next attempt holds no place.
 
 use crate::accept::shared;
+use crate::client::Client;
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Pace};
 use crate::deliver::table::{host_of, origin_of};
@@ -40,10 +41,8 @@ const SLOW_AT_ONCE: usize = 16;
 const ASIDE: usize = 64;
 /// … of one client; for publishers with tokens of one host.
 const PER_GROUP: usize = 4;
-/// How often a topic is fetched before it is left alone until somebody speaks of it again.
+/// Attempts to fetch a topic after each report that it changed; then it waits for the next report.
 const ATTEMPTS: u32 = 4;
-/// The pause after the first failure; then four times as long.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How long the hub named by a topic is cached.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
 /// … if the topic names another hub.
@@ -88,6 +87,8 @@ struct ChangedTopic {
     share: usize,
     client: Option<IpAddr>,
     attempts: u32,
+    /// Attempts after which it is given up: those of the last report.
+    attempts_max: u32,
     pace: Pace,
 }
 
@@ -96,6 +97,7 @@ struct ChangedTopic {
 pub(crate) enum ChangeReporter {
     /// A part of this process, or a publisher with a token.
     Known,
+    /// Of this group of clients ([`Client::group`]).
     Stranger(IpAddr),
     /// It was before the start.
     Forgotten,
@@ -241,6 +243,7 @@ impl Fetcher {
         waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
             spoken.last = offset.max(spoken.last);
+            spoken.attempts_max = spoken.attempts + ATTEMPTS;
             return;
         }
         let (number, url): (_, Arc<str>) = (waiting.next_number, url.into());
@@ -257,8 +260,16 @@ impl Fetcher {
         }
         // Topics that somebody follows come before those that nobody knows.
         let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
-        let spoken =
-            ChangedTopic { number, last: offset, first: offset, share, client, attempts: 0, pace };
+        let spoken = ChangedTopic {
+            number,
+            last: offset,
+            first: offset,
+            share,
+            client,
+            attempts: 0,
+            attempts_max: ATTEMPTS,
+            pace,
+        };
         waiting.topics.insert(Arc::clone(&url), spoken);
         waiting.numbers.insert(number, Arc::clone(&url));
         waiting.push(&url, Instant::now());
@@ -358,22 +369,28 @@ impl Fetcher {
             match fetched {
                 Ok(()) if spoken.last <= job.spoken => true,
                 Ok(()) => {
-                    spoken.attempts = 0;
+                    (spoken.attempts, spoken.attempts_max) = (0, ATTEMPTS);
                     waiting.push(&job.url, now);
                     false
                 }
                 Err(error) => {
                     spoken.attempts += 1;
                     let attempts = spoken.attempts;
+                    // An attempt that began before a report is none of its own.
+                    if spoken.last > job.spoken {
+                        spoken.attempts_max = attempts + ATTEMPTS;
+                    }
+                    let is_last = attempts >= spoken.attempts_max;
                     tracing::warn!(
                         topic = &*job.url,
                         error,
                         attempts,
                         "a topic that changed cannot be fetched"
                     );
-                    let pause = PAUSE * 4_u32.saturating_pow(attempts - 1);
+                    let pause = self.engine.options.retries.base
+                        * 4_u32.saturating_pow(attempts.min(ATTEMPTS) - 1);
                     waiting.retries.push(Reverse((now + pause, spoken.number)));
-                    attempts >= ATTEMPTS
+                    is_last
                 }
             }
         };
@@ -499,27 +516,27 @@ impl Fetcher {
 
     /// Whether it is known that somebody at that address may speak for the topic, so that nothing
     /// has to be fetched.
-    pub(crate) fn knows(&self, url: &str, client: IpAddr) -> bool {
+    pub(crate) fn knows(&self, url: &str, client: Client) -> bool {
+        let Some(address) = client.address() else { return false };
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(url).is_some_and(|one| {
             let names = |found: &Result<Vec<IpAddr>, String>| {
-                found.as_ref().is_ok_and(|addresses| addresses.contains(&client.to_canonical()))
+                found.as_ref().is_ok_and(|addresses| addresses.contains(&address))
             };
             one.is_fresh() && one.found.get().is_some_and(names)
         })
     }
 
-    /// Whether a client at that address may publish this in the topic's name. The topic must name
-    /// this hub. Then either the address is one of its host's, or the topic itself has the same
-    /// bytes.
+    /// Whether a client may publish this in the topic's name. The topic must name this hub. Then
+    /// either the client's own address is one of its host's, or the topic itself has the same bytes.
     pub(crate) async fn speaks_for(
         &self,
         url: &str,
-        client: IpAddr,
+        client: Client,
         body: &Bytes,
     ) -> Result<(), String> {
         let addresses = self.check(url).await?;
-        if addresses.contains(&client.to_canonical()) {
+        if client.address().is_some_and(|address| addresses.contains(&address)) {
             return Ok(());
         }
         let answer = self.get(url).await?;

@@ -1,5 +1,6 @@
 //! The hub: start, requests, shutdown.
 
+use crate::client::Client;
 use crate::deliver::Engine;
 use crate::deliver::payloads::{PayloadCache, Payloads};
 use crate::error::HubError;
@@ -66,6 +67,7 @@ pub(crate) struct AllRates {
     /// By a hash of the host's name.
     pub(crate) hosts: Rates<u64>,
     pub(crate) hasher: RandomState,
+    /// By the group of the client.
     pub(crate) clients: Rates<IpAddr>,
 }
 
@@ -138,7 +140,7 @@ impl Hub {
         topic_url: &str,
         content_type: &str,
         body: &[u8],
-        client: IpAddr,
+        client: Client,
     ) -> HubAnswer {
         self.0.inner.call_back(topic_url, content_type, body, client).await
     }

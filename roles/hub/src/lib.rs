@@ -3,6 +3,7 @@
 mod accept;
 mod admin;
 mod callback;
+mod client;
 mod deliver;
 mod error;
 mod events;
@@ -19,11 +20,12 @@ mod subscribe;
 mod text;
 mod verify;
 
+pub use client::{Client, Publisher};
 pub use deliver::payloads::{Gap, NoPayloads, Payloads};
 pub use error::HubError;
 pub use events::{Events, HubEvent};
 pub use hub::Hub;
 pub use metrics::HubMetrics;
 pub use options::{HubOptions, LaneOptions, Redirect, Retries, Sending, VerificationOptions};
-pub use request::{HubAnswer, HubRequest, Publisher};
+pub use request::{HubAnswer, HubRequest};
 pub use submissions::{FailingHub, SubmissionKind, keep_submissions};

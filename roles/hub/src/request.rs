@@ -1,7 +1,7 @@
 //! Requests to the hub and its answers, independent of an HTTP server.
 
+use crate::client::Client;
 use bytes::Bytes;
-use std::net::IpAddr;
 
 /// A POST at the hub's URL.
 #[derive(Clone, Debug)]
@@ -13,20 +13,7 @@ pub struct HubRequest {
     /// The body. Reading stops a little beyond [`crate::HubOptions::max_body`].
     pub body: Bytes,
     /// The client.
-    pub publisher: Publisher,
-    /// From where.
-    pub client: IpAddr,
-}
-
-/// As whom a request is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Publisher {
-    /// A part of this process.
-    Local,
-    /// It showed a token that permits to publish.
-    Token,
-    /// Nobody in particular.
-    Anonymous,
+    pub client: Client,
 }
 
 /// The answer.

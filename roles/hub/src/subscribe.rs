@@ -1,13 +1,14 @@
 //! Subscription requests: checks and acceptance [websub §5.1].
 
+use crate::client::Client;
 use crate::hub::Inner;
 use crate::request::HubAnswer;
 use crate::text;
 use abreast_core::{ErrorKind, LogError};
-use abreast_store::hub::{NewVerification, Secret, VerificationMode};
+use abreast_store::hub::{NewVerification, Secret, TargetKind, VerificationMode};
 use abreast_websub::{Subscribe, Unsubscribe};
 use std::hash::BuildHasher as _;
-use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -28,7 +29,7 @@ impl Inner {
     pub(crate) async fn subscribe(
         &self,
         wish: Subscribe,
-        client: IpAddr,
+        client: Client,
         proof: Proof,
     ) -> HubAnswer {
         if !self.serves(&wish.topic) {
@@ -36,18 +37,13 @@ impl Inner {
                         the hub that it names\n";
             return HubAnswer::new(404, text);
         }
-        if self.engine.len() >= self.options.subscriptions {
-            return HubAnswer::later(503, 3_600, "this hub takes no more subscriptions\n");
-        }
-        if self.engine.subscriptions_on_host_of(&wish.callback)
-            >= self.options.subscriptions_per_host
-        {
-            let most = self.options.subscriptions_per_host;
-            return HubAnswer::later(
-                429,
-                3_600,
-                format!("the callback's host has {most} subscriptions, no more are taken\n"),
-            );
+        if let Some(refusal) = self.limit_reached(&wish.callback) {
+            // A repeated request overrides the subscription, and adds none [websub §5.1].
+            match self.is_subscribed(&wish).await {
+                Ok(true) => {}
+                Ok(false) => return refusal,
+                Err(error) => return text::not_stored(&error),
+            }
         }
         let verification = NewVerification {
             // What the operator decided lasts as long as that.
@@ -59,9 +55,31 @@ impl Inner {
         self.verify(verification, client, proof).await
     }
 
+    /// The answer to a new subscription where there may be no more.
+    fn limit_reached(&self, callback: &str) -> Option<HubAnswer> {
+        if self.engine.len() >= self.options.subscriptions {
+            let text = "this hub takes no more subscriptions\n";
+            return Some(HubAnswer::later(503, 3_600, text));
+        }
+        let most = self.options.subscriptions_per_host;
+        (self.engine.subscriptions_on_host_of(callback) >= most).then(|| {
+            let text = format!("the callback's host has {most} subscriptions, no more are taken\n");
+            HubAnswer::later(429, 3_600, text)
+        })
+    }
+
+    async fn is_subscribed(&self, wish: &Subscribe) -> Result<bool, LogError> {
+        let Some(topic) = self.known(&wish.topic) else { return Ok(false) };
+        let (store, callback) = (Arc::clone(&self.engine.store), wish.callback.clone());
+        let find = move || store.find_target(topic, &callback, TargetKind::Subscription);
+        let found = tokio::task::spawn_blocking(find).await;
+        let stopped = |_| LogError::new(ErrorKind::Io, "the hub stops");
+        found.map_err(stopped)?.map(|target| target.is_some())
+    }
+
     /// The topic need not be there any more, and any lease that was asked for is ignored [websub
     /// §5.1].
-    pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: IpAddr) -> HubAnswer {
+    pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: Client) -> HubAnswer {
         let verification = new(wish.topic, wish.callback, VerificationMode::Unsubscribe);
         self.verify(verification, client, Proof::Challenge).await
     }
@@ -70,7 +88,7 @@ impl Inner {
     async fn verify(
         &self,
         mut verification: NewVerification,
-        client: IpAddr,
+        client: Client,
         proof: Proof,
     ) -> HubAnswer {
         if let Err(why) = self.check_callback(&verification.callback) {
@@ -83,9 +101,9 @@ impl Inner {
                 rates.hasher.hash_one(crate::deliver::table::host_of(&verification.callback));
             rates
                 .clients
-                .check(&client, now)
+                .check(&client.group(), now)
                 .and_then(|()| rates.hosts.take(host, now))
-                .and_then(|()| rates.clients.take(client, now))
+                .and_then(|()| rates.clients.take(client.group(), now))
         };
         let allowed = allowed
             .and_then(|()| self.verifier.may_ask(&verification.callback, &verification.topic_url));

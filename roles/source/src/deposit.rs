@@ -68,6 +68,8 @@ pub struct Condition {
     pub tags: Option<Vec<String>>,
     /// Only if its tag is none of these.
     pub other_than: Vec<String>,
+    /// Only if it was not modified after this time, in seconds since 1970.
+    pub unmodified_since: Option<i64>,
 }
 
 /// Writes into one published folder.
@@ -412,7 +414,11 @@ fn check(condition: &Condition, stat: Option<&Stat>) -> Result<(), DepositError>
         .as_ref()
         .is_none_or(|tags| stat.is_some_and(|stat| tags.contains(&tag_of(stat))));
     let known = stat.is_some_and(|stat| condition.other_than.contains(&tag_of(stat)));
+    let modified = stat.map(|stat| stat.mtime_ns.div_euclid(1_000_000_000));
     if known
+        || modified
+            .zip(condition.unmodified_since)
+            .is_some_and(|(modified, since)| modified > since)
         || (condition.absent && stat.is_some())
         || (condition.present && stat.is_none())
         || !fits

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use abreast_net::{Bandwidth, Options, Request};
+use abreast_net::{Bandwidth, Budget, Options, Request};
 
 use crate::{client, get, quick, read};
-use abreast_testkit::http::{Server, ok};
+use abreast_testkit::http::{Server, answer, ok};
 
 #[tokio::test]
 async fn bandwidth_limit_covers_all_connections_and_blames_no_server() {
@@ -57,4 +57,47 @@ async fn requests_to_one_host_keep_their_distance() {
         get(&polite, &server.url("/")).await.unwrap();
     }
     assert!(began.elapsed() >= interval, "the longer interval holds: {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn runs_with_one_budget_keep_its_limits_together() {
+    let server = Server::new(|seen, stream| {
+        let reply = if seen.target() == "/busy" {
+            answer("429 Too Many Requests", "Retry-After: 1\r\n", "")
+        } else {
+            ok(&"x".repeat(20_000))
+        };
+        std::io::Write::write_all(stream, reply.as_bytes()).is_ok()
+    });
+    let interval = Duration::from_millis(60);
+    let budget = Budget::new(Some(Bandwidth::parse("200K").unwrap()));
+    let run = || {
+        client(Options {
+            budget: Some(budget.clone()),
+            request_interval: interval,
+            retries: 0,
+            max_retry_after: Duration::from_millis(300),
+            ..quick()
+        })
+    };
+    let (one, two, three) = (run(), run(), run());
+    let (url, busy) = (server.url("/"), server.url("/busy"));
+    let begin = Instant::now();
+    let (first, second, third) = tokio::join!(get(&one, &url), get(&two, &url), get(&three, &url));
+    for answer in [first, second, third] {
+        answer.unwrap();
+    }
+    let mut seen = server.seen();
+    seen.sort_by_key(|request| request.at);
+    let distance = seen[2].at - seen[0].at;
+    assert!(distance >= Duration::from_millis(115), "{distance:?}");
+    assert!(begin.elapsed() >= Duration::from_millis(200), "{:?}", begin.elapsed());
+    let received: u64 =
+        [&one, &two, &three].map(|client| client.shared().counters().bytes_received).iter().sum();
+    assert!(budget.bytes() == received && received > 60_000, "{received}");
+    // What a server asks of one run holds for the others.
+    one.fetch_to(&Request::new(&busy), &mut Vec::new(), 100).await.unwrap_err();
+    let asked = Instant::now();
+    get(&two, &url).await.unwrap();
+    assert!(asked.elapsed() >= Duration::from_millis(250), "{:?}", asked.elapsed());
 }

@@ -18,6 +18,8 @@ pub(crate) struct File {
     pub(crate) base_url: Option<String>,
     /// Folder of the store. Default: `.abreast` in the published folder, if there is only one.
     pub(crate) data: Option<PathBuf>,
+    /// Proxies whose `X-Forwarded-For` is believed: addresses and networks. Default: none.
+    pub(crate) trusted_proxies: Option<Vec<String>>,
     /// The API.
     pub(crate) api: Option<crate::api::ApiFile>,
     /// The hub.
@@ -150,6 +152,11 @@ pub(crate) struct ArchivesFile {
     pub(crate) keep: Option<u32>,
 }
 
+/// Whether a configuration file is the one that the environment names.
+pub(crate) fn is_of_environment(path: &Path) -> bool {
+    std::env::var_os("ABREAST_CONFIG").is_some_and(|named| Path::new(&named) == path)
+}
+
 impl File {
     /// The folder of a set.
     ///
@@ -194,6 +201,12 @@ impl File {
         Ok(file)
     }
 
+    /// The names of the sets.
+    pub(crate) fn set_names(&self) -> Vec<String> {
+        let name = |set: &SetFile| set.name.clone().unwrap_or_else(|| slug_of(&set.folder));
+        self.set.iter().map(name).collect()
+    }
+
     /// The folder of the store: the one named, or `.abreast` in the published folder if there is
     /// only one.
     pub(crate) fn store_folder(&self) -> Option<PathBuf> {
@@ -224,6 +237,7 @@ impl File {
         listen: Option<&String>,
         base_url: Option<&String>,
         data: Option<&PathBuf>,
+        trusted_proxies: &[String],
     ) {
         if listen.is_some() {
             self.listen = listen.cloned();
@@ -236,6 +250,10 @@ impl File {
         if data.is_some() {
             self.data = data.cloned();
             self.origins.forget("data");
+        }
+        if !trusted_proxies.is_empty() {
+            self.trusted_proxies = Some(trusted_proxies.to_vec());
+            self.origins.forget("trusted_proxies");
         }
     }
 }

@@ -5,8 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Every key, for the nearest one to a misspelt one.
-pub(crate) const FILE_KEYS: &[&str] =
-    &["listen", "base_url", "data", "api", "hub", "notify", "xmpp", "mirror", "set"];
+pub(crate) const FILE_KEYS: &[&str] = &[
+    "listen",
+    "base_url",
+    "data",
+    "trusted_proxies",
+    "api",
+    "hub",
+    "notify",
+    "xmpp",
+    "mirror",
+    "set",
+];
 pub(crate) const SET_KEYS: &[&str] = &[
     "name",
     "title",

@@ -1,5 +1,7 @@
 //! The address to listen on, and the public URL.
 
+use abreast_server::TrustedProxies;
+use abreast_webtypes::without_login;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// The listen address. If it does not imply the public URL, that must be given.
@@ -25,10 +27,26 @@ pub(crate) fn check_address(
     if let Some(base) = base_url
         && let Err(expected) = crate::address::base_url(base)
     {
-        problems
-            .push(format!("`base_url`: `{base}` cannot be used: {expected} (help: for example https://example.org/)"));
+        problems.push(format!(
+            "`base_url`: `{}` cannot be used: {expected} (help: for example https://example.org/)",
+            without_login(base)
+        ));
     }
     listen
+}
+
+/// The proxies whose reports of client addresses are believed.
+pub(crate) fn check_proxies(
+    given: Option<&[String]>,
+    problems: &mut Vec<String>,
+) -> TrustedProxies {
+    let texts = given.unwrap_or_default().iter().map(String::as_str);
+    TrustedProxies::parse(texts).unwrap_or_else(|text| {
+        problems.push(format!(
+            "`trusted_proxies`: `{text}` is not an address (help: for example 127.0.0.1 or 10.0.0.0/8)"
+        ));
+        TrustedProxies::default()
+    })
 }
 
 /// Where to listen: an address or a host name with a port.

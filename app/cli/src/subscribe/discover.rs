@@ -3,7 +3,7 @@
 use super::{ACCEPT, Stream};
 use crate::config::UsageError;
 use abreast_destination::{TopicKind, TopicStep};
-use abreast_net::{Client, Request, Response, with_retries};
+use abreast_net::{Client, ErrorKind, Request, Response, with_retries};
 use abreast_websub::in_headers;
 use anyhow::{Context as _, Result, bail};
 use http::header::{CONTENT_TYPE, LINK};
@@ -58,10 +58,9 @@ pub(super) async fn stream(
         // The root of a site need not have a page of its own.
         let is_bare_root = tried.is_empty() && Url::parse(&next).is_ok_and(|url| url.path() == "/");
         if is_bare_root
-            && answer
-                .as_ref()
-                .err()
-                .is_some_and(|error| matches!(error.status(), Some(403 | 404 | 410)))
+            && answer.as_ref().err().is_some_and(|error| {
+                matches!(error.status(), Some(403 | 404 | 410)) || error.kind() == ErrorKind::Header
+            })
         {
             let well_known = Url::parse(url)?.join("/.well-known/resourcesync")?;
             tried.push(std::mem::replace(&mut next, well_known.into()));

@@ -293,3 +293,178 @@ fn an_audit_with_filters_judges_what_they_take() {
     ]));
     assert_eq!(filtered.status.code(), Some(0), "{}", String::from_utf8_lossy(&filtered.stdout));
 }
+
+#[test]
+fn secrets_for_one_server_are_not_sent_to_two() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (one, other) = (refusing(), refusing());
+    let file = temporary.path().join("jobs.toml");
+    let job = |name: &str, url: &str| {
+        let folder = temporary.path().join(name);
+        format!("[[mirror]]\nurl = \"{url}\"\nfolder = \"{}\"\n", folder.display())
+    };
+    let sync = |jobs: &[String], words: &[&str], environment: &[(&str, &str)]| {
+        fs::write(&file, jobs.concat()).unwrap();
+        let mut command = abreast();
+        command.args(["sync", "--all", "--retries", "0", "--config"]).arg(&file).args(words);
+        command.envs(environment.iter().copied());
+        let output = run(&mut command);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let secret = temporary.path().join("secret");
+    fs::write(&secret, "planted\n").unwrap();
+    let token = ["--token-file", secret.to_str().unwrap()];
+    let two = [job("a", &one.url("/")), job("b", &other.url("/"))];
+    for (words, environment, named) in [
+        (&[][..], &[("ABREAST_TOKEN", "planted")][..], "`ABREAST_TOKEN`"),
+        (&[], &[("ABREAST_USER", "me"), ("ABREAST_PASSWORD", "planted")], "`ABREAST_USER`"),
+        (&token, &[], "`--token-file`"),
+    ] {
+        let (code, text) = sync(&two, words, environment);
+        assert_eq!(code, Some(2), "{named}: {text}");
+        assert!(text.contains(named) && text.contains("help: set `token_file`"), "{text}");
+        assert!(one.seen().is_empty() && other.seen().is_empty(), "{named}");
+    }
+    // Of one server, both have it; a login in a URL is what that job uses.
+    let same = [job("a", &one.url("/a")), job("b", &one.url("/b"))];
+    assert_eq!(sync(&same, &[], &[("ABREAST_TOKEN", "planted")]).0, Some(12));
+    let login = other.url("/").replace("http://", "http://me:own@");
+    let mixed = [job("a", &one.url("/a")), job("b", &login)];
+    assert_eq!(sync(&mixed, &[], &[("ABREAST_TOKEN", "planted")]).0, Some(12));
+    for (server, scheme) in [(&one, "Bearer planted"), (&other, "Basic bWU6b3du")] {
+        for request in server.seen() {
+            assert_eq!(request.header("authorization"), Some(scheme), "{}", request.head);
+        }
+        assert!(!server.seen().is_empty());
+    }
+    // A secret that cannot be read costs its job alone.
+    let before = other.seen().len();
+    let missing = job("a", &one.url("/")) + "token_file = \"/nowhere/token\"\n";
+    let (code, text) = sync(&[missing, job("b", &other.url("/"))], &[], &[]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(other.seen().len() > before || text.contains("/nowhere/token"), "{text}");
+    let failing = job("a", &one.url("/")) + "token_command = \"exit 3\"\n";
+    let (code, text) = sync(&[failing, job("b", &other.url("/"))], &[], &[]);
+    assert_eq!(code, Some(12), "{text}");
+    assert!(text.contains("job `a` is left out") && other.seen().len() > before, "{text}");
+}
+
+#[test]
+fn no_error_about_an_address_repeats_its_password() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (file, copy) = (temporary.path().join("config.toml"), temporary.path().join("copy"));
+    let mut wrong = Vec::new();
+    for url in [
+        "http://me:planted@h:99999/",
+        "http://me:plan/ted@h:x/",
+        "http:/me:planted@h:x/",
+        "ftp://me:planted@h/",
+        "http://me:planted@h /",
+    ] {
+        fs::write(
+            &file,
+            format!(
+                "base_url = \"{url}\"\ndata = \"/nowhere\"\n[hub]\nhubs = [\"{url}\"]\nredirect = \"{url}\"\n\
+                 trusted_callbacks = [\"{url}\"]\n[[set]]\nname = \"a\"\norigin = \"sparql\"\nendpoint = {{ url = \"{url}\" }}\n\
+                 [[mirror]]\nurl = \"{url}\"\nfolder = \"copy\"\ncallback_url = \"{url}\"\ncallback_listen = \"127.0.0.1:0\"\n\
+                 follow = true\nproxy = \"{url}\"\n"
+            ),
+        )
+        .unwrap();
+        let (config, copy) = (file.to_str().unwrap(), copy.to_str().unwrap());
+        let sparql = format!("sparql:{url}");
+        for words in [
+            &["sync", url, copy][..],
+            &["sync", "http://127.0.0.1:9/", &sparql, "--state", copy, "--retries", "0"],
+            &["sync", url, copy, "--json"],
+            &[
+                "sync",
+                "http://127.0.0.1:9/",
+                copy,
+                "--follow",
+                "--retries",
+                "0",
+                "--callback-listen",
+                "127.0.0.1:0",
+                "--callback-url",
+                url,
+            ],
+            &["sync", "http://127.0.0.1:9/", copy, "--proxy", url, "--retries", "0"],
+            &["audit", url, copy],
+            &["validate", url],
+            &["explore", url],
+            &["subscribe", url],
+            &["doctor", url],
+            &["log", "set", "--server", url],
+            &["import", "set", "/dev/null", "--server", url],
+            &["hub", "topics", "--server", url],
+            &["serve", copy, "--base-url", url],
+            &["serve", copy, "--hub", url],
+            &["config", "check", config],
+            &["serve", "--config", config],
+            &["hub", "--config", config],
+            &["sync", "--config", config],
+        ] {
+            let output = run(abreast().args(words));
+            assert_ne!(output.status.code(), Some(0), "{words:?}");
+            let printed = [output.stdout, output.stderr].concat();
+            let printed = String::from_utf8_lossy(&printed);
+            if printed.contains("plan") {
+                wrong.push(format!("{words:?}: {printed}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn flags_replace_alternatives_of_the_environment() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (data, folder) = (temporary.path().join("data"), temporary.path().join("folder"));
+    fs::create_dir(&data).unwrap();
+    collection(&folder);
+    let config = temporary.path().join("config.toml");
+    let text = format!("data = {data:?}\n[[set]]\nname = \"a\"\nfolder = {folder:?}\n");
+    fs::write(&config, text).unwrap();
+    let secret = temporary.path().join("secret");
+    fs::write(&secret, "token\n").unwrap();
+    let (data, config) = (data.to_str().unwrap(), config.to_str().unwrap());
+    let server = refusing();
+    let (url, copy) = (server.url("/"), temporary.path().join("copy"));
+    let create =
+        ["token", "create", "--scope", "read", "--name", "n", "--set", "a", "--config", config];
+    for (words, variable, value, code) in [
+        (&create[..], "ABREAST_DATA", "/nowhere", 0),
+        (
+            &[
+                "token", "create", "--scope", "read", "--name", "m", "--set", "b", "--config",
+                config,
+            ],
+            "ABREAST_DATA",
+            "/nowhere",
+            2,
+        ),
+        (&["token", "list", "--config", config], "ABREAST_DATA", "/nowhere", 0),
+        (&["log", "a", "--data", data], "ABREAST_SERVER", "http://127.0.0.1:9/", 2),
+        (
+            &[
+                "sync",
+                &url,
+                copy.to_str().unwrap(),
+                "--retries",
+                "0",
+                "--token-file",
+                secret.to_str().unwrap(),
+            ],
+            "ABREAST_USER",
+            "me",
+            12,
+        ),
+    ] {
+        let output = run(abreast().args(words).env(variable, value));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
+        assert!(!text.contains("cannot be used with"), "{words:?}: {text}");
+    }
+    assert!(server.seen().iter().all(|one| one.header("authorization") == Some("Bearer token")));
+}

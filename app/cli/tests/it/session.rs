@@ -4,7 +4,7 @@ use crate::world::{Source, abreast, audit, catch_up, sync};
 use abreast_testkit::folder::{assert_equal, files, same};
 use abreast_testkit::{Running, eventually, eventually_ok, run};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 #[test]
@@ -220,7 +220,7 @@ fn one_store_has_one_source_and_one_copy_has_one_run() {
     fs::write(original.join("a"), "1").unwrap();
     let _source = Source::start(&original, 0, &[]);
     let second = run(abreast().arg("serve").arg(&original).args(["--listen", "127.0.0.1:0"]));
-    assert_eq!(second.status.code(), Some(1));
+    assert_eq!(second.status.code(), Some(10));
     assert!(
         String::from_utf8_lossy(&second.stderr).contains("another abreast is serving"),
         "{second:?}"
@@ -268,4 +268,45 @@ fn wrong_usage_is_code_2_with_help() {
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("`folder`: cannot open `/nowhere/at/all`")
     );
+}
+
+#[test]
+fn a_hangup_stops_in_order_and_a_second_signal_at_once() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let temporary = tempfile::tempdir().unwrap();
+    let original = temporary.path().join("original");
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "1").unwrap();
+    let serve = |log: &str| {
+        let mut command = abreast();
+        command.arg("serve").arg(&original).args(["--listen", "127.0.0.1:0"]);
+        command.stderr(fs::File::create(temporary.path().join(log)).unwrap());
+        let mut child = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+        let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+        let line = lines.map(Result::unwrap).find(|line| line.contains("listening on")).unwrap();
+        (child, line.rsplit("http://").next().unwrap().trim_end_matches('/').to_owned())
+    };
+    let stop = |child: &Running, signal| kill_process(Pid::from_child(&child.0), signal).unwrap();
+    let (mut child, _) = serve("log");
+    stop(&child, Signal::HUP);
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
+    let log = fs::read_to_string(temporary.path().join("log")).unwrap();
+    assert!(log.contains("stopping") && log.contains("SIGHUP"), "{log}");
+    // A request that waits keeps the server for seconds.
+    let (mut child, address) = serve("log");
+    let mut waiting = std::net::TcpStream::connect(&address).unwrap();
+    let request = format!(
+        "POST /hub HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+         Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    );
+    waiting.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(&waiting).read_line(&mut answer).unwrap();
+    assert!(answer.contains("100"), "{answer}");
+    stop(&child, Signal::INT);
+    eventually("it stops", || {
+        fs::read_to_string(temporary.path().join("log")).unwrap().contains("stopping")
+    });
+    stop(&child, Signal::INT);
+    assert_eq!(child.0.wait().unwrap().code(), Some(130));
 }

@@ -437,3 +437,34 @@ fn audit_explains_what_to_do_about_files_of_others() {
         "{text}"
     );
 }
+
+#[test]
+fn a_limit_of_a_run_holds_for_all_sets_together() {
+    let world = World::new(&["a", "b", "c", "d"]);
+    for set in ["a", "b", "c", "d"] {
+        fs::write(world.set(set).join("large"), vec![b'x'; 1 << 20]).unwrap();
+    }
+    let (source, copy) = (world.serve(), world.path("copy"));
+    let words = ["sync", &source.url(), "--all-sets", "--max-bytes", "1500000"];
+    let (code, lines, _) = printed(&words, &copy);
+    assert_eq!(code, 8, "{lines:?}");
+    let bytes: u64 = files(&copy).values().map(|bytes| bytes.len() as u64).sum();
+    assert!(bytes < 3 << 20, "{bytes} bytes");
+}
+
+#[test]
+fn a_source_of_many_sets_is_found_at_its_root() {
+    let names: Vec<String> = (0..95).map(|number| format!("set-{number}")).collect();
+    let world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let source = world.serve();
+    let head = source.head("/").unwrap();
+    let links: Vec<_> =
+        head.lines().filter(|line| line.to_lowercase().starts_with("link:")).collect();
+    let all = format!("<{}.well-known/resourcesync>; rel=\"resourcesync\"", source.url());
+    assert!(links.len() == 1 && links[0].ends_with(&all), "{links:?}");
+    assert!(head.len() < 2_000, "{head}");
+    let copy = world.path("copy");
+    let (code, lines, _) = printed(&["sync", &source.url(), "--set", "set-94"], &copy);
+    assert_eq!(code, 0, "{lines:?}");
+    assert_equal(&world.set("set-94"), &copy);
+}

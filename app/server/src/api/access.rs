@@ -5,16 +5,13 @@ use super::problem::{Problem, ProblemKind};
 use super::tokens::Scope;
 use super::{Context, Readers};
 use crate::site::Site;
+use abreast_hub::Client;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Request};
 
 /// Names of query parameters that would carry a token.
 const TOKEN_NAMES: &[&str] =
     &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
-
-/// Headers added by proxies.
-const FORWARDED: &[&str] =
-    &["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 /// Characters of a token behind what every token begins with.
 const TOKEN_LENGTH: usize = 43;
 
@@ -40,6 +37,7 @@ pub(super) fn check<B>(
     context: &Context<'_>,
     call: &Call<'_>,
     request: &Request<B>,
+    client: Client,
 ) -> Result<VisibleSets, Problem> {
     refuse_tokens_in_url(request.uri().query().unwrap_or_default())?;
     let Some(scope) = context.operation.scope else { return Ok(VisibleSets::All) };
@@ -51,7 +49,7 @@ pub(super) fn check<B>(
     let set = set_of(call);
     let headers = request.headers();
     let Some(secret) = secret(headers)? else {
-        return anonymous(context, scope, reveals_addresses(call), headers)
+        return anonymous(context, scope, reveals_addresses(call), headers, client)
             .map(|()| VisibleSets::All);
     };
     let Some(token) = context.api.tokens.find(secret) else {
@@ -165,6 +163,7 @@ fn anonymous(
     scope: Scope,
     private: bool,
     headers: &HeaderMap,
+    client: Client,
 ) -> Result<(), Problem> {
     let options = &context.api.options;
     let missing = || {
@@ -183,10 +182,9 @@ fn anonymous(
     // A page in a browser on this machine is not one of its programs, whatever name it gave this
     // address.
     let from_page = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
-    // Nor is who comes through a proxy on this machine.
-    let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+    // Nor is a client of a proxy on this machine.
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if from_page || forwarded || !is_local_host(host) {
+    if from_page || client.is_forwarded() || !is_local_host(host) {
         return Err(Problem::new(
             ProblemKind::Browser,
             "without a token only programs on this machine are served",

@@ -4,12 +4,13 @@ use super::intake::{self, MAX_BATCH_BYTES, parameter, unreadable};
 use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, key_of_uri};
 use super::problem::{FieldError, Problem, ProblemKind};
 use super::{Api, Context, RecordedAnswer, blocking, durable, json, typed, waiting};
+use crate::negotiate;
 use crate::respond::Answer;
 use abreast_core::{Change, ChangeLog, LogError, Position, SetId};
 use abreast_source::{AtMost, Naming};
 use abreast_webtypes::{Timestamp, W3cDatetime};
-use http::header::ACCEPT;
-use http::{Request, StatusCode};
+use http::header::VARY;
+use http::{HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -124,16 +125,19 @@ pub(super) async fn read(
     }
     let page =
         blocking(move || Ok(page(&*log, id, start, since, limit as usize, &resources)?)).await?;
-    let lines = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
-    if lines.is_some_and(|accept| accept.contains("application/x-ndjson")) {
+    let lines = negotiate::prefers(request.headers(), "application/x-ndjson", "application/json");
+    let mut answer = if lines {
         let mut text = Vec::new();
         for change in &page.changes {
             let _ = serde_json::to_writer(&mut text, change);
             text.push(b'\n');
         }
-        return Ok(typed("application/x-ndjson", text));
-    }
-    Ok(json(StatusCode::OK, &page))
+        typed("application/x-ndjson", text)
+    } else {
+        json(StatusCode::OK, &page)
+    };
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    Ok(answer)
 }
 
 fn page(

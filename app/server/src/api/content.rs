@@ -5,6 +5,7 @@ use super::model::RecordAnswer;
 use super::problem::{Problem, ProblemKind, disk_full, full_disk};
 use super::record::elsewhere_only;
 use super::{Context, Receiver, RecordedAnswer, blocking, durable, json, waiting};
+use crate::conditional::unmodified_since;
 use crate::respond::Answer;
 use crate::routes::resource::{self, relative_path};
 use crate::site::ServedSet;
@@ -163,7 +164,7 @@ fn path_in(path: &str) -> Result<Vec<u8>, Problem> {
     })
 }
 
-/// If-Match and If-None-Match of a write [rfc9110 §13.1].
+/// The preconditions of a write [rfc9110 §13.1].
 pub(super) fn condition(headers: &HeaderMap) -> Condition {
     let tags = |name| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -181,6 +182,7 @@ pub(super) fn condition(headers: &HeaderMap) -> Condition {
             .iter()
             .map(|tag| tag.strip_prefix("W/").unwrap_or(tag).to_owned())
             .collect(),
+        unmodified_since: unmodified_since(headers),
         tags: (!wanted.is_empty() && !wanted.iter().any(|tag| tag == "*")).then_some(wanted),
     }
 }

@@ -28,7 +28,8 @@ pub use changes::{change_of, reused_key};
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{
-    PREFIX, Scope, Token, check_tokens, new_token, read_tokens, repair_tokens, write_tokens,
+    PREFIX, Scope, Token, change_tokens, check_tokens, new_token, read_tokens, repair_tokens,
+    write_tokens,
 };
 
 use crate::body::ResponseBody;
@@ -36,6 +37,7 @@ use crate::heads::Heads;
 use crate::respond::Answer;
 use crate::site::{ServedSet, Site};
 use abreast_core::{AppendDone, Appended, Head, LogError, SetId};
+use abreast_hub::Client;
 use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
@@ -170,10 +172,15 @@ pub(crate) fn is_path(path: &str) -> bool {
 }
 
 /// Answers a request to the API.
-pub(crate) async fn answer(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    heads: &Heads,
+    request: Request<Incoming>,
+    client: Client,
+) -> Answer {
     let has_body = !request.body().is_end_stream();
     let chunked = request.headers().contains_key(http::header::TRANSFER_ENCODING);
-    let mut answer = match respond(site, heads, request).await {
+    let mut answer = match respond(site, heads, request, client).await {
         Ok(answer) => answer,
         Err(problem) => problem.answer(),
     };
@@ -191,6 +198,7 @@ async fn respond(
     site: &Arc<Site>,
     heads: &Heads,
     request: Request<Incoming>,
+    client: Client,
 ) -> Result<Answer, Problem> {
     let Some(api) = &site.api else {
         return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
@@ -198,7 +206,7 @@ async fn respond(
     let path = request.uri().path().to_owned();
     let (operation, call) = find(request.method(), &path)?;
     let mut context = Context { site, heads, api, operation, seen: VisibleSets::All };
-    context.seen = access::check(&context, &call, &request)?;
+    context.seen = access::check(&context, &call, &request, client)?;
     let answer = run(&context, call, request).await;
     if cfg!(debug_assertions) {
         let status = match &answer {

@@ -11,7 +11,7 @@ use crate::site::ServedSet;
 use abreast_core::Change;
 use abreast_source::Naming;
 use abreast_source::links::LinkRecord;
-use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::header::{IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, Request, StatusCode};
 use hyper::body::Incoming;
 use sha2::{Digest as _, Sha256};
@@ -196,7 +196,7 @@ fn named(
 
 /// A record has no entity tag: conditions on one are refused, so that they do not seem to hold.
 fn no_condition(headers: &HeaderMap) -> Result<(), Problem> {
-    for name in [IF_MATCH, IF_NONE_MATCH] {
+    for name in [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE] {
         if headers.contains_key(&name) {
             return Err(Problem::new(
                 ProblemKind::Query,

@@ -118,6 +118,7 @@ pub fn repair_tokens(path: &Path, dry_run: bool) -> io::Result<Option<String>> {
     if check_tokens(path)?.is_none() {
         return Ok(None);
     }
+    let _lock = lock(path)?;
     let record = fs::read(path)?;
     if let Some(tokens) = corrected(&record).and_then(|record| parse(&record).ok()) {
         if !dry_run {
@@ -142,6 +143,33 @@ pub fn repair_tokens(path: &Path, dry_run: bool) -> io::Result<Option<String>> {
     )))
 }
 
+/// Changes the tokens of a file. Changes by several processes come one after the other, so that none
+/// of them is lost.
+///
+/// # Errors
+/// The file cannot be read or written, or the change is refused; then the file stays as it is.
+pub fn change_tokens<T, E: From<io::Error>>(
+    path: &Path,
+    change: impl FnOnce(&mut Vec<Token>) -> Result<T, E>,
+) -> Result<T, E> {
+    let _lock = lock(path)?;
+    let mut tokens = read_tokens(path)?;
+    let changed = change(&mut tokens)?;
+    write_tokens(path, &tokens)?;
+    Ok(changed)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Locks the folder of the file, since each change puts another file in its place.
+fn lock(path: &Path) -> io::Result<fs::File> {
+    let folder = fs::File::open(folder_of(path))?;
+    folder.lock()?;
+    Ok(folder)
+}
+
 /// Writes a file of tokens, replacing it whole.
 ///
 /// # Errors
@@ -162,8 +190,7 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
     file.write_all(&text).and_then(|()| file.sync_all())?;
     // Anyone who writes it, root perhaps, the server must be able to read it: else a token revoked
     // would stay good.
-    let folder =
-        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let (own, wanted) = (file.metadata()?, fs::metadata(path).or_else(|_| fs::metadata(folder))?);
     if (own.uid(), own.gid()) != (wanted.uid(), wanted.gid()) {
         // Others than root may not, and need not.
@@ -324,6 +351,38 @@ mod tests {
             let stat = fs::metadata(&path).unwrap();
             assert_eq!((stat.uid(), stat.gid(), stat.mode() & 0o777), (12_345, 12_346, 0o600));
         }
+    }
+
+    #[test]
+    fn changes_at_the_same_time_are_all_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tokens.json");
+        let create = |name: &str| {
+            let token = new_token(name, Scope::Admin, Vec::new(), "").unwrap().1;
+            change_tokens(&path, |tokens| {
+                tokens.push(token);
+                Ok::<_, io::Error>(())
+            })
+            .unwrap();
+        };
+        create("old");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let create = &create;
+                scope.spawn(move || (0..20).for_each(|n| create(&format!("{thread}/{n}"))));
+            }
+            scope.spawn(|| {
+                let revoke = |tokens: &mut Vec<Token>| {
+                    tokens.retain(|token| token.name != "old");
+                    Ok::<_, io::Error>(())
+                };
+                change_tokens(&path, revoke).unwrap();
+            });
+        });
+        let tokens = read_tokens(&path).unwrap();
+        assert_eq!(tokens.len(), 80);
+        assert!(tokens.iter().all(|token| token.name != "old"));
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use super::hub::{body_of, header, sent};
 use crate::respond::{Answer, problem, text};
 use crate::site::{Site, SiteHub};
+use abreast_hub::Client;
 use abreast_source::projection::Topic;
 use abreast_websub::MAX_FORM_LENGTH;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The topic that is subscribed to at a path, where notifications are delivered.
@@ -32,7 +32,7 @@ pub(crate) async fn answer(
     site: &Arc<Site>,
     topic: &Topic,
     request: Request<Incoming>,
-    client: IpAddr,
+    client: Client,
 ) -> Answer {
     let Some(hub) = &site.hub else {
         return not_offered();

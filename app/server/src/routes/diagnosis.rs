@@ -2,14 +2,15 @@
 
 use crate::api::TopicUrls;
 use crate::api::hub_model::{EndedAnswer, TargetDetails};
+use crate::negotiate;
 use crate::respond::{Answer, problem, text, try_later};
 use crate::site::SiteHub;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
 use abreast_store::hub::TargetKind;
 use abreast_webtypes::count;
-use http::header::ACCEPT;
-use http::{HeaderMap, StatusCode};
+use http::header::VARY;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use std::fmt::Write as _;
 use tokio::sync::Semaphore;
@@ -72,15 +73,13 @@ pub(crate) async fn answer(hub: &SiteHub, asked: SubscriptionQuery, headers: &He
         };
         return problem(StatusCode::NOT_FOUND, detail);
     }
-    let json = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| value.to_ascii_lowercase().contains("application/json"));
-    if json {
-        return text("application/json", serde_json::to_vec(&found).unwrap_or_default());
-    }
-    text("text/plain; charset=utf-8", describe(&found))
+    let mut answer = if negotiate::prefers(headers, "application/json", "text/plain") {
+        text("application/json", serde_json::to_vec(&found).unwrap_or_default())
+    } else {
+        text("text/plain; charset=utf-8", describe(&found))
+    };
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    answer
 }
 
 fn find(hub: &Hub, asked: &SubscriptionQuery) -> Result<Diagnosis, LogError> {

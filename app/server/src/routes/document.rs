@@ -1,6 +1,5 @@
 //! Every published document: from memory at once, else rendered on a blocking thread.
 
-use crate::conditional::seconds;
 use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
@@ -8,14 +7,17 @@ use abreast_core::Clock as _;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE,
-    LINK, LOCATION, RETRY_AFTER, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, LOCATION,
+    RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+/// Sets whose links are in the header of a document about all of them; for more there is one link, to
+/// the Source Description. Web servers in front often read 4 KiB of header fields.
+const LINKS_MAX: usize = 10;
 /// Documents below this are sent as they are.
 const WORTH_COMPRESSING: u64 = 1_024;
 
@@ -133,7 +135,6 @@ impl DocumentRequest {
 fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Representation> {
     let Ready { document, body, gzip } = ready;
     let modified = modified_of(document, abreast_core::SystemClock.now());
-    let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| seconds(date.to_str().ok()?));
     let chosen = choose_media_type(document.media_types, headers);
     let vary = if chosen.is_some() { "Accept, Accept-Encoding" } else { "Accept-Encoding" };
     let mut more = vec![
@@ -150,8 +151,13 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
     if *gzip {
         more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
     }
-    let sets = document.introduces.iter().filter_map(|set| site.sets.find(&set.slug));
-    more.extend(sets.map(|set| (LINK, set.link())));
+    if document.introduces.len() > LINKS_MAX {
+        let all = format!("<{}>; rel=\"resourcesync\"", site.publisher.urls().source_description());
+        more.extend(HeaderValue::from_str(&all).ok().map(|all| (LINK, all)));
+    } else {
+        let sets = document.introduces.iter().filter_map(|set| site.sets.find(&set.slug));
+        more.extend(sets.map(|set| (LINK, set.link())));
+    }
     let topic = document.topic.as_deref().and_then(|topic| HeaderValue::from_str(topic).ok());
     more.extend(topic.map(|topic| (LINK, topic)));
     if document.content_type == abreast_source::publish::HTML {
@@ -174,8 +180,7 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
         content_type: HeaderValue::from_static(
             chosen.map_or(document.content_type, |chosen| document.media_types[chosen]),
         ),
-        // Only the date that was sent with these bytes proves that the client has them.
-        coarse_time: since != modified,
+        coarse_time: false,
         more,
     })
 }

@@ -140,7 +140,11 @@ fn refusal(error: &FileError) -> Answer {
         FileError::BadQuery(_) => problem(StatusCode::BAD_REQUEST, &detail),
         FileError::Gone(_) => problem(StatusCode::GONE, &detail),
         FileError::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE, &detail),
-        FileError::NotAcceptable(_) => problem(StatusCode::NOT_ACCEPTABLE, &detail),
+        FileError::NotAcceptable(_) => {
+            let mut answer = problem(StatusCode::NOT_ACCEPTABLE, &detail);
+            answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+            answer
+        }
         FileError::Making { seconds, .. } => making(&detail, *seconds),
         FileError::Later { seconds, .. } => try_later(&detail, *seconds),
         _ => {

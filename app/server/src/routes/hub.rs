@@ -6,14 +6,13 @@ use super::topic::events_of;
 use crate::api;
 use crate::respond::{Answer, problem, text};
 use crate::site::{Site, SiteHub};
-use abreast_hub::{HubAnswer, HubRequest, Publisher};
+use abreast_hub::{Client, HubAnswer, HubRequest, Publisher};
 use abreast_websub::MAX_FORM_LENGTH;
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -27,7 +26,7 @@ pub(crate) fn is_path(path: &str) -> bool {
 }
 
 /// Requests to the hub itself.
-pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>, client: IpAddr) -> Answer {
+pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>, client: Client) -> Answer {
     let Some(hub) = site.hub.as_ref().filter(|hub| hub.serves) else {
         return problem(StatusCode::NOT_FOUND, "there is no hub at this address");
     };
@@ -50,7 +49,7 @@ async fn post(
     site: &Arc<Site>,
     hub: &SiteHub,
     request: Request<Incoming>,
-    client: IpAddr,
+    client: Client,
 ) -> Answer {
     let publisher = match api::may_publish(site, request.headers()) {
         Some(true) => Publisher::Token,
@@ -74,7 +73,8 @@ async fn post(
         Ok(body) => body,
         Err(answer) => return answer,
     };
-    sent(hub.hub.handle(HubRequest { content_type, links, body, publisher, client }).await)
+    let client = client.as_publisher(publisher);
+    sent(hub.hub.handle(HubRequest { content_type, links, body, client }).await)
 }
 
 /// The body of a request, or the answer to one that is too large or too slow.

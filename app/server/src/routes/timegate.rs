@@ -42,7 +42,7 @@ pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> 
                 return Ok(with(answer, vec![vary, links]));
             }
             Ok(None) => {}
-            Err(refusal) => return Ok(refusal),
+            Err(refusal) => return Ok(with(refusal, vec![vary])),
         }
     }
     Ok(with(

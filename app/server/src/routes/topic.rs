@@ -2,6 +2,7 @@
 //! [rs-change-notification §4.1, html-events §9.2].
 
 use crate::body::ResponseBody;
+use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_core::Offset;
@@ -11,7 +12,7 @@ use abreast_source::publish::{PublishError, TopicDocument};
 use abreast_websub::{write_comment, write_event, write_retry};
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LINK, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
@@ -101,13 +102,7 @@ fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) ->
 
 /// Whether the client asks for notifications as they come.
 pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
-    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').any(|kind| {
-            kind.split(';')
-                .next()
-                .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
-        })
-    })
+    negotiate::prefers(headers, "text/event-stream", "application/xml")
 }
 
 /// A topic's notifications as Server-Sent Events; the id of each is its offset.

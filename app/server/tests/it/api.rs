@@ -478,6 +478,22 @@ fn uploads_are_complete_and_recorded_once_in_a_watched_folder() {
 }
 
 #[test]
+fn content_that_was_modified_since_a_date_is_not_replaced() {
+    let world = ApiWorld::new(&Settings::default());
+    let token = world.token(Scope::Write, &[]);
+    let date = [("If-Unmodified-Since", "Sun, 09 Sep 2001 01:46:39 GMT")];
+    let send = |method: &str, headers: &[(&str, &str)], body: &[u8]| {
+        let target = "/api/v1/sets/set/content/a.txt";
+        world.served.send(method, target, &token, headers, body).status
+    };
+    assert_eq!(send("PUT", &date, b"1"), 201, "there was none");
+    assert_eq!(send("PUT", &date, b"2"), 412);
+    assert_eq!(send("DELETE", &date, b""), 412);
+    assert_eq!(std::fs::read(world.folder.join("a.txt")).unwrap(), b"1");
+    assert_eq!(send("PUT", &[("If-Unmodified-Since", "Tue, 01 Sep 2099 20:30:00 GMT")], b"2"), 200);
+}
+
+#[test]
 fn content_is_replaced_only_in_the_state_that_is_meant() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);

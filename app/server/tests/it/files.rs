@@ -150,3 +150,23 @@ fn published_html_is_a_stranger_to_this_origin() {
         assert!(page.header("link").contains("/set/capabilitylist.xml>; rel=\"resourcesync\""));
     }
 }
+
+#[test]
+fn what_was_modified_since_a_date_is_not_sent() {
+    let world = World::new();
+    world.write("a", "1");
+    world.publish();
+    let served = world.serve();
+    std::fs::File::open(world.folder.join("a"))
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000))
+        .unwrap();
+    let (before, after) = ("Sun, 09 Sep 2001 01:46:40 GMT", "Tue, 01 Sep 2099 20:30:00 GMT");
+    for target in ["/set/r/a", "/set/resourcelist.xml", "/.well-known/resourcesync"] {
+        let of = |date: &str| served.ask("GET", target, &[("If-Unmodified-Since", date)]).status;
+        abreast_testkit::eventually("the second of the change is over", || {
+            !served.get(target).header("last-modified").is_empty()
+        });
+        assert_eq!((of(before), of(after)), (412, 200), "{target}");
+    }
+}

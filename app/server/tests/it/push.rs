@@ -7,10 +7,10 @@ use abreast_core::{
 };
 use abreast_hub::{Hub, HubOptions, Payloads};
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, write_tokens};
-use abreast_server::{ServerOptions, Site, SiteHub};
+use abreast_server::{ServerOptions, Site, SiteHub, TrustedProxies};
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::hub::{HubStore, NewTarget, Target, TargetKind};
-use abreast_testkit::eventually;
+use abreast_testkit::{eventually, http};
 use abreast_websub::{Event, EventReader};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -393,4 +393,60 @@ fn more_than_the_limit_is_not_read() {
     assert_eq!(pushing.ask("POST", "/hub", &headers, &vec![b'x'; 100_000]).status, 200);
     let refused = pushing.ask("POST", "/hub", &headers, &vec![b'x'; 100_001]);
     assert_eq!((refused.status, refused.header("connection").as_str()), (413, "close"));
+}
+
+/// A topic on 127.0.0.1 that names the hub, which anybody may publish in from the topic's host.
+fn topic_of_this_machine() -> (http::Server, String) {
+    let links = "<{}>; rel=\"self\", <https://example.org/hub>; rel=\"hub\"";
+    let server = http::Server::new(move |request, stream| {
+        let own = format!("http://{}/t", request.header("host").unwrap_or_default());
+        let headers =
+            format!("Content-Type: text/plain\r\nLink: {}\r\n", links.replace("{}", &own));
+        http::send(stream, "200 OK", &headers, b"content")
+    });
+    let url = server.url("/t");
+    (server, url)
+}
+
+#[test]
+fn forwarded_requests_are_not_of_the_topics_host() {
+    let (_topic, url) = topic_of_this_machine();
+    let link = format!("<{url}>; rel=\"self\"");
+    for (trusted, header, status) in [
+        (None, None, 200),
+        (None, Some(("X-Forwarded-For", "203.0.113.9")), 403),
+        (None, Some(("X-Forwarded-For", "127.0.0.1")), 403),
+        (None, Some(("Forwarded", "for=203.0.113.9")), 403),
+        (None, Some(("Via", "1.1 proxy")), 403),
+        (None, Some(("X-Real-IP", "203.0.113.9")), 403),
+        (Some("127.0.0.0/8"), None, 403),
+        (Some("127.0.0.0/8"), Some(("X-Forwarded-For", "127.0.0.1")), 403),
+        (Some("127.0.0.0/8"), Some(("X-Forwarded-For", "203.0.113.9")), 403),
+        (Some("203.0.113.0/24"), None, 200),
+    ] {
+        let trusted_proxies = TrustedProxies::parse(trusted).unwrap();
+        let server = ServerOptions { trusted_proxies, ..ServerOptions::default() };
+        let pushing = Pushing::with(server, |options| options.open = true);
+        let headers: Vec<_> =
+            [("Content-Type", "text/plain"), ("Link", &link)].into_iter().chain(header).collect();
+        let answer = pushing.ask("POST", "/hub", &headers, b"forged");
+        assert_eq!(answer.status, status, "{trusted:?} {header:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn event_streams_are_for_clients_that_want_them() {
+    let pushing = Pushing::new();
+    pushing.say("one");
+    for accept in [
+        "text/event-stream;q=0",
+        "text/event-stream; q=0.0, */*",
+        "application/xml, text/event-stream;q=0.1",
+    ] {
+        let answer = pushing.served.ask("GET", TOPIC_PATH, &[("Accept", accept)]);
+        let of = (answer.status, answer.header("content-type"), answer.header("vary"));
+        assert_eq!((of.0, of.2.as_str()), (200, "Accept"), "{accept}");
+        assert_ne!(of.1, "text/event-stream", "{accept}");
+    }
+    let _stream = pushing.stream(TOPIC_PATH, &[("Accept", "*/*, text/event-stream")]);
 }

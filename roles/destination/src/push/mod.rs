@@ -30,6 +30,7 @@ use crate::error::{Error, ExitCode};
 use crate::options::{Push, SyncOptions};
 use crate::read::{Announcement, PushOffer};
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
+use abreast_webtypes::without_login;
 use callback::Callbacks;
 use find::Asking;
 use std::sync::Arc;
@@ -118,14 +119,14 @@ pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
         Error::new(
             "callback.url",
             ExitCode::Usage,
-            format!("`{}` cannot be a callback: {cause}", callback.url),
+            format!("`{}` cannot be a callback: {cause}", without_login(&callback.url)),
         )
     })?;
     if callback.url.contains('?') {
         return Err(Error::new(
             "callback.url",
             ExitCode::Usage,
-            format!("`{}` has a query", callback.url),
+            format!("`{}` has a query", without_login(&callback.url)),
         )
         .with_help("give what callbacks begin with, such as https://me.example/in/"));
     }

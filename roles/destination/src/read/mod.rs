@@ -195,7 +195,8 @@ pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<Sou
 /// It is not an http or https URL.
 pub fn check_url(url: &str) -> Result<url::Url, Error> {
     abreast_net::check_url(url).ok().and_then(|()| url::Url::parse(url).ok()).ok_or_else(|| {
-        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is not an http or https URL"))
+        let shown = abreast_webtypes::without_login(url);
+        Error::new("usage.url", ExitCode::Usage, format!("`{shown}` is not an http or https URL"))
             .with_help("write it with its scheme and host, for example https://example.org/")
     })
 }

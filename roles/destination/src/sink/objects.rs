@@ -86,7 +86,8 @@ impl Store {
     fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
         let url = &options.url;
         let refuse = |cause: object_store::Error| {
-            Error::new("objects.url", ExitCode::Usage, format!("cannot use {url}: {cause}")).with_help(
+            let shown = abreast_webtypes::without_login(url);
+            Error::new("objects.url", ExitCode::Usage, format!("cannot use {shown}: {cause}")).with_help(
                 "expected s3://BUCKET/PREFIX with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment, or file:///FOLDER",
             )
         };

@@ -2,7 +2,9 @@
 
 use crate::server::{Server, encode};
 use abreast_core::{LogError, Position, SystemClock};
-use abreast_hub::{Hub, HubAnswer, HubOptions, HubRequest, NoPayloads, Payloads, Publisher};
+use abreast_hub::{
+    Client, Hub, HubAnswer, HubOptions, HubRequest, NoPayloads, Payloads, Publisher,
+};
 use abreast_store::hub::{HubStore, Target, TargetId};
 use abreast_testkit::eventually_some;
 use abreast_websub::LeaseLimits;
@@ -100,15 +102,15 @@ impl Bed {
             content_type: "application/x-www-form-urlencoded".to_owned(),
             links: Vec::new(),
             body: Bytes::copy_from_slice(body.as_bytes()),
-            publisher: Publisher::Anonymous,
-            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            client: Client::direct(IpAddr::V4(Ipv4Addr::LOCALHOST))
+                .as_publisher(Publisher::Anonymous),
         })
     }
 
     /// Posts to where [`TOPIC`] is subscribed to by HTTP callback.
     pub(crate) fn call_back(&self, content_type: &str, body: impl AsRef<[u8]>) -> HubAnswer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let client = Client::direct(IpAddr::V4(Ipv4Addr::LOCALHOST));
         runtime.block_on(self.hub.call_back(TOPIC, content_type, body.as_ref(), client))
     }
 
@@ -151,8 +153,7 @@ impl Bed {
             content_type: media_type.to_owned(),
             links: vec![format!("<{topic}>; rel=\"self\""), format!("<{HUB}>; rel=\"hub\"")],
             body: Bytes::copy_from_slice(body),
-            publisher,
-            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            client: Client::direct(IpAddr::V4(Ipv4Addr::LOCALHOST)).as_publisher(publisher),
         })
     }
 

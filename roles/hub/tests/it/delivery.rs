@@ -33,8 +33,8 @@ fn delivery_has_content_type_links_and_offset() {
             "<http://example.org/caps.xml>; rel=\"resourcesync\"".to_owned(),
         ],
         body: "<urlset/>".into(),
-        publisher: abreast_hub::Publisher::Local,
-        client: "127.0.0.1".parse().unwrap(),
+        client: abreast_hub::Client::direct("127.0.0.1".parse().unwrap())
+            .as_publisher(abreast_hub::Publisher::Local),
     });
     assert_eq!(answer.status, 200, "200 and no other 2xx");
     let got = server.wait_deliveries(1).remove(0);

@@ -3,7 +3,7 @@
 
 use crate::bed::{Bed, TOPIC, options};
 use crate::server::{Delivery as _, Reply, Server, confirm, encode};
-use abreast_hub::{HubRequest, Publisher};
+use abreast_hub::{Client, HubRequest, Publisher};
 use abreast_store::hub::TargetId;
 use abreast_testkit::eventually_some;
 use std::collections::HashMap;
@@ -131,8 +131,7 @@ fn changed(bed: &Bed, topic: &str, publisher: Publisher, client: &str) -> u16 {
         content_type: "application/x-www-form-urlencoded".to_owned(),
         links: Vec::new(),
         body: format!("hub.mode=publish&hub.url={}", encode(topic)).into(),
-        publisher,
-        client: client.parse().unwrap(),
+        client: Client::direct(client.parse().unwrap()).as_publisher(publisher),
     });
     answer.status
 }

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, HUB, TOPIC, options};
 use crate::server::{Reply, Server, encode};
-use abreast_hub::{HubRequest, Publisher};
+use abreast_hub::{Client, HubRequest, Publisher};
 use abreast_testkit::eventually_some;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -79,8 +79,7 @@ fn an_open_hub_takes_nothing_forged() {
             content_type: "text/plain".to_owned(),
             links: vec![format!("<{}>; rel=\"self\", <{HUB}>; rel=\"hub\"", topic.url("/t"))],
             body: body.into(),
-            publisher: Publisher::Anonymous,
-            client: client.parse().unwrap(),
+            client: Client::direct(client.parse().unwrap()).as_publisher(Publisher::Anonymous),
         })
     };
     let answer = from("203.0.113.9", &good, "forged");
@@ -104,8 +103,7 @@ fn faulty_notifications_get_an_error_text() {
             content_type: "application/xml".to_owned(),
             links: links.iter().map(|&link| link.to_owned()).collect(),
             body: body.into(),
-            publisher: Publisher::Local,
-            client: "127.0.0.1".parse().unwrap(),
+            client: Client::direct("127.0.0.1".parse().unwrap()).as_publisher(Publisher::Local),
         })
     };
     let answer = send(&["<http://h/>; rel=hub"], b"<urlset/>".to_vec());
@@ -201,8 +199,8 @@ fn too_many_requests_get_retry_after() {
                         content_type: "text/plain".to_owned(),
                         links: vec![format!("<{TOPIC}>; rel=\"self\"")],
                         body: "x".into(),
-                        publisher: Publisher::Local,
-                        client: "127.0.0.1".parse().unwrap(),
+                        client: Client::direct("127.0.0.1".parse().unwrap())
+                            .as_publisher(Publisher::Local),
                     })
                     .await
                     .status
@@ -233,4 +231,25 @@ fn full_store_is_reported() {
         (answer.status == 503).then_some(answer)
     });
     assert!(answer.headers.iter().any(|(name, _)| *name == "Retry-After"));
+}
+
+#[test]
+fn a_report_during_the_retries_of_another_has_its_own() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let topic = Server::new(move |_| {
+        if counted.fetch_add(1, SeqCst) < 5 {
+            return Reply::Status(500);
+        }
+        Reply::Full(200, vec![("Content-Type", "text/plain".to_owned())], b"changed".to_vec())
+    });
+    let mut allowing = options();
+    allowing.allow_topics = vec![topic.url("/")];
+    let (bed, subscriber) = (Bed::new(allowing), Server::willing());
+    bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
+    let report = format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")));
+    assert_eq!(bed.form(&report).status, 202);
+    eventually_some("three attempts", || (asked.load(SeqCst) == 3).then_some(()));
+    assert_eq!(bed.form(&report).status, 202);
+    assert_eq!(subscriber.wait_deliveries(1)[0].text(), "changed");
 }

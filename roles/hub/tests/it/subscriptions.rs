@@ -34,8 +34,8 @@ fn faulty_requests_get_an_error_text() {
         content_type: "application/x-www-form-urlencoded; charset=latin1".to_owned(),
         links: Vec::new(),
         body: "hub.mode=subscribe".into(),
-        publisher: abreast_hub::Publisher::Anonymous,
-        client: "127.0.0.1".parse().unwrap(),
+        client: abreast_hub::Client::direct("127.0.0.1".parse().unwrap())
+            .as_publisher(abreast_hub::Publisher::Anonymous),
     };
     assert_eq!(bed.post(request.clone()).status, 415);
     request.content_type = String::new();
@@ -181,4 +181,24 @@ fn topics_do_not_mix() {
     let got = server.wait_deliveries(4);
     assert_eq!(got.len(), 4);
     assert!(got.iter().all(|got| crate::server::decode(&got.path()[1..]) == got.text()));
+}
+
+#[test]
+fn subscriptions_at_the_limit_are_renewed() {
+    let server = Server::willing();
+    let (mut total, mut of_host) = (options(), options());
+    total.subscriptions = 2;
+    of_host.subscriptions_per_host = 2;
+    for (limited, status) in [(total, 503), (of_host, 429)] {
+        let bed = Bed::new(limited);
+        let first = bed.subscribe(TOPIC, &server.url("/1"), "");
+        bed.subscribe(TOPIC, &server.url("/2"), "");
+        eventually_some("both count", || (bed.hub.metrics().targets == 2).then_some(()));
+        assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/3"), "").status, status);
+        let other = format!("{TOPIC}/other");
+        assert_eq!(bed.ask("subscribe", &other, &server.url("/1"), "").status, status);
+        let renewed = bed.subscribe(TOPIC, &server.url("/1"), "&hub.lease_seconds=7200");
+        assert_eq!(renewed.id, first.id);
+        assert!(renewed.lease_until > first.lease_until, "{status}");
+    }
 }

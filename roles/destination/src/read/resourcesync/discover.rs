@@ -299,6 +299,10 @@ impl Search<'_> {
             }
             // Web servers answer so for a folder without a page of its own.
             Err(error) if is_root && is_absent(&error) => Err(error),
+            Err(error) if start.path() == "/" && error.code() == HEADER => {
+                self.tried.push(line_of(&given, &error));
+                Err(error)
+            }
             Err(error) => return Err(error),
         };
         // From a folder that does not exist nothing follows for the rest of the site.
@@ -471,6 +475,10 @@ impl Search<'_> {
         Ok(Searched { candidates, at: given, route: None })
     }
 }
+
+/// The code of a header block that is too large, such as that of a page with a link for each of many
+/// sets.
+const HEADER: &str = "http.header";
 
 /// Whether the server answers that nothing is there, or nothing to be shown.
 fn is_absent(error: &Error) -> bool {

@@ -92,8 +92,13 @@ impl Remote {
 
     /// A client for the service. What is asked of requests to the Source does not hold for it.
     pub(super) fn client(net: abreast_net::Options) -> Client {
-        let (bandwidth, request_interval) = (None, Duration::ZERO);
-        Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
+        let own = abreast_net::Options {
+            bandwidth: None,
+            budget: None,
+            request_interval: Duration::ZERO,
+            ..net
+        };
+        Client::new(Shared::new(own))
     }
 
     /// Whether the store of a copy that was begun is missing.

@@ -1,0 +1,157 @@
+//! What several runs of a process have together: the pauses that servers ask for, the distance between
+//! requests, the bandwidth, and the bytes and the time that are spent.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::bandwidth::{Bandwidth, Throttle};
+
+/// Most origins remembered with their pauses; those nobody uses are forgotten first.
+const MAX_HOSTS: usize = 4_096;
+
+/// Limits that hold for all runs together which have it in their
+/// [`Options`](crate::Options::budget). Clones are the same budget.
+#[derive(Clone)]
+pub struct Budget {
+    hosts: Arc<Hosts>,
+    throttle: Option<Arc<Throttle>>,
+    spent: Arc<Spent>,
+}
+
+struct Hosts {
+    paces: Mutex<HashMap<String, Arc<HostPace>>>,
+    epoch: Instant,
+}
+
+struct Spent {
+    bytes: AtomicU64,
+    began: Instant,
+}
+
+/// When requests to one origin may begin.
+pub(crate) struct HostPace {
+    /// Milliseconds after the epoch until which nobody sends; 0 for no pause.
+    paused_until: AtomicU64,
+    /// Microseconds between the beginnings of two requests, and after the epoch when the next one
+    /// may begin.
+    interval: AtomicU64,
+    next: AtomicU64,
+}
+
+impl Budget {
+    /// A budget that begins now, with a limit of bytes per second if there is one.
+    pub fn new(bandwidth: Option<Bandwidth>) -> Self {
+        let hosts = Hosts { paces: Mutex::default(), epoch: Instant::now() };
+        Self { hosts: Arc::new(hosts), throttle: None, spent: Arc::new(Spent::new()) }
+            .with_bandwidth(bandwidth)
+    }
+
+    /// The same pauses and totals with a bandwidth of its own.
+    #[must_use]
+    pub fn with_bandwidth(self, bandwidth: Option<Bandwidth>) -> Self {
+        Self { throttle: bandwidth.map(|bandwidth| Arc::new(Throttle::new(bandwidth))), ..self }
+    }
+
+    /// The same pauses and bandwidth with totals of its own, which begin now.
+    #[must_use]
+    pub fn with_own_totals(self) -> Self {
+        Self { spent: Arc::new(Spent::new()), ..self }
+    }
+
+    /// Bytes received so far.
+    pub fn bytes(&self) -> u64 {
+        self.spent.bytes.load(Relaxed)
+    }
+
+    /// When the totals began.
+    pub fn began(&self) -> Instant {
+        self.spent.began
+    }
+
+    pub(crate) fn spend(&self, bytes: u64) {
+        self.spent.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn throttle(&self) -> Option<Arc<Throttle>> {
+        self.throttle.clone()
+    }
+
+    /// The pace of an origin, with at least that time between two requests.
+    pub(crate) fn pace(&self, key: &str, interval: Duration) -> Arc<HostPace> {
+        let mut paces = self.hosts.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        if paces.len() >= MAX_HOSTS && !paces.contains_key(key) {
+            paces.retain(|_, pace| Arc::strong_count(pace) > 1);
+        }
+        let pace = paces.entry(key.to_owned()).or_insert_with(|| {
+            Arc::new(HostPace {
+                paused_until: AtomicU64::new(0),
+                interval: AtomicU64::new(0),
+                next: AtomicU64::new(0),
+            })
+        });
+        pace.set_interval(interval);
+        Arc::clone(pace)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.hosts.epoch.elapsed()
+    }
+
+    pub(crate) fn is_paused(&self, pace: &HostPace) -> bool {
+        u128::from(pace.paused_until.load(Relaxed)) > self.elapsed().as_millis()
+    }
+
+    /// Nobody sends to this origin for that long.
+    pub(crate) fn pause(&self, pace: &HostPace, pause: Duration) {
+        let until = self.elapsed() + pause;
+        pace.paused_until.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// The rest of the origin's pause, if there is one.
+    pub(crate) fn pause_left(&self, pace: &HostPace) -> Option<Duration> {
+        let until = pace.paused_until.load(Relaxed);
+        if until == 0 { None } else { Duration::from_millis(until).checked_sub(self.elapsed()) }
+    }
+
+    /// Waits for a request's turn, if requests have to keep a distance.
+    pub(crate) async fn wait_for_turn(&self, pace: &HostPace) {
+        let interval = pace.interval.load(Relaxed);
+        if interval == 0 {
+            return;
+        }
+        let now = micros(self.elapsed());
+        let turn = |next: u64| next.max(now);
+        let next = pace
+            .next
+            .fetch_update(Relaxed, Relaxed, |next| Some(turn(next).saturating_add(interval)));
+        let wait = turn(next.unwrap_or(0)) - now;
+        if wait > 0 {
+            tokio::time::sleep(Duration::from_micros(wait)).await;
+        }
+    }
+}
+
+impl HostPace {
+    /// Requests to this origin begin at least that far apart.
+    pub(crate) fn set_interval(&self, interval: Duration) {
+        self.interval.fetch_max(micros(interval), Relaxed);
+    }
+}
+
+impl Spent {
+    fn new() -> Self {
+        Self { bytes: AtomicU64::new(0), began: Instant::now() }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl std::fmt::Debug for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! The client of a request: the peer of the connection, or the address that a trusted proxy reports.
+
+use abreast_hub::Client;
+use http::HeaderMap;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// Header fields that proxies add: a request with any of them was forwarded.
+const FORWARDED: [&str; 6] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+
+/// Addresses of proxies whose `X-Forwarded-For` is believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    /// Addresses and networks, such as `127.0.0.1` and `10.0.0.0/8`.
+    ///
+    /// # Errors
+    /// The first text that is neither an address nor a network.
+    pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, String> {
+        let one = |text: &'t str| {
+            text.parse::<IpNet>()
+                .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+                .map_err(|_| text.to_owned())
+        };
+        texts.into_iter().map(one).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// The client of a request that came on a connection from `peer`.
+    ///
+    /// `X-Forwarded-For` is read from its end, where the nearest proxy appends: the first address
+    /// there that is not of a trusted proxy is the client. Anything else in these fields can come
+    /// from the client itself.
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
+        let peer = peer.to_canonical();
+        if !self.trusts(peer) {
+            let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+            return if is_forwarded { Client::behind(peer) } else { Client::direct(peer) };
+        }
+        for line in headers.get_all("x-forwarded-for").iter().rev() {
+            for text in line.to_str().unwrap_or_default().rsplit(',') {
+                match text.trim().parse::<IpAddr>().map(|address| address.to_canonical()) {
+                    Ok(address) if self.trusts(address) => {}
+                    Ok(address) => return Client::reported(address),
+                    Err(_) => return Client::behind(peer),
+                }
+            }
+        }
+        // A proxy that does not report addresses hides all of its clients.
+        Client::behind(peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderName, HeaderValue};
+
+    #[test]
+    fn only_trusted_proxies_report_an_address() {
+        let trusted = TrustedProxies::parse(["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"]).unwrap();
+        assert_eq!(TrustedProxies::parse(["10.0.0.0/8", "nginx"]), Err("nginx".to_owned()));
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let (direct, reported, behind) = (
+            |text| Client::direct(address(text)),
+            |text| Client::reported(address(text)),
+            |text| Client::behind(address(text)),
+        );
+        let field = "x-forwarded-for";
+        for (peer, headers, client) in [
+            ("203.0.113.9", vec![], direct("203.0.113.9")),
+            ("::ffff:203.0.113.9", vec![], direct("203.0.113.9")),
+            ("203.0.113.9", vec![(field, "192.0.2.1")], behind("203.0.113.9")),
+            ("203.0.113.9", vec![("via", "1.1 p")], behind("203.0.113.9")),
+            ("127.0.0.1", vec![], behind("127.0.0.1")),
+            ("127.0.0.1", vec![(field, "192.0.2.1")], reported("192.0.2.1")),
+            ("127.0.0.1", vec![(field, "10.9.9.9, 192.0.2.1, 10.1.2.3")], reported("192.0.2.1")),
+            ("127.0.0.1", vec![(field, "8.8.8.8"), (field, "192.0.2.1")], reported("192.0.2.1")),
+            ("127.0.0.1", vec![(field, "192.0.2.1"), (field, "10.1.1.1")], reported("192.0.2.1")),
+            ("127.0.0.1", vec![(field, "192.0.2.1, unknown")], behind("127.0.0.1")),
+            ("127.0.0.1", vec![("forwarded", "for=192.0.2.1")], behind("127.0.0.1")),
+            ("2001:db8::5", vec![(field, "2001:470::1")], reported("2001:470::1")),
+        ] {
+            let headers: HeaderMap = headers
+                .into_iter()
+                .map(|(name, value)| {
+                    (HeaderName::from_static(name), HeaderValue::from_static(value))
+                })
+                .collect();
+            assert_eq!(trusted.client(address(peer), &headers), client, "{peer} {headers:?}");
+        }
+        let network = |text| direct(text).group();
+        assert_eq!(network("2001:470:1:2:3::4"), network("2001:470:1:2:ffff::1"));
+        assert_ne!(network("2001:470:1:2::1"), network("2001:470:1:3::1"));
+    }
+}

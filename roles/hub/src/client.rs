@@ -1,0 +1,95 @@
+//! The client of a request: its address and its permission to publish, decided once and used by
+//! every rule.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The client of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    address: IpAddr,
+    path: Path,
+    publisher: Publisher,
+}
+
+/// How a request arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    /// The client connected itself.
+    Direct,
+    /// A trusted proxy reported the address.
+    Reported,
+    /// The address is that of a proxy; the client's own is not known.
+    Hidden,
+}
+
+/// The permission of a client to publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publisher {
+    /// A part of this process.
+    Local,
+    /// It sent a token that permits to publish.
+    Token,
+    /// It sent no token.
+    Anonymous,
+}
+
+impl Client {
+    /// A client that connected from this address, without a token.
+    pub const fn direct(address: IpAddr) -> Self {
+        Self {
+            address: address.to_canonical(),
+            path: Path::Direct,
+            publisher: Publisher::Anonymous,
+        }
+    }
+
+    /// A client at the address that a trusted proxy reported.
+    pub const fn reported(address: IpAddr) -> Self {
+        Self { path: Path::Reported, ..Self::direct(address) }
+    }
+
+    /// A client behind a proxy with this address. The client's own address is not known, so limits
+    /// count the proxy, and the client never counts as a topic's host.
+    pub const fn behind(proxy: IpAddr) -> Self {
+        Self { path: Path::Hidden, ..Self::direct(proxy) }
+    }
+
+    /// The same client with another permission.
+    #[must_use]
+    pub const fn as_publisher(self, publisher: Publisher) -> Self {
+        Self { publisher, ..self }
+    }
+
+    /// The permission to publish.
+    pub const fn publisher(&self) -> Publisher {
+        self.publisher
+    }
+
+    /// Whether the request came through a proxy.
+    pub const fn is_forwarded(&self) -> bool {
+        !matches!(self.path, Path::Direct)
+    }
+
+    /// The address of the client itself, if it is known.
+    pub const fn address(&self) -> Option<IpAddr> {
+        match self.path {
+            Path::Direct | Path::Reported => Some(self.address),
+            Path::Hidden => None,
+        }
+    }
+
+    /// The unit that limits count: one IPv4 address, or the /64 network of an IPv6 address.
+    pub fn group(&self) -> IpAddr {
+        abreast_net::client_group(self.address)
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path {
+            Path::Direct | Path::Reported => self.address.fmt(f),
+            Path::Hidden => write!(f, "behind {}", self.address),
+        }
+    }
+}
