@@ -4,7 +4,9 @@ use crate::copy::Copy;
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::document;
 use abreast_testkit::pages::{Answer, Server};
+use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 /// A Source of lists that a test makes.
 struct Lists {
@@ -257,4 +259,27 @@ fn open_lists_beside_each_other_are_believed_by_the_second_run() {
         assert_eq!(copy.read("b"), Some(time), "{number}: {:?}", ran.reported);
     }
     assert_eq!((copy.try_run().exit(), copy.paths().len()), (0, 3));
+}
+
+#[test]
+fn changes_without_times_read_again_are_no_newer_than_before() {
+    let lists = Lists::new();
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let undated = |name: &str| lists.entry(name, "1", " change=\"updated\"");
+    let put = |entries: &str| {
+        let attributes = format!("capability=\"changelist\" {}", span("08:00:00.000001", ""));
+        lists.server.body("/changes.xml", document("urlset", &attributes, entries));
+    };
+    lists.list_at("/list.xml", &at("09:00:00.000001"), &[("a", "1")]);
+    put(&undated("a"));
+    let copy = lists.copy();
+    assert_eq!(copy.run().exit_code, 0);
+    let later = Timestamp::from_micros(now().as_micros() as i64).to_string();
+    put(&(undated("a") + &undated("b")));
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    // Since then `a` has changed, and changes from before are not listed any more.
+    lists.list_at("/list.xml", &later, &[("a", "2"), ("b", "1")]);
+    let attributes = format!("capability=\"changelist\" from=\"{later}\"");
+    lists.server.body("/changes.xml", document("urlset", &attributes, ""));
+    assert_eq!((copy.run().exit_code, copy.read("a")), (0, Some("2".to_owned())));
 }
