@@ -283,3 +283,28 @@ fn changes_without_times_read_again_are_no_newer_than_before() {
     lists.server.body("/changes.xml", document("urlset", &attributes, ""));
     assert_eq!((copy.run().exit_code, copy.read("a")), (0, Some("2".to_owned())));
 }
+
+#[test]
+fn a_part_older_than_one_read_before_deletes_nothing() {
+    let lists = Lists::new();
+    let entries = format!(
+        "<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>",
+        lists.server.url("/list.xml")
+    );
+    lists.server.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
+    let put = |time: &str, second: &str, has_b: bool| {
+        let attributes = format!("capability=\"resourcelist\" at=\"{}\"", at(time));
+        lists.index("/list.xml", &attributes, &[("/part0.xml", ""), ("/part1.xml", "")]);
+        lists.list_at("/part0.xml", &at(time), &[("a", "a1")]);
+        let all = [("b", "b1")];
+        lists.list_at("/part1.xml", &at(second), if has_b { &all } else { &[] });
+    };
+    // The index and the first part are of a cache, and then the second part is too.
+    put("10:00:00", "11:00:00", true);
+    let copy = lists.copy();
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    put("10:00:00", "10:00:00", false);
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    put("12:00:00", "12:00:00", false);
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
+}
