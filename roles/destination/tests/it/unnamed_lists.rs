@@ -262,6 +262,53 @@ fn open_lists_beside_each_other_are_believed_by_the_second_run() {
 }
 
 #[test]
+fn an_open_list_that_was_empty_may_follow_an_unnamed_one() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00"), &[]);
+    let (first, open) = (span("08:00:00", "10:00:05"), span("10:00:05", ""));
+    lists.put_changes("/1.xml", &first, &[("a", "a1", &at("10:00:05"))]);
+    lists.put_changes("/open.xml", &open, &[]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/open.xml", &open)]);
+    let copy = lists.copy();
+    for _ in 0..2 {
+        assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
+    }
+    // A change of that second is published late.
+    let second = span("10:00:05", "10:00:05");
+    lists.put_changes("/2.xml", &second, &[("b", "b1", &at("10:00:05"))]);
+    lists.put_changes("/open.xml", &open, &[("c", "c1", &at("10:00:06"))]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/2.xml", &second), ("/open.xml", &open)]);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+    lists.put_changes("/open.xml", &open, &[("c", "c2", &at("10:00:07"))]);
+    assert_eq!((copy.run().exit_code, copy.read("c")), (0, Some("c2".to_owned())));
+    let more = [("c", "c2", &*at("10:00:07")), ("d", "d1", &*at("10:00:08"))];
+    lists.put_changes("/open.xml", &open, &more);
+    lists.server.take_log();
+    assert_eq!((copy.run().exit_code, copy.read("d")), (0, Some("d1".to_owned())));
+    let log = lists.server.take_log();
+    assert!(!log.contains(&"/changes.xml".to_owned()), "{log:?}");
+}
+
+#[test]
+fn a_list_that_an_older_index_lacks_follows_those_before_it() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00"), &[]);
+    let (first, second) = (span("10:00:05", "10:00:05"), span("10:00:05", "10:00:06"));
+    // Times in the future show no order.
+    lists.put_changes("/0.xml", &span("08:00:00", "10:00:05"), &[]);
+    lists.put_changes("/1.xml", &first, &[("a", "a1", "2099-03-01T00:00:00Z")]);
+    lists.put_changes("/2.xml", &span("10:00:05", ""), &[]);
+    lists.index_of_changes(&[("/0.xml", ""), ("/1.xml", ""), ("/2.xml", "")]);
+    let copy = lists.copy();
+    copy.run();
+    assert_eq!(copy.read("a").as_deref(), Some("a1"));
+    lists.put_changes("/2.xml", &second, &[("a", "a2", "2099-02-01T00:00:00Z")]);
+    lists.index_of_changes(&[("/0.xml", ""), ("/1.xml", "")]);
+    copy.run();
+    assert_eq!(copy.read("a").as_deref(), Some("a2"));
+}
+
+#[test]
 fn changes_without_times_read_again_are_no_newer_than_before() {
     let lists = Lists::new();
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
