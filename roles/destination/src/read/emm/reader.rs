@@ -333,7 +333,9 @@ impl Reader for Emm {
         })
         .inspect_err(|_| {
             // Should a server be restored before the next run, it is missing then.
-            newest.into_iter().for_each(|newest| walk.covers_until(newest.into()));
+            if let Some(newest) = newest {
+                walk.covers_until(newest.into());
+            }
         })?;
         let known = walk.marks().newest_known();
         let found = (turned(requests, options, found.0, known)?, found.1);
