@@ -560,7 +560,7 @@ impl Rendering {
     fn withheld(&self) -> Vec<Fault> {
         match self {
             Self::Activities(shape) => shape.withheld.to_vec(),
-            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.withheld().to_vec(),
+            Self::Lists(lists) | Self::Dumps(Dumps { lists, .. }) => lists.withheld(),
             Self::Sitemaps(sitemaps) => sitemaps.withheld(),
             Self::Atom(_) => Atom::WITHHELD.to_vec(),
         }

@@ -79,20 +79,15 @@ impl Lists {
         self.changes != Changes::None
     }
 
-    pub(super) const fn withheld(&self) -> &[Fault] {
-        if self.has_at {
-            &[Fault::PageSize, Fault::EmptyPage]
-        } else {
+    pub(super) fn withheld(&self) -> Vec<Fault> {
+        let mut withheld = vec![Fault::PageSize, Fault::EmptyPage];
+        if !self.has_at {
             // Without `at` a consumer has nothing but the clocks of the answers, less an hour.
-            &[
-                Fault::PageSize,
-                Fault::EmptyPage,
-                Fault::Late,
-                Fault::Skew,
-                Fault::NoDate,
-                Fault::Caches,
-            ]
+            withheld.extend([Fault::Late, Fault::Skew, Fault::NoDate, Fault::Caches]);
+            let is_entry = !self.has_capabilities;
+            withheld.extend((is_entry && self.is_live).then_some(Fault::OldEntry));
         }
+        withheld
     }
 
     pub(super) const fn entry_path(&self) -> &'static str {

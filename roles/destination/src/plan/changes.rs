@@ -234,8 +234,8 @@ impl PlanContext<'_, '_> {
         let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
         let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
         if is_undated || pending.action.is_deletion() {
-            // Where nothing states until when it happened, it was read by now.
-            let read = until.as_micros().max(first);
+            // Where nothing states until when it happened, it was read by now, or by an earlier run.
+            let read = gone.filter(|_| action.is_none()).unwrap_or(until).as_micros().max(first);
             let last = ends.unwrap_or(if last == i64::MAX { read } else { last });
             mirror.note_gone(&pending.uri, last)?;
         } else if gone.is_some() {

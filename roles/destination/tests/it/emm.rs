@@ -524,6 +524,30 @@ fn pages_that_change_at_each_walk_do_not_count_as_read() {
 }
 
 #[test]
+fn a_page_that_lacks_what_it_showed_on_the_way_is_older() {
+    let source = with_numbers(Habits { page: 2, ..Habits::default() }, 11);
+    let copy = copy_of(&source);
+    let mut older = source.data().clone();
+    older.changes[9].number = 2;
+    let (base, asked) = (source.server.base.clone(), AtomicUsize::new(0));
+    source.answer_first(move |target, _| match target {
+        "/feed" => {
+            let page = |number| json!({"id": format!("{base}/feed/{number}"), "type": "OrderedCollectionPage"});
+            let entry = json!({"@context": "https://emm-spec.org/1.0/context.json", "id": format!("{base}/feed"),
+                "type": "OrderedCollection", "first": page(1), "last": page(4)});
+            Some(Answer::ok(entry.to_string()))
+        }
+        // The page shows the way to the newest one, and is older when it is read for its changes.
+        "/feed/5" if asked.fetch_add(1, Ordering::Relaxed) == 1 => older.answer(&base, target),
+        _ => None,
+    });
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.has("list.unstable")), (3, true), "{:?}", ran.reported);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}
+
+#[test]
 fn a_feed_that_grew_once_is_read_again_once() {
     let source = with_numbers(Habits { page: 4, ..Habits::of_blue_core() }, 10);
     let copy = copy_of(&source);

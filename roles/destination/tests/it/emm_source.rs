@@ -268,7 +268,7 @@ impl Data {
         }
     }
 
-    fn answer(&self, base: &str, target: &str) -> Option<Answer> {
+    pub(crate) fn answer(&self, base: &str, target: &str) -> Option<Answer> {
         let clock = UNIX_EPOCH + Duration::from_secs(self.now as u64);
         let date = httpdate::fmt_http_date(clock);
         let send = |value: &Value| {

@@ -4,7 +4,9 @@ use crate::copy::Copy;
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::document;
 use abreast_testkit::pages::{Answer, Server};
+use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 /// A Source of lists that a test makes.
 struct Lists {
@@ -257,4 +259,99 @@ fn open_lists_beside_each_other_are_believed_by_the_second_run() {
         assert_eq!(copy.read("b"), Some(time), "{number}: {:?}", ran.reported);
     }
     assert_eq!((copy.try_run().exit(), copy.paths().len()), (0, 3));
+}
+
+#[test]
+fn an_open_list_that_was_empty_may_follow_an_unnamed_one() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00"), &[]);
+    let (first, open) = (span("08:00:00", "10:00:05"), span("10:00:05", ""));
+    lists.put_changes("/1.xml", &first, &[("a", "a1", &at("10:00:05"))]);
+    lists.put_changes("/open.xml", &open, &[]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/open.xml", &open)]);
+    let copy = lists.copy();
+    for _ in 0..2 {
+        assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
+    }
+    // A change of that second is published late.
+    let second = span("10:00:05", "10:00:05");
+    lists.put_changes("/2.xml", &second, &[("b", "b1", &at("10:00:05"))]);
+    lists.put_changes("/open.xml", &open, &[("c", "c1", &at("10:00:06"))]);
+    lists.index_of_changes(&[("/1.xml", &first), ("/2.xml", &second), ("/open.xml", &open)]);
+    assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
+    lists.put_changes("/open.xml", &open, &[("c", "c2", &at("10:00:07"))]);
+    assert_eq!((copy.run().exit_code, copy.read("c")), (0, Some("c2".to_owned())));
+    let more = [("c", "c2", &*at("10:00:07")), ("d", "d1", &*at("10:00:08"))];
+    lists.put_changes("/open.xml", &open, &more);
+    lists.server.take_log();
+    assert_eq!((copy.run().exit_code, copy.read("d")), (0, Some("d1".to_owned())));
+    let log = lists.server.take_log();
+    assert!(!log.contains(&"/changes.xml".to_owned()), "{log:?}");
+}
+
+#[test]
+fn a_list_that_an_older_index_lacks_follows_those_before_it() {
+    let lists = Lists::new();
+    lists.list_at("/list.xml", &at("09:00:00"), &[]);
+    let (first, second) = (span("10:00:05", "10:00:05"), span("10:00:05", "10:00:06"));
+    // Times in the future show no order.
+    lists.put_changes("/0.xml", &span("08:00:00", "10:00:05"), &[]);
+    lists.put_changes("/1.xml", &first, &[("a", "a1", "2099-03-01T00:00:00Z")]);
+    lists.put_changes("/2.xml", &span("10:00:05", ""), &[]);
+    lists.index_of_changes(&[("/0.xml", ""), ("/1.xml", ""), ("/2.xml", "")]);
+    let copy = lists.copy();
+    copy.run();
+    assert_eq!(copy.read("a").as_deref(), Some("a1"));
+    lists.put_changes("/2.xml", &second, &[("a", "a2", "2099-02-01T00:00:00Z")]);
+    lists.index_of_changes(&[("/0.xml", ""), ("/1.xml", "")]);
+    copy.run();
+    assert_eq!(copy.read("a").as_deref(), Some("a2"));
+}
+
+#[test]
+fn changes_without_times_read_again_are_no_newer_than_before() {
+    let lists = Lists::new();
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let undated = |name: &str| lists.entry(name, "1", " change=\"updated\"");
+    let put = |entries: &str| {
+        let attributes = format!("capability=\"changelist\" {}", span("08:00:00.000001", ""));
+        lists.server.body("/changes.xml", document("urlset", &attributes, entries));
+    };
+    lists.list_at("/list.xml", &at("09:00:00.000001"), &[("a", "1")]);
+    put(&undated("a"));
+    let copy = lists.copy();
+    assert_eq!(copy.run().exit_code, 0);
+    let later = Timestamp::from_micros(now().as_micros() as i64).to_string();
+    put(&(undated("a") + &undated("b")));
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    // Since then `a` has changed, and changes from before are not listed any more.
+    lists.list_at("/list.xml", &later, &[("a", "2"), ("b", "1")]);
+    let attributes = format!("capability=\"changelist\" from=\"{later}\"");
+    lists.server.body("/changes.xml", document("urlset", &attributes, ""));
+    assert_eq!((copy.run().exit_code, copy.read("a")), (0, Some("2".to_owned())));
+}
+
+#[test]
+fn a_part_older_than_one_read_before_deletes_nothing() {
+    let lists = Lists::new();
+    let entries = format!(
+        "<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>",
+        lists.server.url("/list.xml")
+    );
+    lists.server.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
+    let put = |time: &str, second: &str, has_b: bool| {
+        let attributes = format!("capability=\"resourcelist\" at=\"{}\"", at(time));
+        lists.index("/list.xml", &attributes, &[("/part0.xml", ""), ("/part1.xml", "")]);
+        lists.list_at("/part0.xml", &at(time), &[("a", "a1")]);
+        let all = [("b", "b1")];
+        lists.list_at("/part1.xml", &at(second), if has_b { &all } else { &[] });
+    };
+    // The index and the first part are of a cache, and then the second part is too.
+    put("10:00:00", "11:00:00", true);
+    let copy = lists.copy();
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    put("10:00:00", "10:00:00", false);
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 2));
+    put("12:00:00", "12:00:00", false);
+    assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
 }

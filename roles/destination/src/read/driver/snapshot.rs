@@ -138,7 +138,8 @@ impl Driver {
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
                 // One with a time in the future has no changes that are later than now. If that is far ahead, it shows nothing.
                 let ahead = latest.plus_micros(LIST_AHEAD_MAX);
-                let seen = snapshot.as_of.filter(|at| at.first() <= ahead);
+                let mut times = [snapshot.mixed_until, snapshot.as_of].into_iter().flatten();
+                let seen = times.find(|at| at.first() <= ahead);
                 after.see_list(seen.map(|at| at.last().min(latest)));
                 after.bookmark.clone_from(&snapshot.bookmark);
                 // After a gap, the changes that were seen may be older than those listed.

@@ -18,7 +18,7 @@ use crate::read::walk::{Cut, LIST_AHEAD_MAX, Trail, Walk};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
@@ -107,18 +107,19 @@ pub(super) struct PageOfItems<'p> {
     pub(super) is_back: bool,
 }
 
-/// Finds the way through the pages of a feed, and whether times show that it is the right one. `newest` is the newest time
-/// on the pages that were read, also if others cannot be read.
+/// Finds the way through the pages of a feed, and whether times show that it is the right one. `each` takes the pages that are read,
+/// also if others cannot be read.
 pub(super) fn way(
     requests: &Requests<'_>,
     options: &SyncOptions,
     entry: &Read,
-    newest: &Cell<Option<Timestamp>>,
+    each: &mut dyn FnMut(&Read),
 ) -> Result<(Way, bool), Error> {
+    let each = RefCell::new(each);
     let fetch = |url: &str| -> Result<Read, Error> {
         check_host(options, &entry.url, url)?;
         let page = read(requests, url)?;
-        newest.set(newest.get().max(newest_of(&page)));
+        each.borrow_mut()(&page);
         Ok(page)
     };
     let back = |page: Read, link: PageLink| -> Result<Way, Error> {

@@ -5,6 +5,7 @@ use super::download::{Download, download};
 use super::entity::each_change;
 use super::find::{check_host, find};
 use super::listed::Listed;
+use super::order::newest_of;
 use super::pages::{Since, turned, way};
 use super::repeat::{self, Step};
 use super::wanted::{hand_over_wanted, short_list};
@@ -22,7 +23,7 @@ use crate::requests::Requests;
 use abreast_emm::{Action, Item, Link};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, SyntaxError, Timestamp};
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 
 /// The Entry Point.
 const ENTRY: &str = "emm-entry";
@@ -114,7 +115,7 @@ impl Emm {
         } else if let Some(known) = known {
             known
         } else {
-            let (way, _) = way(walk.requests, walk.options, &self.entry, &Cell::default())?;
+            let (way, _) = way(walk.requests, walk.options, &self.entry, &mut |_| ())?;
             let newest = Some(Since::time(Timestamp::MAX));
             let end = way.walk(walk, &self.entry, newest, &mut |_, _| Ok(()))?;
             let newest = end.newest.filter(|_| end.cut.is_none());
@@ -325,10 +326,16 @@ impl Reader for Emm {
         let only_files =
             if walk.plans() { self.state.only_files } else { self.is_of_files(requests, options)? };
         let own = names_of(&self.entry);
-        let newest = Cell::default();
-        let found = way(requests, options, &self.entry, &newest).inspect_err(|_| {
+        let (mut newest, mut on_the_way) = (None, Listed::default());
+        let found = way(requests, options, &self.entry, &mut |page| {
+            newest = newest.max(newest_of(page));
+            on_the_way.add(page.document.items.iter());
+        })
+        .inspect_err(|_| {
             // Should a server be restored before the next run, it is missing then.
-            newest.get().into_iter().for_each(|newest| walk.covers_until(newest.into()));
+            if let Some(newest) = newest {
+                walk.covers_until(newest.into());
+            }
         })?;
         let known = walk.marks().newest_known();
         let found = (turned(requests, options, found.0, known)?, found.1);
@@ -402,7 +409,13 @@ impl Reader for Emm {
             walk.notice("emm.nothing", name, message);
         }
         walk.walked.end = seen.end;
-        walk.walked.is_unstable = seen.is_unstable;
+        // A page that showed the way may have come from a cache since, and lack what it had.
+        let cursor = reach.map_or(Timestamp::MIN, |reach| reach.cursor);
+        let is_future = |time| walk.is_future(time);
+        let lacks = walk.plans()
+            && seen.cut.is_none()
+            && self.listed.lacks(&on_the_way, cursor, &is_future);
+        walk.walked.is_unstable = seen.is_unstable || lacks;
         if let Some(cut) = seen.cut {
             walk.cut(cut);
         }

@@ -9,7 +9,6 @@ use crate::options::SyncOptions;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
 use abreast_webtypes::Timestamp;
-use std::cell::Cell;
 
 /// Most walks of one run.
 const WALKS_MAX: usize = 5;
@@ -153,7 +152,7 @@ fn renewed(
             let newest = newest_from(first_now, *link, &fetch)?;
             (Way::Back { newest, link: *link }, is_sure)
         }
-        _ => way(requests, options, &read(requests, &entry.url)?, &Cell::default())?,
+        _ => way(requests, options, &read(requests, &entry.url)?, &mut |_| ())?,
     };
     Ok(Some(match way {
         Way::Back { .. } if !has_missed => Renewed::Grown(way),

@@ -12,7 +12,6 @@ use crate::read::walk::Walk;
 use crate::requests::Requests;
 use crate::uri_list::UriList;
 use abreast_emm::Action;
-use std::cell::Cell;
 
 /// Entities of the feed of which one has to be found at its IRI.
 const PROBES_MAX: usize = 3;
@@ -36,7 +35,7 @@ pub(super) fn short_list<'o>(
     else {
         return Ok(None);
     };
-    let (way, _) = way(requests, options, &emm.entry, &Cell::default())?;
+    let (way, _) = way(requests, options, &emm.entry, &mut |_| ())?;
     let mut has_failed = false;
     let items = way.begin().document.items.iter();
     let there = items.filter(|item| matches!(item.action, Action::Put | Action::Deprecate));
@@ -60,7 +59,7 @@ pub(super) fn hand_over_wanted(
     let (requests, options) = (walk.requests, walk.options);
     let Some(list) = options.uris.as_deref() else { return Ok(()) };
     let is_file = emm.is_of_files(requests, options)?
-        || lists_files(&way(requests, options, &emm.entry, &Cell::default())?.0);
+        || lists_files(&way(requests, options, &emm.entry, &mut |_| ())?.0);
     let mut admission = admission(options, &emm.entry.url);
     list.each(&mut |uri| {
         requests.check_cancelled()?;

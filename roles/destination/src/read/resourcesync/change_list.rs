@@ -39,6 +39,12 @@ impl Named {
         Self { url, index: document.to_owned(), from, until, ended: None }
     }
 
+    /// One that no document names.
+    fn itself(url: &str) -> Self {
+        let (from, until, ended) = (None, None, None);
+        Self { url: url.to_owned(), index: url.to_owned(), from, until, ended }
+    }
+
     /// Whether it may have changes of the position, or after it.
     fn may_be_new(&self, walk: &Walk<'_, '_>) -> bool {
         let is_known = |until: Moment| walk.since().is_some_and(|since| until.is_before(since));
@@ -88,6 +94,15 @@ impl Reach {
         let until = read.head.until.map(|until| read.moment(until));
         let stated = self.spans.insert(url.to_owned(), (from, until));
         self.is_named_late |= stated.is_some_and(|(named, _)| named.is_before(from));
+    }
+
+    /// Whether a list begins, or else ends, before another one, as they give it.
+    fn is_before(&self, list: &str, other: &str) -> bool {
+        let span = |url: &str| {
+            let (from, until) = self.spans.get(url)?;
+            Some((from.first(), until.map_or(Timestamp::MAX, Moment::first)))
+        };
+        span(list).zip(span(other)).is_some_and(|(list, other)| list < other)
     }
 
     /// All changes since then are in the lists.
@@ -214,10 +229,14 @@ fn is_fine(from: Option<i64>) -> bool {
     from.is_some_and(|from| from % 1_000_000 != 0)
 }
 
+/// An open list as an earlier run read the one of the same name.
+fn known_as<'w>(walk: &'w Walk<'_, '_>, open: &Bookmark) -> Option<&'w Bookmark> {
+    walk.position().bookmark.as_ref().filter(|known| known.document == open.document)
+}
+
 /// Whether an open list is the one that an earlier run read, and no other of the same name.
 fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
-    let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
-    known.is_some_and(|known| {
+    known_as(walk, open).is_some_and(|known| {
         let is_clear = known.is_past || is_fine(open.from);
         open.from.is_some() && known.from == open.from && is_clear && walk.has_same_begin()
     })
@@ -226,8 +245,15 @@ fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
 /// Whether an open list has the begin and the name of the one that an earlier run read, and lacks entries of that: within one
 /// second they may have gone to a list before it.
 fn is_emptied(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
-    let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
-    known.is_some_and(|known| known.from == open.from && !walk.has_same_begin())
+    known_as(walk, open).is_some_and(|known| known.from == open.from && !walk.has_same_begin())
+}
+
+/// Whether an open list that begins within the second of the position was empty when an earlier run read it: a change of that
+/// second that was published late may be in a list before it.
+fn has_begun(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
+    let was_empty = known_as(walk, open).is_some_and(|known| known.entries == 0);
+    let at = walk.since().map(|since| since.first().as_micros());
+    was_empty && open.entries > 0 && !is_fine(open.from) && open.from == at
 }
 
 /// The span that a document gives.
@@ -298,6 +324,7 @@ impl ChangeLists<'_> {
             let open = bookmark(walk, start, &read);
             may_lack = reach.is_late(since)
                 || is_emptied(walk, &open.0)
+                || has_begun(walk, &open.0)
                 || reach.lacks_known(walk) && !is_known(walk, &open.0);
             reach.open = Some(open);
         } else if !is_index {
@@ -321,6 +348,7 @@ impl ChangeLists<'_> {
         }
         sort_by_span(walk, &mut named);
         reach.name(&named);
+        let is_unnamed = !is_index && named.iter().all(|list| list.url != start);
         if let Some(place) = named.iter().position(|list| list.url == start && !is_index) {
             // One that was closed meanwhile, or comes from some cache, may have more.
             let is_closed = is_open && named[place].until.is_some();
@@ -334,7 +362,20 @@ impl ChangeLists<'_> {
                 named.remove(place);
             }
         }
-        read_named(walk, named, &mut reach)?;
+        read_named(walk, named.clone(), &mut reach)?;
+        let was_read = |list: &&Named| reach.read_urls.contains(&list.url);
+        if is_unnamed && named.iter().filter(was_read).any(|list| reach.is_before(&list.url, start))
+        {
+            // An older index does not name it: it follows those that begin before it.
+            walk.restart()?;
+            let last = named.iter().rposition(|list| reach.is_before(&list.url, start));
+            named.insert(last.map_or(0, |last| last + 1), Named::itself(start));
+            for list in &named {
+                reach.read_urls.remove(&list.url);
+            }
+            (reach.open, reach.ends) = (None, Ends::default());
+            read_named(walk, named, &mut reach)?;
+        }
         let may_have_more = since.is_none() && !is_index || may_lack && reach.lacks_known(walk);
         if reach.is_late(since) || may_have_more {
             self.walk_back(walk, start, &mut reach)?;
@@ -343,8 +384,7 @@ impl ChangeLists<'_> {
             && !is_index
             && let Some(next) = now_named()?.filter(|next| !reach.read_urls.contains(next))
         {
-            let (from, until, ended) = (None, None, None);
-            let named = Named { url: next, index: self.list.to_owned(), from, until, ended };
+            let named = Named { index: self.list.to_owned(), ..Named::itself(&next) };
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }

@@ -62,7 +62,7 @@ pub(super) fn resource_dump(
     let are_needed = walk.plans() && !options.dry_run && walk.is_new_copy()?;
     walk.clock(&dump.answered);
     walk.begin_snapshot(url)?;
-    let (mut at, mut read, mut failed) = (None::<Moment>, Vec::new(), Vec::new());
+    let (mut times, mut read, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     walk.with_downloads(|walk, downloads| {
         for mut package in dump.packages {
             requests.check_cancelled()?;
@@ -82,7 +82,7 @@ pub(super) fn resource_dump(
             });
             match own {
                 Ok(own) => {
-                    at = at.into_iter().chain(own).min_by_key(|at| at.first());
+                    times.extend(own);
                     read.push(package);
                 }
                 Err(error) if is_of_package(&error) => {
@@ -101,6 +101,9 @@ pub(super) fn resource_dump(
         }
         walk.failed(&package.url, error, named)?;
     }
+    times.sort_by_key(|at: &Moment| at.first());
+    let (at, latest) = (times.first().copied(), times.last().copied());
+    let mixed_until = latest.filter(|latest| at.is_some_and(|at| at.is_before(*latest)));
     // One with older packages comes from some cache, or they do: it may stay the same when they are not.
     let is_older = at.zip(dump.begins).is_some_and(|(at, stated)| at.is_before(stated));
     let validators = if is_older { Document::default() } else { dump.answered.validators.clone() };
@@ -112,6 +115,7 @@ pub(super) fn resource_dump(
         lists_all: true,
         as_of: stated.or(changes_from.filter(|_| has_changes)),
         changes_from,
+        mixed_until,
         made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
     })
