@@ -113,9 +113,9 @@ impl Provider {
             && matches!(kind, "Delete" | "Remove" | "Move");
         let is_wrong = self.has(Fault::Future) && !is_expiry && self.chance(12);
         let mut time = if is_wrong { noted + FUTURE } else { noted };
-        if let Some(last) = self.last_change(entity) {
+        let before = [entity, target].into_iter().filter_map(|one| self.last_change(one));
+        if let Some(last) = before.map(|last| last.time).max() {
             // Of one entity the changes have times in their order.
-            let last = last.time;
             if time < last {
                 time = last + self.rendering.precision().step();
             }
