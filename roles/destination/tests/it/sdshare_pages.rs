@@ -228,6 +228,25 @@ fn a_circle_makes_no_version_final_that_it_did_not_reach() {
 }
 
 #[test]
+fn a_comparison_keeps_the_plan_of_a_change_of_its_second() {
+    let server = Server::start();
+    let now = told(&server);
+    let listed = |entries| Told { entries, snapshot: vec![1], ..Told::default() };
+    *now.lock().unwrap() = listed(vec![(1, 10, "listed")]);
+    let mut copy = copy_of(server.url("/collection"));
+    copy.run();
+    // It changes again in the second of the snapshot, which has the version before.
+    *now.lock().unwrap() = listed(vec![(2, 29, "first"), (1, 10, "fails")]);
+    assert_ne!(copy.try_run().exit(), 0);
+    copy.options.baseline = true;
+    assert_ne!(copy.try_run().exit(), 0);
+    copy.options.baseline = false;
+    *now.lock().unwrap() = listed(vec![(2, 29, "first"), (1, 10, "second")]);
+    copy.run();
+    assert_has(&copy, &[lines(1, "second"), lines(2, "first")].concat());
+}
+
+#[test]
 fn a_circle_after_a_restore_deletes_nothing() {
     let server = Server::start();
     let now = told(&server);
