@@ -38,13 +38,17 @@ fn a_set_of_changes_of_one_time_that_is_missing_is_a_gap() {
 #[test]
 fn another_set_in_the_place_of_the_one_read_last_is_a_restore() {
     let mut source = OldSource::of(Shape { per_set: 2, ..Shape::default() });
-    ["/a", "/b", "/lost"].iter().for_each(|path| source.set(path, "1"));
+    for path in ["/a", "/b", "/lost"] {
+        source.set(path, "1");
+    }
     let copy = copy_of(&source);
     source.snapshot();
     run_equal(&copy, &source);
     source.restart();
     source.wait(9);
-    ["/a", "/b", "/other"].iter().for_each(|path| source.set(path, "2"));
+    for path in ["/a", "/b", "/other"] {
+        source.set(path, "2");
+    }
     source.snapshot();
     // Both histories have a first set that is removed.
     source.server.remove("/c/0.xml");
@@ -56,14 +60,18 @@ fn another_set_in_the_place_of_the_one_read_last_is_a_restore() {
 fn an_empty_set_without_a_time_is_not_asked_for_by_its_validators() {
     let shape = Shape { per_set: 2, modified: false, ..Shape::default() };
     let mut source = OldSource::of(shape);
-    ["/a", "/b"].iter().for_each(|path| source.set(path, "1"));
+    for path in ["/a", "/b"] {
+        source.set(path, "1");
+    }
     source.snapshot();
     let copy = copy_of(&source);
     run_equal(&copy, &source);
     let current = source.server.page("/c.xml");
     source.restart();
     source.wait(9);
-    ["/a", "/other"].iter().for_each(|path| source.set(path, "2"));
+    for path in ["/a", "/other"] {
+        source.set(path, "2");
+    }
     source.snapshot();
     assert_eq!(source.server.page("/c.xml"), current, "they are the same");
     run_equal(&copy, &source);
@@ -123,14 +131,18 @@ fn a_first_set_with_future_times_only_is_recognised() {
 #[test]
 fn deletions_that_wait_for_a_broken_chain_are_made_at_last() {
     let mut source = OldSource::new();
-    ["/a", "/b"].iter().for_each(|path| source.set(path, "1"));
+    for path in ["/a", "/b"] {
+        source.set(path, "1");
+    }
     source.snapshot();
     let copy = copy_of(&source);
     run_equal(&copy, &source);
     source.set("/lost", "1");
     run_equal(&copy, &source);
     source.restart();
-    ["/a", "/b"].iter().for_each(|path| source.set(path, "1"));
+    for path in ["/a", "/b"] {
+        source.set(path, "1");
+    }
     source.wait(3);
     source.snapshot();
     let sitemap = source.server.page("/s.xml");
@@ -138,7 +150,9 @@ fn deletions_that_wait_for_a_broken_chain_are_made_at_last() {
     let ran = copy.try_run();
     assert!(ran.exit() != 0 && ran.has("gap"), "{:?}", ran.reported);
     source.server.body("/s.xml", sitemap);
-    (0..9).for_each(|number| source.set(&format!("/n{number}"), "new"));
+    for number in 0..9 {
+        source.set(&format!("/n{number}"), "new");
+    }
     let whole = source.server.page("/c/1.xml");
     source.server.body("/c/1.xml", "<urlset");
     let ran = copy.try_run();

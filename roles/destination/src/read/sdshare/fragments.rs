@@ -414,7 +414,9 @@ mod tests {
         let mut found = Found::default();
         let mut read = |entries: &[(&str, i64)]| {
             found.reads += 1;
-            entries.iter().for_each(|(resource, time)| found.add(&entry(resource, *time)));
+            for (resource, time) in entries {
+                found.add(&entry(resource, *time));
+            }
             found.lacks_any()
         };
         assert!(!read(&[("a", 5), ("b", 4)]));
