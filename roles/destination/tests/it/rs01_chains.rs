@@ -78,30 +78,6 @@ fn an_empty_set_without_a_time_is_not_asked_for_by_its_validators() {
 }
 
 #[test]
-fn changes_of_a_set_that_was_emptied_are_not_known() {
-    let mut source = OldSource::of(Shape { per_set: 1_000, modified: false, ..Shape::default() });
-    source.set("/a", "1");
-    let copy = copy_of(&source);
-    source.snapshot();
-    run_equal(&copy, &source);
-    source.set("/a", "2");
-    run_equal(&copy, &source);
-    source.snapshot();
-    // Nothing shows that this came after the Sitemap.
-    source.set("/a", "3");
-    let links = link(&format!("current {CHANGE_SET}"), "/c.xml");
-    let empty = document("urlset", "rs:type=\"changeset\"", &links);
-    source.server.put("/c.xml", Answer::ok(empty));
-    for _ in 0..2 {
-        let ran = copy.try_run();
-        assert!(ran.exit() == 3 && ran.has("gap"), "{:?}", ran.reported);
-    }
-    source.publish();
-    source.snapshot();
-    run_equal(&copy, &source);
-}
-
-#[test]
 fn a_first_set_with_future_times_only_is_recognised() {
     let server = Server::start();
     let list =

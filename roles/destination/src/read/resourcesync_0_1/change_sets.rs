@@ -237,12 +237,12 @@ fn sets_before(
             walk.walked.recheck = Some(message.to_owned());
         }
         None if !is_joined => {
-            // Some may have been removed; after a gap some were.
-            let (modified, follows_gap) = (one.read.modified(), walk.follows_gap());
-            walk.walked.is_apart = modified.map_or(follows_gap, |modified| modified.first() > goal);
+            // Some may have been removed.
+            let modified = one.read.modified();
+            walk.walked.is_apart = modified.is_some_and(|modified| modified.first() > goal);
             let mut why = "the change sets list nothing yet";
             if walk.walked.is_apart && !walk.is_conditional() {
-                why = "the change sets may be newer than the list of all resources, and list nothing; changes between the two \
+                why = "the change sets were modified after the list of all resources, and list nothing; changes between the two \
                     are not known, and the list is compared again when it changes";
                 walk.notice("gap", change_set, why);
             }
