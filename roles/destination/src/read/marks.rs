@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn another_change_of_the_same_time_may_have_replaced_a_known_one() {
+    fn another_change_of_one_time_may_have_replaced_a_known_one() {
         let mut marks = Marks::known(&read(&[("a", 5, "1"), ("b", 4, "2")]), &[]);
         let mut find = |uri, time, id| {
             let (time, listed) = change(uri, time, id);

@@ -57,7 +57,7 @@ fn another_set_in_the_place_of_the_one_read_last_is_a_restore() {
 }
 
 #[test]
-fn an_empty_set_without_a_time_is_not_asked_for_by_its_validators() {
+fn an_empty_set_without_a_time_has_no_usable_validators() {
     let shape = Shape { per_set: 2, modified: false, ..Shape::default() };
     let mut source = OldSource::of(shape);
     for path in ["/a", "/b"] {
