@@ -113,9 +113,9 @@ impl Provider {
             && matches!(kind, "Delete" | "Remove" | "Move");
         let is_wrong = self.has(Fault::Future) && !is_expiry && self.chance(12);
         let mut time = if is_wrong { noted + FUTURE } else { noted };
-        if let Some(last) = self.last_change(entity) {
+        let before = [entity, target].into_iter().filter_map(|one| self.last_change(one));
+        if let Some(last) = before.map(|last| last.time).max() {
             // Of one entity the changes have times in their order.
-            let last = last.time;
             if time < last {
                 time = last + self.rendering.precision().step();
             }
@@ -309,13 +309,24 @@ impl Provider {
                 self.data.hole = Some(hole);
             }
         } else if self.chance(2) {
-            let first = first + self.random.below((published - first) as u64 + 1) as usize;
+            let mut first = first + self.random.below((published - first) as u64 + 1) as usize;
+            if self.would_hide_all(first) {
+                first -= 1;
+            }
             // What is left begins at a time of one change: documents state since when they have all.
             let begin = first - first % self.rendering.changes_per_document().unwrap_or(1);
             if self.are_at_other_times(begin, 3) {
                 self.data.first = first;
             }
         }
+    }
+
+    /// Whether the only change set is empty without the changes before that place, and nothing shows that there were any which
+    /// the list of all entities does not have.
+    fn would_hide_all(&self, first: usize) -> bool {
+        let Rendering::Sitemaps(sitemaps) = &self.rendering else { return false };
+        let is_hidden = !sitemaps.has_modified && !sitemaps.is_live && sitemaps.length == 0;
+        is_hidden && first == self.published && self.data.listing.end < first
     }
 
     /// Whether a list may be replayed from before the change at the end of a document on: without `at`, that is an hour. If that is

@@ -97,12 +97,15 @@ impl Mirror {
         self.plan_deletes(PendingAction::Absent, "SELECT uri FROM temp.unseen")
     }
 
-    /// Forgets the deletions that were concluded from lists.
+    /// Forgets the deletions that were concluded from lists; returns how many.
     ///
     /// # Errors
     /// The system's own.
-    pub fn forget_absent(&self) -> Result<(), LogError> {
-        self.connection.execute_batch("DELETE FROM pending WHERE action = 5").map_err(failed(WRITE))
+    pub fn forget_absent(&self) -> Result<u64, LogError> {
+        self.connection
+            .execute("DELETE FROM pending WHERE action = 5", ())
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
     }
 
     /// Forgets the fetches of versions that the copy does not have and no noted change names.

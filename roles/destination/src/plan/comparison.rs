@@ -257,8 +257,14 @@ impl Comparison {
             None => {
                 run.report.summary.unchanged += 1;
                 mirror.set_access(uri, self.listed.access.as_deref())?;
-                if self.stale {
-                    mirror.forget_pending(uri)?;
+                let planned = if self.stale { mirror.task(uri)? } else { None };
+                match planned {
+                    // The change that it is planned for may be later than the list.
+                    Some(planned) if as_of.may_be_older_than_change(planned.pending.changed) => {
+                        mirror.keep_planned(uri, false)?;
+                    }
+                    Some(_) => mirror.forget_pending(uri)?,
+                    None => {}
                 }
             }
             Some(action) => {

@@ -104,6 +104,12 @@ impl AsOf {
         self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)
     }
 
+    /// Whether a change of that time, microseconds, may be later than a list.
+    pub(crate) fn may_be_older_than_change(self, changed: Option<i64>) -> bool {
+        let changed = changed.map(Timestamp::from_micros).filter(|_| !self.is_uncertain);
+        changed.zip(self.at).is_some_and(|(changed, at)| at.first() <= changed)
+    }
+
     /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
     pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
         let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
@@ -249,6 +255,15 @@ mod tests {
         assert_eq!(judge(10), Verdict::Fetch);
         assert_eq!(judge(9), Verdict::Keep);
         assert_eq!(judge(8), Verdict::Keep);
+    }
+
+    #[test]
+    fn a_change_of_the_time_of_a_list_may_be_later() {
+        let list = AsOf { at: Some(at(5)), ..AsOf::default() };
+        let of = |time| list.may_be_older_than_change(time);
+        assert_eq!([Some(4), Some(5), Some(6), None].map(of), [false, true, true, false]);
+        let lost = AsOf { is_uncertain: true, ..list };
+        assert!(!lost.may_be_older_than_change(Some(6)), "the list decides");
     }
 
     /// A statement, by numbers: 0 is a deletion, 1 absence, others are versions.

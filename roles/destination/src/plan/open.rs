@@ -39,6 +39,11 @@ impl Open {
         }
     }
 
+    /// Whether it is open for a resource.
+    pub(crate) fn has(&self, uri: &str) -> bool {
+        self.resources.contains(uri)
+    }
+
     /// A change of a resource is listed.
     pub(crate) fn settle(&mut self, uri: &str) {
         self.resources.remove(uri);
@@ -67,7 +72,9 @@ mod tests {
         let at = |micros| Moment::exact(Timestamp::from_micros(micros));
         open.note("one", Some(at(7)));
         open.note("two", Some(at(5)));
+        assert!(open.has("one") && !open.has("three"));
         open.settle("one");
+        assert!(!open.has("one"));
         assert_eq!(open.since(), Some(Timestamp::from_micros(5)));
         open.settle("two");
         assert_eq!(open.since(), None);

@@ -254,6 +254,10 @@ impl Visitor for Planning<'_, '_, '_> {
         }
     }
 
+    fn is_open(&self, uri: &str) -> bool {
+        self.run.planner.open.has(uri)
+    }
+
     fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
         let planner = &*self.run.planner;
         let (mirror, selection) = (planner.mirror, &planner.selection);

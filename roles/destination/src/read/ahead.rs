@@ -62,6 +62,11 @@ impl Ahead {
         lost.map(|mark| Timestamp::from_micros(mark.time)).max()
     }
 
+    /// Whether any are known, and this walk has found all of them.
+    pub(crate) fn are_found(&self) -> bool {
+        !self.known.is_empty() && self.missing().next().is_none()
+    }
+
     /// Those that this walk has not found.
     pub(crate) fn missing(&self) -> impl Iterator<Item = AheadMark> + use<'_> {
         self.known.values().flatten().filter(|(_, is_there)| !is_there).map(|(mark, _)| *mark)
@@ -97,6 +102,7 @@ mod tests {
             let mut ahead = Ahead::known(&known);
             ahead.compare(&one, Some(at(time)), is_new);
             assert_eq!(ahead.newest_lost(None).is_some(), is_lost, "{time} {is_new}");
+            assert_eq!(ahead.are_found(), !is_lost);
             assert_eq!(ahead.missing().count(), usize::from(is_lost));
         }
     }
@@ -107,5 +113,6 @@ mod tests {
         let mut ahead = Ahead::default();
         ahead.note(&one, at(900), 10);
         assert_eq!(ahead.since(Some(at(11))), Vec::new());
+        assert!(!Ahead::default().are_found(), "none is known");
     }
 }

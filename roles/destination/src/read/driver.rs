@@ -205,7 +205,12 @@ impl Driver {
             let newer_list = self.snapshot_since(run, &position)?;
             let is_list = newer_list.is_some();
             let followed = match newer_list {
-                Some(why) => Followed::Gap(Due { why, is_uncertain: false }),
+                Some(why) => {
+                    // What an earlier history brought is deleted, however new it is.
+                    let unknown = position.unknown.as_ref();
+                    let is_uncertain = unknown.is_some_and(|unknown| unknown.spares_absent);
+                    Followed::Gap(Due { why, is_uncertain })
+                }
                 None => self.follow(run, &position, None)?,
             };
             let Followed::Gap(due) = followed else {

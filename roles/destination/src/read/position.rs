@@ -86,6 +86,9 @@ pub(crate) struct Unknown {
     /// The list of all resources is read again from then on, microseconds: its time had not come.
     #[serde(default)]
     pub(crate) not_before: Option<i64>,
+    /// Resources that the list lacks were not deleted, for changes that were not read may have brought them.
+    #[serde(default)]
+    pub(crate) spares_absent: bool,
 }
 
 impl Unknown {

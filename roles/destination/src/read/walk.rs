@@ -488,15 +488,17 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.hand_over(listed, order)
     }
 
-    /// A change that is known. It may have followed one without a usable time, or one whose time is around that of the position.
+    /// A change that is known. It may have followed one without a usable time, or one whose time is around that of the position,
+    /// or a list leaves it open which of the two is later.
     fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         self.to.known_change(listed)?;
         // An audit compares with what the list has instead.
-        let may_follow = self.walked.first_future.is_some() || self.walked.is_around;
+        let is_new = self.to.is_open(listed.uri);
+        let may_follow = is_new || self.walked.first_future.is_some() || self.walked.is_around;
         if !may_follow || !self.to.plans() {
             return Ok(());
         }
-        self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
+        self.to.change(listed, ChangeOrder { is_known: true, is_new, ..order })
     }
 
     /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on. A

@@ -58,6 +58,7 @@ mod reading;
 mod restored;
 mod rs01;
 mod rs01_callbacks;
+mod rs01_chains;
 mod rs01_kills;
 mod rs01_nodes;
 mod rs01_source;

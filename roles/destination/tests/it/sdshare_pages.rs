@@ -104,7 +104,7 @@ fn entries_older_than_the_snapshot_show_that_none_is_missing() {
 }
 
 /// What a server has: the entries of its feed, as a number, a time in seconds and a text, with the newest first; whether
-/// its only page leads to itself; and the numbers in its snapshot of the time 10.
+/// its only page leads to itself, first under another name; and the numbers in its snapshot of the time 10.
 #[derive(Clone, Default)]
 struct Told {
     entries: Vec<(usize, i64, &'static str)>,
@@ -165,8 +165,9 @@ impl Told {
                     (self.time(*seconds), format!("{link}<s:resource>{name}</s:resource>"))
                 };
                 let entries: Vec<_> = self.entries.iter().map(entry).collect();
-                let next = target.replace('&', "&amp;");
-                let next = format!("<link rel=\"next\" href=\"{next}\"/>");
+                let mark = if target.contains('?') { "&again=1" } else { "?again=1" };
+                let next = target.trim_end_matches(mark).to_owned() + mark;
+                let next = format!("<link rel=\"next\" href=\"{}\"/>", next.replace('&', "&amp;"));
                 let newest = self.entries.iter().map(|it| it.1).max().unwrap_or_default();
                 feed(&self.time(newest), if self.is_circle { &next } else { "" }, &entries)
             }
@@ -206,6 +207,43 @@ fn a_fetch_that_failed_outlasts_later_changes() {
     copy.run();
     let expected = [lines(1, "second"), lines(2, "first"), lines(7, "listed")];
     assert_has(&copy, &expected.concat());
+}
+
+#[test]
+fn a_circle_makes_no_version_final_that_it_did_not_reach() {
+    let server = Server::start();
+    let now = told(&server);
+    let listed = |entries| Told { entries, snapshot: vec![7], ..Told::default() };
+    let circle = |entries| Told { is_circle: true, ..listed(entries) };
+    *now.lock().unwrap() = circle(vec![(1, 20, "first")]);
+    let copy = copy_of(server.url("/collection"));
+    assert_ne!(copy.try_run().exit(), 0);
+    // It changes again in that second, behind the circle.
+    *now.lock().unwrap() = circle(vec![(2, 29, "first"), (3, 28, "first")]);
+    assert_ne!(copy.try_run().exit(), 0);
+    *now.lock().unwrap() = listed(vec![(2, 29, "first"), (3, 28, "first"), (1, 20, "second")]);
+    copy.run();
+    let all = [lines(1, "second"), lines(2, "first"), lines(3, "first"), lines(7, "listed")];
+    assert_has(&copy, &all.concat());
+}
+
+#[test]
+fn a_comparison_keeps_the_plan_of_a_change_of_its_second() {
+    let server = Server::start();
+    let now = told(&server);
+    let listed = |entries| Told { entries, snapshot: vec![1], ..Told::default() };
+    *now.lock().unwrap() = listed(vec![(1, 10, "listed")]);
+    let mut copy = copy_of(server.url("/collection"));
+    copy.run();
+    // It changes again in the second of the snapshot, which has the version before.
+    *now.lock().unwrap() = listed(vec![(2, 29, "first"), (1, 10, "fails")]);
+    assert_ne!(copy.try_run().exit(), 0);
+    copy.options.baseline = true;
+    assert_ne!(copy.try_run().exit(), 0);
+    copy.options.baseline = false;
+    *now.lock().unwrap() = listed(vec![(2, 29, "first"), (1, 10, "second")]);
+    copy.run();
+    assert_has(&copy, &[lines(1, "second"), lines(2, "first")].concat());
 }
 
 #[test]

@@ -130,6 +130,9 @@ impl Driver {
             unknown = unknown
                 .filter(|it| if it.is_cut { !is_whole || is_missed } else { !is_found(it) })
                 .map(|it| Unknown { is_cut: it.is_cut && !is_whole, ..it });
+            let spared = position.unknown.as_ref().is_some_and(|unknown| unknown.spares_absent);
+            // They can be compared with the list by now.
+            let is_decidable = first.is_none() && spared && unknown.is_none();
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
@@ -190,10 +193,9 @@ impl Driver {
             let has_all =
                 walked.cut.is_none() && !walked.is_unstable && !walked.left_out && !is_short;
             let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
-            if first.is_some() && is_uncertain && (is_lacking || walked.is_apart || !has_all) {
-                // What the list lacks may have come between it and the changes.
-                mirror.forget_absent()?;
-            }
+            // What the list lacks may have come between it and the changes.
+            let may_lack = is_uncertain && (is_lacking || walked.is_apart || !has_all);
+            let spares_absent = first.is_some() && may_lack && mirror.forget_absent()? > 0;
             if is_lacking && first.is_some() {
                 // What lies before the changes that are listed is noted; they are followed from where they begin.
                 walked.newest = walked.newest.or(walked.from);
@@ -206,6 +208,7 @@ impl Driver {
             }
             if let Some(unknown) = unknown.as_mut().filter(|_| first.is_some()) {
                 unknown.not_before = run.planner.early;
+                unknown.spares_absent = spares_absent;
                 unknown.since = position.until().map(|until| until.first().as_micros());
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
@@ -233,6 +236,10 @@ impl Driver {
                 after.run = Some(run.planner.epoch);
             }
             let mut after = moved(after, walked, marks, is_first, mirror)?;
+            if is_decidable {
+                let why = "the list of all resources lacks some that the copy has, and the changes since then are known by now";
+                after.due.get_or_insert(Due { why: why.to_owned(), is_uncertain: true });
+            }
             if !is_replaced && after.until().is_none() {
                 let why = "the comparison with all changes did not reach all of them".to_owned();
                 after.due = Some(Due { why, is_uncertain: true });

@@ -124,7 +124,7 @@ fn sets_before(
     let (mut oldest, mut url) = (None::<Timestamp>, change_set.to_owned());
     let modified = one.read.modified();
     let place = before(&one.read).map(|before| after(&before));
-    let mut is_next = false;
+    let (entries_of_current, mut is_next, mut is_replaced) = (one.entries as u64, false, false);
     let is_joined = loop {
         let has_marks = walk.marks().are_any() && !is_again;
         let is_found = has_marks.then(|| walk.marks().are_found());
@@ -136,7 +136,7 @@ fn sets_before(
         }
         // The first one that has what is known leaves nothing between.
         let Some(before) = before(&one.read) else {
-            break is_found == Some(true) || reach.is_there;
+            break is_found == Some(true) || reach.is_there || walk.marks().ahead.are_found();
         };
         let next = trail.check(&url, one.entries, &before).and_then(|()| {
             let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
@@ -174,10 +174,16 @@ fn sets_before(
             // What is gone, or is no change set, will not come back.
             Err(error) if error.may_be_gone() => {
                 let known = walk.position().bookmark.as_ref();
+                let known = known.filter(|known| known.document == after(&before));
+                // The one before has changes that are known and were not found.
+                let is_before = is_found == Some(false);
+                // What the current change set of the last walk had, the one in its place has too.
+                is_replaced = is_before && known.is_some_and(|known| known.entries > 0);
+                // Where none are searched for, others of that time may be missing after a gap, if this one has any.
+                let may_miss = one.times.newest.is_some() && (is_again || walk.follows_gap());
+                let is_there = reach.is_there && is_found.unwrap_or(!may_miss);
                 // One that is there was not removed, whatever it has.
-                is_next = error.status().is_some()
-                    && (reach.is_there
-                        || known.is_some_and(|known| known.document == after(&before)));
+                is_next = error.status().is_some() && (is_there || known.is_some() && !is_replaced);
                 error.to_string()
             }
             Err(error) => return Err(error),
@@ -191,7 +197,9 @@ fn sets_before(
     if is_joined {
         walk.walked.cut = None;
         let place = place.filter(|_| since.is_some());
-        walk.walked.bookmark = place.map(|document| Bookmark { document, ..Bookmark::default() });
+        let entries = entries_of_current;
+        let bookmark = |document| Bookmark { document, entries, ..Bookmark::default() };
+        walk.walked.bookmark = place.map(bookmark);
     }
     if is_next {
         // Those that are known were removed.
@@ -215,7 +223,8 @@ fn sets_before(
             );
             // One that was modified before then never had them.
             let is_older = modified.zip(since).is_some_and(|(own, since)| own.is_before(since));
-            let shown = if is_older { &mut walk.walked.went_back } else { &mut walk.walked.hole };
+            let went_back = is_older || is_replaced;
+            let shown = if went_back { &mut walk.walked.went_back } else { &mut walk.walked.hole };
             *shown = Some(why);
         }
         Some(oldest)
@@ -246,8 +255,9 @@ fn sets_before(
         walk.notice("time.future", change_set, &message);
         walk.walked.recheck = Some(message);
     }
-    // Deletions to come are checked again.
-    let validators = if deletions.count > 0 { Document::default() } else { validators };
+    // Deletions to come are checked again. One without changes and time is the same in every history.
+    let is_same = deletions.count == 0 && (entries_of_current > 0 || modified.is_some());
+    let validators = if is_same { validators } else { Document::default() };
     walk.keep_document(change_set, &validators);
     let Some(moved) = moved else { return Ok(None) };
     let is_there =

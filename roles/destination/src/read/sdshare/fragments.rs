@@ -13,7 +13,7 @@ use abreast_core::Kind;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Feed, Link, Relation, with_since};
 use abreast_webtypes::{Digests, Moment, Timestamp};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
@@ -21,6 +21,8 @@ static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
 /// Times that pages which move while they are read are read.
 const READS_MAX: usize = 3;
+/// Resources whose newest entry has to be found again where pages are read again.
+const FOUND_MAX: usize = 65_536;
 
 /// A fragment that is kept of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,9 +226,10 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
     let (mut found, mut before) = (Found::default(), None);
     for reads in 1.. {
+        found.reads = reads;
         let pages = read_pages(walk, feed, &start, &mut found)?;
         let is_same = before.replace(pages.entries) == Some(pages.entries);
-        if walk.walked.cut.is_some() || !pages.have_moved(walk, is_same)? {
+        if walk.walked.cut.is_some() || !found.lacks_any() && !pages.have_moved(walk, is_same)? {
             break;
         }
         if reads == READS_MAX {
@@ -261,6 +264,28 @@ struct Found {
     updated: Option<Timestamp>,
     marks_deletions: bool,
     may_delete: bool,
+    /// How often the pages were read, and for each resource the time of its newest entry and which read found that last.
+    reads: usize,
+    newest: HashMap<u64, (Option<Timestamp>, usize)>,
+}
+
+impl Found {
+    fn add(&mut self, entry: &Entry) {
+        let mut hasher = DefaultHasher::new();
+        entry.resources.hash(&mut hasher);
+        let (resource, is_full) = (hasher.finish(), self.newest.len() >= FOUND_MAX);
+        match self.newest.get_mut(&resource) {
+            Some(newest) if newest.0 <= entry.updated => *newest = (entry.updated, self.reads),
+            None if !is_full => drop(self.newest.insert(resource, (entry.updated, self.reads))),
+            _ => {}
+        }
+    }
+
+    /// Whether an earlier read found an entry that the last one has not, nor a newer one of its resource: it moved to a page
+    /// that was read before, or some pages are of an earlier state.
+    fn lacks_any(&self) -> bool {
+        self.newest.values().any(|newest| newest.1 != self.reads)
+    }
 }
 
 /// Hands over the entries of all pages from one on.
@@ -276,6 +301,8 @@ fn read_pages(
     let mut pages = None::<Pages>;
     // Of changes of one time the first counts where the newest comes first, as is usual.
     let (mut before, mut is_ascending) = (None::<Timestamp>, false);
+    // A page that leads back to the first one descends where the others ascend, and the reverse.
+    let mut steps = 0_i64;
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
             let message =
@@ -293,7 +320,9 @@ fn read_pages(
             }
             entries += 1;
             let updated = entry.updated.filter(|updated| !walk.is_future(*updated));
-            is_ascending |= before.zip(updated).is_some_and(|(before, now)| before < now);
+            let step = before.zip(updated).map_or(0, |(before, now)| now.cmp(&before) as i64);
+            is_ascending |= step > 0;
+            steps += step;
             before = updated.or(before);
             if is_ascending {
                 walk.later_document();
@@ -301,6 +330,7 @@ fn read_pages(
                 walk.earlier_document();
             }
             one.add(entry);
+            found.add(entry);
             found.marks_deletions |= entry.is_deleted;
             found.may_delete |= !page.has_files && !entry.is_deleted;
             hand_over(walk, (page, entry), &url)?;
@@ -319,7 +349,7 @@ fn read_pages(
             match trail.check(&url, entries, &following) {
                 Ok(()) => next = Some(following),
                 Err(cut) => {
-                    walk.walked.is_back = !is_ascending;
+                    walk.walked.is_back = steps <= 0;
                     walk.cut(cut);
                 }
             }
@@ -368,4 +398,31 @@ fn hand_over(
     };
     let mut resources = entry.resources.iter();
     resources.try_for_each(|resource| walk.change(&fragment.listed(entry, resource, page)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(resource: &str, time: i64) -> Entry {
+        let updated = Some(Timestamp::from_micros(time));
+        Entry { resources: vec![resource.to_owned()], updated, ..Entry::default() }
+    }
+
+    #[test]
+    fn an_entry_of_an_earlier_read_has_to_be_found_or_replaced() {
+        let mut found = Found::default();
+        let mut read = |entries: &[(&str, i64)]| {
+            found.reads += 1;
+            for (resource, time) in entries {
+                found.add(&entry(resource, *time));
+            }
+            found.lacks_any()
+        };
+        assert!(!read(&[("a", 5), ("b", 4)]));
+        assert!(!read(&[("b", 6), ("a", 5)]));
+        assert!(read(&[("b", 6)]), "that of a is missing");
+        assert!(read(&[("a", 7), ("b", 4)]), "an older page");
+        assert!(!read(&[("a", 7), ("b", 6), ("c", 8)]));
+    }
 }

@@ -74,6 +74,11 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
+    /// Whether the list of all resources leaves it open whether it has the last change of a resource.
+    fn is_open(&self, _uri: &str) -> bool {
+        false
+    }
+
     /// Whether a change without categories is of a wanted one.
     fn category(&mut self, _listed: &Listed<'_>) -> Result<Category, Error> {
         Ok(Category::Own)
