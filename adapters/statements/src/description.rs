@@ -33,7 +33,7 @@ impl Describer {
     /// are only borrowed when there are no blank nodes.
     ///
     /// # Errors
-    /// They are too many, those of all entities together are (both [`Error::TooLarge`]), or the disk failed.
+    /// They are too many, those of all entities together are ([`Error::Together`]), or the disk failed.
     pub fn gather<'g>(
         &mut self,
         group: &Group<'g>,
@@ -47,7 +47,8 @@ impl Describer {
             return Ok(Cow::Borrowed(group.lines));
         }
         let described = describe(group, blanks)?;
-        self.budget.take(&format!("<{}>", group.iri), described.len())?;
+        let root = format!("<{}>", group.iri);
+        self.budget.take(&root, described.len()).map_err(Error::Together)?;
         Ok(Cow::Owned(described))
     }
 

@@ -23,6 +23,11 @@ pub enum Error {
     /// The description of an entity is too large.
     #[error(transparent)]
     TooLarge(#[from] abreast_rdf::TooLarge),
+    /// The descriptions of all entities are too large together.
+    #[error(
+        "{0}\n  help: blank nodes that several entities lead to are part of each description; give them IRIs (`skolemize`)"
+    )]
+    Together(abreast_rdf::TooLarge),
     /// An input cannot be read, or is wrong.
     #[error("{name}: {cause}")]
     Input {

@@ -9,23 +9,33 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Bytes for all requests together, and of one unit.
 const TOTAL: u64 = 160 << 20;
 const UNIT: u64 = 64 << 10;
-/// Documents that are made for one request, at once.
-const SHARES: u64 = 64;
+/// Documents that are made for one request, and bodies that are received, at once.
+const SHARES: usize = 64;
 
 /// What is left for requests.
 #[derive(Debug)]
-pub struct Memory(Arc<Semaphore>);
+pub struct Memory {
+    bytes: Arc<Semaphore>,
+    made: Arc<Semaphore>,
+    received: Arc<Semaphore>,
+}
 
 impl Default for Memory {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new((TOTAL / UNIT) as usize)))
+        let of = |count| Arc::new(Semaphore::new(count));
+        Self { bytes: of((TOTAL / UNIT) as usize), made: of(SHARES), received: of(SHARES) }
     }
 }
 
 impl Memory {
     /// For what may wait on a thread of its own until it can be made: so many at once that others find a thread.
-    pub(crate) async fn take_share(&self) -> Option<OwnedSemaphorePermit> {
-        self.take(TOTAL / SHARES).await
+    pub(crate) async fn make(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.made).acquire_owned().await.ok()
+    }
+
+    /// For a body that is received into a file as a whole.
+    pub(crate) async fn receive(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.received).acquire_owned().await.ok()
     }
 
     /// Waits for so many bytes; a request that needs more than there are has all of them. The work that takes
@@ -33,7 +43,7 @@ impl Memory {
     pub(crate) async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let units = bytes.min(TOTAL).div_ceil(UNIT) as u32;
         // It is never closed.
-        Arc::clone(&self.0).acquire_many_owned(units).await.ok()
+        Arc::clone(&self.bytes).acquire_many_owned(units).await.ok()
     }
 }
 

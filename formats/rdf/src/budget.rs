@@ -16,14 +16,14 @@ pub struct DescriptionBudget {
 
 impl DescriptionBudget {
     /// Bytes of descriptions for each byte of the input, and bytes that do not count.
-    const RATIO: u64 = 10;
+    const RATIO: u64 = 32;
     const FREE: u64 = 64 << 20;
     /// Statements of blank nodes that are read to name them: as in this many descriptions of the most
     /// work, and for each byte of the input.
     const HARD: u64 = 40;
     const WORK_RATIO: u64 = 8;
 
-    /// For an input of this many bytes: 64 MiB of descriptions, and ten times the input.
+    /// For an input of this many bytes: 64 MiB of descriptions, and 32 times the input.
     pub fn of_input(bytes: u64) -> Self {
         let most = bytes.saturating_mul(Self::RATIO).saturating_add(Self::FREE);
         let work = bytes.saturating_mul(Self::WORK_RATIO).saturating_add(Self::HARD * MAX_WORK);

@@ -54,14 +54,15 @@ pub(crate) fn read(
     let depth = options.limits.depth.min(MAX_DEPTH);
     Brackets::json(ReadLimits { depth, ..options.limits }).feed(&document)?;
     let base = options.base_iri()?;
-    let mut context = Terms::of_text(base.as_ref().map_or("", |base| base.as_str()));
+    let mut context = Terms::default();
     let mut add = |iri: &str| {
         let known = options.contexts.get(iri);
         let terms = known.map(|text| term_chains::check(text.as_bytes(), &mut |_| {}));
         context = context.max(terms.and_then(Result::ok).unwrap_or_default());
     };
     let terms = term_chains::check(&document, &mut add)?;
-    if terms.expanded(context) > MAX_EXPANDED {
+    let base_length = base.as_ref().map_or(0, |base| base.as_str().len());
+    if terms.expanded(context, base_length) > MAX_EXPANDED {
         let message = format!("its terms may have more than {MAX_EXPANDED} bytes in full");
         return Err(ReadError::new("rdf.size", (0, 0), message, Some(SIZE_HELP)));
     }

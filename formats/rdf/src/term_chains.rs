@@ -14,8 +14,10 @@ const MAX_CHAIN: usize = 64;
 /// How large terms are that a document uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Keys and values that may be terms.
+    /// Keys and values that may be terms, of one element of an array at the top at most.
     uses: usize,
+    /// Values that may be relative IRIs, likewise.
+    relative: usize,
     /// Bytes of the longest text in a context.
     text: usize,
     /// The longest chain.
@@ -23,21 +25,17 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Most bytes that its uses have in full.
-    pub(crate) fn expanded(self, context: Self) -> usize {
+    /// Most bytes that its uses have in full, with a base of this length.
+    pub(crate) fn expanded(self, context: Self, base: usize) -> usize {
         let longest = |terms: Self| terms.text.saturating_mul(terms.chain.max(1));
-        self.uses.saturating_mul(longest(self).max(longest(context)))
+        let terms = self.uses.saturating_mul(longest(self).max(longest(context)));
+        terms.saturating_add(self.relative.saturating_mul(base))
     }
 
     /// The larger of both, for the contexts of a document.
     pub(crate) fn max(self, other: Self) -> Self {
         let (text, chain) = (self.text.max(other.text), self.chain.max(other.chain));
-        Self { uses: 0, text, chain }
-    }
-
-    /// A text that is as long as this one.
-    pub(crate) fn of_text(text: &str) -> Self {
-        Self { uses: 0, text: text.len(), chain: 1 }
+        Self { uses: 0, relative: 0, text, chain }
     }
 }
 
@@ -60,9 +58,11 @@ enum Level {
 
 /// Refuses documents whose contexts have longer chains; visits the contexts that are named.
 pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Terms, SyntaxError> {
-    let mut found = Terms::default();
+    let (mut found, mut uses, mut relative) = (Terms::default(), 0, 0);
     let mut parser = SliceJsonParser::new(document);
     let mut open: Vec<(Level, String)> = Vec::new();
+    // At the top.
+    let mut is_array = false;
     loop {
         let event = match parser.parse_next() {
             Ok(event) => event,
@@ -77,7 +77,7 @@ pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Term
         match event {
             JsonEvent::Eof => return Ok(found),
             JsonEvent::ObjectKey(key) => {
-                found.uses += 1;
+                uses += 1;
                 if let Some((_, last)) = open.last_mut() {
                     *last = key.into_owned();
                 }
@@ -91,11 +91,13 @@ pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Term
                 open.push((level, String::new()));
             }
             JsonEvent::StartArray => {
+                is_array |= open.is_empty();
                 let level = if in_context { Level::Contexts } else { Level::Other };
                 open.push((level, String::new()));
             }
             JsonEvent::String(text) => {
-                found.uses += 1;
+                uses += 1;
+                relative += usize::from(!text.contains([':', ' ']));
                 if in_context {
                     named(&text);
                 }
@@ -108,6 +110,11 @@ pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Term
             }
             JsonEvent::EndObject | JsonEvent::EndArray => {
                 let Some((level, _)) = open.pop() else { continue };
+                found.uses = found.uses.max(uses);
+                found.relative = found.relative.max(relative);
+                if open.is_empty() || open.len() == 1 && is_array {
+                    (uses, relative) = (0, 0);
+                }
                 let Level::Context(terms) = level else { continue };
                 let longest = longest(&terms);
                 found.chain = found.chain.max(longest);

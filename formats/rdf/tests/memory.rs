@@ -187,3 +187,27 @@ fn what_entities_share_is_bounded() {
     });
     assert!(described > 10 && refused > 100 && memory < MOST, "{described}, {refused}, {memory}");
 }
+
+#[test]
+fn arrays_of_ordinary_nodes_are_read_whatever_their_length() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let terms = parts(60, |number| {
+        format!(r#""t{number}":"http://vocabulary.example.org/a-name-of-usual-length/t{number}","#)
+    });
+    let node = |number: usize| {
+        let texts = parts(10, |key| format!(r#","t{key}":"a text of the node {number}""#));
+        format!(r#"{{"@context":{{{terms}"x":"t1"}},"@id":"http://e/{number}"{texts}}},"#)
+    };
+    let document = format!("[{}{{}}]", parts(3_000, node));
+    let (result, memory) = peak(|| {
+        let options = ReadOptions::default().with_base(format!("http://e/{}", "b".repeat(2_000)));
+        let mut statements = 0;
+        read(Syntax::JsonLd, document.as_bytes(), &options, &mut |_| {
+            statements += 1;
+            ControlFlow::Continue(())
+        })
+        .map(|()| statements)
+    });
+    assert_eq!(result.unwrap(), 30_000);
+    assert!(memory < MOST, "{} MiB of {}", memory >> 20, document.len() >> 20);
+}

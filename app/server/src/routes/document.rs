@@ -88,7 +88,7 @@ impl DocumentRequest {
         single_flight: &SingleFlight,
     ) -> Result<Ready, PublishError> {
         if self.query.is_some() {
-            let memory = site.memory.take_share().await;
+            let memory = site.memory.make().await;
             return blocking(site, move |site| {
                 let _memory = memory;
                 self.make(site)

@@ -3,8 +3,9 @@
 //! `Accept` chooses [rfc9110 §12.5.1]; `?syntax=ttl` in the address does, too. Without either it is
 //! canonical N-Triples: the bytes whose length and digest the lists state.
 
+use crate::conditional::{Precondition, judge};
 use crate::negotiate::accept_of;
-use crate::respond::{Answer, Content, Representation, problem};
+use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
 use abreast_source::publish::{Body, tag_of_bytes};
@@ -44,6 +45,7 @@ pub(crate) async fn answer(
         false => None,
     };
     let (site, served) = (Arc::clone(site), Arc::clone(set));
+    let conditions = headers.clone();
     let read = move || -> io::Result<Result<Found, Answer>> {
         let _memory = memory;
         let (set, log) = (&served.published, site.publisher.log());
@@ -59,12 +61,19 @@ pub(crate) async fn answer(
         let (iri, state) = (entity.iri.clone(), entity.state.clone());
         let bytes = entity.render(&**log, set, form)?;
         let tag = format!("\"{}\"", tag_of_bytes(form.media_type(), &bytes));
-        let body = site.publisher.body(bytes)?;
-        Ok(Ok(Found { iri, state, form, tag, body, forms }))
+        let length = bytes.len() as u64;
+        let is_sent = matches!(judge(&conditions, &tag, None, true), Precondition::Send);
+        let body =
+            if is_sent { site.publisher.body(bytes)? } else { Body::Memory(bytes::Bytes::new()) };
+        Ok(Ok(Found { iri, state, form, tag, length, body, forms }))
     };
-    let found = match blocking(read).await? {
-        Ok(found) => found,
-        Err(refusal) => return Ok(refusal),
+    let found = match blocking(read).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(refusal)) => return Ok(refusal),
+        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
+            return Ok(try_later(&error.to_string(), 5));
+        }
+        Err(error) => return Err(error),
     };
     Ok(represent(set, found)?.answer(method, headers))
 }
@@ -81,12 +90,14 @@ struct Found {
     state: abreast_core::State,
     form: Form,
     tag: String,
+    length: u64,
+    /// Nothing if it is not sent.
     body: Body,
     forms: Vec<Form>,
 }
 
 fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
-    let Found { iri, state, form, tag, body, forms } = found;
+    let Found { iri, state, form, tag, length, body, forms } = found;
     let address = set.published.urls.naming().uri(&iri);
     let mut more = vec![
         (LINK, set.link()),
@@ -109,7 +120,7 @@ fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
     }));
     more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
     Ok(Representation {
-        length: body.length(),
+        length,
         content: Content::of(&body)?,
         tag,
         modified: Some(state.modified.as_seconds()),

@@ -28,7 +28,7 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let (open, query) = (Arc::clone(site), query.map(str::to_owned));
-    let memory = site.memory.take_share().await;
+    let memory = site.memory.make().await;
     let opened = move || {
         let _memory = memory;
         open.publisher.file(&path, query.as_deref())

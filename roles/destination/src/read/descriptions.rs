@@ -254,7 +254,9 @@ pub(crate) fn no_temporary(cause: std::io::Error) -> Error {
 
 fn unreadable(name: &str, error: abreast_statements::Error) -> Error {
     let (code, exit) = match &error {
-        abreast_statements::Error::TooLarge(_) => ("rdf.size", ExitCode::Limit),
+        abreast_statements::Error::TooLarge(_) | abreast_statements::Error::Together(_) => {
+            ("rdf.size", ExitCode::Limit)
+        }
         abreast_statements::Error::Io(_) => ("io", ExitCode::Io),
         abreast_statements::Error::Stopped => return Error::cancelled(),
         abreast_statements::Error::Input { cause, .. } => {

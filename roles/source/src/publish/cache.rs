@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 pub(super) const MEMORY_DOCUMENT: usize = 1024 * 1024;
 /// Bytes made for one request that stay in memory while they are sent.
 const SENT_FROM_MEMORY: usize = 256 * 1024;
+/// Bytes made for one request that are in files while they are sent, of all clients together; beyond them
+/// clients are asked to come back.
+const SENT_TOTAL: u64 = 2 << 30;
 /// All documents in memory together.
 const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
@@ -67,6 +70,8 @@ impl Body {
 pub struct CacheFile {
     path: PathBuf,
     length: u64,
+    /// Counts it, if it was made for one request.
+    sent: Option<Arc<AtomicU64>>,
 }
 
 impl CacheFile {
@@ -79,6 +84,9 @@ impl CacheFile {
 impl Drop for CacheFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+        if let Some(sent) = &self.sent {
+            sent.fetch_sub(self.length, Ordering::Relaxed);
+        }
     }
 }
 
@@ -143,6 +151,8 @@ pub(crate) struct DocumentCache {
     rendering: Mutex<HashMap<Arc<str>, Weak<Mutex<()>>>>,
     lanes: Lanes,
     file_number: AtomicU64,
+    /// Bytes of files made for one request.
+    sent: Arc<AtomicU64>,
 }
 
 impl DocumentCache {
@@ -161,6 +171,7 @@ impl DocumentCache {
             rendering: Mutex::default(),
             lanes: Lanes::default(),
             file_number: AtomicU64::new(0),
+            sent: Arc::default(),
         })
     }
 
@@ -306,7 +317,7 @@ impl DocumentCache {
             Body::File(plain) => {
                 let (path, file) = self.new_file()?;
                 let mut encoder = GzEncoder::new(BufWriter::new(file), Compression::fast());
-                let mut kept = CacheFile { path, length: 0 };
+                let mut kept = CacheFile { path, length: 0, sent: None };
                 io::copy(&mut fs::File::open(&plain.path)?, &mut encoder)?;
                 let file =
                     encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -334,7 +345,14 @@ impl DocumentCache {
             return Ok(Body::Memory(bytes.into()));
         }
         let (path, mut file) = self.new_file()?;
-        let kept = CacheFile { path, length: bytes.len() as u64 };
+        let (length, sent) = (bytes.len() as u64, Arc::clone(&self.sent));
+        let others = sent.fetch_add(length, Ordering::Relaxed);
+        // It counts until it is dropped, here or when it was sent.
+        let kept = CacheFile { path, length, sent: Some(sent) };
+        if others + length > SENT_TOTAL {
+            let message = "too many clients receive large answers at once";
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+        }
         file.write_all(&bytes)?;
         Ok(Body::File(Arc::new(kept)))
     }
@@ -404,7 +422,7 @@ impl<'c> Spill<'c> {
             Some(file) => file,
             none => {
                 let (path, file) = self.cache.new_file()?;
-                none.insert((CacheFile { path, length: 0 }, file))
+                none.insert((CacheFile { path, length: 0, sent: None }, file))
             }
         };
         file.write_all(bytes)?;

@@ -151,9 +151,9 @@ impl Sampler<'_> {
             let Some(syntax) = syntax.filter(|_| !self.has_files) else { continue };
             let triples = match graph::triples(syntax, &bytes, &link.href, 0) {
                 Ok(triples) => triples,
-                Err(message) => {
+                Err((rule, message)) => {
                     let message = format!("{}: {message}", excerpt(&link.href));
-                    forms.faults.push((&r::SDS_SYNTAX, message));
+                    forms.faults.push((rule, message));
                     continue;
                 }
             };

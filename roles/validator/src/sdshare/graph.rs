@@ -1,5 +1,7 @@
 //! RDF of fragments and snapshots: read, described by resource, compared.
 
+use crate::rule::Rule;
+use crate::rules as r;
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, Syntax, read};
 use abreast_sdshare::{Entry, Link, Relation};
 use oxrdf::{BlankNodeRef, NamedOrBlankNodeRef, TermRef, Triple, TripleRef};
@@ -20,7 +22,7 @@ pub(super) fn triples(
     bytes: &[u8],
     url: &str,
     document: u64,
-) -> Result<Vec<Triple>, String> {
+) -> Result<Vec<Triple>, (&'static Rule, String)> {
     let options = ReadOptions::default()
         .with_base(url)
         .with_document(document)
@@ -31,8 +33,11 @@ pub(super) fn triples(
         ControlFlow::Continue(())
     });
     done.map(|()| triples).map_err(|error| {
+        // What is too large for the validator may be right.
+        let is_limit = error.syntax().is_some_and(|fault| fault.code() == "rdf.size");
         let text = error.to_string();
-        text.lines().next().unwrap_or_default().to_owned()
+        let rule = if is_limit { &r::LIMIT } else { &r::SDS_SYNTAX };
+        (rule, text.lines().next().unwrap_or_default().to_owned())
     })
 }
 

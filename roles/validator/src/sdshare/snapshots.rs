@@ -184,9 +184,9 @@ impl Feeds<'_> {
         self.sampled += 1;
         match graph::triples(syntax, &answer.body, &link.href, document) {
             Ok(triples) => Ok(Some(triples)),
-            Err(message) => {
+            Err((rule, message)) => {
                 let message = || format!("{}: {message}", excerpt(&link.href));
-                self.add(from.0, &r::SDS_SYNTAX, from.1, message);
+                self.add(from.0, rule, from.1, message);
                 Ok(None)
             }
         }

@@ -270,7 +270,10 @@ impl<'a> Statements<'a> {
     }
 
     fn read(&mut self, syntax: Syntax, input: impl Read, base: &str) -> Result<(), Failure> {
-        let mut options = ReadOptions::default().with_limits(ReadLimits::in_memory());
+        // Statements of others are counted, and not kept.
+        let mut limits = ReadLimits::in_memory();
+        limits.expansion.most = u64::MAX;
+        let mut options = ReadOptions::default().with_limits(limits);
         if NamedNode::new(base).is_ok() {
             options = options.with_base(base);
         }
@@ -308,9 +311,9 @@ impl<'a> Statements<'a> {
             );
             return Err(Failure::refused("rdf.size", message));
         }
-        read.map_err(|error| {
-            let code = error.syntax().map_or("body.read", |fault| fault.code());
-            Failure::new(code, error.to_string())
+        read.map_err(|error| match error.syntax().map_or("body.read", |fault| fault.code()) {
+            code @ "rdf.size" => Failure::refused(code, error.to_string()),
+            code => Failure::new(code, error.to_string()),
         })
     }
 

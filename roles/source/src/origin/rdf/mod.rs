@@ -365,6 +365,7 @@ impl RdfError {
                 | Self::Statements(
                     Error::Input { .. }
                         | Error::TooLarge(_)
+                        | Error::Together(_)
                         | Error::Line { .. }
                         | Error::Skolem(_)
                         | Error::Unknown(_)

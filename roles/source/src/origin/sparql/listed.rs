@@ -200,7 +200,9 @@ impl Poll<'_> {
             let iris: Vec<String> = part.iter().map(|(iri, _)| iri.clone()).collect();
             match self.fetch(&iris, DEPTHS[depth]).await? {
                 Fetched::All(entities) => {
-                    for deeper in self.take(&part, &entities, DEPTHS[depth])? {
+                    let Taken { deeper, singly } = self.take(&part, &entities, DEPTHS[depth])?;
+                    parts.extend(singly.into_iter().map(|entity| (vec![entity], depth)));
+                    for deeper in deeper {
                         if depth + 1 == DEPTHS.len() {
                             let most = DEPTHS[depth];
                             self.report.leave_out(&format!(
@@ -284,13 +286,13 @@ impl Poll<'_> {
         Ok(Fetched::Part(what))
     }
 
-    /// Plans the descriptions in an answer; returns the entities that reach deeper.
+    /// Plans the descriptions in an answer; returns the entities that are to be asked for again.
     fn take(
         &mut self,
         part: &[(String, Fingerprint)],
         entities: &Entities,
         depth: usize,
-    ) -> Result<Vec<(String, Fingerprint)>, RdfError> {
+    ) -> Result<Taken, RdfError> {
         let target = self.target;
         let (mut found, mut too_large) = (HashMap::new(), HashMap::new());
         for description in entities.descriptions(DescriptionLimits::default()) {
@@ -304,10 +306,15 @@ impl Poll<'_> {
             }
         }
         self.report.shared_blank_nodes += entities.findings().shared_count as u64;
-        let mut deeper = Vec::new();
+        let (mut deeper, mut singly) = (Vec::new(), Vec::new());
         for (iri, version) in part {
             if let Some(why) = too_large.get(&format!("<{iri}>")) {
-                self.report.leave_out(why);
+                // Together with others only, perhaps.
+                if part.len() > 1 {
+                    singly.push((iri.clone(), *version));
+                } else {
+                    self.report.leave_out(why);
+                }
                 continue;
             }
             let known = target.log.resource(target.set, iri)?;
@@ -339,8 +346,16 @@ impl Poll<'_> {
             }
             self.plan.put(iri, &canonical.lines, *version)?;
         }
-        Ok(deeper)
+        Ok(Taken { deeper, singly })
     }
+}
+
+/// The entities of an answer that are to be asked for again.
+struct Taken {
+    /// Their blank nodes reach deeper.
+    deeper: Vec<(String, Fingerprint)>,
+    /// Their descriptions are too large, at least together.
+    singly: Vec<(String, Fingerprint)>,
 }
 
 /// The entities as they are written in messages.

@@ -230,7 +230,11 @@ fn description_in(
 /// Bytes that were made for this request.
 fn made(publisher: &Publisher, media_type: &str, bytes: Vec<u8>) -> Result<FileContent, FileError> {
     let tag = tag_of_bytes(media_type, &bytes);
-    Ok(FileContent::Made { tag, body: publisher.body(bytes).map_err(failed)? })
+    let body = publisher.body(bytes).map_err(|error| match error.kind() {
+        io::ErrorKind::QuotaExceeded => later(&error.to_string()),
+        _ => failed(error),
+    })?;
+    Ok(FileContent::Made { tag, body })
 }
 
 fn later(detail: &str) -> FileError {
