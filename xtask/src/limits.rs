@@ -74,7 +74,7 @@ pub(crate) fn table() -> Result<String> {
 /// The limits of one file, in order.
 fn limits(text: &str, file: &str) -> Vec<Limit> {
     let (mut found, mut meaning) = (Vec::new(), String::new());
-    // A constant may go on in the next lines.
+    // A constant may continue in the next lines.
     let mut lines = text.lines().map(str::trim);
     while let Some(line) = lines.next() {
         if let Some(comment) = line.strip_prefix("///") {

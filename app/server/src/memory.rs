@@ -39,7 +39,7 @@ impl Memory {
     }
 
     /// Waits for so many bytes; a request that needs more than there are has all of them. The work that takes
-    /// them holds the permit, as it goes on when a client leaves.
+    /// them holds the permit, as it continues when a client leaves.
     pub(crate) async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let units = bytes.min(TOTAL).div_ceil(UNIT) as u32;
         // It is never closed.

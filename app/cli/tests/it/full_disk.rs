@@ -208,7 +208,7 @@ fn a_copy_whose_disk_fills_up_half_way_is_continued() {
 }
 
 #[test]
-fn an_import_whose_disk_fills_up_half_way_states_what_it_recorded() {
+fn an_import_whose_disk_fills_up_states_what_it_recorded() {
     let temporary = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(temporary.path().join("disk")) else {
         return skipped("full_disk", "file systems cannot be mounted here");
