@@ -273,6 +273,7 @@ pub(super) fn compact(time: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::repair_dumps;
     use super::super::record::Package;
     use super::*;
     use crate::publish::SourceUrls;
@@ -378,6 +379,16 @@ mod tests {
         let aside = open(temporary.path()).aside().unwrap();
         assert_eq!(aside.len(), 3, "{aside:?}");
         assert!(place(&format!("{}-2", names[0])).is_dir());
+        // Repairing does the same as a start.
+        let store = tempfile::tempdir().unwrap();
+        let kind = store.path().join("set/changes");
+        fs::create_dir_all(kind.join(&names[0])).unwrap();
+        fs::create_dir(kind.join(format!("{ASIDE}{}", names[0]))).unwrap();
+        for (dry_run, count) in [(true, 1), (false, 1), (false, 0)] {
+            let repaired = repair_dumps(store.path(), true, dry_run).unwrap();
+            assert_eq!((repaired.aside.len(), repaired.removed.len()), (count, 0), "{dry_run}");
+        }
+        assert!(kind.join(format!("{ASIDE}{}-2", names[0])).is_dir());
     }
 
     #[test]
