@@ -170,7 +170,11 @@ fn run_into_the_end(words: &[&str]) -> String {
 fn many_files(folder: &Path) {
     fs::create_dir(folder).unwrap();
     for number in 0..140_u32 {
-        let text: String = (0..12_500).map(|at| format!("{:08x}", number * 7_919 + at)).collect();
+        let text = (0..12_500).fold(String::new(), |mut text, at| {
+            let _ =
+                std::fmt::Write::write_fmt(&mut text, format_args!("{:08x}", number * 7_919 + at));
+            text
+        });
         fs::write(folder.join(format!("{number:03}.txt")), text).unwrap();
     }
 }
@@ -232,7 +236,7 @@ fn an_import_whose_disk_fills_up_half_way_states_what_it_recorded() {
     let log = |data: &Path| {
         let log = run(abreast().args(["log", "known", "--data"]).arg(data));
         assert!(log.status.success(), "{log:?}");
-        log.stdout.iter().filter(|byte| **byte == b'\n').count()
+        String::from_utf8_lossy(&log.stdout).lines().count()
     };
     let recorded = log(&data);
     // What it printed as recorded is in the log.
