@@ -52,8 +52,9 @@ impl Hiding {
         (self.rule)(dir, path)
     }
 
+    /// In any case: a file system may not distinguish them.
     pub(crate) fn is_mark(&self, name: &[u8]) -> bool {
-        self.marks.iter().any(|mark| mark.as_bytes() == name)
+        self.marks.iter().any(|mark| mark.as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// The path of the hidden folder that a path is, or is in. Names are opened one by one, through no link.

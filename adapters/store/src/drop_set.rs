@@ -61,26 +61,23 @@ pub struct DroppedTopics {
     pub targets: u64,
 }
 
-/// Drops the topics of a hub's store whose URLs begin with one of `prefixes`, with their notifications, targets and verifications; with
-/// `dry_run` only counts them. Nobody is notified.
+/// Drops the topics of a hub's store with these URLs, with their notifications, targets and verifications; with `dry_run` only counts
+/// them. Nobody is notified.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
-pub fn drop_topics(
-    path: &Path,
-    prefixes: &[String],
-    dry_run: bool,
-) -> Result<DroppedTopics, LogError> {
+pub fn drop_topics(path: &Path, urls: &[String], dry_run: bool) -> Result<DroppedTopics, LogError> {
     let mut dropped = DroppedTopics::default();
     let mut work = |connection: &Connection| -> rusqlite::Result<()> {
-        let is_of = |url: &str| prefixes.iter().any(|prefix| url.starts_with(prefix.as_str()));
-        let topics: Vec<(i64, String)> = connection
-            .prepare("SELECT id, url FROM topics")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
-        for (id, _) in topics.iter().filter(|(_, url)| is_of(url)) {
+        for url in urls {
+            let find = "SELECT id FROM topics WHERE url = ?1";
+            let id = connection.query_row(find, [url], |row| row.get::<_, i64>(0)).optional()?;
+            if !dry_run {
+                connection.execute("DELETE FROM verifications WHERE topic_url = ?1", [url])?;
+            }
+            let Some(id) = id else { continue };
             dropped.topics += 1;
-            dropped.targets += count_rows(connection, "targets", "topic_id = ?1", *id)?;
+            dropped.targets += count_rows(connection, "targets", "topic_id = ?1", id)?;
             if dry_run {
                 continue;
             }
@@ -98,16 +95,6 @@ pub fn drop_topics(
             ] {
                 connection.execute(&format!("DELETE FROM {rows}"), [id])?;
             }
-        }
-        if dry_run {
-            return Ok(());
-        }
-        let asked: Vec<(i64, String)> = connection
-            .prepare("SELECT id, topic_url FROM verifications")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
-        for (id, _) in asked.iter().filter(|(_, url)| is_of(url)) {
-            connection.execute("DELETE FROM verifications WHERE id = ?1", [id])?;
         }
         Ok(())
     };

@@ -65,7 +65,7 @@ fn dropped_topics_leave_nothing_behind() {
     let path = place.path().join("hub.db");
     let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(1_800_000_000)));
     let hub = HubStore::open(&path, clock.clone()).unwrap();
-    let urls = ["old/notify/change", "old/v0.1/notify/changeset", "older/notify/change"];
+    let urls = ["old/notify/change", "old/v0.1/notify/changeset", "old/below/notify/change"];
     for url in urls.map(|url| format!("http://h/{url}")) {
         let topic = hub.open_topic(&url).unwrap();
         for number in 0..3 {
@@ -88,15 +88,19 @@ fn dropped_topics_leave_nothing_behind() {
             hub.put_target(new).unwrap();
         }
     }
-    assert!(drop_topics(&path, &["http://h/old/".into()], false).is_err(), "it is open");
+    assert!(
+        drop_topics(&path, &["http://h/old/notify/change".into()], false).is_err(),
+        "it is open"
+    );
     drop(hub);
-    let prefixes = ["http://h/old/".to_owned()];
+    // The third is of another Source below it.
+    let dropped = [urls[0], urls[1], "old/emm/1.0"].map(|url| format!("http://h/{url}"));
     let expected = DroppedTopics { topics: 2, targets: 6 };
     let before = std::fs::read(&path).unwrap();
-    assert_eq!(drop_topics(&path, &prefixes, true).unwrap(), expected);
+    assert_eq!(drop_topics(&path, &dropped, true).unwrap(), expected);
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert_eq!(drop_topics(&path, &prefixes, false).unwrap(), expected);
-    assert_eq!(drop_topics(&path, &prefixes, false).unwrap(), DroppedTopics::default());
+    assert_eq!(drop_topics(&path, &dropped, false).unwrap(), expected);
+    assert_eq!(drop_topics(&path, &dropped, false).unwrap(), DroppedTopics::default());
     let mut findings = Findings::default();
     check_hub(&path, &mut findings).unwrap();
     assert!(findings.is_consistent(), "{:?}", findings.list());

@@ -145,14 +145,14 @@ fn topics_of(store: &Path, args: &DropArgs) -> Result<DroppedTopics> {
     if !hub.is_file() {
         return Ok(DroppedTopics::default());
     }
-    let prefixes = topics_of_set(&notified_path(store), &args.set, false).context(
+    let urls = topics_of_set(&notified_path(store), &args.set, false).context(
         "cannot read the record of notified documents (help: `abreast repair` it first)",
     )?;
     if args.yes {
-        return Ok(drop_topics(&hub, &prefixes, false)?);
+        return Ok(drop_topics(&hub, &urls, false)?);
     }
     let read = Readable::of(store, "hub.db", HubStore::is_changed_by_opening)?;
-    Ok(drop_topics(&read.path, &prefixes, true)?)
+    Ok(drop_topics(&read.path, &urls, true)?)
 }
 
 /// Removes the kept contents that no other set needs.

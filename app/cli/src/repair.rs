@@ -15,7 +15,7 @@ use abreast_destination::check::{repair_copy, repair_state};
 use abreast_folder::Folder;
 use abreast_server::api::repair_tokens;
 use abreast_source::archive::repair_archives;
-use abreast_source::dump::remove_damaged_dumps;
+use abreast_source::dump::repair_dumps;
 use abreast_source::notify::check_notified;
 use abreast_source::projection::sdshare::remove_damaged_snapshots;
 use abreast_store::hub::repair_hub;
@@ -224,7 +224,7 @@ fn repair_store(
             .context("cannot remove temporary files")?;
     }
     steps.extend(repaired.steps);
-    let dumps = remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run)
+    let dumps = repair_dumps(&store.join("dumps"), wants("dumps"), args.dry_run)
         .context("cannot repair dumps")?;
     steps.extend(
         dumps
@@ -232,6 +232,12 @@ fn repair_store(
             .iter()
             .map(|dump| format!("drop the dump {}, which is not whole", dump.display())),
     );
+    steps.extend(dumps.aside.iter().map(|dump| {
+        format!(
+            "set the damaged package of changes {} aside: changes in it may be nowhere else",
+            dump.display()
+        )
+    }));
     steps.extend(
         dumps.restored.iter().map(|manifest| {
             format!("restore the manifest {} from its package", manifest.display())

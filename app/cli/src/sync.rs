@@ -161,8 +161,8 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
 }
 
-/// A job with its name, its options and its arguments.
-type ReadyJob<O, A> = (Option<String>, O, A);
+/// Jobs, each with its name, its options and its arguments.
+type ReadyJobs<O, A> = Vec<(Option<String>, O, A)>;
 
 /// The options of the jobs. A job whose secret is not available is reported and left out, if there
 /// are others; its exit code is returned.
@@ -170,7 +170,7 @@ fn with_options<A: HasMirror, O>(
     jobs: Vec<(Option<String>, A)>,
     given: &ArgMatches,
     options: impl Fn(&A) -> Result<O>,
-) -> Result<(Vec<ReadyJob<O, A>>, Option<u8>)> {
+) -> Result<(ReadyJobs<O, A>, Option<u8>)> {
     let secret = SECRETS.iter().find(|id| given.value_source(id) == Some(ValueSource::CommandLine));
     if let Some(secret) = secret {
         let url = |args: &A| args.mirror().places.first().and_then(|url| Origin::of(url));

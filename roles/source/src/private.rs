@@ -85,9 +85,9 @@ impl Private {
     }
 }
 
-/// Whether a folder that has this name may be private: one without such a name is not.
+/// Whether a folder that has this name, in any case, may be private: one without such a name is not.
 pub(crate) fn is_mark(name: &[u8]) -> bool {
-    MARKS.iter().any(|mark| mark.as_bytes() == name)
+    MARKS.iter().any(|mark| mark.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// What kind of store a folder is, or state of a copy; `None` for any other folder.
@@ -108,19 +108,28 @@ fn store_of(dir: &Dir) -> Option<&'static str> {
     database.or_else(named).map(|(_, what)| what).or_else(contents).or_else(states).or_else(backups)
 }
 
-/// Whether a folder has the lock of backups, and one of them: complete, or being made.
+/// Whether a folder has the lock of backups, and one of them: complete, or being made. A link counts if it is named as a
+/// backup: it may lead to one anywhere.
 fn has_backups(dir: &Dir) -> bool {
     let is_backup = |name: &[u8]| {
         name.starts_with(b"making-")
             || dir.dir(name).is_ok_and(|backup| backup.stat(b"manifest.json").is_ok())
     };
     has_file(dir, "backup.lock")
-        && dir
-            .entries()
-            .into_iter()
-            .flatten()
-            .flatten()
-            .any(|entry| entry.kind == Kind::Folder && is_backup(&entry.name))
+        && dir.entries().into_iter().flatten().flatten().any(|entry| match entry.kind {
+            Kind::Folder => is_backup(&entry.name),
+            Kind::Symlink => is_backup_name(&entry.name) || is_backup(&entry.name),
+            _ => false,
+        })
+}
+
+fn is_backup_name(name: &[u8]) -> bool {
+    const FORM: &[u8] = b"00000000T000000.000000Z";
+    let is_of = |(byte, form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        form => byte == form,
+    };
+    name.len() == FORM.len() && name.iter().zip(FORM).all(is_of)
 }
 
 /// Whether there is a file of this name, or a link, which may lead to one anywhere.
@@ -297,6 +306,27 @@ mod tests {
             }
             assert_eq!(store_in(place.path()).is_some(), is_private, "{names:?}");
         }
+    }
+
+    #[test]
+    fn a_linked_backup_counts_as_one() {
+        for (name, is_private) in [
+            ("20260101T000000.000000Z", true),
+            ("making-20260101T000000.000000Z", true),
+            ("a", false),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            write(place.path(), "there/manifest.json", b"");
+            write(place.path(), "here/backup.lock", b"");
+            std::os::unix::fs::symlink("../there", place.path().join("here").join(name)).unwrap();
+            assert_eq!(store_in(&place.path().join("here")).is_some(), is_private, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_stores_have_count_in_any_case() {
+        assert!(is_mark(b"source.db") && is_mark(b"SOURCE.DB") && is_mark(b".Abreast"));
+        assert!(!is_mark(b"source.dbx"));
     }
 
     #[test]

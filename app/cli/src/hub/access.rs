@@ -21,7 +21,7 @@ const PAGE: usize = 1_000;
 /// A hub, as its operators see it.
 pub(super) enum HubAccess {
     Server { runtime: tokio::runtime::Runtime, client: Client, base: String },
-    Store { store: HubStore, _stores: Option<Stores>, _read: Option<Readable> },
+    Store { store: Box<HubStore>, _stores: Option<Stores>, _read: Option<Readable> },
 }
 
 /// Entries, and where the next ones are.
@@ -51,7 +51,7 @@ impl HubAccess {
         };
         let store = HubStore::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
-        Ok(Self::Store { store, _stores: stores, _read: read })
+        Ok(Self::Store { store: Box::new(store), _stores: stores, _read: read })
     }
 
     /// Topics after one.

@@ -54,8 +54,8 @@ fn world() -> tempfile::TempDir {
     fs::write(at("a.nt"), "<http://h/a> <http://h/p> <http://h/b> .\n").unwrap();
     let config = format!(
         "data = {:?}\n[[set]]\nname = \"set\"\nfolder = {:?}\n",
-        at("data"),
-        at("published")
+        at("data").display().to_string(),
+        at("published").display().to_string()
     );
     fs::write(at("abreast.toml"), config).unwrap();
     place

@@ -4,7 +4,7 @@
 //! A notification of documents is published first and written here then: after a crash between the
 //! two it is published again, which does no harm.
 
-use crate::projection::NotifiedDocuments;
+use crate::projection::{NotifiedDocuments, TOPIC_PATHS};
 use abreast_core::{Finding, Position, Severity};
 use abreast_folder::{read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
@@ -101,8 +101,8 @@ impl StateFile {
     }
 }
 
-/// The beginnings of the URLs of a set's topics, at each base of the Source that the notifier's file has; with `drop` the records of the
-/// set are removed from it.
+/// The URLs of a set's topics of all protocols, at each base of the Source that the notifier's file has; with `drop` the records of
+/// the set are removed from it.
 ///
 /// # Errors
 /// The file is damaged, or cannot be read or written.
@@ -111,14 +111,17 @@ pub fn topics_of_set(path: &Path, slug: &str, drop: bool) -> io::Result<Vec<Stri
     let mut found = BTreeSet::new();
     let mut records = Vec::new();
     for (record, state) in &file.topics {
-        // A record is named `SLUG`, or `SLUG/` and a protocol; its topic is `BASE/SLUG/` and more.
+        // A record is named `SLUG`, or `SLUG/` and a protocol.
         let of = record.split('/').next().unwrap_or_default();
         if of == slug {
             records.push(record.clone());
+            found.extend(state.topic.clone());
         }
         let topic = state.topic.as_deref().unwrap_or_default();
-        if let Some(end) = topic.rfind(&format!("/{of}/")) {
-            found.insert(format!("{}/{slug}/", &topic[..end]));
+        let base = |path| topic.strip_suffix(path)?.strip_suffix('/')?.strip_suffix(of);
+        let bases = TOPIC_PATHS.iter().filter_map(|path| base(*path));
+        for base in bases.filter(|base| base.ends_with('/')) {
+            found.extend(TOPIC_PATHS.map(|path| format!("{base}{slug}/{path}")));
         }
     }
     if drop {
@@ -199,5 +202,34 @@ mod tests {
         assert!(read.topics.is_empty());
         read.save().unwrap();
         assert_eq!(check_notified(&path).unwrap(), None);
+    }
+    #[test]
+    fn topics_of_a_set_are_its_own_at_each_base() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify.json");
+        let mut file = StateFile::read(path.clone()).unwrap();
+        for (record, url) in [
+            ("papers", "https://library.example.org/papers/notify/change"),
+            ("notify/v0.1", "https://library.example.org/notify/v0.1/notify/changeset"),
+            ("notify", "http://other/notify/notify/change"),
+            ("papers/sdshare", "http://elsewhere/unknown"),
+            ("a", "http://x/not-a/notify/change"),
+        ] {
+            file.begun(record, url, Position(1));
+        }
+        file.save().unwrap();
+        for slug in ["papers", "notify"] {
+            let topics = topics_of_set(&path, slug, false).unwrap();
+            let of = |base: &str| TOPIC_PATHS.map(|path| format!("{base}{slug}/{path}"));
+            let mut expected = [of("http://other/"), of("https://library.example.org/")].concat();
+            if slug == "papers" {
+                expected.push("http://elsewhere/unknown".to_owned());
+            }
+            expected.sort();
+            assert_eq!(topics, expected);
+        }
+        topics_of_set(&path, "papers", true).unwrap();
+        let left = StateFile::read(path).unwrap();
+        assert_eq!(left.topics.keys().collect::<Vec<_>>(), ["a", "notify", "notify/v0.1"]);
     }
 }

@@ -22,6 +22,21 @@ use abreast_core::Position;
 use abreast_webtypes::{Link, Timestamp};
 use std::sync::Arc;
 
+/// The paths of the topics of all protocols, below that of their set: what [`Projection::topic_urls`] makes, for those that have
+/// only a store.
+pub(crate) const TOPIC_PATHS: [&str; 10] = [
+    "notify/change",
+    "notify/framework",
+    "v0.1/notify/changeset",
+    "sdshare/fragments",
+    "emm/0.1",
+    "emm/0.1/collection.json",
+    "emm/1.0",
+    "emm/1.0/collection.json",
+    "iiif",
+    "iiif/collection.json",
+];
+
 /// The documents and topics of one protocol.
 pub trait Projection: Send + Sync + 'static {
     /// The document at a path below the public base, which does not begin with `/`; `None` when the

@@ -240,7 +240,8 @@ pub fn is_site_record_damaged(folder: &Path) -> io::Result<bool> {
 }
 
 /// The lines of the parts whose digests are theirs, and whether there is nothing else. A part that a killed build
-/// was writing is left out: no file of a name in it was made. A record of an earlier version has no digests.
+/// was writing is left out: no file of a name in it was made. The same is true of a last part that a loss of power left
+/// with blocks of NUL bytes. A record of an earlier version has no digests.
 fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its digest is another one");
     let (mut text, mut part) = (Vec::new(), 0..0);
@@ -249,6 +250,11 @@ fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
         if line.starts_with(SEAL) && line.ends_with(b"\n") {
             let bytes = &record[part.clone()];
             if !is_sealed(bytes) {
+                // The first part is durable before the file has its name.
+                let is_last = part.end == record.len() && !text.is_empty();
+                if is_last && has_lost_block(bytes) {
+                    return Ok((String::from_utf8(text).map_err(|_| damaged())?, false));
+                }
                 return Err(damaged());
             }
             text.extend_from_slice(&bytes[..bytes.len() - line.len()]);
@@ -265,6 +271,11 @@ fn whole_parts(record: &[u8]) -> io::Result<(String, bool)> {
     let is_whole = rest.is_empty();
     let text = String::from_utf8(text).map_err(|_| damaged())?;
     Ok((text, is_whole))
+}
+
+/// Whether bytes of a part were never written: more than a NUL that one changed bit makes of a space.
+fn has_lost_block(part: &[u8]) -> bool {
+    part.starts_with(b"\0") || part.windows(2).any(|two| two == b"\0\0")
 }
 
 fn parse_mark(rest: &str) -> Option<(String, Mark)> {
@@ -327,6 +338,32 @@ mod tests {
             assert!(!is_site_record_damaged(place.path()).unwrap(), "{end}");
             let record = BuildRecord::open(&dir, "https://x/").unwrap();
             assert!(record.owns("a.xml") && !record.owns("c.xml"), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_last_part_with_lost_blocks_is_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let path = place.path().join("book");
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        record.claim(&paths(&["a.xml"])).unwrap();
+        let begin = std::fs::read(&path).unwrap().len();
+        record.claim(&paths(&["b.xml", "c.xml"])).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for lost in [begin..begin + 1, begin..begin + 20, begin + 3..begin + 9] {
+            let mut torn = whole.clone();
+            torn[lost.clone()].fill(0);
+            std::fs::write(&path, &torn).unwrap();
+            assert!(!is_site_record_damaged(place.path()).unwrap(), "{lost:?}");
+            let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+            assert!(record.owns("a.xml") && !record.owns("c.xml"), "{lost:?}");
+            record.claim(&paths(&["d.xml"])).unwrap();
+            assert!(BuildRecord::open(&dir, "https://x/").unwrap().owns("d.xml"), "{lost:?}");
+            // In an earlier part it is damage.
+            torn.extend_from_slice(&sealed(b"owned e.xml\n".to_vec()));
+            std::fs::write(&path, &torn).unwrap();
+            assert!(is_site_record_damaged(place.path()).unwrap(), "{lost:?}");
         }
     }
 

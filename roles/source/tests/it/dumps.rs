@@ -8,7 +8,7 @@ use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
 use abreast_source::OpenKept;
 use abreast_source::dump::{
     Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which, check_dumps,
-    remove_damaged_dumps,
+    repair_dumps,
 };
 use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
@@ -966,7 +966,7 @@ fn dumps_of_0_1_hold_the_same_resources() {
         fs::write(&damaged, &zip[1..]).unwrap();
         check_dumps(&dumps, true, &mut |finding| findings.push(finding)).unwrap();
         assert_eq!(findings[0].rule, "dumps.derived");
-        let removed = remove_damaged_dumps(&dumps, true, false).unwrap().removed;
+        let removed = repair_dumps(&dumps, true, false).unwrap().removed;
         assert_eq!((removed, findings.len()), (vec![damaged], 1));
         assert!(read_file(of_0_1(&publisher, &links[0]).unwrap()) == zip);
         fs::remove_dir_all(dumps).unwrap();

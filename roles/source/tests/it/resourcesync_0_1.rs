@@ -740,6 +740,32 @@ fn entities_have_their_types_as_categories_and_lead_to_versions() {
 }
 
 #[test]
+fn all_topics_of_a_set_are_known_from_a_store_alone() {
+    let world = World::begun();
+    let record = world.temporary.path().join("notified.json");
+    let topic = format!("{BASE}set/notify/change");
+    std::fs::write(&record, format!(r#"{{"sets":{{"set":{{"begun":1,"topic":"{topic}"}}}}}}"#))
+        .unwrap();
+    let mut expected = Vec::new();
+    for in_files in [false, true] {
+        let mut set = world.published();
+        if in_files {
+            set.urls = set.urls.in_files();
+        }
+        let publisher = world
+            .publisher_of(set)
+            .with_projection(SdShare::default())
+            .with_projection(ChangeFeeds::default())
+            .with_projection(ResourceSync01::default());
+        expected.extend(publisher.topic_urls(&publisher.sets()[0]));
+    }
+    expected.sort();
+    expected.dedup();
+    let topics = abreast_source::notify::topics_of_set(&record, "set", false).unwrap();
+    assert_eq!(topics, expected);
+}
+
+#[test]
 fn a_site_says_where_everything_is() {
     let world = World::begun();
     let source = SourceUrls::new(BASE);

@@ -1,6 +1,7 @@
 //! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
 //! open.
 
+use super::dump_folder::{CHANGES, set_aside};
 use super::record::manifest_digest;
 use super::{derived, manifest};
 use crate::DigestPolicy;
@@ -37,20 +38,19 @@ pub fn check_dumps(
 pub struct RepairedDumps {
     /// Dumps that are removed, being incomplete or damaged, and damaged files made of packages.
     pub removed: Vec<PathBuf>,
+    /// Damaged packages of changes, which are kept and not published.
+    pub aside: Vec<PathBuf>,
     /// Damaged manifests, which are taken from their packages.
     pub restored: Vec<PathBuf>,
 }
 
-/// Removes dumps that are incomplete or damaged. Manifests that are damaged are taken from their packages.
+/// Removes dumps that are incomplete or damaged, and sets damaged packages of changes aside. Manifests that are damaged are
+/// taken from their packages.
 ///
 /// # Errors
-/// A folder cannot be listed or removed.
-pub fn remove_damaged_dumps(
-    folder: &Path,
-    read_data: bool,
-    dry_run: bool,
-) -> io::Result<RepairedDumps> {
-    let RepairedDumps { mut removed, mut restored } = RepairedDumps::default();
+/// A folder cannot be listed, renamed or removed.
+pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result<RepairedDumps> {
+    let RepairedDumps { mut removed, mut aside, mut restored } = RepairedDumps::default();
     for set in folders(folder)? {
         for kind in folders(&set)? {
             for dump in folders(&kind)? {
@@ -76,6 +76,14 @@ pub fn remove_damaged_dumps(
                     removed.extend(damaged);
                     continue;
                 }
+                let name = dump.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with(CHANGES) {
+                    if !dry_run {
+                        set_aside(&kind, &name)?;
+                    }
+                    aside.push(dump);
+                    continue;
+                }
                 if !dry_run {
                     // Without its record the rest counts as incomplete, if this is interrupted.
                     let _ = fs::remove_file(dump.join("record.xml"));
@@ -85,7 +93,7 @@ pub fn remove_damaged_dumps(
             }
         }
     }
-    Ok(RepairedDumps { removed, restored })
+    Ok(RepairedDumps { removed, aside, restored })
 }
 
 /// Takes damaged manifests out of their packages.

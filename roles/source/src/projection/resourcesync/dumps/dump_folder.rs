@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub(super) const MAKING: &str = "making-";
 /// Begins the names of packages of changes that are kept and not published.
 const ASIDE: &str = "aside-";
+/// Dumps of one name that are kept aside at most.
+const ASIDE_MAX: u32 = 100;
 /// Begins the names of packages of changes.
 pub(super) const CHANGES: &str = "changes-";
 const RECORD: &str = "record.xml";
@@ -57,7 +59,7 @@ impl DumpFolder {
                     dump_folder.dumps.push(Arc::new(dump));
                 }
                 None if prefix == CHANGES && !name.starts_with(MAKING) => {
-                    dump_folder.set_aside(name)?;
+                    set_aside(&dump_folder.root, name)?;
                 }
                 None => remove_folder(&dump_folder.root.join(name))?,
             }
@@ -149,21 +151,10 @@ impl DumpFolder {
                 self.dumps[gap].end
             );
             for dump in self.dumps.drain(..=gap).collect::<Vec<_>>() {
-                self.set_aside(&dump.name)?;
+                set_aside(&self.root, &dump.name)?;
             }
         }
         Ok(())
-    }
-
-    /// Keeps a dump that is published no longer, under a name that nothing else has: changes in it may be nowhere else.
-    fn set_aside(&self, name: &str) -> io::Result<()> {
-        let aside = self.root.join(format!("{ASIDE}{name}"));
-        tracing::warn!(
-            "the dump `{name}` is damaged, or before a damaged one, and not published: it is kept as `{}`",
-            aside.display()
-        );
-        fs::rename(self.root.join(name), aside)?;
-        sync_folder(&self.root)
     }
 
     /// The dumps that are set aside, with their bytes, oldest first.
@@ -196,6 +187,27 @@ impl DumpFolder {
             }
         }
     }
+}
+
+/// Keeps a dump that is published no longer, under a name that nothing else has: changes in it may be nowhere else.
+pub(super) fn set_aside(root: &Path, name: &str) -> io::Result<()> {
+    let places = (1..=ASIDE_MAX).map(|number| match number {
+        1 => root.join(format!("{ASIDE}{name}")),
+        _ => root.join(format!("{ASIDE}{name}-{number}")),
+    });
+    let Some(aside) = places.into_iter().find(|place| place.symlink_metadata().is_err()) else {
+        return Err(io::Error::other(format!(
+            "the damaged dump `{name}` cannot be set aside: `{}` has {ASIDE_MAX} of this name \
+             (help: move those that begin with `{ASIDE}` to another folder)",
+            root.display()
+        )));
+    };
+    tracing::warn!(
+        "the dump `{name}` is damaged, or before a damaged one, and not published: it is kept as `{}`",
+        aside.display()
+    );
+    fs::rename(root.join(name), aside)?;
+    sync_folder(root)
 }
 
 /// Removes the record first: without it the rest counts as incomplete.
@@ -261,6 +273,7 @@ pub(super) fn compact(time: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::repair_dumps;
     use super::super::record::Package;
     use super::*;
     use crate::publish::SourceUrls;
@@ -361,6 +374,21 @@ mod tests {
         let expected = [place(&names[0]), place(&names[1])];
         assert_eq!(aside.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>(), expected);
         assert!(aside.iter().all(|(_, bytes)| *bytes > 6), "packages, manifests and records");
+        // One of the same name is there already.
+        fs::create_dir(temporary.path().join(&names[0])).unwrap();
+        let aside = open(temporary.path()).aside().unwrap();
+        assert_eq!(aside.len(), 3, "{aside:?}");
+        assert!(place(&format!("{}-2", names[0])).is_dir());
+        // Repairing does the same as a start.
+        let store = tempfile::tempdir().unwrap();
+        let kind = store.path().join("set/changes");
+        fs::create_dir_all(kind.join(&names[0])).unwrap();
+        fs::create_dir(kind.join(format!("{ASIDE}{}", names[0]))).unwrap();
+        for (dry_run, count) in [(true, 1), (false, 1), (false, 0)] {
+            let repaired = repair_dumps(store.path(), true, dry_run).unwrap();
+            assert_eq!((repaired.aside.len(), repaired.removed.len()), (count, 0), "{dry_run}");
+        }
+        assert!(kind.join(format!("{ASIDE}{}-2", names[0])).is_dir());
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod resources;
 mod since;
 
 pub use changes::Which;
-pub use check::{RepairedDumps, check_dumps, remove_damaged_dumps};
+pub use check::{RepairedDumps, check_dumps, repair_dumps};
 pub(crate) use derived::{Derived, DerivedFile};
 pub use error::SinceError;
 pub(super) use files::FilePath;
