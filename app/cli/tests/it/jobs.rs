@@ -4,7 +4,7 @@ use crate::world::{Source, abreast};
 use abreast_testkit::http::{Server, answer};
 use abreast_testkit::run;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A configuration file in a folder for the copies.
 struct Jobs {
@@ -27,7 +27,8 @@ impl Jobs {
     }
 
     fn job(&self, name: &str, url: &str, more: &str) -> String {
-        format!("[[mirror]]\nurl = {url:?}\nfolder = {:?}\n{more}\n", self.path(name))
+        let folder = self.path(name);
+        format!("[[mirror]]\nurl = {url:?}\nfolder = \"{}\"\n{more}\n", folder.display())
     }
 
     /// The exit code of all jobs, and what is printed about errors.
@@ -137,6 +138,7 @@ fn the_exit_code_is_that_of_the_first_job() {
     let server = refusing();
     let refused = |name: &str| jobs.job(name, &server.url("/"), "");
     let left_out = |name: &str| jobs.job(name, &server.url("/"), "token_command = \"exit 3\"");
+    // An audit needs a copy.
     fs::create_dir(jobs.path("a")).unwrap();
     let mut wrong = Vec::new();
     for command in ["sync", "audit"] {
@@ -152,5 +154,4 @@ fn the_exit_code_is_that_of_the_first_job() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(Path::new(&jobs.path("a")).exists());
 }
