@@ -17,17 +17,13 @@ const MAX_HOSTS: usize = 4_096;
 pub struct Budget {
     hosts: Arc<Hosts>,
     throttle: Option<Arc<Throttle>>,
-    spent: Arc<Spent>,
+    bytes: Arc<AtomicU64>,
+    began: Instant,
 }
 
 struct Hosts {
     paces: Mutex<HashMap<String, Arc<HostPace>>>,
     epoch: Instant,
-}
-
-struct Spent {
-    bytes: AtomicU64,
-    began: Instant,
 }
 
 /// When requests to one origin may begin.
@@ -44,7 +40,7 @@ impl Budget {
     /// A budget that begins now, with a limit of bytes per second if there is one.
     pub fn new(bandwidth: Option<Bandwidth>) -> Self {
         let hosts = Hosts { paces: Mutex::default(), epoch: Instant::now() };
-        Self { hosts: Arc::new(hosts), throttle: None, spent: Arc::new(Spent::new()) }
+        Self { began: hosts.epoch, hosts: Arc::new(hosts), throttle: None, bytes: Arc::default() }
             .with_bandwidth(bandwidth)
     }
 
@@ -54,24 +50,30 @@ impl Budget {
         Self { throttle: bandwidth.map(|bandwidth| Arc::new(Throttle::new(bandwidth))), ..self }
     }
 
-    /// The same pauses and bandwidth with totals of its own, which begin now.
+    /// The same budget with a count of bytes of its own.
     #[must_use]
-    pub fn with_own_totals(self) -> Self {
-        Self { spent: Arc::new(Spent::new()), ..self }
+    pub fn with_own_bytes(self) -> Self {
+        Self { bytes: Arc::default(), ..self }
+    }
+
+    /// The same budget with a time of its own, which begins now.
+    #[must_use]
+    pub fn with_own_time(self) -> Self {
+        Self { began: Instant::now(), ..self }
     }
 
     /// Bytes received so far.
     pub fn bytes(&self) -> u64 {
-        self.spent.bytes.load(Relaxed)
+        self.bytes.load(Relaxed)
     }
 
-    /// When the totals began.
+    /// When its time began.
     pub fn began(&self) -> Instant {
-        self.spent.began
+        self.began
     }
 
     pub(crate) fn spend(&self, bytes: u64) {
-        self.spent.bytes.fetch_add(bytes, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
     }
 
     pub(crate) fn throttle(&self) -> Option<Arc<Throttle>> {
@@ -137,12 +139,6 @@ impl HostPace {
     /// Requests to this origin begin at least that far apart.
     pub(crate) fn set_interval(&self, interval: Duration) {
         self.interval.fetch_max(micros(interval), Relaxed);
-    }
-}
-
-impl Spent {
-    fn new() -> Self {
-        Self { bytes: AtomicU64::new(0), began: Instant::now() }
     }
 }
 

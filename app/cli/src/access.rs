@@ -69,6 +69,9 @@ pub(crate) struct AccessArgs {
     /// Trust this host by its public key alone, whatever its certificate; repeatable
     #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
     pub(crate) pin: Vec<Pin>,
+    /// The login is of a file, for its own server; one of the environment can be for another.
+    #[arg(skip)]
+    pub(crate) ignores_environment: bool,
 }
 
 fn parse_pin(text: &str) -> Result<Pin, String> {
@@ -179,8 +182,14 @@ impl AccessArgs {
     /// The credentials for the Source itself: those of options, else those of its URL, else those of
     /// the environment.
     fn own(&self, url: &str, in_url: Option<Authorization>) -> Result<Option<Authorization>> {
-        let of_environment =
-            environment("ABREAST_USER").is_some_and(|user| self.user == Some(user));
+        let environment_user = environment("ABREAST_USER");
+        let of_environment = !self.ignores_environment
+            && environment_user.is_some()
+            && self.user == environment_user;
+        // A password in the environment is that of the user there, if there is one.
+        let has_password = !self.ignores_environment
+            || environment_user.is_none()
+            || self.user == environment_user;
         let is_given = self.token_file.is_some()
             || self.token_command.is_some()
             || (self.user.is_some() && !of_environment);
@@ -194,7 +203,7 @@ impl AccessArgs {
             let password = match (&self.password_file, &self.password_command) {
                 (Some(file), _) => Password::File(file.clone()).read()?,
                 (None, Some(command)) => Password::Command(command.clone()).read()?,
-                (None, None) => match environment("ABREAST_PASSWORD") {
+                (None, None) => match environment("ABREAST_PASSWORD").filter(|_| has_password) {
                     Some(password) => {
                         for_one_server("ABREAST_PASSWORD", url)?;
                         password
@@ -274,6 +283,16 @@ fn for_one_server(name: &'static str, url: &str) -> Result<()> {
     refuse_several(name, [&*first, &origin])
 }
 
+/// What to do in place of a secret for several servers.
+fn alternative_to(name: &str) -> &'static str {
+    if name.starts_with("ABREAST_ENDPOINT_") {
+        "write the login into each URL, or use a .netrc file, in place of it"
+    } else {
+        "set `token_file`, or `user` and `password_file`, in each `[[mirror]]`, or use a .netrc file, in place of it; or run the \
+         jobs one at a time"
+    }
+}
+
 /// Refuses a secret that is given once, for servers of which any differs from the first.
 pub(crate) fn refuse_several<'o>(
     name: &str,
@@ -284,8 +303,8 @@ pub(crate) fn refuse_several<'o>(
     match servers.find(|server| *server != first) {
         None => Ok(()),
         Some(other) => Err(SecretForSeveral(format!(
-            "`{name}` would be sent to {first} and {other}\n  help: set `token_file`, or `user` and `password_file`, in each \
-             `[[mirror]]`; use a .netrc file, or run the jobs one at a time"
+            "`{name}` would be sent to {first} and {other}\n  help: {}",
+            alternative_to(name)
         ))
         .into()),
     }

@@ -31,6 +31,12 @@ const NOT_FOR_FILES: &[&str] = &[
     "version",
 ];
 
+/// Options with secrets that are sent to a Source.
+pub(crate) const SECRETS: [&str; 5] =
+    ["user", "password_file", "password_command", "token_file", "token_command"];
+/// Those that begin a login.
+const LOGINS: [&str; 3] = ["user", "token_file", "token_command"];
+
 /// One `[[mirror]]` of a configuration file.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
@@ -397,6 +403,27 @@ impl Job {
         faults
     }
 
+    /// Whether the file has the job's login, which is for its Source: one of the environment can be for
+    /// another.
+    pub(crate) fn has_own_login(&self, given: &ArgMatches) -> bool {
+        LOGINS.iter().any(|key| self.table.contains_key(*key))
+            && SECRETS.iter().all(|id| given.value_source(id) != Some(ValueSource::CommandLine))
+    }
+
+    /// Where an option comes from that replaces the one of the file: a flag or the environment.
+    fn higher_source(&self, id: &str, given: &ArgMatches) -> Option<Origin> {
+        match given.value_source(id) {
+            Some(ValueSource::CommandLine) => Some(Origin::Flag),
+            Some(ValueSource::EnvVariable)
+                if SECRETS.contains(&id) && self.has_own_login(given) =>
+            {
+                None
+            }
+            Some(ValueSource::EnvVariable) => Some(Origin::Environment),
+            _ => None,
+        }
+    }
+
     /// The job's options with those given by flag and in the environment.
     fn matches(&self, command: &Command, given: &ArgMatches) -> Result<ArgMatches, JobError> {
         let place =
@@ -413,27 +440,21 @@ impl Job {
         flags.sort_by_key(|(index, _)| *index);
         let mut words: Vec<OsString> = vec!["abreast".into()];
         words.extend(flags.into_iter().map(|(_, word)| word));
+        let is_given = |id: &str| self.higher_source(id, given).is_some();
         for arg in options(&command) {
             let id = arg.get_id().as_str();
-            let is_given = matches!(
-                given.value_source(id),
-                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-            );
             // Of alternatives, those of the higher source replace those of the file.
-            let is_replaced = || {
-                crate::args::alternatives(&command, id).iter().any(|other| {
-                    matches!(
-                        given.value_source(other),
-                        Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-                    )
-                })
-            };
-            if let Some(value) = self.table.get(id).filter(|_| !is_given && !is_replaced()) {
+            let is_replaced =
+                || crate::args::alternatives(&command, id).iter().any(|other| is_given(other));
+            if let Some(value) = self.table.get(id).filter(|_| !is_given(id) && !is_replaced()) {
                 Self::words_of(arg, value, &mut words)?;
             }
         }
         words.extend(["--".into(), place("url").into(), place("folder").into()]);
-        let replaced = crate::args::replaced_variables(&command, given);
+        let mut replaced = crate::args::replaced_variables(&command, given);
+        if self.has_own_login(given) {
+            replaced.push("user".to_owned());
+        }
         for id in replaced {
             command = command.mut_arg(id, |arg| arg.env(None));
         }
@@ -527,11 +548,10 @@ impl Job {
         }
         for arg in options(command) {
             let id = arg.get_id().as_str();
-            let origin = match given.value_source(id) {
-                Some(ValueSource::CommandLine) => Origin::Flag,
-                Some(ValueSource::EnvVariable) => Origin::Environment,
-                _ if self.table.contains_key(id) => Origin::File,
-                _ => match matches.value_source(id) {
+            let origin = match self.higher_source(id, given) {
+                Some(origin) => origin,
+                None if self.table.contains_key(id) => Origin::File,
+                None => match matches.value_source(id) {
                     Some(ValueSource::EnvVariable) => Origin::Environment,
                     _ => Origin::Default,
                 },

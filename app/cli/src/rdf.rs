@@ -323,8 +323,8 @@ fn open(args: &ImportArgs) -> Result<Opened> {
                 args.set
             )));
         }
-        let (mut place, log) = place_of(args, &config.data)?;
-        let id = open_log(&*log, set)?;
+        let (mut place, log, known) = place_of(args, &config.data)?;
+        let id = known.map_or_else(|| open_log(&*log, set), Ok)?;
         if let Place::Store(stores) = &mut place {
             crate::versions::keep(&*log, id, set)?;
             stores.keep();
@@ -337,17 +337,21 @@ fn open(args: &ImportArgs) -> Result<Opened> {
             "where is the store? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
         ));
     };
-    let (mut place, log) = place_of(args, data)?;
+    let (mut place, log, known) = place_of(args, data)?;
     let new = NewSet {
         slug: args.set.clone(),
         beginning: Beginning::Log,
         incomplete: !args.is_delta(),
         ..NewSet::default()
     };
-    let id = log
-        .open_set(&new)
-        .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?
-        .id;
+    let id = match known {
+        Some(id) => id,
+        None => {
+            log.open_set(&new)
+                .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?
+                .id
+        }
+    };
     if let Place::Store(stores) = &mut place {
         stores.keep();
     }
@@ -355,13 +359,13 @@ fn open(args: &ImportArgs) -> Result<Opened> {
     Ok(Opened { place, log, set: id, digests, skolemize: None, base: None, graphs: Vec::new() })
 }
 
-/// The place of an import, and the log with its set. A dry run reads the log of a store that is there; a set that is not
-/// in it is an empty one in memory.
-fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>)> {
+/// The place of an import, its log, and the set if that is not to be opened. A dry run reads the log of a store that is
+/// there; a set that is not in it is an empty one in memory.
+fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>, Option<SetId>)> {
     if !args.dry_run {
         let stores = Stores::open(data, Task::Record)?;
         let log = Arc::new(stores.log()?);
-        return Ok((Place::Store(stores), log));
+        return Ok((Place::Store(stores), log, None));
     }
     refuse_backup(data)?;
     refuse_published(data)?;
@@ -369,10 +373,12 @@ fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>
     if crate::served::has_store(data) {
         let read = Readable::of(data, "source.db", SqliteLog::is_changed_by_opening)?;
         let log = crate::stores::open_log(&read.path)?;
-        if log.find_set(&args.set)?.is_some() {
-            return Ok((Place::Rehearsal { folder, _read: Some(read) }, Arc::new(log)));
+        if let Some(set) = log.find_set(&args.set)? {
+            // Opening would record the settings of the set. One of another kind it refuses, and records nothing.
+            let known = log.head(set.id)?.in_log.then_some(set.id);
+            return Ok((Place::Rehearsal { folder, _read: Some(read) }, Arc::new(log), known));
         }
     }
     let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
-    Ok((Place::Rehearsal { folder, _read: None }, log))
+    Ok((Place::Rehearsal { folder, _read: None }, log, None))
 }

@@ -146,8 +146,11 @@ fn show_server(args: &ShowArgs, table: &Table) {
     let given = ["LISTEN", "BASE_URL", "DATA"]
         .map(|name| variable(&format!("ABREAST_{name}")).map(Value::from));
     let [listen_given, base_given, data_given] = given;
-    let proxies = variable("ABREAST_TRUSTED_PROXIES")
-        .map(|list| Value::Array(list.split(',').map(|one| Value::from(one.trim())).collect()));
+    let proxies = variable("ABREAST_TRUSTED_PROXIES").map(|list| {
+        let texts = list.split(',').map(str::trim).filter(|text| !text.is_empty());
+        texts.map(Value::from).collect::<Vec<_>>()
+    });
+    let proxies = proxies.filter(|texts| !texts.is_empty()).map(Value::Array);
     let settings = [
         setting(table, "listen", listen_given, Some("127.0.0.1:8080".into())),
         setting(table, "base_url", base_given, of_address),

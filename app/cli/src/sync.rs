@@ -2,7 +2,7 @@
 
 use crate::access::SecretError;
 use crate::config::{File, UsageError};
-use crate::jobs;
+use crate::jobs::{self, SECRETS};
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
@@ -33,7 +33,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     net.bandwidth.clone_from(&args.pace.bwlimit);
     net.request_interval = args.pace.rate.unwrap_or_default();
     let budget = limits.budget.clone();
-    net.budget = Some(if limits.are_of_file(&["bwlimit"]) {
+    net.budget = Some(if limits.is_of_file("bwlimit") {
         budget.with_bandwidth(net.bandwidth.clone())
     } else {
         budget
@@ -74,7 +74,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
 
 /// The runs to perform: given by the arguments, or as jobs of a configuration file with their
 /// names.
-fn wanted<A: Args + FromArgMatches + Clone>(
+fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     args: &A,
     mirror: &MirrorArgs,
     given: &ArgMatches,
@@ -94,7 +94,12 @@ fn wanted<A: Args + FromArgMatches + Clone>(
     if !faults.is_empty() {
         bail!(UsageError(crate::faults::report(faults)));
     }
-    chosen.into_iter().map(|job| Ok((Some(job.name.clone()), job.args(&command, given)?))).collect()
+    let args = |job: jobs::Job| {
+        let mut args: A = job.args(&command, given)?;
+        args.mirror_mut().access.ignores_environment = job.has_own_login(given);
+        Ok((Some(job.name), args))
+    };
+    chosen.into_iter().map(args).collect()
 }
 
 /// Runs `sync`.
@@ -113,12 +118,17 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     }
     let several = jobs.len() > 1;
     let limits = Limits::new(given, &args.mirror);
-    let (jobs, left_out) = with_options(jobs, given, |args_of: &SyncArgs| {
+    let jobs = with_options(jobs, given, |args_of: &SyncArgs| {
         sync_options(args_of, args.mirror.config.as_deref(), &limits)
     })?;
     crate::open_files::raise_limit();
     let cancel = cancel_on_signal();
-    let work = |(name, options, args): &(Option<String>, SyncOptions, SyncArgs)| -> u8 {
+    let work = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| -> u8 {
+        let (name, options, args) = match job {
+            Ok(job) => job,
+            Err(code) => return *code,
+        };
+        let options = &limits.begin(options);
         let items = args.dry_run || args.follow || args.test_filter || verbose > 0;
         let job = name.as_deref().filter(|_| several);
         let stream = crate::target::takes_output(options);
@@ -142,7 +152,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         ran.unwrap_or_else(|error| print_error(&error))
     };
     // Jobs that follow run in parallel, all others one after the other.
-    let codes: Vec<u8> = if several && jobs.iter().any(|(_, _, args)| args.follow) {
+    let codes: Vec<u8> = if several && jobs.iter().flatten().any(|(_, _, args)| args.follow) {
         std::thread::scope(|scope| {
             let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| work(job))).collect();
             running.into_iter().map(|job| job.join().unwrap_or(1)).collect()
@@ -157,20 +167,19 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         }
         codes
     };
-    let codes = codes.into_iter().chain(left_out);
     Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
 }
 
-/// Jobs, each with its name, its options and its arguments.
-type ReadyJobs<O, A> = Vec<(Option<String>, O, A)>;
+/// A job with its name, its options and its arguments.
+type ReadyJob<O, A> = (Option<String>, O, A);
 
 /// The options of the jobs. A job whose secret is not available is reported and left out, if there
-/// are others; its exit code is returned.
+/// are others; its exit code stands in its place.
 fn with_options<A: HasMirror, O>(
     jobs: Vec<(Option<String>, A)>,
     given: &ArgMatches,
     options: impl Fn(&A) -> Result<O>,
-) -> Result<(ReadyJobs<O, A>, Option<u8>)> {
+) -> Result<Vec<Result<ReadyJob<O, A>, u8>>> {
     let secret = SECRETS.iter().find(|id| given.value_source(id) == Some(ValueSource::CommandLine));
     if let Some(secret) = secret {
         let url = |args: &A| args.mirror().places.first().and_then(|url| Origin::of(url));
@@ -178,18 +187,15 @@ fn with_options<A: HasMirror, O>(
         crate::access::refuse_several(&format!("--{}", secret.replace('_', "-")), &origins)?;
     }
     let several = jobs.len() > 1;
-    let (mut ready, mut left_out) = (Vec::new(), None);
-    for (name, args) in jobs {
-        match options(&args) {
-            Ok(options) => ready.push((name, options, args)),
-            Err(error) if several && error.is::<SecretError>() => {
-                let name = name.unwrap_or_default();
-                left_out = Some(print_error(&error.context(format!("job `{name}` is left out"))));
-            }
-            Err(error) => return Err(error),
+    let ready = |(name, args): (Option<String>, A)| match options(&args) {
+        Ok(options) => Ok(Ok((name, options, args))),
+        Err(error) if several && error.is::<SecretError>() => {
+            let name = name.unwrap_or_default();
+            Ok(Err(print_error(&error.context(format!("job `{name}` is left out")))))
         }
-    }
-    Ok((ready, left_out))
+        Err(error) => Err(error),
+    };
+    jobs.into_iter().map(ready).collect()
 }
 
 /// The limits that all jobs of the process have together: those given by flag or in the environment.
@@ -203,29 +209,40 @@ impl<'a> Limits<'a> {
         Self { budget: Budget::new(mirror.pace.bwlimit.clone()), given }
     }
 
-    /// Whether any of these can be of the file alone: then each job has its own.
-    fn are_of_file(&self, ids: &[&str]) -> bool {
-        ids.iter().all(|id| {
-            !matches!(
-                self.given.value_source(id),
-                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-            )
-        })
+    /// Whether a limit can be of the file alone: then each job has its own.
+    fn is_of_file(&self, id: &str) -> bool {
+        let source = self.given.value_source(id);
+        !matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+    }
+
+    /// The options of a job that begins now: what it has of its own begins with it.
+    fn begin(&self, options: &SyncOptions) -> SyncOptions {
+        let mut options = options.clone();
+        for (id, own) in [
+            ("max_bytes", Budget::with_own_bytes as fn(Budget) -> Budget),
+            ("max_time", Budget::with_own_time),
+        ] {
+            if self.is_of_file(id) {
+                options.net.budget = options.net.budget.map(own);
+            }
+        }
+        options
     }
 }
-
-/// Options with secrets that are sent to a Source.
-const SECRETS: [&str; 5] =
-    ["user", "password_file", "password_command", "token_file", "token_command"];
 
 /// Arguments with a Source and a copy.
 trait HasMirror {
     fn mirror(&self) -> &MirrorArgs;
+    fn mirror_mut(&mut self) -> &mut MirrorArgs;
 }
 
 impl HasMirror for SyncArgs {
     fn mirror(&self) -> &MirrorArgs {
         &self.mirror
+    }
+
+    fn mirror_mut(&mut self) -> &mut MirrorArgs {
+        &mut self.mirror
     }
 }
 
@@ -233,13 +250,14 @@ impl HasMirror for AuditArgs {
     fn mirror(&self) -> &MirrorArgs {
         &self.mirror
     }
+
+    fn mirror_mut(&mut self) -> &mut MirrorArgs {
+        &mut self.mirror
+    }
 }
 
 fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Result<SyncOptions> {
     let mut options = options(&args.mirror, file, limits)?;
-    if limits.are_of_file(&["max_bytes", "max_time"]) {
-        options.net.budget = options.net.budget.map(Budget::with_own_totals);
-    }
     options.dry_run = args.dry_run;
     options.baseline = args.baseline;
     options.full = args.full;
@@ -364,7 +382,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     let jobs = wanted(args, &args.mirror, given)?;
     let several = jobs.len() > 1;
     let limits = Limits::new(given, &args.mirror);
-    let (jobs, left_out) = with_options(jobs, given, |job: &AuditArgs| {
+    let jobs = with_options(jobs, given, |job: &AuditArgs| {
         let sync = options(&job.mirror, args.mirror.config.as_deref(), &limits)?;
         Ok(AuditOptions { sync, full: job.full })
     })?;
@@ -372,7 +390,14 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     let cancel = cancel_on_signal();
     let mut first = 0;
     let config = args.mirror.config.as_deref();
-    for (name, options, args) in &jobs {
+    for job in &jobs {
+        let (name, options, args) = match job {
+            Ok(job) => job,
+            Err(code) => {
+                first = if first == 0 { *code } else { first };
+                continue;
+            }
+        };
         let job = name.as_deref().filter(|_| several);
         let reporter = |set: Option<&str>| {
             Reporter::new(args.mirror.json, args.mirror.quiet, true)
@@ -407,7 +432,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
             break;
         }
     }
-    Ok(ExitCode::from(if first == 0 { left_out.unwrap_or(0) } else { first }))
+    Ok(ExitCode::from(first))
 }
 
 /// An audit in one line.

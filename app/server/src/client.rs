@@ -9,12 +9,15 @@ use std::net::IpAddr;
 const FORWARDED: [&str; 6] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
+/// Bits before an IPv4 address that is written as IPv6.
+const MAPPED_BITS: u8 = 96;
+
 /// Addresses of proxies whose `X-Forwarded-For` is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
-    /// Addresses and networks, such as `127.0.0.1` and `10.0.0.0/8`.
+    /// Addresses and networks, such as `127.0.0.1` and `10.0.0.0/8`; empty texts are left out.
     ///
     /// # Errors
     /// The first text that is neither an address nor a network.
@@ -22,9 +25,11 @@ impl TrustedProxies {
         let one = |text: &'t str| {
             text.parse::<IpNet>()
                 .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+                .map(canonical)
                 .map_err(|_| text.to_owned())
         };
-        texts.into_iter().map(one).collect::<Result<_, _>>().map(Self)
+        let texts = texts.into_iter().map(str::trim).filter(|text| !text.is_empty());
+        texts.map(one).collect::<Result<_, _>>().map(Self)
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -53,6 +58,17 @@ impl TrustedProxies {
         }
         // A proxy that does not report addresses hides all of its clients.
         Client::behind(peer)
+    }
+}
+
+/// IPv4 addresses that are written as IPv6 (`::ffff:10.0.0.0/104`) as IPv4, which clients have.
+fn canonical(network: IpNet) -> IpNet {
+    let prefix = network.prefix_len().checked_sub(MAPPED_BITS);
+    match (network.addr().to_canonical(), prefix) {
+        (address @ IpAddr::V4(_), Some(prefix)) if !network.addr().is_ipv4() => {
+            IpNet::new(address, prefix).unwrap_or(network)
+        }
+        _ => network,
     }
 }
 
@@ -94,6 +110,12 @@ mod tests {
                 .collect();
             assert_eq!(trusted.client(address(peer), &headers), client, "{peer} {headers:?}");
         }
+        let written = TrustedProxies::parse([" 127.0.0.1", "", "10.0.0.0/8 ", " "]);
+        let mapped = TrustedProxies::parse(["::ffff:127.0.0.1", "::ffff:10.0.0.0/104"]);
+        let plain = TrustedProxies::parse(["127.0.0.1", "10.0.0.0/8"]);
+        assert_eq!((&written, &mapped), (&plain, &plain));
+        let wide = TrustedProxies::parse(["::/0"]).unwrap();
+        assert!(wide.trusts(address("2001:db8::1")) && !wide.trusts(address("10.1.1.1")));
         let network = |text| direct(text).group();
         assert_eq!(network("2001:470:1:2:3::4"), network("2001:470:1:2:ffff::1"));
         assert_ne!(network("2001:470:1:2::1"), network("2001:470:1:3::1"));

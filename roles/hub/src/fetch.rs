@@ -80,9 +80,8 @@ struct Waiting {
 /// A topic somebody has spoken of.
 struct ChangedTopic {
     number: u64,
-    /// The last time, and the first that is not done.
+    /// The last time, which is kept until it is done.
     last: Offset,
-    first: Offset,
     /// Whose places it takes: 0 for those of strangers.
     share: usize,
     client: Option<IpAddr>,
@@ -242,6 +241,7 @@ impl Fetcher {
         let mut waiting = self.lock();
         waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
+            // The new report is recorded, and stands for the earlier ones.
             spoken.last = offset.max(spoken.last);
             spoken.attempts_max = spoken.attempts + ATTEMPTS;
             return;
@@ -263,7 +263,6 @@ impl Fetcher {
         let spoken = ChangedTopic {
             number,
             last: offset,
-            first: offset,
             share,
             client,
             attempts: 0,
@@ -354,7 +353,7 @@ impl Fetcher {
     async fn fetch_one(&self, job: Job, cut: &CancelSignal) {
         let fetched = self.fetch(&job.url, cut, &job.exchange).await;
         let now = Instant::now();
-        let is_done = {
+        {
             let mut waiting = self.lock();
             let waiting = &mut *waiting;
             let lanes = &mut waiting.lanes[job.share];
@@ -366,7 +365,7 @@ impl Fetcher {
             );
             let Some(spoken) = waiting.topics.get_mut(&job.url) else { return };
             spoken.pace = pace;
-            match fetched {
+            let is_done = match fetched {
                 Ok(()) if spoken.last <= job.spoken => true,
                 Ok(()) => {
                     (spoken.attempts, spoken.attempts_max) = (0, ATTEMPTS);
@@ -392,19 +391,21 @@ impl Fetcher {
                     waiting.retries.push(Reverse((now + pause, spoken.number)));
                     is_last
                 }
+            };
+            // Before anybody can report it again.
+            if is_done {
+                waiting.remove(&job.url);
             }
-        };
-        if is_done {
-            self.lock().remove(&job.url);
-            self.trim().await;
         }
+        // Also while attempts fail: later reports stand for earlier ones.
+        self.trim().await;
     }
 
     /// Drops from the log what is done.
     async fn trim(&self) {
         let up_to = {
             let mut waiting = self.lock();
-            let first = waiting.topics.values().map(|spoken| spoken.first.0).min();
+            let first = waiting.topics.values().map(|spoken| spoken.last.0).min();
             let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
             // Not one by one.
             if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty()

@@ -128,6 +128,7 @@ pub(super) fn check(
         password_file: file.password_file,
         token_file: file.token_file,
         ca_file: file.ca_file,
+        ignores_environment: true,
         ..AccessArgs::default()
     };
     let usable = abreast_net::check_url(&file.url).map_err(anyhow::Error::from);

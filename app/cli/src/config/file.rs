@@ -251,7 +251,8 @@ impl File {
             self.data = data.cloned();
             self.origins.forget("data");
         }
-        if !trusted_proxies.is_empty() {
+        // An empty variable is none.
+        if trusted_proxies.iter().any(|text| !text.trim().is_empty()) {
             self.trusted_proxies = Some(trusted_proxies.to_vec());
             self.origins.forget("trusted_proxies");
         }
@@ -295,6 +296,18 @@ mod tests {
             "line 2: unknown key `base_ulr` (help: did you mean `base_url`?)\n\
              line 4: unknown key `foldr` in `[[set]]` (help: did you mean `folder`?)"
         );
+    }
+
+    #[test]
+    fn an_empty_list_of_proxies_replaces_none() {
+        let mut file = File::parse("trusted_proxies = [\"127.0.0.1\"]\n").unwrap();
+        file.given(None, None, None, &[String::new()]);
+        assert_eq!(file.trusted_proxies.as_deref(), Some(&["127.0.0.1".to_owned()][..]));
+        file.given(None, None, None, &["::1".to_owned(), " 10.0.0.0/8".to_owned(), String::new()]);
+        let mut problems = Vec::new();
+        let found = crate::config::check_proxies(file.trusted_proxies.as_deref(), &mut problems);
+        assert_eq!(Ok(found), abreast_server::TrustedProxies::parse(["::1", "10.0.0.0/8"]));
+        assert!(problems.is_empty(), "{problems:?}");
     }
 
     #[test]

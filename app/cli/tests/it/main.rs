@@ -27,6 +27,7 @@ mod hostile_text;
 mod hub_interop;
 mod hub_kills;
 mod interop;
+mod jobs;
 mod maintenance;
 mod many;
 mod memory;

@@ -27,6 +27,8 @@ const COMMANDS: &[(&[&str], i32)] = &[
     (&["import", "set", "--data", "@data", "--dry-run", "@lines"], 0),
     (&["import", "entities", "--data", "@data", "--dry-run", "@a.nt"], 0),
     (&["import", "entities", "--data", "@missing", "--dry-run", "@a.nt"], 0),
+    (&["import", "entities", "--data", "@current", "--dry-run", "@a.nt"], 0),
+    (&["import", "entities", "--config", "@current.toml", "--dry-run", "@a.nt"], 0),
     (&["config", "check", "@abreast.toml"], 0),
     (&["check", "@backups"], 0),
 ];
@@ -58,6 +60,20 @@ fn world() -> tempfile::TempDir {
         at("published").display().to_string()
     );
     fs::write(at("abreast.toml"), config).unwrap();
+    // A store of this version, with a set whose settings are not the usual ones.
+    fs::create_dir(at("current")).unwrap();
+    let set = |changes: u32| {
+        format!(
+            "data = \"{}\"\n[[set]]\nname = \"entities\"\norigin = \"rdf\"\nnamespace = \"http://h/\"\nchanges_per_list = {changes}\n",
+            at("current").display()
+        )
+    };
+    fs::write(at("current.toml"), set(500)).unwrap();
+    let (config, input) = (at("current.toml"), at("a.nt"));
+    let import = abreast().args(["import", "entities", "--config"]).arg(config).arg(input).output();
+    let import = import.unwrap();
+    assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
+    fs::write(at("current.toml"), set(600)).unwrap();
     place
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn whole(body: Incoming, limit: u64, api: &Api) -> Result<Recei
         received.bytes.extend_from_slice(&piece);
         if received.bytes.len() >= IN_MEMORY {
             let folder = api.options.temporary.clone();
-            received = blocking(move || received.to_file(&folder)).await?;
+            received = blocking(move || received.into_file(&folder)).await?;
         }
     }
     Ok(received)
@@ -57,7 +57,7 @@ impl Received {
         self.length
     }
 
-    fn to_file(mut self, folder: &Path) -> Result<Self, Problem> {
+    fn into_file(mut self, folder: &Path) -> Result<Self, Problem> {
         let mut write = || -> io::Result<()> {
             let file = match &mut self.file {
                 Some(file) => file,

@@ -40,10 +40,7 @@ pub(crate) async fn answer(
     let find = move || log.resource(id, &key).map_err(io::Error::other);
     let Some(row) = blocking(find).await? else { return Ok(nothing()) };
     let length = row.state.length.unwrap_or_default();
-    let memory = match length >= LARGE {
-        true => site.memory.take(length * MEMORY).await,
-        false => None,
-    };
+    let memory = if length >= LARGE { site.memory.take(length * MEMORY).await } else { None };
     let (site, served) = (Arc::clone(site), Arc::clone(set));
     let conditions = headers.clone();
     let read = move || -> io::Result<Result<Found, Answer>> {

@@ -2,6 +2,7 @@
 
 use crate::bed::{Bed, HUB, TOPIC, options};
 use crate::server::{Reply, Server, encode};
+use abreast_core::{Offset, TopicLog as _};
 use abreast_hub::{Client, HubRequest, Publisher};
 use abreast_testkit::eventually_some;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -252,4 +253,25 @@ fn a_report_during_the_retries_of_another_has_its_own() {
     eventually_some("three attempts", || (asked.load(SeqCst) == 3).then_some(()));
     assert_eq!(bed.form(&report).status, 202);
     assert_eq!(subscriber.wait_deliveries(1)[0].text(), "changed");
+}
+
+#[test]
+fn reports_of_a_topic_that_fails_do_not_accumulate() {
+    let topic = Server::new(|_| Reply::Status(500));
+    let mut allowing = options();
+    allowing.allow_topics = vec![topic.url("/")];
+    let bed = Bed::new(allowing);
+    let report = format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")));
+    for _ in 0..250 {
+        assert_eq!(bed.form(&report).status, 202);
+    }
+    let attempts = topic.seen().len();
+    eventually_some("another attempt", || (topic.seen().len() > attempts).then_some(()));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(topic.seen().len() < attempts + 4, "it is not given up yet");
+    bed.restart_with(|store| {
+        let own = store.open_topic("abreast:to-be-fetched").unwrap();
+        let kept = store.read(own, Offset(0), 1_000).unwrap();
+        assert!((1..=101).contains(&kept.len()), "{}", kept.len());
+    });
 }

@@ -364,7 +364,6 @@ fn named(iris: &[String]) -> String {
 }
 
 /// An answer with descriptions.
-
 enum Fetched {
     All(Entities),
     /// It is not complete.
