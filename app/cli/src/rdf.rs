@@ -1,6 +1,5 @@
 //! `abreast import` of RDF: files become the complete state of a set of entities.
 
-use crate::backup_manifest::refuse_backup;
 use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig, UsageError};
 use crate::data_folder::refuse_published;
 use crate::import::{Format, ImportArgs};
@@ -8,7 +7,7 @@ use crate::log_access::{ExitCodeError, Remote};
 use crate::open_set::open_log;
 use crate::stores::{Stores, Task};
 use crate::unwritable_store::Readable;
-use abreast_contents::Contents;
+use abreast_contents::{Contents, View};
 use abreast_core::{Beginning, ChangeLog, Clock as _, NewSet, SetId, SystemClock};
 use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{
@@ -104,7 +103,11 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     options.digests = digests;
     options.skolemize = args.skolemize.clone().or(skolemize);
     options.sort.graphs = if args.graph.is_empty() { graphs } else { args.graph.clone() };
-    let target = RdfTarget { log: &*log, set, contents: &contents, options: &options };
+    let kept = match &place {
+        Place::Rehearsal { kept, .. } => kept.as_ref(),
+        Place::Store(_) => None,
+    };
+    let target = RdfTarget { log: &*log, set, contents: &contents, kept, options: &options };
     if args.is_delta() {
         let report = apply(target, deltas(args, base.as_deref()), args.lenient, SystemClock.now())
             .map_err(refused)?;
@@ -286,6 +289,8 @@ enum Place {
     /// That of a dry run, which writes nothing elsewhere.
     Rehearsal {
         folder: TempDir,
+        /// The contents of the store.
+        kept: Option<View>,
         _read: Option<Readable>,
     },
 }
@@ -367,7 +372,6 @@ fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>
         let log = Arc::new(stores.log()?);
         return Ok((Place::Store(stores), log, None));
     }
-    refuse_backup(data)?;
     refuse_published(data)?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     if crate::served::has_store(data) {
@@ -376,9 +380,12 @@ fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>
         if let Some(set) = log.find_set(&args.set)? {
             // Opening would record the settings of the set. One of another kind it refuses, and records nothing.
             let known = log.head(set.id)?.in_log.then_some(set.id);
-            return Ok((Place::Rehearsal { folder, _read: Some(read) }, Arc::new(log), known));
+            let kept =
+                View::open(&data.join("contents")).context("cannot read the kept contents")?;
+            let place = Place::Rehearsal { folder, kept: Some(kept), _read: Some(read) };
+            return Ok((place, Arc::new(log), known));
         }
     }
     let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
-    Ok((Place::Rehearsal { folder, _read: None }, log, None))
+    Ok((Place::Rehearsal { folder, kept: None, _read: None }, log, None))
 }

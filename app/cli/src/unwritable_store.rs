@@ -1,6 +1,7 @@
 //! Reading a store without writing to it: where it cannot be written, as on a read-only mount, or has an older
 //! schema, from a temporary copy of its database.
 
+use crate::backup_manifest::refuse_backup;
 use crate::state_folders::holder_of;
 use crate::stores::{Stores, Task};
 use abreast_core::LogError;
@@ -32,6 +33,7 @@ impl Readable {
         database: &str,
         is_changed: fn(&Path) -> Result<bool, LogError>,
     ) -> Result<Self> {
+        refuse_backup(data)?;
         let path = data.join(database);
         if is_unwritable(data, &path) || is_changed(&path).unwrap_or(false) {
             let (path, copy) = copy_of(data, database)?;

@@ -57,6 +57,7 @@ impl Place {
             log: &*self.log,
             set: self.set,
             contents: &self.contents,
+            kept: None,
             options: &self.options,
         };
         replace(target, inputs.into_iter().map(Ok), Timestamp::from_micros(1))
@@ -480,6 +481,7 @@ impl Place {
             log: &*self.log,
             set: self.set,
             contents: &self.contents,
+            kept: None,
             options: &self.options,
         };
         apply(target, deltas.into_iter().map(Ok), lenient, Timestamp::from_micros(2))

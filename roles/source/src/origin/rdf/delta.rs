@@ -363,7 +363,11 @@ impl Application<'_> {
         let mut old = Vec::new();
         match content {
             Some(id) => {
-                self.target.contents.open_read(&id)?.read_to_end(&mut old)?;
+                let kept = match self.target.kept {
+                    Some(view) => view.open_read(&id)?,
+                    None => self.target.contents.open_read(&id)?,
+                };
+                { kept }.read_to_end(&mut old)?;
             }
             None if known.is_some() => {
                 return Err(RdfError::Delta(format!(

@@ -31,7 +31,7 @@ pub use writer::{
 
 use crate::scan::Lost;
 use crate::{DigestPolicy, Held, Rest};
-use abreast_contents::Contents;
+use abreast_contents::{Contents, View};
 use abreast_core::{ChangeLog, LogError, SetId};
 use abreast_rdf::Syntax;
 use abreast_statements::{Error, SortOptions, SortedStatements};
@@ -106,6 +106,8 @@ pub struct RdfTarget<'a> {
     pub set: SetId,
     /// Where descriptions are kept.
     pub contents: &'a Contents,
+    /// Where the present ones are read instead, in a dry run that may write nothing there.
+    pub kept: Option<&'a View>,
     /// How it is read.
     pub options: &'a RdfOptions,
 }

@@ -118,6 +118,7 @@ impl RdfFolder {
             log: &*self.log,
             set: self.set,
             contents: &self.contents,
+            kept: None,
             options: &self.options,
         };
         super::replace_if(target, inputs, SystemClock.now(), &|| {

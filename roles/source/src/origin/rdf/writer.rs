@@ -99,7 +99,7 @@ impl EntityWriter {
         let _importing = self.importing.blocking_write();
         let Self { log, set, contents, options, .. } = self;
         let options = RdfOptions { dry_run, ..options.clone() };
-        let target = RdfTarget { log: &**log, set: *set, contents, options: &options };
+        let target = RdfTarget { log: &**log, set: *set, contents, kept: None, options: &options };
         let now = SystemClock.now();
         match import {
             Import::State(input) => replace(target, [Ok(input)], now),

@@ -117,7 +117,7 @@ impl SparqlSet {
 
     fn target(&self) -> RdfTarget<'_> {
         let Self { log, set, contents, options, .. } = self;
-        RdfTarget { log: &**log, set: *set, contents, options }
+        RdfTarget { log: &**log, set: *set, contents, kept: None, options }
     }
 
     async fn poll(&mut self) -> Result<RdfReport, RdfError> {
