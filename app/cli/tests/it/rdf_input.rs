@@ -197,6 +197,15 @@ fn entities_that_cannot_be_recorded_stop_no_import() {
 
 #[test]
 fn a_first_import_that_is_killed_is_not_published() {
+    // On a busy machine one may end before it is killed.
+    assert!(
+        (0..5).any(|_| is_killed_and_not_published()),
+        "each import ended before it was killed"
+    );
+}
+
+/// Kills a first import, and checks what is published; whether it had not ended.
+fn is_killed_and_not_published() -> bool {
     let place = Place::new();
     fs::create_dir(place.path("data")).unwrap();
     let file = place.path("all.nt");
@@ -214,8 +223,7 @@ fn a_first_import_that_is_killed_is_not_published() {
         let log = place.path("data/source.db-wal");
         fs::metadata(log).is_ok_and(|log| log.len() > 1 << 20)
     };
-    while !logged() {
-        assert!(child.0.try_wait().unwrap().is_none(), "it ended before it could be killed");
+    while !logged() && child.0.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     child.0.kill().unwrap();
@@ -223,11 +231,14 @@ fn a_first_import_that_is_killed_is_not_published() {
     let source = Source::listening(&mut place.serving_given());
     let status = |path: &str| get(&source.address, path).unwrap().0;
     let documents = ["/set/resourcelist.xml", "/set/changelist.xml", "/readyz"];
-    assert_eq!(documents.map(status), [503; 3]);
+    let before = documents.map(status);
     let (code, summary, errors) = import_into(&["--server", &source.url()], &[file]);
     assert_eq!(code, 0, "{errors}");
     assert_eq!(documents.map(status), [200; 3]);
     let of_killed = summary["unchanged"].as_u64().unwrap();
     assert_eq!(summary["created"].as_u64().unwrap() + of_killed, 40_000);
     assert!(of_killed > 0, "it recorded some");
+    let had_ended = of_killed == 40_000;
+    assert_eq!(before, [if had_ended { 200 } else { 503 }; 3]);
+    !had_ended
 }
