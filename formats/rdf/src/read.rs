@@ -89,11 +89,11 @@ impl ReadLimits {
 /// Prefixes, vocabularies and lists make many from few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expansion {
-    /// Bytes for each byte of the document that was read [32].
+    /// Bytes for each byte of the document that was read [default 32].
     pub ratio: u64,
     /// Bytes that do not count for the ratio [16 MiB].
     pub free: u64,
-    /// Bytes in total, whatever the document [no limit].
+    /// Bytes in total, whatever the document; by default there is no such limit.
     pub most: u64,
 }
 
