@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 /// Activities of one document. Feeds have 100 to 10,000 on a page, or all of them in one document.
 pub(crate) const ITEMS_MAX: usize = 1_000_000;
 /// Bytes that are kept of one document, those of the structures around texts included.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+const KEPT_BYTES_MAX: usize = 256 << 20;
 
 /// How a document is read: where it is, and how much of it may still be kept.
 ///
