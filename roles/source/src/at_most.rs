@@ -1,38 +1,44 @@
-//! Lists in JSON with a most number of items, which is enforced while they are read.
+//! Lists in JSON of which only so many items are kept, however many there are.
 
-use serde::de::{self, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A list of at most that many items.
+/// The first items of a list, and how many more it has.
 #[derive(Debug)]
-pub struct AtMost<T, const MOST: usize>(pub Vec<T>);
+pub struct AtMost<T, const MOST: usize> {
+    /// At most `MOST`.
+    pub items: Vec<T>,
+    /// Items after these, which were not kept.
+    pub more: usize,
+}
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        input.deserialize_seq(Items::<T, MOST>(PhantomData)).map(Self)
+        input.deserialize_seq(Items::<T, MOST>(PhantomData))
     }
 }
 
 struct Items<T, const MOST: usize>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Items<T, MOST> {
-    type Value = Vec<T>;
+    type Value = AtMost<T, MOST>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "a list of at most {MOST} items")
+        out.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut input: A) -> Result<Vec<T>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = input.next_element()? {
-            if items.len() == MOST {
-                return Err(de::Error::custom(format!("the list has more than {MOST} items")));
-            }
-            items.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut input: A) -> Result<Self::Value, A::Error> {
+        let mut list = AtMost { items: Vec::new(), more: 0 };
+        while list.items.len() < MOST {
+            let Some(item) = input.next_element()? else { return Ok(list) };
+            list.items.push(item);
         }
-        Ok(items)
+        while input.next_element::<IgnoredAny>()?.is_some() {
+            list.more += 1;
+        }
+        Ok(list)
     }
 }
 
@@ -41,11 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_longer_list_is_refused() {
+    fn items_beyond_the_most_are_only_counted() {
         let read = |text: &str| serde_json::from_str::<AtMost<u8, 3>>(text);
-        assert_eq!(read("[1,2,3]").unwrap().0, [1, 2, 3]);
-        let error = read("[1,2,3,4]").unwrap_err().to_string();
-        assert!(error.starts_with("the list has more than 3 items"), "{error}");
-        assert!(read("{}").unwrap_err().to_string().contains("a list of at most 3 items"));
+        let kept = |text: &str| read(text).map(|list| (list.items, list.more)).unwrap();
+        assert_eq!(kept("[1,2]"), (vec![1, 2], 0));
+        assert_eq!(kept("[1,2,3]"), (vec![1, 2, 3], 0));
+        assert_eq!(kept("[1,2,3,{},\"x\"]"), (vec![1, 2, 3], 2));
+        assert!(read("{}").unwrap_err().to_string().contains("a list"));
+        assert!(read("[1,2,3,").is_err());
     }
 }

@@ -283,7 +283,11 @@ pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
         .help("send them in several batches")
     };
     let records: Vec<RecordRequest> = if body.trim_ascii_start().first() == Some(&b'[') {
-        intake::parse::<AtMost<_, MAX_BATCH>>(body)?.0
+        let AtMost { items, more } = intake::parse::<AtMost<_, MAX_BATCH>>(body)?;
+        if more > 0 {
+            return Err(too_many(items.len() + more));
+        }
+        items
     } else {
         let mut records = Vec::new();
         for (number, line) in body.split(|byte| *byte == b'\n').enumerate() {

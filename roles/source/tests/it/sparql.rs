@@ -6,7 +6,9 @@ use abreast_core::Kind;
 use abreast_source::origin::rdf::{RdfError, RdfReport};
 use abreast_source::origin::sparql::{EntityPattern, QueryGraph, SparqlOptions, SparqlSet};
 use abreast_testkit::endpoint::{Endpoint, Fault};
+use abreast_testkit::http::{Server, send};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How the tests ask: all at once, or the entities one part after the other.
@@ -28,8 +30,15 @@ struct World {
 }
 
 fn world(entities: Option<&str>) -> World {
-    let (endpoint, place) = (Endpoint::start(), Place::new());
-    let mut options = SparqlOptions::new(endpoint.query_url());
+    let endpoint = Endpoint::start();
+    let url = endpoint.query_url();
+    world_of(endpoint, &url, entities)
+}
+
+/// As [`world`], with queries that are sent to another address.
+fn world_of(endpoint: Endpoint, url: &str, entities: Option<&str>) -> World {
+    let place = Place::new();
+    let mut options = SparqlOptions::new(url);
     options.entities = entities.map(|pattern| EntityPattern::parse(pattern).unwrap());
     (options.page, options.batch) = (3, 2);
     options.net.backoff_base = Duration::from_millis(1);
@@ -219,6 +228,37 @@ fn entities_that_are_too_large_stop_no_others() {
         assert_eq!((report.created, report.left_out, report.deleted), (1, 2, 0), "{entities:?}");
         let state = world.place.state();
         assert!(state["http://a/large"].contains("small") && state.len() == 6, "{entities:?}");
+    }
+}
+
+#[test]
+fn answers_without_end_are_refused() {
+    let count = r#"{"results":{"bindings":[{"n":{"type":"literal","value":"3"}}]}}"#.to_owned();
+    let listed = Arc::new(AtomicU64::new(0));
+    let server = Server::new(move |request, stream| {
+        let entity =
+            |number| format!(r#"{{"entity":{{"type":"uri","value":"http://a/{number:09}"}}}}"#);
+        let body = if String::from_utf8_lossy(&request.body).contains("COUNT") {
+            count.clone()
+        } else if request.path() == "/empty" {
+            format!(r#"{{"results":{{"bindings":[{}{{}}]}}}}"#, "{},".repeat(200_000))
+        } else {
+            let first = listed.fetch_add(2_000, Ordering::Relaxed);
+            let page: Vec<_> = (first..first + 2_000).map(entity).collect();
+            format!(r#"{{"results":{{"bindings":[{}]}}}}"#, page.join(","))
+        };
+        let kind = "Content-Type: application/sparql-results+json\r\n";
+        send(stream, "200 OK", kind, body.as_bytes())
+    });
+    for (path, why) in [
+        ("/empty", "an answer has more than 100000 solutions"),
+        (
+            "/endless",
+            "the list of entities does not end: the endpoint counts 3 and lists more than 10006",
+        ),
+    ] {
+        let refusal = world_of(Endpoint::start(), &server.url(path), LISTED).refusal();
+        assert!(refusal.ends_with(why), "{refusal}");
     }
 }
 

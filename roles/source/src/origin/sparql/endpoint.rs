@@ -93,7 +93,11 @@ impl Endpoint {
                 "the answer is no result of a query: {error}\n  help: check the address for queries"
             ))
         })?;
-        Ok(answer.results.bindings.0)
+        let AtMost { items, more } = answer.results.bindings;
+        if more > 0 {
+            return Err(self.failed(format!("an answer has more than {MAX_SOLUTIONS} solutions")));
+        }
+        Ok(items)
     }
 
     /// The number that `?n` is bound to.
