@@ -547,6 +547,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn files_of_answers_have_a_limit_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = DocumentCache::new(folder.path().to_owned()).unwrap();
+        let bytes = || vec![b'x'; SENT_FROM_MEMORY];
+        let files = || fs::read_dir(folder.path()).unwrap().count();
+        let body = cache.body(bytes()).unwrap();
+        assert_eq!((body.length(), files()), (SENT_FROM_MEMORY as u64, 1));
+        cache.sent.fetch_add(SENT_TOTAL - 2 * body.length() + 1, Ordering::Relaxed);
+        let refused = cache.body(bytes()).unwrap_err();
+        assert_eq!((refused.kind(), files()), (io::ErrorKind::QuotaExceeded, 1));
+        assert!(matches!(cache.body(b"few".to_vec()).unwrap(), Body::Memory(_)));
+        drop(body);
+        assert_eq!(files(), 0);
+        assert!(cache.body(bytes()).is_ok(), "there is room again");
+    }
+
+    #[test]
     fn tags_are_equal_only_for_the_same_bytes() {
         let tag = |parts: &[&[u8]]| {
             let mut hash = TagHash::new("/set/resourcelist.xml");

@@ -382,6 +382,18 @@ fn files_of_change_feeds_are_checked_alone() {
     assert!(text(&found).contains("/orderedItems/2: "), "{}", text(&found));
 }
 
+#[test]
+fn a_document_that_takes_too_much_memory_is_not_read() {
+    let items = vec!["{}"; 200_000].join(",");
+    let page =
+        |items: &str| format!(r#"{{"type":"OrderedCollectionPage","orderedItems":[{items}]}}"#);
+    let found = check_document("page.json", page(&items).as_bytes(), Mode::Normal);
+    let rules: Vec<_> = found.iter().map(|found| found.rule.id).collect();
+    assert_eq!(rules, ["WALK-limit"]);
+    let found = check_document("page.json", page(&items[..3_000]).as_bytes(), Mode::Normal);
+    assert!(found.iter().all(|found| found.rule.id != "WALK-limit"));
+}
+
 /// Every kind of document that the tests of Activity Streams want refused.
 #[test]
 fn documents_that_are_not_activity_streams_are_refused() {

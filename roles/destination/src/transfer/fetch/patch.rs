@@ -439,6 +439,15 @@ mod tests {
     }
 
     #[test]
+    fn json_that_takes_too_much_memory_is_not_patched() {
+        let kept = |count| format!("[{}]", vec!["{}"; count].join(","));
+        let patch = br#"[{"op":"remove","path":"/0"}]"#;
+        let apply = |count| apply_json(kept(count).as_bytes(), patch, BYTES_MAX);
+        assert_eq!(apply(1_000).map(String::from_utf8), Some(Ok(kept(999))));
+        assert_eq!(apply(200_000), None);
+    }
+
+    #[test]
     fn patched_json_exceeds_neither_its_length_nor_its_depth() {
         let times = |operation: &str, count| format!("[{}]", vec![operation; count].join(","));
         let doubling = times(r#"{"op":"copy","from":"","path":"/-"}"#, 1_000);
