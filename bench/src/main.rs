@@ -28,7 +28,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 23] = [
+const BENCHES: [(&str, &str, Bench); 24] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("parse-0.1", "Reading and writing documents of 0.1", benches::parse_0_1::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
@@ -42,6 +42,7 @@ const BENCHES: [(&str, &str, Bench); 23] = [
     ("xmpp", "From a changed file to a copy that follows by XMPP", benches::xmpp::run),
     ("dump", "Packages: copies through them, and making them", benches::dump::run),
     ("validate", "Judging a Source", benches::validate::run),
+    ("hostile", "Documents that are made to cost much", benches::hostile::run),
     ("hub", "Notifying a thousand subscribers", benches::hub::run),
     ("hub-store", "What a hub must not forget", benches::hub_store::run),
     ("contents", "Keeping a million small contents", benches::contents::run),

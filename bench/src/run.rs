@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// No single run may take longer.
@@ -31,13 +31,28 @@ impl Usage {
     }
 }
 
-/// Runs a program to its end under `time`; output goes to `log` and is returned.
+/// Runs a program to its end under `time`; output goes to `log` and is returned. It must succeed.
 pub(crate) fn timed(
     program: &Path,
     arguments: &[impl AsRef<OsStr>],
     folder: &Path,
     log: &Path,
 ) -> Result<(Usage, String)> {
+    let (usage, status, text) = measured(program, arguments, folder, log)?;
+    if !status.success() {
+        let end = &text[text.len() - text.len().min(2_000)..];
+        bail!("{} ended with {status}\n{end}", program.display());
+    }
+    Ok((usage, text))
+}
+
+/// Like [`timed`], whatever status it ends with.
+pub(crate) fn measured(
+    program: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    folder: &Path,
+    log: &Path,
+) -> Result<(Usage, ExitStatus, String)> {
     let figures = log.with_extension("time");
     let mut command = Command::new("/usr/bin/time");
     command
@@ -59,15 +74,13 @@ pub(crate) fn timed(
         .context("cannot run /usr/bin/time\n  help: install the Debian package time")?;
     let seconds = start.elapsed().as_secs_f64();
     let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
-    if !status.success() {
-        let end = &text[text.len() - text.len().min(2_000)..];
-        bail!("{} ended with {status}\n{end}", program.display());
-    }
     let figures = fs::read_to_string(&figures)?;
+    // A line before them states that the program failed.
+    let figures = figures.lines().last().unwrap_or_default();
     let numbers: Vec<f64> =
         figures.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [user, system, memory] = numbers[..] else { bail!("`time` printed `{figures}`") };
-    Ok((Usage { seconds, cpu: user + system, memory_mib: memory / 1024.0 }, text))
+    Ok((Usage { seconds, cpu: user + system, memory_mib: memory / 1024.0 }, status, text))
 }
 
 /// Writes all that is waiting to the disk, so that no run pays for the one before.

@@ -9,6 +9,7 @@ pub(crate) mod emm_catch_up;
 pub(crate) mod entities;
 pub(crate) mod entity_patch;
 pub(crate) mod feeds;
+pub(crate) mod hostile;
 pub(crate) mod hub;
 pub(crate) mod hub_store;
 pub(crate) mod index;
