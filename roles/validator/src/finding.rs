@@ -72,6 +72,13 @@ impl Findings {
         });
     }
 
+    /// Notes findings whose messages are made.
+    pub(crate) fn add_all(&mut self, faults: Vec<crate::chain::Fault>) {
+        for (rule, place, message) in faults {
+            self.add(rule, place, || message);
+        }
+    }
+
     /// Notes a finding that occurred that many times, of which only the first has its place.
     pub(crate) fn add_counted(
         &mut self,

@@ -8,7 +8,7 @@ use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::{Finding, Findings};
 use crate::kind;
 use crate::node::{Doc, FoundBy, is_url};
-use crate::package::{self, MAKING, Package};
+use crate::package::{self, Got, MAKING, Package, TOO_LARGE};
 use crate::report::Unreachable;
 use crate::resourcesync_0_1;
 use crate::rules as r;
@@ -232,8 +232,15 @@ impl Walk<'_> {
         let mut found = Findings::new(url, self.options.mode, self.most_each());
         let got = package::get(client, url, self.budget, self.options.max_file_bytes).await;
         let file = match got {
-            Ok(Some(file)) => file,
-            Ok(None) => return (Vec::new(), Inspected::Left("larger than --max-file-bytes")),
+            Ok(Got::File(file)) => file,
+            Ok(Got::TooLarge(length)) => {
+                if let Some((child, _)) = &entry {
+                    package::compare_length(child, length, &mut found);
+                } else {
+                    found.add(&r::LIMIT, (0, 0), || format!("it was not checked: {TOO_LARGE}"));
+                }
+                return (found.into_list(), Inspected::Left(TOO_LARGE));
+            }
             Err(Failure::Missing(message)) if message == MAKING && entry.is_none() => {
                 return (Vec::new(), self.making());
             }

@@ -194,7 +194,7 @@ rules! {
         "use ZIP: readers of other communities know nothing else";
     DUMP_CONTENTS: "RS-11.1-contents", Must, Error / Error, "rs-core §11.1", "The manifest that `contents` leads to is the one in the package",
         "publish a copy of the package's manifest.xml";
-    MANIFEST: "RS-11.2-manifest", Must, Error / Error, "rs-core §11.2", "A package has `manifest.xml` at its top level, of the right capability",
+    MANIFEST: "RS-11.2-manifest", Must, Error / Error, "rs-core §11.2", "A package has `manifest.xml` at its top level, a `urlset` of the right capability",
         "put the manifest at the top level of the ZIP";
     MANIFEST_UP: "RS-11.2-up", Must, Error / Note, "rs-core §11.2", "A manifest links `up` to the Capability List",
         "add `rs:ln rel=\"up\"`";
@@ -250,6 +250,8 @@ rules! {
         "add `rs:ln rel=\"index\"`";
     CHANGE_DUMP_ORDER: "RS-13.1-order", Should, Warning / Note, "rs-core §13.1", "Packages are in forward chronological order",
         "put the package of the oldest changes first";
+    CHANGE_DUMP_SPAN: "RS-13.1-span", Must, Error / Warning, "rs-core §13.1", "The packages of a Change Dump cover the interval it states, without a gap",
+        "`from` of the dump is that of its first package, `from` of a package is `until` of the one before, and `until` of the dump, if any, that of its last";
     CHANGE_DUMP_PATH: "RS-13.2-path", Must, Error / Error, "rs-core §13.2", "Entries of a Change Dump Manifest have a `path`, unless deleted",
         "add the path of the bitstream in the package";
     CHANGE_DUMP_DELETED: "RS-13.2-deleted", Must, Error / Note, "rs-core §13.2", "Deletions in a Change Dump Manifest have no `path`",

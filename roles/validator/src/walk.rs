@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
             shared,
             context: Context {
                 seed: options.seed,
-                seen: Mutex::new(Seen::new(SEEN_MAX)),
+                seen: Mutex::new(Seen::new(SEEN_MAX, options.seed)),
                 sketch: SKETCH,
             },
             hosts: hosts.collect(),

@@ -3,8 +3,8 @@
 use crate::server::Server;
 use crate::site::{Break, broken};
 use Break::{
-    AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell,
-    Unconditional,
+    AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, SmallFiles,
+    Swell, Unconditional,
 };
 use abreast_validator::{Options, Report, rules::RULES, text, validate};
 use std::collections::BTreeSet;
@@ -323,7 +323,7 @@ pub(crate) fn inspect(server: &Server, path: &str, more: impl FnOnce(&mut Option
     validate(&options, &AtomicBool::new(false))
 }
 
-fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
+pub(crate) fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     if crate::sdshare::CASES.iter().any(|(other, _)| *other == rule) {
         return crate::sdshare::failure(rule, breaks);
     }
@@ -337,6 +337,9 @@ fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     let report = inspect(&server, "/caps.xml", |options| {
         if matches!(breaks, [Few]) {
             options.max_documents = 5;
+        }
+        if matches!(breaks, [SmallFiles, ..]) {
+            options.max_file_bytes = 10;
         }
     });
     let found = report.findings.iter().any(|found| found.rule.id == rule);
