@@ -9,7 +9,8 @@ use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Ln, Root, SPEC_MAX_ENTRIES};
 use abreast_webtypes::xml::{Element, Ns, Reader, Token};
-use abreast_webtypes::{MAX_URI_LENGTH, W3cDatetime, excerpt};
+use abreast_webtypes::{MAX_URI_LENGTH, Timestamp, W3cDatetime, excerpt};
+use std::time::SystemTime;
 
 /// Bytes a Sitemap may have, unpacked [rs-core §7].
 pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
@@ -17,6 +18,8 @@ pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
 const MAX_LINKS: usize = 1_000;
 /// Longest text of `lastmod` and `changefreq`.
 const MAX_TEXT: usize = 1_024;
+/// How far clocks may differ, in microseconds.
+const CLOCK_MICROS: i64 = 60_000_000;
 /// Pieces in which a chunk is parsed.
 const PIECE: usize = 64 << 10;
 
@@ -89,6 +92,7 @@ enum CheckerState {
     Loc,
     Lastmod,
     ChangeFreq,
+    Priority,
     /// An element whose content does not matter; where to go when that many are closed.
     Skipped {
         open: u32,
@@ -126,13 +130,22 @@ impl<W: DocumentObserver> Checker<W> {
             place: CheckerState::Outside,
             entry: Entry::default(),
             text: String::new(),
-            faults: ElementFaults::default(),
+            faults: ElementFaults {
+                now: Some(a_moment_after(SystemTime::now())),
+                ..ElementFaults::default()
+            },
             state: judge::State::default(),
             bytes: 0,
             entries: 0,
             complete: false,
             broken: false,
         }
+    }
+
+    /// The server's clock may be ahead of this one.
+    pub(crate) fn answered_at(&mut self, date: Option<&str>) {
+        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        self.faults.now = self.faults.now.max(date.map(a_moment_after));
     }
 
     /// Whether nothing more can be reported.
@@ -180,7 +193,8 @@ impl<W: DocumentObserver> Checker<W> {
                         Some(help) => format!("{} ({}; {help})", error.message(), error.code()),
                         None => format!("{} ({})", error.message(), error.code()),
                     };
-                    self.found.add(&r::WELL_FORMED, (error.line(), error.column()), || message);
+                    let place = (error.line(), error.column());
+                    self.found.add(r::of_syntax(error.code()), place, || message);
                     return;
                 }
                 Ok(Token::NeedInput) => return,
@@ -192,8 +206,16 @@ impl<W: DocumentObserver> Checker<W> {
                 Ok(Token::Text(text)) => {
                     let (into, most) = match self.place {
                         CheckerState::Loc => (&mut self.entry.loc, MAX_URI_LENGTH * 2),
-                        CheckerState::Lastmod | CheckerState::ChangeFreq => {
-                            (&mut self.text, MAX_TEXT)
+                        CheckerState::Lastmod
+                        | CheckerState::ChangeFreq
+                        | CheckerState::Priority => (&mut self.text, MAX_TEXT),
+                        CheckerState::Root | CheckerState::Entry
+                            if !text.trim_ascii().is_empty() =>
+                        {
+                            let message = format!("the text \"{}\"", excerpt(text.trim_ascii()));
+                            let place = self.here();
+                            self.found.add(&r::TEXT, place, || message);
+                            continue;
                         }
                         _ => continue,
                     };
@@ -216,9 +238,9 @@ impl<W: DocumentObserver> Checker<W> {
                 Some(start) => self.start(start),
                 None => self.end(),
             }
-            if !self.faults.0.is_empty() {
+            if !self.faults.list.is_empty() {
                 let place = self.here();
-                for (rule, message) in self.faults.0.drain(..) {
+                for (rule, message) in self.faults.list.drain(..) {
                     self.found.add(rule, place, || message);
                 }
             }
@@ -296,6 +318,14 @@ impl<W: DocumentObserver> Checker<W> {
                 }
                 self.place = CheckerState::Entry;
             }
+            CheckerState::Priority => {
+                let value = self.text.trim_ascii().parse::<f32>();
+                if !value.is_ok_and(|value| (0.0..=1.0).contains(&value)) {
+                    let message = format!("`priority` is \"{}\"", excerpt(&self.text));
+                    self.faults.add(&r::SITEMAP_PRIORITY, message);
+                }
+                self.place = CheckerState::Entry;
+            }
             CheckerState::Entry => {
                 self.entries += 1;
                 self.end_entry();
@@ -331,9 +361,19 @@ impl<W: DocumentObserver> Checker<W> {
                 });
             }
         }
+        if entry.loc.len() > values::SITEMAP_URI_MAX {
+            let length = entry.loc.chars().count();
+            found.add(&r::SITEMAP_LOC, entry.place, || format!("`loc` has {length} characters"));
+        }
         judge::entry(&self.head, entry, &mut self.state, found);
         self.observer.entry(&self.head, entry, found);
     }
+}
+
+/// The latest time that is not in the future, since clocks differ.
+pub(crate) fn a_moment_after(now: SystemTime) -> Timestamp {
+    let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    Timestamp::from_seconds(i64::try_from(seconds).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
 }
 
 /// The action at the start of an element, once the token is released.
@@ -396,13 +436,18 @@ impl Start {
                     }
                     skip(true)
                 }
-                (SM, b"priority") if head.root() == Root::UrlSet => skip(true),
+                (SM, b"priority") if head.root() == Root::UrlSet => {
+                    Self::Go(CheckerState::Priority)
+                }
                 (ns, _) => {
                     misplaced(element, ns, faults);
                     skip(true)
                 }
             },
-            CheckerState::Loc | CheckerState::Lastmod | CheckerState::ChangeFreq => {
+            CheckerState::Loc
+            | CheckerState::Lastmod
+            | CheckerState::ChangeFreq
+            | CheckerState::Priority => {
                 faults.add(
                     &r::ELEMENTS,
                     format!("element `{}` where only text is due", excerpt(element.local())),

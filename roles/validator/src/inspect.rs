@@ -116,6 +116,7 @@ impl Walk<'_> {
                 is_json.set(true);
             }
             *checker.borrow_mut() = new_checker();
+            checker.borrow_mut().answered_at(facts.date.as_deref());
             *page.borrow_mut() = None;
             is_making.set(found_by == FoundBy::Start && facts.status == 202);
             if is_making.get() { Go::Enough } else { Go::On }

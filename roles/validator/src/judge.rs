@@ -455,6 +455,19 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
     if !state.head_judged && entries > 0 {
         self::head(head, found);
     }
+    for rel in ["up", "index"] {
+        let mut all = head.links.iter().filter(|(link, _)| link.has_rel(rel));
+        if let Some((link, place)) = all.nth(1) {
+            let message = || format!("a second link `{rel}` leads to {}", excerpt(&link.href));
+            found.add(&r::UP_ONCE, *place, message);
+        }
+    }
+    if let Some(capability @ (Capability::Description | Capability::CapabilityList)) = md.capability
+        && entries == 0
+    {
+        let name = kind::name(Some(capability), head.root());
+        found.add(&r::NO_ENTRIES, head.md_place, || format!("this {name} has no entries"));
+    }
     if state.without_time > 0 {
         let message =
             || format!("{} of {} without `datetime`", state.without_time, count(entries, "change"));

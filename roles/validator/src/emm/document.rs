@@ -126,11 +126,21 @@ pub(crate) fn is_document(begin: &[u8]) -> bool {
     matches!(begin.first(), Some(b'{' | b'[' | b'"')) || is_rdf_patch(begin)
 }
 
+/// Is it RDF Patch, by its first row? Comments and empty lines may be before it.
 fn is_rdf_patch(begin: &[u8]) -> bool {
-    [&b"H "[..], b"TX ", b"TX.", b"TB ", b"PA ", b"A <", b"D <"]
-        .iter()
-        .any(|w| begin.starts_with(w))
+    let mut begin = begin;
+    let mut is_comment = false;
+    while let Some(comment) = begin.strip_prefix(b"#") {
+        is_comment = true;
+        let end = comment.iter().position(|byte| *byte == b'\n').unwrap_or(comment.len());
+        begin = comment[end..].trim_ascii_start();
+    }
+    // Nothing else that is checked has comments of this form only.
+    is_comment && begin.is_empty() || ROWS.iter().any(|row| begin.starts_with(row))
 }
+
+/// Beginnings of rows of RDF Patch.
+const ROWS: [&[u8]; 7] = [b"H ", b"TX ", b"TX.", b"TB ", b"PA ", b"A <", b"D <"];
 
 /// Most bytes of memory for the values of a document.
 const MEMORY_MAX: u64 = 128 << 20;

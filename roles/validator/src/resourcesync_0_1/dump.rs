@@ -137,8 +137,8 @@ pub(super) fn end_manifest(
     dump.entries = facts.entries;
     dump.modified = facts.head.modified.map(|time| time.instant);
     let paths = facts.members.len() as u64;
-    if facts.is_whole && paths < facts.entries {
-        let message = || format!("{} of {} entries have `rs:path`", paths, facts.entries);
+    if facts.is_whole && paths == 0 && facts.entries > 0 {
+        let message = || format!("none of {} has `rs:path`", count(facts.entries, "entry"));
         in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
     }
     facts

@@ -100,7 +100,7 @@ impl PageReader {
                 "atom.paging" => &r::PAGE_NEXT,
                 "atom.updated" => &r::ATOM_UPDATED,
                 "sdshare.limit" => &r::LIMIT,
-                _ => &r::WELL_FORMED,
+                other => r::of_syntax(other),
             };
             self.found.add(rule, (error.line(), error.column()), || match error.help() {
                 Some(help) => format!("{} ({help})", error.message()),
