@@ -227,9 +227,17 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
         }
         documents[place].children = children;
     }
-    let tried = walked.nodes.iter().filter_map(|node| match &node.outcome {
+    let tried = walked.nodes.iter().enumerate().filter_map(|(number, node)| match &node.outcome {
         Outcome::Failed(why) if !is_shown(node) => Some((node.url.clone(), why.clone())),
-        Outcome::Page if !is_shown(node) => Some((node.url.clone(), "names no Sitemap".to_owned())),
+        Outcome::Page if !is_shown(node) => {
+            let mut named = walked.nodes.iter().filter(|other| other.from == Some(number));
+            let why = match named.next() {
+                None => "names no Sitemap",
+                Some(first) if first.is_document() || named.any(Node::is_document) => return None,
+                Some(_) => "names Sitemaps that cannot be read",
+            };
+            Some((node.url.clone(), why.to_owned()))
+        }
         _ => None,
     });
     let tried = tried.collect();
@@ -358,6 +366,8 @@ fn document(node: &Node) -> Document {
             document.is_source = doc.silent || doc.capability().is_some() || doc.entries > 0;
             document.name = if doc.silent {
                 "topic".to_owned()
+            } else if doc.head.root.is_some() && doc.head.md.is_none() {
+                "plain Sitemap".to_owned()
             } else {
                 kind::name(doc.capability(), doc.root())
             };

@@ -133,7 +133,10 @@ impl Feeds<'_> {
         let found = match self.ask(url, None, false, BYTES).await? {
             // The descriptions that it would have are no longer kept.
             Ok(answer) if answer.facts.status == 410 => return Ok(()),
-            Ok(answer) if answer.facts.status == 200 => match self.document(url).await {
+            Ok(answer) if answer.facts.status == 200 => match self
+                .document_of(url, Some(item))
+                .await
+            {
                 Ok((Some(doc), _, found)) if matches!(doc.kind, Kind::Patch | Kind::RdfPatch) => {
                     self.keep(number, found);
                     return Ok(());

@@ -253,6 +253,11 @@ const MUTANTS: &[Mutant] = &[
         &[Replace("/changes/1.xml", " rs:type=\"changeset\"", "")],
     ),
     (
+        "a patch of another entity at `instrument.id`",
+        "EMM01-4.2-subject",
+        &[Replace("/emm01/activity/3/instrument/1", "D <{B}/id/a>", "D <{B}/id/z>")],
+    ),
+    (
         "`canonical` that is no URI",
         "IIIF-3.3-members",
         &[Replace("/iiif/page/1", IIIF_TYPE, CANONICAL)],
