@@ -7,9 +7,9 @@ use crate::judge;
 use crate::markup::{ElementFaults, KNOWN, Md, RS, SM, alpha, datetime, read_ln};
 use crate::rules as r;
 use crate::values;
-use abreast_resourcesync::v1_1::{Ln, Root, SPEC_MAX_ENTRIES};
+use abreast_resourcesync::v1_1::{self, Limits, Ln, Parser, Root, SPEC_MAX_ENTRIES, Step};
 use abreast_webtypes::xml::{Element, Ns, Reader, Token};
-use abreast_webtypes::{MAX_URI_LENGTH, Timestamp, W3cDatetime, excerpt};
+use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, Timestamp, W3cDatetime, excerpt};
 use std::time::SystemTime;
 
 /// Bytes a Sitemap may have, unpacked [rs-core §7].
@@ -112,6 +112,10 @@ pub(crate) struct Checker<W> {
     text: String,
     faults: ElementFaults,
     state: judge::State,
+    /// What copies read documents with, until it refuses this one.
+    reader: Option<Box<(Parser, v1_1::Entry)>>,
+    /// Why it refuses the document.
+    pub(crate) refusal: Option<SyntaxError>,
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
     /// It was read to its end.
@@ -135,6 +139,8 @@ impl<W: DocumentObserver> Checker<W> {
                 ..ElementFaults::default()
             },
             state: judge::State::default(),
+            reader: Some(Box::new((Parser::new(Limits::default()), v1_1::Entry::default()))),
+            refusal: None,
             bytes: 0,
             entries: 0,
             complete: false,
@@ -160,14 +166,40 @@ impl<W: DocumentObserver> Checker<W> {
             if self.broken {
                 return;
             }
+            if let Some(reader) = &mut self.reader {
+                reader.0.feed(piece);
+                self.read();
+            }
             self.xml.push(piece);
             self.run();
         }
     }
 
+    /// Reads as copies do, as far as there are bytes.
+    fn read(&mut self) {
+        let Some(reader) = &mut self.reader else { return };
+        let (parser, entry) = &mut **reader;
+        loop {
+            match parser.next(entry) {
+                Ok(Step::NeedInput) => return,
+                Ok(Step::Head | Step::Entry) => {}
+                Ok(Step::End) => break,
+                Err(error) => {
+                    self.refusal = Some(error);
+                    break;
+                }
+            }
+        }
+        self.reader = None;
+    }
+
     /// The document is at its end.
     pub(crate) fn finish(&mut self) {
         if !self.broken {
+            if let Some(reader) = &mut self.reader {
+                reader.0.finish();
+                self.read();
+            }
             self.xml.finish();
             self.run();
         }
@@ -181,6 +213,17 @@ impl<W: DocumentObserver> Checker<W> {
         }
         if self.bytes > SPEC_MAX_BYTES {
             self.found.add(&r::SIZE, (0, 0), || format!("the document has {} bytes", self.bytes));
+        }
+        // Where there is no error yet: else the document is refused because of that.
+        if let Some(error) = &self.refusal
+            && !self.found.has_error()
+        {
+            let place = (error.line(), error.column());
+            let message = || format!("{} ({})", error.message(), error.code());
+            self.found.add(&r::READ, place, message);
+            if let Some(help) = error.help() {
+                self.found.with_help(help);
+            }
         }
     }
 

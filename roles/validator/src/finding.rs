@@ -93,6 +93,11 @@ impl Findings {
         }
     }
 
+    /// Whether one of the rules that were broken is for errors, whatever the mode.
+    pub(crate) fn has_error(&self) -> bool {
+        self.list.iter().any(|finding| finding.rule.severity == Severity::Error)
+    }
+
     /// Takes over the findings of another document.
     pub(crate) fn append(&mut self, other: Self) {
         self.list.extend(other.list);

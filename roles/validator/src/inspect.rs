@@ -205,11 +205,23 @@ impl Walk<'_> {
             }
             manners(client, url, &facts, &self.conditions, &mut checker.found).await;
         }
-        let Checker { observer, head, entries, bytes, complete, found, .. } = checker;
+        let Checker { observer, head, entries, bytes, complete, found, refusal, .. } = checker;
+        let line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+        let refusal = refusal.map(|error| line(error.to_string()));
         let fingerprint = observer.fingerprint();
         let Collector { children, listed, changed, again, .. } = observer;
-        let doc =
-            Doc { head, entries, bytes, complete, children, fingerprint, facts, again, silent };
+        let doc = Doc {
+            head,
+            entries,
+            bytes,
+            complete,
+            refusal,
+            children,
+            fingerprint,
+            facts,
+            again,
+            silent,
+        };
         Inspection {
             found: Inspected::Document(Box::new(doc)),
             findings: found.into_list(),

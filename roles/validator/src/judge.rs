@@ -16,8 +16,8 @@ use abreast_webtypes::{W3cDatetime, count, excerpt};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Paths of a manifest that are remembered.
-const PATHS_MAX: usize = 1_000_000;
+/// Paths of a manifest, or documents of an index, that are remembered.
+const SEEN_MAX: usize = 1_000_000;
 
 /// State from earlier entries.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub(crate) struct State {
     latest: Option<W3cDatetime>,
     /// Intervals of lists and packages.
     chain: Chain,
-    /// Hashes of the paths of a manifest.
-    paths: HashSet<u64>,
+    /// Hashes of the paths of a manifest, or of the documents of an index.
+    seen: HashSet<u64>,
     capabilities: Vec<Capability>,
     /// Type of the first package.
     format: Option<String>,
@@ -43,7 +43,7 @@ impl Default for State {
             head_judged: false,
             latest: None,
             chain: Chain::alone(),
-            paths: HashSet::new(),
+            seen: HashSet::new(),
             capabilities: Vec::new(),
             format: None,
             without_time: 0,
@@ -170,7 +170,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         Capability::Description => description_entry(root, entry, found),
         Capability::CapabilityList => capability_entry(entry, state, found),
         Capability::ResourceDumpManifest | Capability::ChangeDumpManifest => {
-            manifest_entry(capability, entry, &mut state.paths, found);
+            manifest_entry(capability, entry, &mut state.seen, found);
         }
         Capability::FrameworkNotification => notification::framework_entry(md.until, entry, found),
         Capability::ResourceDump | Capability::ChangeDump => {
@@ -180,6 +180,11 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
             archive_entry(capability, entry, state, found);
         }
         _ => {}
+    }
+    let leads_down = root == Root::SitemapIndex || kind::points_to_packages(capability, root);
+    if leads_down && !kind::is_notification(capability) && is_again(&entry.loc, &mut state.seen) {
+        let message = || format!("it names {} more than once", excerpt(&entry.loc));
+        found.add(&r::LISTED_ONCE, place, message);
     }
     if kind::has_intervals(capability, root) {
         let bound = |time| Bound::of(time, None);
@@ -198,7 +203,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         notification::once(capability, entry, &mut state.notification, found);
     }
     if !entry.links.is_empty() {
-        related::links(capability, root, entry, &mut state.paths, found);
+        related::links(capability, root, entry, &mut state.seen, found);
     }
 }
 
@@ -357,6 +362,20 @@ fn manifest_entry(
     }
 }
 
+/// Whether a text was there before; beyond a limit it is not known.
+fn is_again(text: &str, seen: &mut HashSet<u64>) -> bool {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let hash = hasher.finish();
+    if seen.contains(&hash) {
+        return true;
+    }
+    if seen.len() < SEEN_MAX {
+        seen.insert(hash);
+    }
+    false
+}
+
 /// Judges the path of a bitstream or patch, which no other has.
 pub(crate) fn path(path: &str, place: (u64, u64), paths: &mut HashSet<u64>, found: &mut Findings) {
     let inside = path.strip_prefix('/');
@@ -370,14 +389,9 @@ pub(crate) fn path(path: &str, place: (u64, u64), paths: &mut HashSet<u64>, foun
     if unsafe_path || path.contains('\\') || path.bytes().any(|byte| byte < b' ') {
         found.add(&r::MANIFEST_SAFE, place, || format!("`path` is \"{}\"", excerpt(path)));
     }
-    let mut hasher = DefaultHasher::new();
-    inside.hash(&mut hasher);
-    let hash = hasher.finish();
-    if paths.contains(&hash) {
+    if is_again(inside, paths) {
         let message = || format!("a second entry for the path {}", excerpt(inside));
         found.add(&r::MANIFEST_ALL, place, message);
-    } else if paths.len() < PATHS_MAX {
-        paths.insert(hash);
     }
 }
 

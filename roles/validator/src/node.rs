@@ -91,6 +91,8 @@ pub(crate) struct Doc {
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) complete: bool,
+    /// Why copies refuse it.
+    pub(crate) refusal: Option<String>,
     pub(crate) children: Vec<Child>,
     pub(crate) fingerprint: u64,
     pub(crate) facts: ResponseFacts,

@@ -197,7 +197,7 @@ impl Report {
 
     /// Links that lead in a circle or up instead of down: no tree shows them.
     pub fn circles(&self) -> impl Iterator<Item = &Finding> {
-        let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id];
+        let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id, r::LISTED_ONCE.id];
         self.findings.iter().filter(move |found| rules.contains(&found.rule.id))
     }
 
@@ -373,8 +373,9 @@ fn document(node: &Node) -> Document {
             };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
-            if document.is_source && !doc.complete && !doc.silent {
-                document.problem = Some(NO_END.to_owned());
+            if document.is_source && !doc.silent {
+                let no_end = (!doc.complete).then(|| NO_END.to_owned());
+                document.problem = doc.refusal.clone().or(no_end);
             }
             if let Some(md) = &doc.head.md {
                 let instant =

@@ -222,7 +222,7 @@ impl Feeds<'_> {
         for path in [ROBOTS].iter().chain(&HOST_META) {
             let Ok(place) = resolve(&url, path) else { continue };
             let answer = self.ask(&place, None, false, MOST).await?;
-            let answer = answer.ok().filter(|answer| answer.facts.status == 200);
+            let answer = answer.ok().filter(|answer| answer.facts.is_success());
             let body = answer.map(|answer| answer.body).unwrap_or_default();
             let named = if *path == ROBOTS {
                 in_robots(&body)

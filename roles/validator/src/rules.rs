@@ -39,6 +39,8 @@ rules! {
         "put all attributes on one `rs:md`";
     MD_FIRST: "RS-7-md-first", Practice, Warning / Note, "rs-core §7", "`rs:md` and `rs:ln` of a document come before its entries",
         "write them first: readers that stream refuse the document otherwise";
+    READ: "RS-7-read", Practice, Error / Error, "rs-core §7", "Readers that stream, such as `abreast sync`, read the document to its end",
+        "correct the place, or split the document: copies refuse it";
     CAPABILITY: "RS-7-capability", Must, Error / Error, "rs-core §7", "The `rs:md` of a document has a `capability`",
         "add `capability`, without a prefix, with one of the defined values";
     CAPABILITY_VALUE: "RS-7-capability-value", Must, Error / Warning, "rs-core §7", "`capability` has a defined value, in lower case",
@@ -145,6 +147,8 @@ rules! {
         "give index, lists and the Capability List's entry the same `capability`";
     NO_NESTING: "RS-6.1-no-nesting", Must, Error / Error, "rs-core §6.1", "An index points to lists, not to other indexes",
         "one index holds 50,000 lists of 50,000 entries";
+    LISTED_ONCE: "RS-6.1-once", Practice, Error / Warning, "rs-core §6.1, §11.1, §13.1", "Indexes and dumps list each document and package once, and not themselves",
+        "remove the second entry: readers stop there";
     REACHABLE: "RS-6.2-reachable", Must, Error / Error, "rs-core §6.2", "Documents that are linked to can be fetched",
         "correct the link, or publish the document";
     UP_LEADS: "RS-6.2-up-leads", Must, Error / Error, "rs-core §6.2", "`up` leads to the Capability List, and from there to the Source Description",

@@ -352,8 +352,11 @@ impl One<'_> {
             .as_deref()
             .filter(|coding| *coding != "identity")
             .unwrap_or_default();
-        if !listed.encoding.is_empty() && !delivered.eq_ignore_ascii_case(&listed.encoding) {
-            let message = || format!("{}: Content-Encoding is \"{}\"", uri(), excerpt(delivered));
+        if !delivered.eq_ignore_ascii_case(&listed.encoding) {
+            let message = || {
+                let stated = if listed.encoding.is_empty() { ", and none is stated" } else { "" };
+                format!("{}: Content-Encoding is \"{}\"{stated}", uri(), excerpt(delivered))
+            };
             self.add(&r::ENCODING_TRUE, message);
         }
         if let (Some(stated), Some(delivered)) = (listed.lastmod, seconds(facts))

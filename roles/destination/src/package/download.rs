@@ -185,7 +185,7 @@ impl Downloads {
             };
             if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
                 arriving = None;
-                if response.status() != StatusCode::OK {
+                if !response.is_whole() {
                     return Ok(Err(answered_else(&package.url, response.status())));
                 }
             }

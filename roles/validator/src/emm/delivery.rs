@@ -157,7 +157,7 @@ impl Feeds<'_> {
         }
         let place = without_fragment(id);
         let answer = match self.ask(place, Some(ACCEPT), false, BYTES_MAX).await? {
-            Ok(answer) if answer.facts.status == 200 => answer,
+            Ok(answer) if answer.facts.is_success() => answer,
             Ok(answer) => return Ok(Some(format!("it is answered {}", answer.facts.status))),
             Err(message) => return Ok(Some(message)),
         };

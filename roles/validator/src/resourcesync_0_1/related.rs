@@ -199,7 +199,7 @@ impl Feeds<'_> {
             hasher.write(&answer.body);
             hasher.finish()
         };
-        if answer.facts.status == 200 && answer.is_whole && now != hash {
+        if answer.facts.is_success() && answer.is_whole && now != hash {
             let message = || "it differs from what it was a moment ago".to_owned();
             self.add(number, &r::A_CLOSED, 0, message);
         }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const DESCRIPTION: &str = "/.well-known/resourcesync";
 const UP: &str = "<rs:ln rel=\"up\" href=\"{B}/caps.xml\"/>";
+const ARCHIVE_MD: &str = "<rs:md capability=\"resourcelist-archive\"/>";
 const INDEX: &str = "<rs:ln rel=\"index\" href=\"{B}/cl.xml\"/>";
 const DUMP_INDEX: &str = "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
     xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:ln rel=\"up\" href=\"{B}/caps.xml\"/>\
@@ -41,6 +42,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         &[Replace("/cl1.xml", "<rs:md change=\"deleted\"", "<rs:md/><rs:md change=\"deleted\"")],
     ),
     ("RS-7-md-first", &[Repeat("/rla.xml", UP, 1)]),
+    ("RS-7-read", &[Replace("/rla.xml", ARCHIVE_MD, ""), Repeat("/rla.xml", ARCHIVE_MD, 1)]),
     ("RS-7-capability", &[Replace("/rl1.xml", "capability=\"resourcelist\" ", "")]),
     ("RS-7-capability-value", &[Replace("/rl1.xml", "\"resourcelist\"", "\"resourceList\"")]),
     ("RS-7-prefix", &[Replace("/rl1.xml", "type=", "rs:type=")]),
@@ -107,6 +109,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         &[Replace("/caps.xml", "\"changedump\"", "\"framework-notification\"")],
     ),
     ("RS-6.1-no-nesting", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl.xml")]),
+    ("RS-6.1-once", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl1.xml")]),
     ("RS-6.2-reachable", &[Remove("/rl2.xml")]),
     ("RS-6.2-up-leads", &[Replace("/rl1.xml", "{B}/caps.xml", "{B}/rl.xml")]),
     ("RS-6.2-up-once", &[Repeat("/cl2.xml", UP, 1)]),

@@ -1,8 +1,11 @@
 //! More ways to break a rule than the one in `cases.rs`: documents that are wrong in a place, a form or a
 //! combination of their own. A row is what is wrong, the rule that finds it, and the edits of the good Source.
 
-use crate::cases::failure;
-use crate::site::Break::{self, AddFinding, Repeat, Replace, SmallFiles};
+use crate::cases::{failure, inspect};
+use crate::server::Server;
+use crate::site::{Break, broken};
+use Break::{AddFinding, Header, Repeat, Replace, SmallFiles};
+use abreast_validator::text;
 
 const DESCRIPTION: &str = "/.well-known/resourcesync";
 /// The entries of the Change List Index without their intervals.
@@ -267,6 +270,22 @@ const MUTANTS: &[Mutant] = &[
         "IIIF-3.3-members",
         &[Replace("/iiif/page/1", IIIF_TYPE, PROVIDER)],
     ),
+    ("a package twice", "RS-6.1-once", &[Replace("/rd.xml", "{B}/p2.zip", "{B}/p1.zip")]),
+    (
+        "a Content-Encoding that the list does not state",
+        "RS-7-encoding-true",
+        &[Header("/r/a.txt", "Content-Encoding", "gzip")],
+    ),
+    (
+        "a resource that is still being made",
+        "RS-10.1-available",
+        &[Header("/r/a.txt", "Status", "202 Accepted")],
+    ),
+    (
+        "a list that is still being made",
+        "RS-6.2-reachable",
+        &[Header("/rl1.xml", "Status", "202 Accepted")],
+    ),
     (
         "a lost `<` before an entry's `rs:md`",
         "RS-7-text",
@@ -286,4 +305,15 @@ fn each_mutant_is_found_by_its_rule() {
         .filter_map(|(what, rule, breaks)| Some(format!("{what}: {}", failure(rule, breaks)?)))
         .collect();
     assert!(failures.is_empty(), "{} mutants\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn answers_of_a_proxy_are_successes() {
+    let paths = ["/r/a.txt", "/rl1.xml", "/p1.zip", "/caps.xml"];
+    let breaks = paths.map(|path| Header(path, "Status", "203 Non-Authoritative Information"));
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = inspect(&server, "/caps.xml", |_| {});
+    // The server answers no condition then.
+    let found = report.findings.iter().filter(|found| found.rule.id != "HTTP-13.1-conditional");
+    assert_eq!(found.count(), 0, "{}", text(&report));
 }
