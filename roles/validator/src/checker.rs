@@ -214,16 +214,9 @@ impl<W: DocumentObserver> Checker<W> {
         if self.bytes > SPEC_MAX_BYTES {
             self.found.add(&r::SIZE, (0, 0), || format!("the document has {} bytes", self.bytes));
         }
-        // Where there is no error yet: else the document is refused because of that.
-        if let Some(error) = &self.refusal
-            && !self.found.has_error()
-        {
-            let place = (error.line(), error.column());
-            let message = || format!("{} ({})", error.message(), error.code());
-            self.found.add(&r::READ, place, message);
-            if let Some(help) = error.help() {
-                self.found.with_help(help);
-            }
+        // Of what is no XML nothing else can be reported.
+        if let Some(error) = self.refusal.as_ref().filter(|_| !self.broken) {
+            self.found.refuse(&r::READ, error);
         }
     }
 

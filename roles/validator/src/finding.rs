@@ -2,6 +2,7 @@
 
 use crate::rule::{Mode, Rule};
 use abreast_core::Severity;
+use abreast_webtypes::SyntaxError;
 
 /// One fault, or several of the same kind in one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +94,21 @@ impl Findings {
         }
     }
 
-    /// Whether one of the rules that were broken is for errors, whatever the mode.
-    pub(crate) fn has_error(&self) -> bool {
-        self.list.iter().any(|finding| finding.rule.severity == Severity::Error)
+    /// Notes why copies refuse the document, at the error that is the reason if there is one.
+    pub(crate) fn refuse(&mut self, rule: &'static Rule, error: &SyntaxError) {
+        let place = (error.line(), error.column());
+        let words = format!("copies refuse it: {} ({})", error.message(), error.code());
+        let is_reason = |finding: &&mut Finding| {
+            (finding.line, finding.column) == place && finding.rule.severity == Severity::Error
+        };
+        if let Some(reason) = self.list.iter_mut().find(is_reason) {
+            reason.message = format!("{}; {words}", reason.message);
+            return;
+        }
+        self.add(rule, place, || words);
+        if let Some(help) = error.help() {
+            self.with_help(help);
+        }
     }
 
     /// Takes over the findings of another document.

@@ -154,7 +154,9 @@ fn files_are_checked_and_exit_codes_show_the_result() {
     write("&lt;b>");
     let text = validate(&[name], 1);
     assert!(
-        text.contains("error   line 5, column 37: `change` is \"<b>\" (RS-12.1-change-value)"),
+        text.contains(
+            "error   line 5, column 37: `change` is \"<b>\"; copies refuse it: `change` is"
+        ) && text.contains("(rs.change) (RS-12.1-change-value)"),
         "{text}"
     );
     assert!(

@@ -10,7 +10,7 @@ use crate::state::Fingerprint;
 use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
-use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
+use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_webtypes::{Algorithm, Digests, count};
 use std::collections::HashMap;
 use std::fs::File;

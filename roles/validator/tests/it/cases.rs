@@ -370,7 +370,8 @@ pub(crate) fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     (!found).then(|| format!("== {rule}\n{}", text(&report)))
 }
 
-fn all_cases() -> impl Iterator<Item = &'static (&'static str, &'static [Break])> + Clone {
+pub(crate) fn all_cases() -> impl Iterator<Item = &'static (&'static str, &'static [Break])> + Clone
+{
     let of_others =
         [crate::sdshare::CASES, crate::emm_cases::CASES, crate::resourcesync_0_1::CASES];
     CASES.iter().chain(of_others.into_iter().flatten())
