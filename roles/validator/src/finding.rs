@@ -97,15 +97,20 @@ impl Findings {
     /// Notes why copies refuse the document, at the error that is the reason if there is one.
     pub(crate) fn refuse(&mut self, rule: &'static Rule, error: &SyntaxError) {
         let place = (error.line(), error.column());
-        let words = format!("copies refuse it: {} ({})", error.message(), error.code());
         let is_reason = |finding: &&mut Finding| {
-            (finding.line, finding.column) == place && finding.rule.severity == Severity::Error
+            finding.rule.severity == Severity::Error
+                && finding.line == place.0
+                && (finding.column == place.1 || finding.column == 0)
         };
         if let Some(reason) = self.list.iter_mut().find(is_reason) {
-            reason.message = format!("{}; {words}", reason.message);
+            reason.message += "; copies refuse it";
+            if !reason.message.contains(error.message()) {
+                reason.message = format!("{}: {}", reason.message, error.message());
+            }
             return;
         }
-        self.add(rule, place, || words);
+        let message = || format!("copies refuse it: {} ({})", error.message(), error.code());
+        self.add(rule, place, message);
         if let Some(help) = error.help() {
             self.with_help(help);
         }

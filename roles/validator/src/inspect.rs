@@ -206,8 +206,7 @@ impl Walk<'_> {
             manners(client, url, &facts, &self.conditions, &mut checker.found).await;
         }
         let Checker { observer, head, entries, bytes, complete, found, refusal, .. } = checker;
-        let line = |text: String| text.lines().next().unwrap_or_default().to_owned();
-        let refusal = refusal.map(|error| line(error.to_string()));
+        let refusal = refusal.as_ref().map(resourcesync_0_1::first_line);
         let fingerprint = observer.fingerprint();
         let Collector { children, listed, changed, again, .. } = observer;
         let doc = Doc {

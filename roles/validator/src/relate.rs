@@ -296,6 +296,9 @@ impl<'a> Relations<'a> {
         if doc.root() != Root::SitemapIndex {
             return;
         }
+        if target == number {
+            self.add(number, &r::LISTED_ONCE, child.place, || "it names itself".to_owned());
+        }
         if is_index {
             self.add(number, &r::NO_NESTING, child.place, || format!("{url} is a {name}"));
             return;

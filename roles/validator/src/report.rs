@@ -197,7 +197,7 @@ impl Report {
 
     /// Links that lead in a circle or up instead of down: no tree shows them.
     pub fn circles(&self) -> impl Iterator<Item = &Finding> {
-        let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id, r::LISTED_ONCE.id];
+        let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id];
         self.findings.iter().filter(move |found| rules.contains(&found.rule.id))
     }
 
@@ -375,7 +375,10 @@ fn document(node: &Node) -> Document {
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
             if document.is_source && !doc.silent {
                 let no_end = (!doc.complete).then(|| NO_END.to_owned());
-                document.problem = doc.refusal.clone().or(no_end);
+                // Copies stop there too.
+                let is_circle = |found: &&Finding| found.rule.id == r::LISTED_ONCE.id;
+                let circle = node.findings.iter().find(is_circle).map(|found| &found.message);
+                document.problem = doc.refusal.clone().or(no_end).or_else(|| circle.cloned());
             }
             if let Some(md) = &doc.head.md {
                 let instant =
@@ -412,7 +415,8 @@ fn document(node: &Node) -> Document {
             alpha.name.clone_into(&mut document.name);
             (document.is_source, document.read) = (true, true);
             (document.entries, document.bytes) = (alpha.entries, alpha.bytes);
-            document.problem = alpha.is_cut.then(|| NO_END.to_owned());
+            let no_end = alpha.is_cut.then(|| NO_END.to_owned());
+            document.problem = alpha.refusal.clone().or(no_end);
             if alpha.is_change_set {
                 document.until = alpha.modified;
             } else {

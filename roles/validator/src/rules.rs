@@ -667,6 +667,8 @@ rules! {
         "add `<xhtml:meta name=\"DCTERMS.modified\" content=\"…\"/>`";
     A_MODIFIED_VALUE: "RS01-3.1-modified-value", Must, Error / Warning, "rs-0.1 §3.1, §5.1", "`DCTERMS.modified` is a W3C Datetime",
         "write for example 2026-01-31T09:00:00Z";
+    A_READ: "RS01-3.1-read", Practice, Error / Error, "rs-0.1 §3.1", "Readers that stream, such as `abreast sync`, read the document to its end",
+        "correct the place; `abreast sync --lenient` may read it meanwhile";
     A_TEXT: "RS01-3.1-text", Practice, Warning / Warning, "rs-0.1 §3.1", "Between elements there is no text",
         "remove it, or write the element that it should be";
     A_ORDER: "RS01-3.1-order", Practice, Warning / Note, "rs-0.1 §3.1", "`xhtml:link` and `xhtml:meta` of a document come before its entries",

@@ -156,7 +156,7 @@ fn files_are_checked_and_exit_codes_show_the_result() {
     assert!(
         text.contains(
             "error   line 5, column 37: `change` is \"<b>\"; copies refuse it: `change` is"
-        ) && text.contains("(rs.change) (RS-12.1-change-value)"),
+        ) && text.contains("(RS-12.1-change-value)"),
         "{text}"
     );
     assert!(

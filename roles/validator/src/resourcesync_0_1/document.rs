@@ -10,7 +10,7 @@ use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Finding, Head, Limits, Link, MIRROR, Meta, PARTIAL,
     Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
-use abreast_webtypes::{Digests, Precision, Timestamp, excerpt};
+use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
@@ -87,6 +87,8 @@ pub(super) struct Facts {
     pub(super) bytes: u64,
     /// Of its bytes.
     pub(super) hash: u64,
+    /// Why copies refuse it.
+    pub(super) refusal: Option<SyntaxError>,
     /// It was read to its end.
     pub(super) is_complete: bool,
     /// It was read to its end, and everything in it is remembered.
@@ -144,6 +146,8 @@ pub(super) struct Checker {
     pub(super) facts: Facts,
     /// It is the manifest of a WARC file: `rs:path` may be the URI of a record.
     pub(super) names_records: bool,
+    /// What copies read documents with, until it refuses this one.
+    reader: Option<Box<(Parser, Entry)>>,
     /// Changes in a document that is not a change set.
     changes_in_sitemap: u64,
     /// Times after this one are in the future.
@@ -165,6 +169,7 @@ impl Checker {
             seed,
             facts: Facts::default(),
             names_records: false,
+            reader: Some(Box::new((Parser::new(limits), Entry::default()))),
             changes_in_sitemap: 0,
             now: a_moment_after(SystemTime::now()),
             is_broken: false,
@@ -180,13 +185,39 @@ impl Checker {
     pub(super) fn feed(&mut self, bytes: &[u8], found: &mut Findings) {
         self.facts.bytes += bytes.len() as u64;
         if !self.is_broken {
+            if let Some(reader) = &mut self.reader {
+                reader.0.feed(bytes);
+                self.read();
+            }
             self.parser.feed(bytes);
             self.run(found);
         }
     }
 
+    /// Reads as copies do without options, as far as there are bytes.
+    fn read(&mut self) {
+        let Some(reader) = &mut self.reader else { return };
+        let (parser, entry) = &mut **reader;
+        loop {
+            match parser.next(entry) {
+                Ok(Step::NeedInput) => return,
+                Ok(Step::Head | Step::Entry) => {}
+                Ok(Step::End) => break,
+                Err(error) => {
+                    self.facts.refusal = Some(error);
+                    break;
+                }
+            }
+        }
+        self.reader = None;
+    }
+
     pub(super) fn finish(&mut self, found: &mut Findings) {
         if !self.is_broken {
+            if let Some(reader) = &mut self.reader {
+                reader.0.finish();
+                self.read();
+            }
             self.parser.finish();
             self.run(found);
         }
@@ -196,6 +227,9 @@ impl Checker {
         }
         self.facts.is_complete = self.is_complete;
         self.facts.is_whole = self.is_complete && !self.is_cut;
+        if let Some(error) = self.facts.refusal.as_ref().filter(|_| !self.is_broken) {
+            found.refuse(&r::A_READ, error);
+        }
         let paths = self.facts.members.len() as u64;
         if self.facts.is_whole && paths > 0 && paths < self.facts.entries {
             let message = || format!("{} of {} entries have `rs:path`", paths, self.facts.entries);
