@@ -166,15 +166,14 @@ pub(crate) fn check(
         bytes: file.metadata().map_or(0, |metadata| metadata.len()),
         ..Package::default()
     };
-    if let Some(entry) = entry {
-        if !compare_length(entry, Some(package.bytes), found)
-            && entry.digests.strongest().is_some()
-            && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
-        {
-            found.add(&r::HASH_TRUE, (0, 0), || {
-                "the package has another digest than is stated".to_owned()
-            });
-        }
+    if let Some(entry) = entry
+        && !compare_length(entry, Some(package.bytes), found)
+        && entry.digests.strongest().is_some()
+        && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
+    {
+        found.add(&r::HASH_TRUE, (0, 0), || {
+            "the package has another digest than is stated".to_owned()
+        });
     }
     let mut archive =
         match file.seek(SeekFrom::Start(0)).map_err(Into::into).and_then(|_| ZipArchive::new(file))

@@ -158,15 +158,18 @@ pub(crate) fn essence(value: &str) -> String {
 /// Characters of a URI in a Sitemap [sitemap].
 pub(crate) const SITEMAP_URI_MAX: usize = 2_047;
 
+/// The fault of a relative or empty reference.
+pub(crate) const NOT_ABSOLUTE: &str = "is not absolute";
+
 /// The fault of a URI or IRI that must be absolute and usable, whatever its characters [rfc3986 §4.3].
 pub(crate) fn absolute_fault(uri: &str) -> Option<&'static str> {
     if uri.is_empty() {
-        return Some("is empty");
+        return Some(NOT_ABSOLUTE);
     }
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
     let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(in_scheme) {
-        return Some("is not absolute");
+        return Some(NOT_ABSOLUTE);
     }
     if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
         return web_fault(uri, &uri[scheme.len() + 1..]);

@@ -130,7 +130,7 @@ const MUTANTS: &[(&str, &str, &[Break])] = &[
     (
         "11.2-name",
         "RS-11.2-manifest",
-        &[InPackage("/p1.zip", |members| members[0].0 = "meta/manifest.xml".to_owned())],
+        &[InPackage("/p1.zip", |members| members[0].0.insert_str(0, "meta/"))],
     ),
     (
         "11.2-capability",

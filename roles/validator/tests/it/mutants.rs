@@ -287,6 +287,11 @@ const MUTANTS: &[Mutant] = &[
         &[Header("/rl1.xml", "Status", "202 Accepted")],
     ),
     (
+        "a resource of a fragment without a host",
+        "SDS-5.1.5-resource",
+        &[Replace("/s/fragments", "<sd:resource>http://id.example/a<", "<sd:resource>http:///a<")],
+    ),
+    (
         "a lost `<` before an entry's `rs:md`",
         "RS-7-text",
         &[Replace("/rl1.xml", "<rs:md hash", "rs:md hash")],

@@ -674,6 +674,18 @@ fn chains_without_end_and_other_hosts_are_left() {
 }
 
 #[test]
+fn a_manifest_given_alone_has_a_path_for_each_entry() {
+    let manifest = String::from_utf8(members("http://h.example").remove(0).1).unwrap();
+    let found = |text: &str| {
+        let found = check_document("manifest.xml", text.as_bytes(), Mode::Normal);
+        found.iter().map(|found| found.rule.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&manifest), Vec::<&str>::new());
+    let without = manifest.replace("<rs:path>resources/b</rs:path>", "");
+    assert_eq!(found(&without), ["RS01-4.2.1-path-missing"]);
+}
+
+#[test]
 fn misprints_are_named_with_their_place() {
     let text = format!(
         "<urlset rs:type=\"changeset\" {NS}>\n{MODIFIED}\n<url><loc>http://h.example/a</sm:loc>\
