@@ -67,7 +67,7 @@ fn root_without_links_is_fine_if_the_source_is_found() {
 }
 
 #[test]
-fn plain_sitemaps_of_robots_txt_are_documents_if_there_are_no_others() {
+fn plain_sitemaps_of_robots_txt_are_read_if_nothing_else_is() {
     const PLAIN: Break = Break::AddFinding(
         "/plain.xml",
         "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>{B}/a</loc></url></urlset>",
