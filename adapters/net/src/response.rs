@@ -246,9 +246,15 @@ impl Response {
         }
     }
 
+    /// Whether this has what was asked for, and all of it: 200, or 203 of a proxy that changed it, perhaps
+    /// on the way [rfc9110 §15.3.4].
+    pub fn is_whole(&self) -> bool {
+        matches!(self.status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION)
+    }
+
     /// Whether this has status 200 and states that it is a part.
     fn is_part_as_whole(&self) -> bool {
-        self.status == StatusCode::OK
+        self.is_whole()
             && self.content_range().is_some_and(|range| {
                 let is_whole = range.total.is_some() && range.total == self.content_length();
                 let length = range.last.saturating_add(1);

@@ -103,21 +103,13 @@ impl WalkArgs {
     /// Credentials are for the first URL's server.
     pub(crate) fn options(&self, mut starts: Vec<String>) -> anyhow::Result<Options> {
         let mut net = abreast_net::Options::default();
-        for start in &starts {
-            if is_url(start) {
-                abreast_destination::check_url(start)?;
-                continue;
-            }
-            let is_missing = match std::fs::metadata(start) {
-                Ok(found) if found.is_dir() => bail!(UsageError(format!(
-                    "`{start}` is a folder, not a document\n  help: name a document in it, or a URL that begins with http:// or https://"
-                ))),
-                found => found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound),
-            };
-            if is_missing {
-                let help = "name a file, or a URL that begins with http:// or https://";
-                bail!(UsageError(format!("no such file: `{start}`\n  help: {help}")));
-            }
+        // What cannot be read beside others is a finding among theirs.
+        let faults: Vec<anyhow::Error> =
+            starts.iter().filter_map(|start| usable(start).err()).collect();
+        if faults.len() == starts.len()
+            && let Some(fault) = faults.into_iter().next()
+        {
+            return Err(fault);
         }
         if let Some(first) = starts.iter_mut().find(|start| is_url(start)) {
             *first = self.access.apply(first, &mut net)?;
@@ -134,6 +126,25 @@ impl WalkArgs {
         options.max_time = self.max_time;
         Ok(options)
     }
+}
+
+/// Checks that an address or file can be asked for.
+fn usable(start: &str) -> anyhow::Result<()> {
+    if is_url(start) {
+        abreast_destination::check_url(start)?;
+        return Ok(());
+    }
+    let is_missing = match std::fs::metadata(start) {
+        Ok(found) if found.is_dir() => bail!(UsageError(format!(
+            "`{start}` is a folder, not a document\n  help: name a document in it, or a URL that begins with http:// or https://"
+        ))),
+        found => found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound),
+    };
+    if is_missing {
+        let help = "name a file, or a URL that begins with http:// or https://";
+        bail!(UsageError(format!("no such file: `{start}`\n  help: {help}")));
+    }
+    Ok(())
 }
 
 /// Format of a report.

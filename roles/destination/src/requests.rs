@@ -190,7 +190,11 @@ impl<'a> Requests<'a> {
             }
             response.discard().await;
             if pause == MAKING_PAUSE_MIN {
-                tracing::warn!("{} is being made; waiting for it", request.url);
+                tracing::warn!(
+                    "{} is being made (202); waiting for it up to {} s",
+                    request.url,
+                    patience.as_secs()
+                );
             }
             let wait = asked.unwrap_or(pause).clamp(MAKING_PAUSE_MIN, MAKING_PAUSE_MAX);
             self.patience.set(patience.saturating_sub(wait));
@@ -245,7 +249,7 @@ impl<'a> Requests<'a> {
 /// The error of a run for an answer that is not what was asked for.
 pub(crate) fn answered_else(url: &str, status: StatusCode) -> Error {
     if status == StatusCode::ACCEPTED {
-        let message = format!("cannot read {url}: its server is still making it (202)");
+        let message = format!("cannot read {url}: it is still being made (202)");
         return Error::new("http.making", ExitCode::Retryable, message)
             .with_status(Some(status.as_u16()))
             .with_help("run again later, or ask the Source's operator whether it can be made");

@@ -2,14 +2,18 @@
 //!
 //! Only bytes that are no XML end the reading: behind them nothing can be reported.
 
+mod start;
+
 use crate::finding::Findings;
 use crate::judge;
-use crate::markup::{ElementFaults, KNOWN, Md, RS, SM, alpha, datetime, read_ln};
+use crate::markup::{ElementFaults, KNOWN, Md, datetime};
 use crate::rules as r;
 use crate::values;
-use abreast_resourcesync::v1_1::{Ln, Root, SPEC_MAX_ENTRIES};
-use abreast_webtypes::xml::{Element, Ns, Reader, Token};
-use abreast_webtypes::{MAX_URI_LENGTH, W3cDatetime, excerpt};
+use abreast_resourcesync::v1_1::{self, Limits, Ln, Parser, Root, SPEC_MAX_ENTRIES, Step};
+use abreast_webtypes::xml::{Reader, Token};
+use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, Timestamp, W3cDatetime, excerpt};
+use start::Start;
+use std::time::SystemTime;
 
 /// Bytes a Sitemap may have, unpacked [rs-core §7].
 pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
@@ -17,6 +21,8 @@ pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
 const MAX_LINKS: usize = 1_000;
 /// Longest text of `lastmod` and `changefreq`.
 const MAX_TEXT: usize = 1_024;
+/// How far clocks may differ, in microseconds.
+const CLOCK_MICROS: i64 = 60_000_000;
 /// Pieces in which a chunk is parsed.
 const PIECE: usize = 64 << 10;
 
@@ -89,6 +95,7 @@ enum CheckerState {
     Loc,
     Lastmod,
     ChangeFreq,
+    Priority,
     /// An element whose content does not matter; where to go when that many are closed.
     Skipped {
         open: u32,
@@ -108,6 +115,10 @@ pub(crate) struct Checker<W> {
     text: String,
     faults: ElementFaults,
     state: judge::State,
+    /// What copies read documents with, until it refuses this one.
+    reader: Option<Box<(Parser, v1_1::Entry)>>,
+    /// Why it refuses the document.
+    pub(crate) refusal: Option<SyntaxError>,
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
     /// It was read to its end.
@@ -126,13 +137,24 @@ impl<W: DocumentObserver> Checker<W> {
             place: CheckerState::Outside,
             entry: Entry::default(),
             text: String::new(),
-            faults: ElementFaults::default(),
+            faults: ElementFaults {
+                now: Some(a_moment_after(SystemTime::now())),
+                ..ElementFaults::default()
+            },
             state: judge::State::default(),
+            reader: Some(Box::new((Parser::new(Limits::default()), v1_1::Entry::default()))),
+            refusal: None,
             bytes: 0,
             entries: 0,
             complete: false,
             broken: false,
         }
+    }
+
+    /// The server's clock may be ahead of this one.
+    pub(crate) fn answered_at(&mut self, date: Option<&str>) {
+        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        self.faults.now = self.faults.now.max(date.map(a_moment_after));
     }
 
     /// Whether nothing more can be reported.
@@ -147,14 +169,40 @@ impl<W: DocumentObserver> Checker<W> {
             if self.broken {
                 return;
             }
+            if let Some(reader) = &mut self.reader {
+                reader.0.feed(piece);
+                self.read();
+            }
             self.xml.push(piece);
             self.run();
         }
     }
 
+    /// Reads as copies do, as far as there are bytes.
+    fn read(&mut self) {
+        let Some(reader) = &mut self.reader else { return };
+        let (parser, entry) = &mut **reader;
+        loop {
+            match parser.next(entry) {
+                Ok(Step::NeedInput) => return,
+                Ok(Step::Head | Step::Entry) => {}
+                Ok(Step::End) => break,
+                Err(error) => {
+                    self.refusal = Some(error);
+                    break;
+                }
+            }
+        }
+        self.reader = None;
+    }
+
     /// The document is at its end.
     pub(crate) fn finish(&mut self) {
         if !self.broken {
+            if let Some(reader) = &mut self.reader {
+                reader.0.finish();
+                self.read();
+            }
             self.xml.finish();
             self.run();
         }
@@ -169,6 +217,10 @@ impl<W: DocumentObserver> Checker<W> {
         if self.bytes > SPEC_MAX_BYTES {
             self.found.add(&r::SIZE, (0, 0), || format!("the document has {} bytes", self.bytes));
         }
+        // Of what is no XML nothing else can be reported.
+        if let Some(error) = self.refusal.as_ref().filter(|_| !self.broken) {
+            self.found.refuse(&r::READ, error);
+        }
     }
 
     fn run(&mut self) {
@@ -180,7 +232,8 @@ impl<W: DocumentObserver> Checker<W> {
                         Some(help) => format!("{} ({}; {help})", error.message(), error.code()),
                         None => format!("{} ({})", error.message(), error.code()),
                     };
-                    self.found.add(&r::WELL_FORMED, (error.line(), error.column()), || message);
+                    let place = (error.line(), error.column());
+                    self.found.add(r::of_syntax(error.code()), place, || message);
                     return;
                 }
                 Ok(Token::NeedInput) => return,
@@ -192,8 +245,16 @@ impl<W: DocumentObserver> Checker<W> {
                 Ok(Token::Text(text)) => {
                     let (into, most) = match self.place {
                         CheckerState::Loc => (&mut self.entry.loc, MAX_URI_LENGTH * 2),
-                        CheckerState::Lastmod | CheckerState::ChangeFreq => {
-                            (&mut self.text, MAX_TEXT)
+                        CheckerState::Lastmod
+                        | CheckerState::ChangeFreq
+                        | CheckerState::Priority => (&mut self.text, MAX_TEXT),
+                        CheckerState::Root | CheckerState::Entry
+                            if !text.trim_ascii().is_empty() =>
+                        {
+                            let message = format!("the text \"{}\"", excerpt(text.trim_ascii()));
+                            let place = self.here();
+                            self.found.add(&r::TEXT, place, || message);
+                            continue;
                         }
                         _ => continue,
                     };
@@ -216,9 +277,9 @@ impl<W: DocumentObserver> Checker<W> {
                 Some(start) => self.start(start),
                 None => self.end(),
             }
-            if !self.faults.0.is_empty() {
+            if !self.faults.list.is_empty() {
                 let place = self.here();
-                for (rule, message) in self.faults.0.drain(..) {
+                for (rule, message) in self.faults.list.drain(..) {
                     self.found.add(rule, place, || message);
                 }
             }
@@ -296,6 +357,14 @@ impl<W: DocumentObserver> Checker<W> {
                 }
                 self.place = CheckerState::Entry;
             }
+            CheckerState::Priority => {
+                let value = self.text.trim_ascii().parse::<f32>();
+                if !value.is_ok_and(|value| (0.0..=1.0).contains(&value)) {
+                    let message = format!("`priority` is \"{}\"", excerpt(&self.text));
+                    self.faults.add(&r::SITEMAP_PRIORITY, message);
+                }
+                self.place = CheckerState::Entry;
+            }
             CheckerState::Entry => {
                 self.entries += 1;
                 self.end_entry();
@@ -331,150 +400,17 @@ impl<W: DocumentObserver> Checker<W> {
                 });
             }
         }
+        if entry.loc.len() > values::SITEMAP_URI_MAX {
+            let length = entry.loc.chars().count();
+            found.add(&r::SITEMAP_LOC, entry.place, || format!("`loc` has {length} characters"));
+        }
         judge::entry(&self.head, entry, &mut self.state, found);
         self.observer.entry(&self.head, entry, found);
     }
 }
 
-/// The action at the start of an element, once the token is released.
-enum Start {
-    Go(CheckerState),
-    Entry,
-    HeadMd(Box<Md>),
-    HeadLink(Box<Ln>),
-}
-
-impl Start {
-    fn of(
-        element: &Element<'_>,
-        place: CheckerState,
-        head: &mut Head,
-        entry: &mut Entry,
-        faults: &mut ElementFaults,
-        head_done: bool,
-    ) -> Self {
-        let skip = |in_entry| Self::Go(CheckerState::Skipped { open: 1, in_entry });
-        match place {
-            CheckerState::Skipped { open, in_entry } => {
-                Self::Go(CheckerState::Skipped { open: open + 1, in_entry })
-            }
-            CheckerState::Outside => {
-                head.root = root(element, faults);
-                Self::Go(if head.root.is_some() {
-                    CheckerState::Root
-                } else {
-                    CheckerState::Skipped { open: 1, in_entry: false }
-                })
-            }
-            CheckerState::Root => Self::in_root(element, head, faults, head_done),
-            CheckerState::Entry => match (element.ns(), element.local().as_bytes()) {
-                (SM, b"loc") => {
-                    entry.locs += 1;
-                    if entry.locs == 1 { Self::Go(CheckerState::Loc) } else { skip(true) }
-                }
-                (SM, b"lastmod") if !entry.has_lastmod => {
-                    entry.has_lastmod = true;
-                    Self::Go(CheckerState::Lastmod)
-                }
-                (SM, b"changefreq") if head.root() == Root::UrlSet => {
-                    Self::Go(CheckerState::ChangeFreq)
-                }
-                (RS, b"md") => {
-                    if entry.has_md {
-                        faults.add(&r::MD_ONCE, "a second `rs:md` in one entry");
-                    } else {
-                        entry.has_md = true;
-                        entry.md.read(element, faults);
-                    }
-                    skip(true)
-                }
-                (RS, b"ln") => {
-                    if let Some(link) = read_ln(element, faults)
-                        && entry.links.len() < MAX_LINKS
-                    {
-                        entry.links.push(link);
-                    }
-                    skip(true)
-                }
-                (SM, b"priority") if head.root() == Root::UrlSet => skip(true),
-                (ns, _) => {
-                    misplaced(element, ns, faults);
-                    skip(true)
-                }
-            },
-            CheckerState::Loc | CheckerState::Lastmod | CheckerState::ChangeFreq => {
-                faults.add(
-                    &r::ELEMENTS,
-                    format!("element `{}` where only text is due", excerpt(element.local())),
-                );
-                // Two to close: this one and the field around it.
-                Self::Go(CheckerState::Skipped { open: 2, in_entry: true })
-            }
-        }
-    }
-
-    fn in_root(
-        element: &Element<'_>,
-        head: &mut Head,
-        faults: &mut ElementFaults,
-        head_done: bool,
-    ) -> Self {
-        let skipped = CheckerState::Skipped { open: 1, in_entry: false };
-        let ns = element.ns();
-        let late = |faults: &mut ElementFaults, what: &str| {
-            if head_done {
-                faults.add(
-                    &r::MD_FIRST,
-                    format!("`{what}` of the document comes behind its first entry"),
-                );
-            }
-        };
-        match (ns, element.local().as_bytes()) {
-            (SM, _) if element.local() == head.root().entry_element() => Self::Entry,
-            (RS, b"md") => {
-                late(faults, "rs:md");
-                let mut md = Md::default();
-                md.read(element, faults);
-                Self::HeadMd(Box::new(md))
-            }
-            (RS, b"ln") => {
-                late(faults, "rs:ln");
-                read_ln(element, faults)
-                    .map_or(Self::Go(skipped), |link| Self::HeadLink(Box::new(link)))
-            }
-            _ => {
-                misplaced(element, ns, faults);
-                Self::Go(skipped)
-            }
-        }
-    }
-}
-
-/// Elements of communities are welcome; ours and those of Sitemap have their places.
-fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut ElementFaults) {
-    if ns == SM || ns == RS || ns == Ns::NONE {
-        let name = element.local();
-        let message = match alpha(name) {
-            Some(now) => format!("`{name}` is an element of ResourceSync 0.1; in 1.1 write {now}"),
-            None => format!("`{}` has no place here", excerpt(name)),
-        };
-        faults.add(&r::ELEMENTS, message);
-    }
-}
-
-fn root(element: &Element<'_>, faults: &mut ElementFaults) -> Option<Root> {
-    let root = match element.local() {
-        "urlset" => Root::UrlSet,
-        "sitemapindex" => Root::SitemapIndex,
-        other => {
-            faults.add(&r::ROOT, format!("the root is `{}`", excerpt(other)));
-            return None;
-        }
-    };
-    if element.ns() != SM {
-        let which = if element.ns() == Ns::NONE { "no namespace" } else { "another namespace" };
-        faults.add(&r::ROOT, format!("`{}` is in {which}", root.element()));
-        return None;
-    }
-    Some(root)
+/// The latest time that is not in the future, since clocks differ.
+pub(crate) fn a_moment_after(now: SystemTime) -> Timestamp {
+    let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    Timestamp::from_seconds(i64::try_from(seconds).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
 }

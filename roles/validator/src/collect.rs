@@ -78,7 +78,9 @@ pub(crate) struct Collector<'a> {
     pub(crate) changed: Sketch<Changes>,
     /// Of all entries of a manifest, in their order.
     fingerprint: DefaultHasher,
-    /// Places where a URI is listed that was listed before: the document's number and the line.
+    /// Entries read so far.
+    entries: u32,
+    /// Places where a URI is listed that was listed before: the document's number and the entry's.
     pub(crate) again: Vec<((u64, u64), (u32, u32))>,
 }
 
@@ -105,6 +107,7 @@ impl<'a> Collector<'a> {
             listed: Sketch::new(context.sketch),
             changed: Sketch::new(context.sketch),
             fingerprint: DefaultHasher::new(),
+            entries: 0,
             again: Vec::new(),
         }
     }
@@ -190,16 +193,17 @@ impl DocumentObserver for Collector<'_> {
         }
         let md = &entry.md;
         if wants.unique {
-            let place = (self.number, u32::try_from(entry.place.0).unwrap_or(u32::MAX));
+            self.entries = self.entries.saturating_add(1);
+            let place = (self.number, self.entries);
             let mut seen = self.context.seen.lock().unwrap_or_else(PoisonError::into_inner);
             let before = seen.insert(&self.group, &entry.loc, place);
             drop(seen);
-            if let Some((number, line)) = before {
+            if let Some((number, first)) = before {
                 if number == self.number {
-                    let message = || format!("{} is in line {line} already", excerpt(&entry.loc));
+                    let message = || format!("{} is entry {first} already", excerpt(&entry.loc));
                     found.add(&r::RESOURCE_LIST_ONCE, entry.place, message);
                 } else if self.again.len() < 1_000 {
-                    self.again.push((entry.place, (number, line)));
+                    self.again.push((entry.place, (number, first)));
                 }
             }
         }

@@ -49,7 +49,7 @@ pub(crate) struct ChangeFeed {
 
 /// Findings of one document by itself.
 pub(crate) fn check_document(bytes: &[u8], mut found: Findings) -> Findings {
-    if let Some(doc) = read(bytes, "file:///", None, &mut found) {
+    if let Some(doc) = read(bytes, "file:///", None, None, &mut found) {
         for (rule, message) in alone(&doc) {
             found.add(rule, (0, 0), || message);
         }

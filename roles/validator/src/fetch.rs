@@ -1,5 +1,6 @@
 //! Reading the bytes of a URL or file, within limits, compressed or not.
 
+use crate::package::MAKING;
 use crate::report::Unreachable;
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding, Unpacker};
 use abreast_resourcesync::v0_1::LinkKind;
@@ -40,6 +41,11 @@ pub(crate) struct ResponseFacts {
 }
 
 impl ResponseFacts {
+    /// Whether the answer has what was asked for.
+    pub(crate) const fn is_success(&self) -> bool {
+        matches!(self.status, 200 | 203)
+    }
+
     fn of(response: &Response) -> Self {
         let header = |name: &str| response.header(name).map(str::to_owned);
         let links: Vec<Link> = response
@@ -181,6 +187,15 @@ pub(crate) async fn url(
             if begin(&facts) == Go::Enough {
                 return Ok(Ok(facts));
             }
+            if !response.is_whole() {
+                let status = response.status();
+                response.discard().await;
+                return Ok(Err(Failure::Missing(if facts.status == 202 {
+                    MAKING.to_owned()
+                } else {
+                    format!("the server answered {status}")
+                })));
+            }
             let mut unpacker: Option<Unpacker> = None;
             let mut first = !raw;
             while let Some(chunk) = response.chunk().await? {
@@ -221,7 +236,7 @@ pub(crate) async fn url(
 /// An answer of any status.
 pub(crate) struct Answer {
     pub(crate) facts: ResponseFacts,
-    /// With the status 200 only.
+    /// With the status 200 or 203 only.
     pub(crate) body: Vec<u8>,
     /// Whether the body is within the limit.
     pub(crate) is_whole: bool,
@@ -244,7 +259,7 @@ pub(crate) async fn answer(
             }
             let facts = ResponseFacts::of(&response);
             let (mut body, mut is_whole) = (Vec::new(), true);
-            if facts.status == 200 && !request.head {
+            if response.is_whole() && !request.head {
                 while let Some(chunk) = response.chunk().await? {
                     if let Err(failure) = budget.take(chunk.len()) {
                         return Ok(Err(failure));

@@ -2,6 +2,7 @@
 
 use crate::rule::{Mode, Rule};
 use abreast_core::Severity;
+use abreast_webtypes::SyntaxError;
 
 /// One fault, or several of the same kind in one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,13 @@ impl Findings {
         });
     }
 
+    /// Notes findings whose messages are made.
+    pub(crate) fn add_all(&mut self, faults: Vec<crate::chain::Fault>) {
+        for (rule, place, message) in faults {
+            self.add(rule, place, || message);
+        }
+    }
+
     /// Notes a finding that occurred that many times, of which only the first has its place.
     pub(crate) fn add_counted(
         &mut self,
@@ -83,6 +91,28 @@ impl Findings {
         self.add(rule, place, message);
         if let Some((_, _, last)) = self.kept.iter().find(|(id, _, _)| *id == rule.id) {
             self.list[*last].more += count.saturating_sub(1);
+        }
+    }
+
+    /// Notes why copies refuse the document, at the error that is the reason if there is one.
+    pub(crate) fn refuse(&mut self, rule: &'static Rule, error: &SyntaxError) {
+        let place = (error.line(), error.column());
+        let is_reason = |finding: &&mut Finding| {
+            finding.rule.severity == Severity::Error
+                && finding.line == place.0
+                && (finding.column == place.1 || finding.column == 0)
+        };
+        if let Some(reason) = self.list.iter_mut().find(is_reason) {
+            reason.message += "; copies refuse it";
+            if !reason.message.contains(error.message()) {
+                reason.message = format!("{}: {}", reason.message, error.message());
+            }
+            return;
+        }
+        let message = || format!("copies refuse it: {} ({})", error.message(), error.code());
+        self.add(rule, place, message);
+        if let Some(help) = error.help() {
+            self.with_help(help);
         }
     }
 

@@ -90,7 +90,7 @@ pub fn package(bytes: &[u8]) {
         cancel: &cancel,
         unreachable: Mutex::default(),
     };
-    let context = Context { seed: 1, seen: Mutex::new(Seen::new(1_000)), sketch: 16 };
+    let context = Context { seed: 1, seen: Mutex::new(Seen::new(1_000, 1)), sketch: 16 };
     let of = PackageOrigin {
         url: "p.zip",
         number: 1,

@@ -8,7 +8,7 @@ use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::{Finding, Findings};
 use crate::kind;
 use crate::node::{Doc, FoundBy, is_url};
-use crate::package::{self, MAKING, Package};
+use crate::package::{self, Got, MAKING, Package, TOO_LARGE};
 use crate::report::Unreachable;
 use crate::resourcesync_0_1;
 use crate::rules as r;
@@ -116,6 +116,7 @@ impl Walk<'_> {
                 is_json.set(true);
             }
             *checker.borrow_mut() = new_checker();
+            checker.borrow_mut().answered_at(facts.date.as_deref());
             *page.borrow_mut() = None;
             is_making.set(found_by == FoundBy::Start && facts.status == 202);
             if is_making.get() { Go::Enough } else { Go::On }
@@ -204,11 +205,22 @@ impl Walk<'_> {
             }
             manners(client, url, &facts, &self.conditions, &mut checker.found).await;
         }
-        let Checker { observer, head, entries, bytes, complete, found, .. } = checker;
+        let Checker { observer, head, entries, bytes, complete, found, refusal, .. } = checker;
+        let refusal = refusal.as_ref().map(resourcesync_0_1::first_line);
         let fingerprint = observer.fingerprint();
         let Collector { children, listed, changed, again, .. } = observer;
-        let doc =
-            Doc { head, entries, bytes, complete, children, fingerprint, facts, again, silent };
+        let doc = Doc {
+            head,
+            entries,
+            bytes,
+            complete,
+            refusal,
+            children,
+            fingerprint,
+            facts,
+            again,
+            silent,
+        };
         Inspection {
             found: Inspected::Document(Box::new(doc)),
             findings: found.into_list(),
@@ -232,8 +244,15 @@ impl Walk<'_> {
         let mut found = Findings::new(url, self.options.mode, self.most_each());
         let got = package::get(client, url, self.budget, self.options.max_file_bytes).await;
         let file = match got {
-            Ok(Some(file)) => file,
-            Ok(None) => return (Vec::new(), Inspected::Left("larger than --max-file-bytes")),
+            Ok(Got::File(file)) => file,
+            Ok(Got::TooLarge(length)) => {
+                if let Some((child, _)) = &entry {
+                    package::compare_length(child, length, &mut found);
+                } else {
+                    found.add(&r::LIMIT, (0, 0), || format!("it was not checked: {TOO_LARGE}"));
+                }
+                return (found.into_list(), Inspected::Left(TOO_LARGE));
+            }
             Err(Failure::Missing(message)) if message == MAKING && entry.is_none() => {
                 return (Vec::new(), self.making());
             }

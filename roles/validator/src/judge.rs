@@ -1,26 +1,34 @@
 //! Rules for a single document: its head, its entries, their order [rs-core §7, §A].
 
+use crate::chain::{Bound, Chain, Interval, Openness};
 use crate::checker::{Entry, Head};
 use crate::finding::Findings;
 use crate::kind::{self, AttributeUse};
 use crate::markup::has;
 use crate::notification;
+use crate::package;
 use crate::related;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, count, excerpt};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Paths of a manifest, or documents of an index, that are remembered.
+const SEEN_MAX: usize = 1_000_000;
 
 /// State from earlier entries.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct State {
     head_judged: bool,
-    /// The time of the last change, package or list that had one.
+    /// The time of the last change or archived document that had one.
     latest: Option<W3cDatetime>,
-    /// `until` of the entry before: of an index of Change Lists.
-    before: Option<PreviousEntry>,
-    first_from: Option<W3cDatetime>,
+    /// Intervals of lists and packages.
+    chain: Chain,
+    /// Hashes of the paths of a manifest, or of the documents of an index.
+    seen: HashSet<u64>,
     capabilities: Vec<Capability>,
     /// Type of the first package.
     format: Option<String>,
@@ -29,12 +37,20 @@ pub(crate) struct State {
     notification: notification::State,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct PreviousEntry {
-    until: Option<W3cDatetime>,
-    has_from: bool,
-    has_until: bool,
-    place: (u64, u64),
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            head_judged: false,
+            latest: None,
+            chain: Chain::alone(),
+            seen: HashSet::new(),
+            capabilities: Vec::new(),
+            format: None,
+            without_time: 0,
+            first_without_time: (0, 0),
+            notification: notification::State::default(),
+        }
+    }
 }
 
 /// Judges the head, when it was read before the entries.
@@ -101,6 +117,9 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
     if kind::is_notification(capability) {
         notification::head(head, capability, found);
     }
+    if kind::is_manifest(capability) && root == Root::SitemapIndex {
+        found.add(&r::MANIFEST, place, || "the root of this manifest is `sitemapindex`".to_owned());
+    }
     if capability == Capability::CapabilityList && root == Root::SitemapIndex {
         found.add(&r::CAPABILITY_LIST_INDEX, place, || {
             "this is an index of Capability Lists".to_owned()
@@ -148,28 +167,43 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         found.add(&r::CHANGE_ONLY, place, || format!("`change` or `datetime` in a {name}"));
     }
     match capability {
-        Capability::Description => description_entry(entry, found),
+        Capability::Description => description_entry(root, entry, found),
         Capability::CapabilityList => capability_entry(entry, state, found),
-        Capability::ChangeList if root == Root::SitemapIndex => {
-            change_index_entry(entry, state, found);
-        }
         Capability::ResourceDumpManifest | Capability::ChangeDumpManifest => {
-            manifest_entry(capability, entry, found);
+            manifest_entry(capability, entry, &mut state.seen, found);
         }
         Capability::FrameworkNotification => notification::framework_entry(md.until, entry, found),
         Capability::ResourceDump | Capability::ChangeDump => {
-            dump_entry(capability, root, entry, state, found);
+            dump_entry(root, entry, state, found);
         }
         _ if kind::is_archive(capability) && root == Root::UrlSet => {
             archive_entry(capability, entry, state, found);
         }
         _ => {}
     }
+    let leads_down = root == Root::SitemapIndex || kind::points_to_packages(capability, root);
+    if leads_down && !kind::is_notification(capability) && is_again(&entry.loc, &mut state.seen) {
+        let message = || format!("it names {} more than once", excerpt(&entry.loc));
+        found.add(&r::LISTED_ONCE, place, message);
+    }
+    if kind::has_intervals(capability, root) {
+        let bound = |time| Bound::of(time, None);
+        let is_open = own.has(has::FROM) && !own.has(has::UNTIL);
+        let interval = Interval {
+            from: bound(own.from),
+            until: bound(own.until),
+            open: is_open.then_some(Openness::Stated),
+            place,
+        };
+        let mut faults = Vec::new();
+        state.chain.next(capability, interval, &mut faults);
+        found.add_all(faults);
+    }
     if kind::is_notification(capability) {
-        notification::once(entry, &mut state.notification, found);
+        notification::once(capability, entry, &mut state.notification, found);
     }
     if !entry.links.is_empty() {
-        related::links(capability, root, entry, found);
+        related::links(capability, root, entry, &mut state.seen, found);
     }
 }
 
@@ -245,7 +279,7 @@ fn change(
     }
 }
 
-fn description_entry(entry: &Entry, found: &mut Findings) {
+fn description_entry(root: Root, entry: &Entry, found: &mut Findings) {
     let place = entry.place;
     if !entry.md.has(has::CAPABILITY) {
         let rule = if entry.has_md { &r::DESCRIPTION_CAPABILITY } else { &r::DESCRIPTION_MD };
@@ -253,7 +287,8 @@ fn description_entry(entry: &Entry, found: &mut Findings) {
             .add(rule, place, || "an entry without the capability of a Capability List".to_owned());
     } else if entry.md.capability.is_some_and(|capability| {
         // An index of Source Descriptions points to Source Descriptions.
-        !matches!(capability, Capability::CapabilityList | Capability::Description)
+        let is_index = root == Root::SitemapIndex;
+        capability != if is_index { Capability::Description } else { Capability::CapabilityList }
     }) {
         found.add(&r::DESCRIPTION_CAPABILITY, place, || {
             "an entry that is no Capability List".to_owned()
@@ -298,41 +333,12 @@ fn capability_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
     }
 }
 
-fn change_index_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
-    let (md, place) = (&entry.md, entry.place);
-    if let (Some(latest), Some(from)) = (state.latest, md.from)
-        && values::is_before(from, latest)
-    {
-        let message = || {
-            format!("the list from {} comes behind the one from {}", from.instant, latest.instant)
-        };
-        found.add(&r::CHANGE_INDEX_ORDER, place, message);
-    } else if let (Some(until), Some(from)) =
-        (state.before.and_then(|before| before.until), md.from)
-        && values::is_before(until, from)
-    {
-        let message =
-            || format!("nothing covers the time from {} to {}", until.instant, from.instant);
-        found.add(&r::CHANGE_INDEX_GAP, place, message);
-    }
-    if let Some(before) = state.before.filter(|before| before.has_from && !before.has_until) {
-        found.add(&r::CHANGE_INDEX_LAST, before.place, || {
-            "a list without `until` that is not the last".to_owned()
-        });
-    }
-    if state.before.is_none() {
-        state.first_from = md.from;
-    }
-    state.latest = md.from.or(state.latest);
-    state.before = Some(PreviousEntry {
-        until: md.until,
-        has_from: md.has(has::FROM),
-        has_until: md.has(has::UNTIL),
-        place,
-    });
-}
-
-fn manifest_entry(capability: Capability, entry: &Entry, found: &mut Findings) {
+fn manifest_entry(
+    capability: Capability,
+    entry: &Entry,
+    paths: &mut HashSet<u64>,
+    found: &mut Findings,
+) {
     let (md, place) = (&entry.md, entry.place);
     let deleted = md.change == Some(Change::Deleted);
     if !md.has(has::PATH) {
@@ -349,42 +355,48 @@ fn manifest_entry(capability: Capability, entry: &Entry, found: &mut Findings) {
             format!("a `path` for the deleted {}", excerpt(&entry.loc))
         });
     } else {
-        path(&md.path, place, found);
+        path(&md.path, place, paths, found);
     }
     if !deleted && !md.has(has::TYPE) {
         found.add(&r::MANIFEST_TYPE, place, || format!("no `type` for {}", excerpt(&entry.loc)));
     }
 }
 
-fn path(path: &str, place: (u64, u64), found: &mut Findings) {
+/// Whether a text was there before; beyond a limit it is not known.
+fn is_again(text: &str, seen: &mut HashSet<u64>) -> bool {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let hash = hasher.finish();
+    if seen.contains(&hash) {
+        return true;
+    }
+    if seen.len() < SEEN_MAX {
+        seen.insert(hash);
+    }
+    false
+}
+
+/// Judges the path of a bitstream or patch, which no other has.
+pub(crate) fn path(path: &str, place: (u64, u64), paths: &mut HashSet<u64>, found: &mut Findings) {
     let inside = path.strip_prefix('/');
     if inside.is_none() {
         found.add(&r::MANIFEST_SLASH, place, || format!("`path` is \"{}\"", excerpt(path)));
     }
-    let mut segments = inside.unwrap_or(path).split('/');
-    let unsafe_path = segments.any(|segment| matches!(segment, "" | "." | ".."));
+    let inside = inside.unwrap_or(path);
+    let mut segments = inside.split('/');
+    let unsafe_path =
+        segments.any(|segment| matches!(segment, "" | "." | "..")) || inside == package::MANIFEST;
     if unsafe_path || path.contains('\\') || path.bytes().any(|byte| byte < b' ') {
         found.add(&r::MANIFEST_SAFE, place, || format!("`path` is \"{}\"", excerpt(path)));
     }
+    if is_again(inside, paths) {
+        let message = || format!("a second entry for the path {}", excerpt(inside));
+        found.add(&r::MANIFEST_ALL, place, message);
+    }
 }
 
-fn dump_entry(
-    capability: Capability,
-    root: Root,
-    entry: &Entry,
-    state: &mut State,
-    found: &mut Findings,
-) {
+fn dump_entry(root: Root, entry: &Entry, state: &mut State, found: &mut Findings) {
     let (md, place) = (&entry.md, entry.place);
-    if capability == Capability::ChangeDump {
-        if let (Some(latest), Some(from)) = (state.latest, md.from)
-            && values::is_before(from, latest)
-        {
-            let message = || format!("{} comes behind {}", from.instant, latest.instant);
-            found.add(&r::CHANGE_DUMP_ORDER, place, message);
-        }
-        state.latest = md.from.or(state.latest);
-    }
     if root == Root::SitemapIndex {
         return;
     }
@@ -457,6 +469,19 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
     if !state.head_judged && entries > 0 {
         self::head(head, found);
     }
+    for rel in ["up", "index"] {
+        let mut all = head.links.iter().filter(|(link, _)| link.has_rel(rel));
+        if let Some((link, place)) = all.nth(1) {
+            let message = || format!("a second link `{rel}` leads to {}", excerpt(&link.href));
+            found.add(&r::UP_ONCE, *place, message);
+        }
+    }
+    if let Some(capability @ (Capability::Description | Capability::CapabilityList)) = md.capability
+        && entries == 0
+    {
+        let name = kind::name(Some(capability), head.root());
+        found.add(&r::NO_ENTRIES, head.md_place, || format!("this {name} has no entries"));
+    }
     if state.without_time > 0 {
         let message =
             || format!("{} of {} without `datetime`", state.without_time, count(entries, "change"));
@@ -467,26 +492,11 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
         };
         found.add(rule, state.first_without_time, message);
     }
-    let (Some(Capability::ChangeList), Root::SitemapIndex, Some(last)) =
-        (md.capability, head.root(), state.before)
-    else {
-        return;
-    };
-    if let (Some(from), Some(first)) = (md.from, state.first_from)
-        && values::is_before(from, first)
+    if let Some(capability) = md.capability
+        && kind::has_intervals(capability, head.root())
     {
-        let message =
-            || format!("the index begins at {}, its first list at {}", from.instant, first.instant);
-        found.add(&r::CHANGE_INDEX_SPAN, head.md_place, message);
-    }
-    let ends_before = match (md.until, last.until) {
-        (Some(until), Some(last)) => values::is_before(last, until),
-        (Some(_), None) => last.has_from && !last.has_until,
-        _ => false,
-    };
-    if ends_before {
-        let message =
-            || "the index is closed at a time that its last list does not reach".to_owned();
-        found.add(&r::CHANGE_INDEX_SPAN, head.md_place, message);
+        let mut faults = Vec::new();
+        state.chain.end(capability, (md.from, md.until), head.md_place, &mut faults);
+        found.add_all(faults);
     }
 }

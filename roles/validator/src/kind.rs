@@ -62,6 +62,12 @@ pub(crate) fn points_to_packages(capability: Capability, root: Root) -> bool {
     matches!(capability, Capability::ResourceDump | Capability::ChangeDump) && root == Root::UrlSet
 }
 
+/// Are the entries intervals that follow each other: lists, packages or dumps of changes?
+pub(crate) fn has_intervals(capability: Capability, root: Root) -> bool {
+    capability == Capability::ChangeDump
+        || capability == Capability::ChangeList && root == Root::SitemapIndex
+}
+
 /// Is it reported to those who subscribed?
 pub(crate) fn is_notification(capability: Capability) -> bool {
     matches!(capability, Capability::ChangeNotification | Capability::FrameworkNotification)

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod chain;
 mod checker;
 mod collect;
 mod digest;

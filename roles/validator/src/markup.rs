@@ -8,7 +8,7 @@ use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Capability, Change, Ln, RS_NAMESPACE, SITEMAP_NAMESPACE};
 use abreast_webtypes::xml::{Element, Ns};
-use abreast_webtypes::{Digests, Precision, W3cDatetime, excerpt};
+use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime, excerpt};
 
 /// The namespaces in the order of [`SM`] and [`RS`].
 pub(crate) const KNOWN: &[&str] = &[SITEMAP_NAMESPACE, RS_NAMESPACE];
@@ -17,11 +17,15 @@ pub(crate) const RS: Ns = Ns::known(1);
 
 /// Faults of the element in hand: its place is known only when it is let go.
 #[derive(Default)]
-pub(crate) struct ElementFaults(pub(crate) Vec<(&'static Rule, String)>);
+pub(crate) struct ElementFaults {
+    pub(crate) list: Vec<(&'static Rule, String)>,
+    /// Times after this one are in the future.
+    pub(crate) now: Option<Timestamp>,
+}
 
 impl ElementFaults {
     pub(crate) fn add(&mut self, rule: &'static Rule, message: impl Into<String>) {
-        self.0.push((rule, message.into()));
+        self.list.push((rule, message.into()));
     }
 }
 
@@ -121,6 +125,7 @@ impl Md {
                 }
                 b"encoding" => {
                     self.has |= has::ENCODING;
+                    encoding(&value, faults);
                     self.encoding.push_str(value.trim_ascii());
                 }
                 b"capability" => {
@@ -190,7 +195,9 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
                 text.clone_into(&mut link.href);
             }
             b"pri" => {
-                link.pri = text.parse().ok().filter(|priority| (1..=999_999).contains(priority));
+                let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+                let priority = if is_number { text.parse().ok() } else { None };
+                link.pri = priority.filter(|priority| (1..=999_999).contains(priority));
                 if link.pri.is_none() {
                     faults.add(&r::PRI, format!("`pri` is \"{}\"", excerpt(text)));
                 }
@@ -202,7 +209,10 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
             }
             b"length" => link.length = length(&value, faults),
             b"hash" => hash(&value, &mut link.digests, faults),
-            b"encoding" => link.encoding = Some(text.to_owned()),
+            b"encoding" => {
+                encoding(text, faults);
+                link.encoding = Some(text.to_owned());
+            }
             b"path" => link.path = Some(text.to_owned()),
             _ => unknown(name, "rs:ln", faults),
         }
@@ -253,6 +263,13 @@ pub(crate) fn datetime(name: &str, text: &str, faults: &mut ElementFaults) -> Op
     let text = text.trim_ascii();
     match W3cDatetime::parse(text.as_bytes()) {
         Ok(read) => {
+            if let Some(fault) = values::datetime_fault(text) {
+                faults
+                    .add(&r::DATETIME_FORM, format!("`{name}` is \"{}\": {fault}", excerpt(text)));
+            }
+            if faults.now.is_some_and(|now| read.instant > now) {
+                faults.add(&r::FUTURE, format!("`{name}` is \"{}\"", excerpt(text)));
+            }
             if read.precision < Precision::Second || !text.ends_with('Z') {
                 faults.add(&r::DATETIME_UTC, format!("`{name}` is \"{}\"", excerpt(text)));
             }
@@ -281,11 +298,19 @@ fn media_type(text: &str, faults: &mut ElementFaults) {
     }
 }
 
+fn encoding(text: &str, faults: &mut ElementFaults) {
+    if !values::is_encoding(text) {
+        faults.add(&r::ENCODING, format!("`encoding` is \"{}\"", excerpt(text)));
+    }
+}
+
 fn hash(text: &str, digests: &mut Digests, faults: &mut ElementFaults) {
     if let Some((token, fault)) = values::bad_hash(text) {
         faults.add(&r::HASH, format!("\"{}\" of `hash` {fault}", excerpt(token)));
     } else if text.trim_ascii().is_empty() {
         faults.add(&r::HASH, "`hash` is empty");
+    } else if let Some(name) = values::twice_in_hash(text) {
+        faults.add(&r::HASH, format!("`hash` has two digests of {}", excerpt(name)));
     } else if let Some(message) = values::odd_algorithm(text) {
         faults.add(&r::HASH_ALGORITHM, message);
     }

@@ -22,6 +22,8 @@ pub(crate) enum FoundBy {
     WellKnown,
     Robots,
     Sitemap,
+    /// A plain Sitemap that robots.txt names, of a site where nothing else was found.
+    Plain,
     /// What the site describes itself with (RFC 6415), tried where nothing else leads to documents.
     HostMeta,
     /// What that, or the page that was given, links to as documents of ResourceSync 0.1.
@@ -44,7 +46,7 @@ impl FoundBy {
             Self::Start => "given",
             Self::WellKnown => "well-known",
             Self::Robots => "robots.txt",
-            Self::Sitemap => "sitemap",
+            Self::Sitemap | Self::Plain => "sitemap",
             Self::HostMeta => "host-meta",
             Self::Site => "site",
             Self::Page => "link",
@@ -89,6 +91,8 @@ pub(crate) struct Doc {
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) complete: bool,
+    /// Why copies refuse it.
+    pub(crate) refusal: Option<String>,
     pub(crate) children: Vec<Child>,
     pub(crate) fingerprint: u64,
     pub(crate) facts: ResponseFacts,
@@ -136,10 +140,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Whether it is a document of ResourceSync.
+    /// Whether it is a document of ResourceSync, or stands for one.
     pub(crate) fn is_document(&self) -> bool {
         match &self.outcome {
-            Outcome::Document(doc) => doc.capability().is_some(),
+            Outcome::Document(doc) => doc.capability().is_some() || self.found_by == FoundBy::Plain,
             Outcome::Alpha(_) => true,
             _ => false,
         }

@@ -12,15 +12,14 @@ use abreast_webtypes::{W3cDatetime, excerpt};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// URIs of one time that are kept for finding those reported twice.
-const SAME_TIME_MAX: usize = 50_000;
+/// Entries that are remembered to find those reported twice.
+const LISTED_MAX: usize = 50_000;
 
 /// State from earlier entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// The time of the entries before, and hashes of their URIs.
-    time: Option<W3cDatetime>,
-    same_time: HashSet<u64>,
+    /// Hashes of the URIs and times of the entries before.
+    listed: HashSet<u64>,
     /// Topics of a Capability List: what is reported there, and where.
     topics: Vec<(Capability, String)>,
 }
@@ -35,21 +34,21 @@ pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
     }
 }
 
-/// Is a change reported twice? Those of one time stand together.
-pub(crate) fn once(entry: &Entry, state: &mut State, found: &mut Findings) {
-    let Some(time) = entry.md.datetime else { return };
-    if state.time.map(|before| before.instant) != Some(time.instant) {
-        state.time = Some(time);
-        state.same_time.clear();
+/// Is a change, or a document, reported twice? Changes of a resource without a time may be several.
+pub(crate) fn once(capability: Capability, entry: &Entry, state: &mut State, found: &mut Findings) {
+    let time = entry.md.datetime.map(|time| time.instant);
+    if time.is_none() && capability != Capability::FrameworkNotification {
+        return;
     }
     let mut hasher = DefaultHasher::new();
-    entry.loc.hash(&mut hasher);
+    (&entry.loc, time).hash(&mut hasher);
     let hash = hasher.finish();
-    if state.same_time.contains(&hash) {
-        let message = || format!("{} at {} is listed already", excerpt(&entry.loc), time.instant);
+    if state.listed.contains(&hash) {
+        let time = time.map_or_else(String::new, |time| format!(" at {time}"));
+        let message = || format!("{}{time} is listed already", excerpt(&entry.loc));
         found.add(&r::NOTIFICATION_ONCE, entry.place, message);
-    } else if state.same_time.len() < SAME_TIME_MAX {
-        state.same_time.insert(hash);
+    } else if state.listed.len() < LISTED_MAX {
+        state.listed.insert(hash);
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) const MANIFEST: &str = "manifest.xml";
 pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 const CHUNK: usize = 64 << 10;
 
+/// Why a package or resource was not checked.
+pub(crate) const TOO_LARGE: &str = "larger than --max-file-bytes";
 /// Why a package that is made on demand was not checked.
 pub(crate) const MAKING: &str = "still being made (202)";
 
@@ -87,19 +89,27 @@ fn has_ending(start: &str, endings: &[&str]) -> bool {
     endings.iter().any(|ending| path.ends_with(ending))
 }
 
-/// Fetches a package into a file without a name, or opens it; `None` when it is too large.
+/// A package that was asked for.
+pub(crate) enum Got {
+    File(File),
+    /// Larger than the limit, with its size if the server states that.
+    TooLarge(Option<u64>),
+}
+
+/// Fetches a package into a file without a name, or opens it.
 pub(crate) async fn get(
     client: &Client,
     url: &str,
     budget: &Budget<'_>,
     most: u64,
-) -> Result<Option<File>, Failure> {
+) -> Result<Got, Failure> {
     let missing = |error: io::Error| Failure::Missing(error.to_string());
     if !is_url(url) {
-        return File::open(url).map(Some).map_err(|error| fetch::unreadable(&error));
+        return File::open(url).map(Got::File).map_err(|error| fetch::unreadable(&error));
     }
     let file = std::cell::RefCell::new(tempfile::tempfile().map_err(missing)?);
     let mut length = 0;
+    let stated = std::cell::Cell::new(None);
     let too_large = std::cell::Cell::new(false);
     let making = std::cell::Cell::new(false);
     let failed = std::cell::RefCell::new(None);
@@ -107,6 +117,7 @@ pub(crate) async fn get(
         let mut file = file.borrow_mut();
         let begun = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
         *failed.borrow_mut() = begun.err();
+        stated.set(facts.content_length);
         too_large.set(facts.content_length.is_some_and(|length| length > most));
         making.set(facts.status == 202);
         if too_large.get() || making.get() { Go::Enough } else { Go::On }
@@ -126,7 +137,21 @@ pub(crate) async fn get(
     if making.get() {
         return Err(Failure::Missing(MAKING.to_owned()));
     }
-    Ok((!too_large.get()).then(|| file.into_inner()))
+    if too_large.get() {
+        return Ok(Got::TooLarge(stated.get()));
+    }
+    Ok(Got::File(file.into_inner()))
+}
+
+/// Compares the length of a package with that of its entry; whether they differ.
+pub(crate) fn compare_length(entry: &Child, length: Option<u64>, found: &mut Findings) -> bool {
+    let Some((stated, length)) = entry.length.zip(length).filter(|(one, other)| one != other)
+    else {
+        return false;
+    };
+    let message = || format!("{}, {stated} stated", count(length, "byte"));
+    found.add(&r::LENGTH_TRUE, (0, 0), message);
+    true
 }
 
 /// Compares a package with the entry that points to it, and its manifest with its members.
@@ -141,19 +166,14 @@ pub(crate) fn check(
         bytes: file.metadata().map_or(0, |metadata| metadata.len()),
         ..Package::default()
     };
-    if let Some(entry) = entry {
-        if entry.length.is_some_and(|length| length != package.bytes) {
-            let stated = entry.length.unwrap_or_default();
-            found.add(&r::LENGTH_TRUE, (0, 0), || {
-                format!("{}, {stated} stated", count(package.bytes, "byte"))
-            });
-        } else if entry.digests.strongest().is_some()
-            && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
-        {
-            found.add(&r::HASH_TRUE, (0, 0), || {
-                "the package has another digest than is stated".to_owned()
-            });
-        }
+    if let Some(entry) = entry
+        && !compare_length(entry, Some(package.bytes), found)
+        && entry.digests.strongest().is_some()
+        && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
+    {
+        found.add(&r::HASH_TRUE, (0, 0), || {
+            "the package has another digest than is stated".to_owned()
+        });
     }
     let mut archive =
         match file.seek(SeekFrom::Start(0)).map_err(Into::into).and_then(|_| ZipArchive::new(file))
@@ -345,10 +365,7 @@ impl DocumentObserver for Members<'_> {
             }
             let member =
                 Member { digests: digests.clone(), length, place: entry.place, is_there: false };
-            if self.paths.insert(path.to_owned(), member).is_some() {
-                let message = || format!("a second entry for {}", excerpt(path));
-                found.add(&r::MANIFEST_ALL, entry.place, message);
-            }
+            self.paths.insert(path.to_owned(), member);
         }
     }
 }

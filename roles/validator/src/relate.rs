@@ -2,11 +2,14 @@
 
 mod topics;
 
+use crate::chain::{Bound, Chain, Interval, Openness};
 use crate::collect::Child;
 use crate::finding::Findings;
 use crate::kind;
+use crate::markup::has;
 use crate::node::{Doc, FoundBy, Node, Outcome, Walked, is_url, site_has_documents};
 use crate::options::Options;
+use crate::package;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
@@ -184,8 +187,8 @@ impl<'a> Relations<'a> {
                 self.child(number, doc, capability, child);
             }
         }
-        if capability == Capability::ChangeList && doc.root() == Root::SitemapIndex {
-            self.chain(number, doc);
+        if kind::has_intervals(capability, doc.root()) {
+            self.chain(number, capability, doc);
         }
     }
 
@@ -293,6 +296,9 @@ impl<'a> Relations<'a> {
         if doc.root() != Root::SitemapIndex {
             return;
         }
+        if target == number {
+            self.add(number, &r::LISTED_ONCE, child.place, || "it names itself".to_owned());
+        }
         if is_index {
             self.add(number, &r::NO_NESTING, child.place, || format!("{url} is a {name}"));
             return;
@@ -357,10 +363,7 @@ impl<'a> Relations<'a> {
             }
             Some((
                 _,
-                Node {
-                    outcome: Outcome::Left(why @ ("other host" | "larger than --max-file-bytes")),
-                    ..
-                },
+                Node { outcome: Outcome::Left(why @ ("other host" | package::TOO_LARGE)), .. },
             )) => {
                 let why = *why;
                 let rule = if why == "other host" { &r::OTHER_HOST } else { &r::LIMIT };
@@ -387,34 +390,45 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Checks that Change Lists whose index states no intervals follow each other.
-    fn chain(&mut self, number: usize, doc: &Doc) {
-        let mut before: Option<(String, Option<W3cDatetime>)> = None;
+    /// Checks that lists and packages whose entries state no intervals follow each other.
+    fn chain(&mut self, number: usize, capability: Capability, doc: &Doc) {
+        let (mut chain, mut faults) = (Chain::related(), Vec::new());
         for child in &doc.children {
             let own = self.node(&child.url).and_then(|(_, node)| match &node.outcome {
-                Outcome::Document(doc) => doc.head.md.as_ref().map(|md| (md.from, md.until)),
+                Outcome::Document(doc) => {
+                    doc.head.md.as_ref().map(|md| (md.from, md.until, md.has(has::UNTIL)))
+                }
+                Outcome::Package(package) => {
+                    Some((package.from, package.until, package.until.is_some()))
+                }
                 _ => None,
             });
-            let Some((from, until)) = own else {
-                before = None;
+            let is_known = own.is_some() || child.from.is_some() || child.until.is_some();
+            if !is_known {
+                chain.unknown();
                 continue;
-            };
-            if let (Some((_, Some(ended))), Some(from), None) = (&before, from, child.from)
-                && values::is_before(*ended, from)
-            {
-                let message = || {
-                    format!("nothing covers the time from {} to {}", ended.instant, from.instant)
-                };
-                self.add(number, &r::CHANGE_INDEX_GAP, child.place, message);
             }
-            before = Some((child.url.clone(), until));
+            let (from, until, is_closed) = own.unwrap_or((None, None, true));
+            let is_open = child.from.is_none() && child.until.is_none() && !is_closed;
+            let interval = Interval {
+                from: Bound::of(child.from, from),
+                until: Bound::of(child.until, until),
+                open: (is_open && from.is_some()).then_some(Openness::Own),
+                place: child.place,
+            };
+            chain.next(capability, interval, &mut faults);
+        }
+        let md = doc.head.md.clone().unwrap_or_default();
+        chain.end(capability, (md.from, md.until), doc.head.md_place, &mut faults);
+        for (rule, place, message) in faults {
+            self.add(number, rule, place, || message);
         }
     }
 
     /// URIs that another Resource List of the set has too.
     fn again(&mut self, number: usize) {
         let Some(doc) = self.doc(number) else { return };
-        for (place, (other, line)) in doc.again.clone() {
+        for (place, (other, first)) in doc.again.clone() {
             let url = self
                 .walked
                 .nodes
@@ -422,7 +436,7 @@ impl<'a> Relations<'a> {
                 .map(|node| node.url.clone())
                 .unwrap_or_default();
             self.add(number, &r::RESOURCE_LIST_ONCE, place, || {
-                format!("this URI is in line {line} of {url} already")
+                format!("this URI is entry {first} of {url} already")
             });
         }
     }

@@ -2,16 +2,24 @@
 
 use crate::checker::Entry;
 use crate::finding::Findings;
+use crate::judge;
 use crate::kind;
 use crate::markup::has;
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Capability, Change, Ln, Root};
 use abreast_webtypes::excerpt;
+use std::collections::HashSet;
 
 const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 
-pub(crate) fn links(capability: Capability, root: Root, entry: &Entry, found: &mut Findings) {
+pub(crate) fn links(
+    capability: Capability,
+    root: Root,
+    entry: &Entry,
+    paths: &mut HashSet<u64>,
+    found: &mut Findings,
+) {
     let (mut mementos, mut vias) = (0, 0);
     for link in &entry.links {
         if link.has_rel("duplicate") {
@@ -29,7 +37,7 @@ pub(crate) fn links(capability: Capability, root: Root, entry: &Entry, found: &m
             found.add(&r::DUPLICATE_SELF, entry.place, message);
         }
         if link.has_rel(PATCH) {
-            patch(capability, root, entry, link, found);
+            patch(capability, root, entry, link, paths, found);
         } else if link.path.is_some() {
             found.add(&r::PATH_ONLY, entry.place, || {
                 "`path` on a link that is not a patch in a package".to_owned()
@@ -87,7 +95,14 @@ fn duplicate(entry: &Entry, link: &Ln, found: &mut Findings) {
     }
 }
 
-fn patch(capability: Capability, root: Root, entry: &Entry, link: &Ln, found: &mut Findings) {
+fn patch(
+    capability: Capability,
+    root: Root,
+    entry: &Entry,
+    link: &Ln,
+    paths: &mut HashSet<u64>,
+    found: &mut Findings,
+) {
     if link.media_type.is_none() {
         let message = || format!("the link to the patch {} has no `type`", excerpt(&link.href));
         found.add(&r::PATCH_TYPE, entry.place, message);
@@ -99,7 +114,9 @@ fn patch(capability: Capability, root: Root, entry: &Entry, link: &Ln, found: &m
         found.add(&r::PATCH_WHERE, entry.place, || format!("a patch for {}", excerpt(&entry.loc)));
     }
     if capability == Capability::ChangeDumpManifest {
-        if link.path.is_none() {
+        if let Some(path) = &link.path {
+            judge::path(path, entry.place, paths, found);
+        } else {
             let message = || format!("the link to the patch {} has no `path`", excerpt(&link.href));
             found.add(&r::PATCH_PATH, entry.place, message);
         }

@@ -227,9 +227,17 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
         }
         documents[place].children = children;
     }
-    let tried = walked.nodes.iter().filter_map(|node| match &node.outcome {
+    let tried = walked.nodes.iter().enumerate().filter_map(|(number, node)| match &node.outcome {
         Outcome::Failed(why) if !is_shown(node) => Some((node.url.clone(), why.clone())),
-        Outcome::Page if !is_shown(node) => Some((node.url.clone(), "names no Sitemap".to_owned())),
+        Outcome::Page if !is_shown(node) => {
+            let mut named = walked.nodes.iter().filter(|other| other.from == Some(number));
+            let why = match named.next() {
+                None => "names no Sitemap",
+                Some(first) if first.is_document() || named.any(Node::is_document) => return None,
+                Some(_) => "names Sitemaps that cannot be read",
+            };
+            Some((node.url.clone(), why.to_owned()))
+        }
         _ => None,
     });
     let tried = tried.collect();
@@ -358,13 +366,19 @@ fn document(node: &Node) -> Document {
             document.is_source = doc.silent || doc.capability().is_some() || doc.entries > 0;
             document.name = if doc.silent {
                 "topic".to_owned()
+            } else if doc.head.root.is_some() && doc.head.md.is_none() {
+                "plain Sitemap".to_owned()
             } else {
                 kind::name(doc.capability(), doc.root())
             };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
-            if document.is_source && !doc.complete && !doc.silent {
-                document.problem = Some(NO_END.to_owned());
+            if document.is_source && !doc.silent {
+                let no_end = (!doc.complete).then(|| NO_END.to_owned());
+                // Copies stop there too.
+                let is_circle = |found: &&Finding| found.rule.id == r::LISTED_ONCE.id;
+                let circle = node.findings.iter().find(is_circle).map(|found| &found.message);
+                document.problem = doc.refusal.clone().or(no_end).or_else(|| circle.cloned());
             }
             if let Some(md) = &doc.head.md {
                 let instant =
@@ -401,7 +415,8 @@ fn document(node: &Node) -> Document {
             alpha.name.clone_into(&mut document.name);
             (document.is_source, document.read) = (true, true);
             (document.entries, document.bytes) = (alpha.entries, alpha.bytes);
-            document.problem = alpha.is_cut.then(|| NO_END.to_owned());
+            let no_end = alpha.is_cut.then(|| NO_END.to_owned());
+            document.problem = alpha.refusal.clone().or(no_end);
             if alpha.is_change_set {
                 document.until = alpha.modified;
             } else {

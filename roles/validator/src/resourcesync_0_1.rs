@@ -23,7 +23,7 @@ use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
 use crate::values;
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
-use abreast_webtypes::{Timestamp, excerpt, resolve};
+use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve};
 pub(crate) use document::is_document;
 use document::{Checker, Facts};
 pub(crate) use dump::is_dump;
@@ -44,6 +44,8 @@ pub(crate) struct Alpha {
     pub(crate) is_change_set: bool,
     /// It is a document that cannot be read to its end.
     pub(crate) is_cut: bool,
+    /// Why copies refuse it.
+    pub(crate) refusal: Option<String>,
     /// It is a dump that was given, and not read yet.
     pub(crate) is_dump: bool,
     pub(crate) children: Vec<String>,
@@ -64,11 +66,17 @@ impl Alpha {
             modified: facts.head.modified.map(|time| time.instant),
             is_change_set: facts.head.change_set,
             is_cut: !facts.is_complete,
+            refusal: facts.refusal.as_ref().map(first_line),
             is_dump: false,
             children: Vec::new(),
             facts: answer.unwrap_or_default(),
         }
     }
+}
+
+/// The words about a fault, without its help.
+pub(crate) fn first_line(error: &SyntaxError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Findings of one document by itself, in pieces of that many bytes.
@@ -222,7 +230,7 @@ impl Feeds<'_> {
         for path in [ROBOTS].iter().chain(&HOST_META) {
             let Ok(place) = resolve(&url, path) else { continue };
             let answer = self.ask(&place, None, false, MOST).await?;
-            let answer = answer.ok().filter(|answer| answer.facts.status == 200);
+            let answer = answer.ok().filter(|answer| answer.facts.is_success());
             let body = answer.map(|answer| answer.body).unwrap_or_default();
             let named = if *path == ROBOTS {
                 in_robots(&body)

@@ -4,6 +4,15 @@ use crate::rule::Level::{Must, Practice, Recommended, Should};
 use crate::rule::Rule;
 use abreast_core::Severity::{Error, Note, Warning};
 
+/// The rule that a fault of the XML reader breaks, by its code.
+pub(crate) fn of_syntax(code: &str) -> &'static Rule {
+    match code {
+        "xml.doctype" => &DOCTYPE,
+        "xml.encoding" => &UTF_8,
+        _ => &WELL_FORMED,
+    }
+}
+
 macro_rules! rules {
     ($($name:ident: $id:literal, $level:ident, $severity:ident / $lenient:ident, $cites:literal, $title:literal, $help:literal;)*) => {
         $(pub(crate) static $name: Rule = Rule {
@@ -16,8 +25,12 @@ macro_rules! rules {
 
 rules! {
     // The document as such.
-    WELL_FORMED: "XML-2.1-well-formed", Must, Error / Error, "xml §2.1", "A document is well-formed XML without a DOCTYPE",
-        "write the document with an XML library, as UTF-8, without DTD and entities";
+    WELL_FORMED: "XML-2.1-well-formed", Must, Error / Error, "xml §2.1", "A document is well-formed XML",
+        "write the document with an XML library";
+    DOCTYPE: "XML-2.8-doctype", Practice, Error / Error, "xml §2.8", "A document has no DOCTYPE, though XML permits one",
+        "leave the DTD and its entities out: readers refuse the document, since entities expand without bounds";
+    UTF_8: "XML-4.3.3-utf-8", Must, Error / Error, "xml §4.3.3, sitemap", "A document is in UTF-8, though XML permits other encodings",
+        "save the document as UTF-8, and declare that";
     ROOT: "RS-7-root", Must, Error / Error, "rs-core §7", "The root is `urlset` or `sitemapindex` in the Sitemap namespace",
         "use the namespace http://www.sitemaps.org/schemas/sitemap/0.9 for `urlset` and `sitemapindex`";
     MD: "RS-7-md", Must, Error / Error, "rs-core §7", "A document has an `rs:md` with its capability",
@@ -26,6 +39,8 @@ rules! {
         "put all attributes on one `rs:md`";
     MD_FIRST: "RS-7-md-first", Practice, Warning / Note, "rs-core §7", "`rs:md` and `rs:ln` of a document come before its entries",
         "write them first: readers that stream refuse the document otherwise";
+    READ: "RS-7-read", Practice, Error / Error, "rs-core §7", "Readers that stream, such as `abreast sync`, read the document to its end",
+        "correct the place, or split the document: copies refuse it";
     CAPABILITY: "RS-7-capability", Must, Error / Error, "rs-core §7", "The `rs:md` of a document has a `capability`",
         "add `capability`, without a prefix, with one of the defined values";
     CAPABILITY_VALUE: "RS-7-capability-value", Must, Error / Warning, "rs-core §7", "`capability` has a defined value, in lower case",
@@ -36,12 +51,18 @@ rules! {
         "remove the attribute, or declare a namespace for it and use its prefix";
     ELEMENTS: "RS-7-elements", Must, Error / Warning, "rs-core §7", "The elements are those of the Sitemap formats and ResourceSync, each in its place",
         "`urlset` has `url`, `sitemapindex` has `sitemap`; other elements need a namespace of their own";
+    TEXT: "RS-7-text", Must, Warning / Warning, "rs-core §7", "Between elements there is no text",
+        "remove it, or write the element that it should be: readers ignore the text";
     LOC: "RS-7-loc", Must, Error / Error, "rs-core §7", "Each entry has one `loc` with a URI",
         "give each `url` and `sitemap` exactly one `loc`";
-    URI: "RS-7-uri", Must, Error / Warning, "rs-core §7", "`loc` and `href` are absolute URIs of allowed characters",
+    URI: "RS-7-uri", Must, Error / Warning, "rs-core §7", "`loc` and `href` are absolute URIs of allowed characters, with a host if they are HTTP(S)",
         "write the whole URI with its scheme, and percent-encode other characters";
     URI_NORMAL: "RS-7-uri-normal", Practice, Note / Note, "rfc3986 §6.2.2", "URIs are in normal form: two spellings are two resources",
         "write host and scheme in lower case, no default port, no dot segments, no fragment, `%XX` in upper case";
+    SITEMAP_LOC: "SITEMAP-loc", Must, Warning / Note, "sitemap", "`loc` has less than 2,048 characters",
+        "give the resource a shorter URI: readers of Sitemaps leave the entry out";
+    SITEMAP_PRIORITY: "SITEMAP-priority", Must, Warning / Note, "sitemap", "`priority` is a number from 0.0 to 1.0",
+        "leave it out: ResourceSync does not use it";
     ITEMS: "RS-7-items", Must, Error / Warning, "rs-core §7", "A document has 50,000 entries at most",
         "split the document and publish an index";
     SIZE: "RS-7-size", Must, Error / Warning, "rs-core §7", "A document has 50 MB at most, unpacked",
@@ -50,6 +71,10 @@ rules! {
         "write for example 2026-01-31T09:00:00Z";
     DATETIME_UTC: "RS-7-datetime-utc", Recommended, Note / Note, "rs-core §7", "Datetimes are complete and in UTC",
         "write seconds and `Z`: YYYY-MM-DDThh:mm:ssZ";
+    DATETIME_FORM: "RS-7-datetime-form", Must, Warning / Note, "rs-core §7, w3c-datetime", "Datetimes have `T` and `Z` as capital letters, and seconds up to 59",
+        "write for example 2026-01-31T09:00:00Z: some readers accept nothing else";
+    FUTURE: "RS-7-future", Practice, Warning / Note, "rs-core §7", "Times are not in the future",
+        "write the time at which it happened, in UTC: readers that continue from a later time miss the changes until then";
     CHANGEFREQ: "RS-7-changefreq", Must, Error / Note, "rs-core §7", "`changefreq` has a defined value",
         "use always, hourly, daily, weekly, monthly, yearly or never";
     COMPLETED: "RS-7-completed", Must, Error / Note, "rs-core §7", "`completed` is not before `at`",
@@ -66,7 +91,7 @@ rules! {
         "use a type of the IANA link relation registry, or a URI of your own";
     PRI: "RS-7-pri", Must, Error / Note, "rs-core §7", "`pri` is a number from 1 to 999,999",
         "1 is the highest priority; leave it out for the lowest";
-    HASH: "RS-7-hash", Must, Error / Note, "rs-core §7", "`hash` is a list of `algorithm:digest` in hex",
+    HASH: "RS-7-hash", Must, Error / Note, "rs-core §7", "`hash` is a list of `algorithm:digest` in hex, with one digest of each algorithm",
         "write for example md5:1e0d5cb8ef6ba40c99b14c0237be735e, several separated by blanks";
     HASH_ALGORITHM: "RS-7-hash-algorithm", Practice, Note / Note, "rs-core §7", "Digests are of an algorithm that readers know",
         "add md5, sha-1, sha-256 or sha-512";
@@ -74,6 +99,8 @@ rules! {
         "write the number without sign and unit";
     TYPE: "RS-7-type", Must, Error / Note, "rs-core §7", "`type` is a media type",
         "write type/subtype as registered, for example application/pdf";
+    ENCODING: "RS-7-encoding", Must, Error / Note, "rs-core §7", "`encoding` is a list of content codings",
+        "write the value of Content-Encoding, for example gzip, or leave it out";
     PATH_ONLY: "RS-7-path-only", Must, Error / Note, "rs-core §7", "`path` is used in manifests only",
         "remove it: only bitstreams in a package have a path";
     CHANGE_ONLY: "RS-7-change-only", Must, Error / Note, "rs-core §7", "`change` and `datetime` are used in Change Lists, Change Dump Manifests and notifications only",
@@ -120,10 +147,14 @@ rules! {
         "give index, lists and the Capability List's entry the same `capability`";
     NO_NESTING: "RS-6.1-no-nesting", Must, Error / Error, "rs-core §6.1", "An index points to lists, not to other indexes",
         "one index holds 50,000 lists of 50,000 entries";
+    LISTED_ONCE: "RS-6.1-once", Practice, Error / Warning, "rs-core §6.1, §11.1, §13.1", "Indexes and dumps list each document and package once, and not themselves",
+        "remove the second entry: readers stop there";
     REACHABLE: "RS-6.2-reachable", Must, Error / Error, "rs-core §6.2", "Documents that are linked to can be fetched",
         "correct the link, or publish the document";
     UP_LEADS: "RS-6.2-up-leads", Must, Error / Error, "rs-core §6.2", "`up` leads to the Capability List, and from there to the Source Description",
         "link each document of a set to its Capability List, and that to the Source Description";
+    UP_ONCE: "RS-6.2-up-once", Practice, Warning / Note, "rs-core §6.2", "A document has one link `up` and one link `index` at most",
+        "remove the second link: readers follow one of them";
     INDEX_LEADS: "RS-6.2-index-leads", Must, Error / Warning, "rs-core §6.2", "`index` leads to the index that has the document",
         "link to the index that lists this document";
     LISTED: "RS-6.2-listed", Must, Warning / Note, "rs-core §6.2", "What `up` leads to points back down",
@@ -148,6 +179,8 @@ rules! {
         "add `rs:ln rel=\"describedby\"` to the entry";
     DESCRIPTION_LASTMOD: "RS-8-lastmod", Should, Note / Note, "rs-core §8", "A Source Description has no `lastmod`",
         "leave it out, unless it changes with every update of a Capability List";
+    NO_ENTRIES: "RS-8-entries", Practice, Warning / Note, "rs-core §8, §9", "A Source Description has a Capability List, and a Capability List a document",
+        "publish a set of resources with one list at least: there is nothing that can be read";
     CAPABILITY_LIST_UP: "RS-9-up", Must, Error / Note, "rs-core §9", "A Capability List links `up` to the Source Description",
         "add `rs:ln rel=\"up\"`";
     CAPABILITY_LIST_DESCRIBEDBY: "RS-9-describedby", Recommended, Note / Note, "rs-core §9", "A Capability List links to a document about the set",
@@ -194,7 +227,7 @@ rules! {
         "use ZIP: readers of other communities know nothing else";
     DUMP_CONTENTS: "RS-11.1-contents", Must, Error / Error, "rs-core §11.1", "The manifest that `contents` leads to is the one in the package",
         "publish a copy of the package's manifest.xml";
-    MANIFEST: "RS-11.2-manifest", Must, Error / Error, "rs-core §11.2", "A package has `manifest.xml` at its top level, of the right capability",
+    MANIFEST: "RS-11.2-manifest", Must, Error / Error, "rs-core §11.2", "A package has `manifest.xml` at its top level, a `urlset` of the right capability",
         "put the manifest at the top level of the ZIP";
     MANIFEST_UP: "RS-11.2-up", Must, Error / Note, "rs-core §11.2", "A manifest links `up` to the Capability List",
         "add `rs:ln rel=\"up\"`";
@@ -250,6 +283,8 @@ rules! {
         "add `rs:ln rel=\"index\"`";
     CHANGE_DUMP_ORDER: "RS-13.1-order", Should, Warning / Note, "rs-core §13.1", "Packages are in forward chronological order",
         "put the package of the oldest changes first";
+    CHANGE_DUMP_SPAN: "RS-13.1-span", Must, Error / Warning, "rs-core §13.1", "The packages of a Change Dump cover the interval it states, without a gap",
+        "`from` of the dump is that of its first package, `from` of a package is `until` of the one before, and `until` of the dump, if any, that of its last";
     CHANGE_DUMP_PATH: "RS-13.2-path", Must, Error / Error, "rs-core §13.2", "Entries of a Change Dump Manifest have a `path`, unless deleted",
         "add the path of the bitstream in the package";
     CHANGE_DUMP_DELETED: "RS-13.2-deleted", Must, Error / Note, "rs-core §13.2", "Deletions in a Change Dump Manifest have no `path`",
@@ -447,11 +482,11 @@ rules! {
     CF_TERM: "AS-2.1-term", Practice, Warning / Note, "as-core §2.1", "Types of objects are IRIs, or terms that a context defines",
         "write the IRI of the class: other terms become blank nodes";
     AS_URL: "AS-2.2-absolute", Must, Error / Warning, "as-core §2.2", "URLs and IRIs are absolute",
-        "write the whole address, with its scheme";
+        "write the whole address, with its scheme and host";
     AS_DATETIME: "AS-2.3-datetime", Must, Error / Note, "as-core §2.3", "Times have a date, a time of day and a zone",
         "write for example 2026-01-31T09:00:00Z: readers that stop at a time lose changes of the same day otherwise";
     AS_ID: "AS-4.1-id", Must, Error / Error, "as-core §4.1", "`id` is one absolute IRI",
-        "write it as a string, with its scheme";
+        "write it as a string, with its scheme and host";
     CF_ID_ONCE: "AS-4.1-id-once", Must, Error / Warning, "as-core §4.1", "Each activity has an `id` of its own",
         "number the activities: readers take two with one `id` for the same";
     AS_TYPE: "AS-4.1-type", Must, Error / Error, "as-core §4.1", "`type` is a string, or an array of strings",
@@ -588,6 +623,8 @@ rules! {
         "add the time at which the entity changed";
     IIIF_OBJECT: "IIIF-3.3-object", Must, Error / Error, "iiif-discovery §3.3", "`object` of an activity of IIIF has `id`, an HTTP(S) URI, and `type`",
         "write for example {\"id\": \"https://…/manifest.json\", \"type\": \"Manifest\"}";
+    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an object of IIIF is a URI, `seeAlso` and `provider` are arrays of objects with `id` and `type`",
+        "write for example \"seeAlso\": [{\"id\": \"https://…\", \"type\": \"Dataset\"}]";
     IIIF_TARGET: "IIIF-3.3-target", Must, Error / Error, "iiif-discovery §3.3", "A `Move` has a `target` with `id` and `type` that is not its `object`",
         "add where the resource is now";
     EMM_APPEARANCE: "EMM-4.1-first", Must, Error / Note, "emm-1.0 §4.1, emm-0.1 §5.1", "The first activity of an entity is `Create` or `Add`",
@@ -630,6 +667,8 @@ rules! {
         "add `<xhtml:meta name=\"DCTERMS.modified\" content=\"…\"/>`";
     A_MODIFIED_VALUE: "RS01-3.1-modified-value", Must, Error / Warning, "rs-0.1 §3.1, §5.1", "`DCTERMS.modified` is a W3C Datetime",
         "write for example 2026-01-31T09:00:00Z";
+    A_READ: "RS01-3.1-read", Practice, Error / Error, "rs-0.1 §3.1", "Readers that stream, such as `abreast sync`, read the document to its end",
+        "correct the place; `abreast sync --lenient` may read it meanwhile";
     A_TEXT: "RS01-3.1-text", Practice, Warning / Warning, "rs-0.1 §3.1", "Between elements there is no text",
         "remove it, or write the element that it should be";
     A_ORDER: "RS01-3.1-order", Practice, Warning / Note, "rs-0.1 §3.1", "`xhtml:link` and `xhtml:meta` of a document come before its entries",
@@ -640,8 +679,12 @@ rules! {
         "give each `url` and `sitemap` exactly one `loc`, without white space around the URI";
     A_URI: "RS01-3.1.1-uri", Must, Error / Warning, "rs-0.1 §3.1.1", "`loc` is an absolute URI of allowed characters",
         "write the whole URI with its scheme, and percent-encode other characters";
+    A_ONCE: "RS01-3.1.1-once", Practice, Warning / Note, "rs-0.1 §3.1.1", "A Sitemap and its index list each URI once",
+        "remove the second entry: readers use one of them";
     A_DATETIME: "RS01-3.1.2-datetime", Must, Error / Error, "rs-0.1 §3.1.2", "Times are W3C Datetimes, with a zone",
         "write for example 2026-01-31T09:00:00Z";
+    A_FUTURE: "RS01-3.1.2-future", Practice, Warning / Note, "rs-0.1 §3.1.2, §5.1", "Times are not in the future, and changes not later than `DCTERMS.modified` of their set",
+        "write the time at which it happened, in UTC: readers that continue from a later time miss the changes until then";
     A_TIME: "RS01-3.1.2-time", Recommended, Note / Note, "rs-0.1 §3.1.2", "An entry has its time",
         "add `lastmod`: readers must fetch every resource otherwise";
     A_EXPIRES: "RS01-3.1.2-expires", Must, Error / Warning, "rs-0.1 §3.1", "`expires` is in the past",
@@ -652,6 +695,8 @@ rules! {
         "write the value of Content-Length, in digits only";
     A_MIMETYPE: "RS01-3.1.5-mimetype", Must, Error / Warning, "rs-0.1 §3.1.5", "`rs:mimetype` is a media type",
         "write the value of Content-Type";
+    A_ENCODING: "RS01-3.1.6-encoding", Must, Error / Warning, "rs-0.1 §3.1.6", "`rs:contentencoding` is a list of content codings",
+        "write the value of Content-Encoding, for example gzip";
     A_LINK: "RS01-3.1.7-link", Must, Error / Warning, "rs-0.1 §3.1.7, §5.2.1", "`xhtml:link` has `href`, and `rel` or `rs:protocol`; `xhtml:meta` has `name` and `content`",
         "add what is missing: readers ignore the element otherwise";
     A_ITEMS: "RS01-3.2-items", Must, Error / Warning, "rs-0.1 §3.2", "A document has 50,000 entries at most",
@@ -686,6 +731,8 @@ rules! {
         "write it exactly so: readers take a document without it for a Sitemap";
     A_CHANGE: "RS01-5.1-change", Must, Error / Error, "rs-0.1 §5.1", "A change has either `lastmod`, with `rs:type` created or updated, or `expires`",
         "write one of them: a deletion has `expires`, every other change `lastmod`";
+    A_CHANGE_TIME: "RS01-5.1-time", Practice, Warning / Note, "rs-0.1 §5.1", "A change has a time of day",
+        "write for example 2026-01-31T09:00:00Z: URI and time identify a change, and readers continue from the time of the last one";
     A_CHANGE_SET: "RS01-5.1-change-set", Must, Error / Error, "rs-0.1 §5.1, §6.1", "Links of change sets lead to change sets",
         "correct the link, or write rs:type=\"changeset\" on the root";
     A_IDENTITY: "RS01-5.1-identity", Should, Warning / Note, "rs-0.1 §5.1", "Each change is once in the change sets, and its URI and time are its own",

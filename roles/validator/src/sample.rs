@@ -7,6 +7,7 @@ use crate::fetch::{self, Budget, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
 use crate::node::{Outcome, Walked, is_url};
 use crate::options::{Options, Share};
+use crate::package::TOO_LARGE;
 use crate::relate::wrong_link;
 use crate::rules as r;
 use crate::sketch::Listed;
@@ -237,7 +238,7 @@ impl One<'_> {
         let listed = self.listed;
         let most = self.options.max_file_bytes;
         if listed.length.is_some_and(|length| length > most) {
-            return Ok(false);
+            return self.ask_length(client).await;
         }
         let state = std::cell::RefCell::new((Hasher::of(&listed.digests), Vec::new(), false));
         let begin = |_: &ResponseFacts| {
@@ -264,7 +265,9 @@ impl One<'_> {
             Err(Failure::Cancelled) => return Err("stopped"),
         };
         let (hasher, page, too_large) = state.into_inner();
-        if !too_large {
+        if too_large {
+            self.too_large(&facts, Some(hasher.length));
+        } else {
             self.compare(&facts, hasher);
         }
         // A walk from a Sitemap of 0.1 does not read Capability Lists.
@@ -276,6 +279,34 @@ impl One<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Compares the length of a resource that is too large to be read with Content-Length.
+    async fn ask_length(&self, client: &Client) -> Result<bool, &'static str> {
+        match fetch::head(client, &self.listed.uri, self.budget).await {
+            Ok(facts) => self.too_large(&facts, None),
+            Err(Failure::Missing(message)) => {
+                self.add(&r::AVAILABLE, || format!("{}: {message}", excerpt(&self.listed.uri)));
+            }
+            Err(Failure::Limit(limit)) => return Err(limit),
+            Err(Failure::Cancelled) => return Err("stopped"),
+        }
+        Ok(true)
+    }
+
+    /// Judges a resource that was not read to its end, by Content-Length or the bytes read so far.
+    fn too_large(&self, facts: &ResponseFacts, read: Option<u64>) {
+        let uri = || excerpt(&self.listed.uri);
+        let stated = facts.content_length.filter(|_| facts.content_encoding.is_none());
+        let at_least = if stated.is_none() { "at least " } else { "" };
+        if let (Some(length), Some(bytes)) = (self.listed.length, stated.or(read))
+            && length != bytes
+            && !self.changed_since(facts)
+        {
+            let bytes = count(bytes, "byte");
+            self.add(&r::LENGTH_TRUE, || format!("{} has {at_least}{bytes}, not {length}", uri()));
+        }
+        self.add(&r::LIMIT, || format!("{} was not checked: {TOO_LARGE}", uri()));
     }
 
     fn add(&self, rule: &'static crate::Rule, message: impl FnOnce() -> String) {
@@ -321,8 +352,11 @@ impl One<'_> {
             .as_deref()
             .filter(|coding| *coding != "identity")
             .unwrap_or_default();
-        if !listed.encoding.is_empty() && !delivered.eq_ignore_ascii_case(&listed.encoding) {
-            let message = || format!("{}: Content-Encoding is \"{}\"", uri(), excerpt(delivered));
+        if !delivered.eq_ignore_ascii_case(&listed.encoding) {
+            let message = || {
+                let stated = if listed.encoding.is_empty() { ", and none is stated" } else { "" };
+                format!("{}: Content-Encoding is \"{}\"{stated}", uri(), excerpt(delivered))
+            };
             self.add(&r::ENCODING_TRUE, message);
         }
         if let (Some(stated), Some(delivered)) = (listed.lastmod, seconds(facts))

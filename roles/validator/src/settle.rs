@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Documents asked for again.
 const LOOKS_MAX: usize = 200;
 
-static VOLATILE: [&Rule; 21] = [
+static VOLATILE: &[&Rule] = &[
     &r::REACHABLE,
     &r::INDEX_LEADS,
     &r::LISTED,
@@ -27,6 +27,11 @@ static VOLATILE: [&Rule; 21] = [
     &r::CHANGE_INDEX_CLOSED,
     &r::CHANGE_INDEX_OPEN,
     &r::CHANGE_INDEX_GAP,
+    &r::CHANGE_INDEX_ORDER,
+    &r::CHANGE_INDEX_LAST,
+    &r::CHANGE_INDEX_SPAN,
+    &r::CHANGE_DUMP_ORDER,
+    &r::CHANGE_DUMP_SPAN,
     &r::DUMP_CONTENTS,
     &r::UNIFORM_CHANGES,
     &r::UNIFORM_DUMP,

@@ -7,8 +7,8 @@
 
 use abreast_resourcesync::v1_1::Change;
 use abreast_webtypes::{Digests, W3cDatetime};
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 /// Changes kept of one URI: the latest.
 const CHANGES_EACH: usize = 4;
@@ -145,24 +145,19 @@ impl Changes {
 }
 
 /// Which URIs were listed before, and where? Exactly while they are few, then for an even share of
-/// them.
+/// them, which the seed selects.
 #[derive(Debug)]
 pub(crate) struct Seen {
     most: usize,
+    seed: u64,
     /// Only hashes with that many leading zero bits are kept.
     zeros: u32,
-    keys: RandomState,
-    places: std::collections::HashMap<u64, (u32, u32), Plain>,
+    places: HashMap<u64, (u32, u32)>,
 }
 
 impl Seen {
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            most,
-            zeros: 0,
-            keys: RandomState::new(),
-            places: std::collections::HashMap::default(),
-        }
+    pub(crate) fn new(most: usize, seed: u64) -> Self {
+        Self { most, seed, zeros: 0, places: HashMap::new() }
     }
 
     /// Notes that a URI of a group is at a place; reports where it was before.
@@ -172,16 +167,14 @@ impl Seen {
         uri: &str,
         place: (u32, u32),
     ) -> Option<(u32, u32)> {
-        let hash = self.keys.hash_one((group, uri));
+        let hash = hash(hash(self.seed, group), uri);
         if hash.leading_zeros() < self.zeros {
             return None;
         }
         match self.places.entry(hash) {
             // The same place again: the document was fetched again after a failure.
-            std::collections::hash_map::Entry::Occupied(before) => {
-                Some(*before.get()).filter(|at| *at != place)
-            }
-            std::collections::hash_map::Entry::Vacant(free) => {
+            Entry::Occupied(before) => Some(*before.get()).filter(|at| *at != place),
+            Entry::Vacant(free) => {
                 free.insert(place);
                 if self.places.len() > self.most {
                     self.zeros += 1;
@@ -196,38 +189,6 @@ impl Seen {
     /// One in how many URIs is checked.
     pub(crate) fn one_in(&self) -> u64 {
         1 << self.zeros
-    }
-}
-
-/// Hashes are hashes already.
-#[derive(Clone, Copy, Debug, Default)]
-struct Plain;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct PlainHasher(u64);
-
-impl BuildHasher for Plain {
-    type Hasher = PlainHasher;
-
-    fn build_hasher(&self) -> PlainHasher {
-        PlainHasher(0)
-    }
-}
-
-impl std::hash::Hasher for PlainHasher {
-    fn finish(&self) -> u64 {
-        // The leading bits may all be zero after thinning: spread what is left.
-        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
     }
 }
 
@@ -255,7 +216,7 @@ mod tests {
 
     #[test]
     fn duplicates_are_found_in_bounded_memory() {
-        let mut seen = Seen::new(1_000);
+        let mut seen = Seen::new(1_000, 7);
         assert_eq!(seen.insert("a", "u", (1, 2)), None);
         assert_eq!(seen.insert("a", "u", (1, 2)), None);
         assert_eq!(seen.insert("b", "u", (3, 4)), None);

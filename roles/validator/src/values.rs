@@ -17,6 +17,20 @@ pub(crate) fn bad_hash(value: &str) -> Option<(&str, String)> {
     value.split_ascii_whitespace().find_map(|token| hash_fault(token).map(|fault| (token, fault)))
 }
 
+/// An algorithm with two digests.
+pub(crate) fn twice_in_hash(value: &str) -> Option<&str> {
+    let names = || value.split_ascii_whitespace().filter_map(|token| token.split(':').next());
+    let same = |one: &str, other: &str| {
+        let known = Algorithm::from_token(one.as_bytes());
+        one.eq_ignore_ascii_case(other)
+            || known.is_some() && known == Algorithm::from_token(other.as_bytes())
+    };
+    names()
+        .enumerate()
+        .find(|(at, name)| names().take(*at).any(|before| same(before, name)))
+        .map(|(_, name)| name)
+}
+
 fn hash_fault(token: &str) -> Option<String> {
     let Some((name, digest)) = token.split_once(':').filter(|(name, _)| !name.is_empty()) else {
         let meant = Algorithm::ALL
@@ -81,16 +95,59 @@ fn base64_length(text: &str) -> Option<usize> {
     base64::prelude::BASE64_STANDARD_NO_PAD.decode(text).ok().map(|bytes| bytes.len())
 }
 
+/// Whether a text is a token [rfc9110 §5.6.2].
+fn is_token(text: &str) -> bool {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_of_token)
+}
+
+/// Whether it is a list of content codings [rfc9110 §8.4].
+pub(crate) fn is_encoding(value: &str) -> bool {
+    value.split(',').all(|coding| is_token(coding.trim_ascii()))
+}
+
 /// `type/subtype` of tokens, perhaps with parameters [rfc9110 §8.3.1].
 pub(crate) fn is_media_type(value: &str) -> bool {
-    let essence = value.split(';').next().unwrap_or_default().trim_ascii();
-    let is_token = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-    };
-    essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+    let (essence, parameters) = value.split_once(';').unwrap_or((value, ""));
+    essence
+        .trim_ascii()
+        .split_once('/')
+        .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+        && are_parameters(parameters)
+}
+
+/// Names with tokens or quoted strings as values [rfc9110 §5.6.6].
+fn are_parameters(text: &str) -> bool {
+    let mut rest = text.trim_ascii();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(';') {
+            rest = after.trim_ascii_start();
+            continue;
+        }
+        let Some((name, value)) = rest.split_once('=') else { return false };
+        let end = match value.strip_prefix('"') {
+            None => value.find(';').unwrap_or(value.len()),
+            Some(quoted) => {
+                let mut is_escaped = false;
+                let close = quoted.bytes().position(|byte| {
+                    let closes = byte == b'"' && !is_escaped;
+                    is_escaped = byte == b'\\' && !is_escaped;
+                    closes
+                });
+                let Some(close) = close else { return false };
+                close + 2
+            }
+        };
+        let (value, after) = value.split_at(end);
+        if !is_token(name) || !(value.starts_with('"') || is_token(value.trim_ascii_end())) {
+            return false;
+        }
+        rest = after.trim_ascii_start();
+        if !(rest.is_empty() || rest.starts_with(';')) {
+            return false;
+        }
+    }
+    true
 }
 
 /// The part of a media type before its parameters, in lower case.
@@ -98,15 +155,53 @@ pub(crate) fn essence(value: &str) -> String {
     value.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase()
 }
 
-/// The fault of a URI that must be absolute [rfc3986 §4.3].
-pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
+/// Characters of a URI in a Sitemap [sitemap].
+pub(crate) const SITEMAP_URI_MAX: usize = 2_047;
+
+/// The fault of a relative or empty reference.
+pub(crate) const NOT_ABSOLUTE: &str = "is not absolute";
+
+/// The fault of a URI or IRI that must be absolute and usable, whatever its characters [rfc3986 §4.3].
+pub(crate) fn absolute_fault(uri: &str) -> Option<&'static str> {
     if uri.is_empty() {
-        return Some("is empty");
+        return Some(NOT_ABSOLUTE);
     }
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
     let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(in_scheme) {
-        return Some("is not absolute");
+        return Some(NOT_ABSOLUTE);
+    }
+    if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
+        return web_fault(uri, &uri[scheme.len() + 1..]);
+    }
+    None
+}
+
+/// The fault of an address of the web, by what follows its scheme: clients repair some, differently
+/// [rfc9110 §4.2].
+fn web_fault(uri: &str, rest: &str) -> Option<&'static str> {
+    let Some(rest) = rest.strip_prefix("//") else { return Some("has no `//` behind its scheme") };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if host.is_empty() || host.starts_with(':') {
+        return Some("has no host");
+    }
+    // Mostly it is a name in ASCII, without a port.
+    let is_name = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'-');
+    if host.bytes().all(is_name) {
+        return None;
+    }
+    match url::Url::parse(uri) {
+        Ok(_) => None,
+        Err(url::ParseError::InvalidPort) => Some("has a port that is not a number up to 65535"),
+        Err(_) => Some("has a host that is not a name or an address"),
+    }
+}
+
+/// The fault of a URI that must be absolute [rfc3986 §4.3].
+pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
+    if let Some(fault) = absolute_fault(uri) {
+        return Some(fault);
     }
     if !uri.bytes().fold(true, |good, byte| good & ALLOWED[usize::from(byte)]) {
         return Some("has characters that must be percent-encoded");
@@ -198,6 +293,14 @@ const ALLOWED: [bool; 256] = {
     table
 };
 
+/// The part of a datetime that readers accept, and W3C Datetime has not [w3c-datetime].
+pub(crate) fn datetime_fault(text: &str) -> Option<&'static str> {
+    if text.contains(['t', 'z']) {
+        return Some("`T` and `Z` are capital letters");
+    }
+    (text.get(17..19) == Some("60")).then_some("seconds are 00 to 59")
+}
+
 /// Does all that `one` covers lie before `other`? `2013` is not before `2013-05`.
 pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
     if one.instant >= other.instant {
@@ -242,7 +345,29 @@ mod tests {
     #[test]
     fn invalid_uris_are_reported_with_the_reason() {
         assert_eq!(uri_fault("http://example.org/a%20b?c=d&e=[f]"), None);
-        assert_eq!(uri_fault("urn:nbn:de:1"), None);
+        for good in [
+            "urn:nbn:de:1",
+            "http://u:p@h:8080/",
+            "http://[::1]:1/",
+            "http://1.2.3.4",
+            "http://h?q",
+        ] {
+            assert_eq!(uri_fault(good), None, "{good}");
+        }
+        for (bad, why) in [
+            ("http:x", "has no `//` behind its scheme"),
+            ("HTTP://", "has no host"),
+            ("http:///x", "has no host"),
+            ("http://?x", "has no host"),
+            ("http://u@/x", "has no host"),
+            ("http://:80/", "has no host"),
+            ("http://h:99999/", "has a port that is not a number up to 65535"),
+            ("http://h:x/", "has a port that is not a number up to 65535"),
+            ("http://[zz]/", "has a host that is not a name or an address"),
+            ("https://1.2.3.999/", "has a host that is not a name or an address"),
+        ] {
+            assert_eq!(uri_fault(bad), Some(why), "{bad}");
+        }
         assert_eq!(uri_fault("a/b"), Some("is not absolute"));
         assert_eq!(
             uri_fault("http://example.org/ä"),
@@ -302,10 +427,27 @@ mod tests {
 
     #[test]
     fn media_types_may_have_parameters() {
-        for good in ["text/html", "application/ld+json", "text/html; charset=utf-8"] {
+        for good in [
+            "text/html",
+            "application/ld+json",
+            "text/html; charset=utf-8",
+            "a/b;c=d ; e=\"f;\\\"g\"",
+            "a/b;",
+        ] {
             assert!(is_media_type(good), "{good}");
         }
-        for bad in ["", "html", "text/", "text html/x", "/x"] {
+        for bad in [
+            "",
+            "html",
+            "text/",
+            "text html/x",
+            "/x",
+            "a/b; c",
+            "a/b; c=",
+            "a/b; c=\"d",
+            "a/b; c=\"d\"e",
+            "a/b c",
+        ] {
             assert!(!is_media_type(bad), "{bad}");
         }
     }

@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
             shared,
             context: Context {
                 seed: options.seed,
-                seen: Mutex::new(Seen::new(SEEN_MAX)),
+                seen: Mutex::new(Seen::new(SEEN_MAX, options.seed)),
                 sketch: SKETCH,
             },
             hosts: hosts.collect(),
@@ -354,6 +354,18 @@ impl<'a> Walk<'a> {
         for number in bare {
             let mut own = links.iter().filter(|(from, _)| *from == number).peekable();
             let has_links = own.peek().is_some();
+            let site = WebOrigin::of(&state.nodes[number].url);
+            let is_plain = |node: &Node| {
+                matches!(node.outcome, Outcome::Plain) && WebOrigin::of(&node.url) == site
+            };
+            // A copy would begin with what robots.txt names.
+            for plain in 0..state.nodes.len() {
+                if is_plain(&state.nodes[plain]) {
+                    state.nodes[plain].found_by = FoundBy::Plain;
+                    state.nodes[plain].outcome = Outcome::Waiting;
+                    Self::take(state, plain);
+                }
+            }
             for (_, url) in own {
                 self.add(state, url, FoundBy::Site, Some(number), 0, 1, Origin::default());
             }

@@ -43,6 +43,7 @@ mod rdf_input;
 mod reading;
 mod real;
 mod real_rdf;
+mod same_words;
 mod sdshare_server;
 mod selection;
 mod session;

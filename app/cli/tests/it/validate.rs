@@ -154,7 +154,9 @@ fn files_are_checked_and_exit_codes_show_the_result() {
     write("&lt;b>");
     let text = validate(&[name], 1);
     assert!(
-        text.contains("error   line 5, column 37: `change` is \"<b>\" (RS-12.1-change-value)"),
+        text.contains(
+            "error   line 5, column 37: `change` is \"<b>\"; copies refuse it: `change` is"
+        ) && text.contains("(RS-12.1-change-value)"),
         "{text}"
     );
     assert!(
@@ -175,6 +177,12 @@ fn files_are_checked_and_exit_codes_show_the_result() {
             "{}",
             shown(&output)
         );
+    }
+    // What cannot be read hides no report of what can.
+    for other in [nowhere.to_str().unwrap(), folder.path().to_str().unwrap(), "http://:1/"] {
+        let text = validate(&[other, name], 1);
+        let faults = ["(RS-12.1-change-value)", "cannot be read: ", "2 errors, 0 warnings"];
+        assert!(faults.iter().all(|fault| text.contains(fault)), "{other}: {text}");
     }
     let text = validate(&["http://127.0.0.1:1/", "--retries", "0"], 5);
     assert!(text.contains("help: check the address, and that its server is running"), "{text}");

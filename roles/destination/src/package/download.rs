@@ -10,7 +10,7 @@ use crate::state::Fingerprint;
 use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
-use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
+use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_webtypes::{Algorithm, Digests, count};
 use std::collections::HashMap;
 use std::fs::File;
@@ -185,7 +185,7 @@ impl Downloads {
             };
             if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
                 arriving = None;
-                if response.status() != StatusCode::OK {
+                if !response.is_whole() {
                     return Ok(Err(answered_else(&package.url, response.status())));
                 }
             }

@@ -164,7 +164,7 @@ impl Documents for Network {
                 requests.diagnostics.keep_pace(pace);
                 return Ok(Ok(None));
             }
-            if response.status() != StatusCode::OK {
+            if !response.is_whole() {
                 return Ok(Err(answered_else(url, response.status())));
             }
             response.set_limit(bytes_max);

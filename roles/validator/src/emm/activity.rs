@@ -1,9 +1,11 @@
 //! Activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
 
+use super::collection;
 use super::document::{Judge, Object, id, kind_of, local, several, text_of, time, types};
 use super::patch::{self, PatchFacts};
 use crate::node::is_url;
 use crate::rules as r;
+use crate::values;
 use abreast_emm::Profile;
 use abreast_webtypes::{W3cDatetime, excerpt};
 use serde_json::Value;
@@ -142,8 +144,11 @@ fn kind(judge: &mut Judge<'_>, map: &Object, at: &str) -> String {
     };
     let name = local(known);
     if text_of(map, "type") != Some(name) {
-        let form = if map.get("type").is_some_and(Value::is_array) { "an array of " } else { "" };
-        let message = || format!("`type` is {form}{}", excerpt(&all.join(", ")));
+        let message = || match map.get("type") {
+            None => format!("{} is written as `@type`", excerpt(&all.join(", "))),
+            Some(Value::Array(_)) => format!("`type` is an array of {}", excerpt(&all.join(", "))),
+            Some(_) => format!("`type` is {}", excerpt(&all.join(", "))),
+        };
         judge.add(&r::CF_TYPE_STRING, at, message);
     }
     name.to_owned()
@@ -223,6 +228,24 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
         }
         if !is_iiif && !object.contains_key("updated") {
             judge.add(&r::EMM_OBJECT_UPDATED, &place, || "it has no `updated`".to_owned());
+        }
+        if is_iiif {
+            collection::described(
+                judge,
+                object,
+                &["seeAlso", "provider"],
+                &r::IIIF_OBJECT_MEMBERS,
+                &place,
+            );
+            let canonical = object.get("canonical");
+            let fault = canonical.map(|canonical| match canonical.as_str() {
+                None => Some(kind_of(canonical)),
+                Some(text) => values::absolute_fault(text),
+            });
+            if let Some(fault) = fault.flatten() {
+                let message = || format!("it is not a URI: {fault}");
+                judge.add(&r::IIIF_OBJECT_MEMBERS, &format!("{place}/canonical"), message);
+            }
         }
         if let Some(why) = all.iter().find_map(|term| judge.contexts.nothing(term)) {
             judge.add(&r::CF_TERM, &format!("{place}/type"), || why);

@@ -3,6 +3,7 @@
 use super::activity;
 use super::document::{Doc, Download, Judge, Object, id, kind_of, several, text_of, types};
 use crate::node::is_url;
+use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
 use abreast_emm::Profile;
@@ -60,27 +61,33 @@ pub(super) fn entry_point(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
         doc.downloads.push(download);
     }
     if profile == Profile::Iiif1 {
-        described(judge, map);
+        described(judge, map, &["seeAlso", "partOf"], &r::IIIF_MEMBERS, "");
+        if map.get("rights").is_some_and(|rights| !rights.is_string()) {
+            judge.add(&r::IIIF_MEMBERS, "/rights", || "it is not a string".to_owned());
+        }
     }
     if map.contains_key("orderedItems") {
         items(judge, map, doc);
     }
 }
 
-/// `seeAlso`, `partOf` and `rights` of IIIF.
-fn described(judge: &mut Judge<'_>, map: &Object) {
-    for name in ["seeAlso", "partOf"] {
-        let Some(value) = map.get(name) else { continue };
+/// Members of IIIF that are arrays of objects with `id` and `type`.
+pub(super) fn described(
+    judge: &mut Judge<'_>,
+    map: &Object,
+    names: &[&str],
+    rule: &'static Rule,
+    at: &str,
+) {
+    for name in names {
+        let Some(value) = map.get(*name) else { continue };
         let is_good = |one: &Value| {
             one.as_object().is_some_and(|one| id(one).is_some_and(is_url) && !types(one).is_empty())
         };
         if !value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_good)) {
             let message = || "it is not an array of objects with `id` and `type`".to_owned();
-            judge.add(&r::IIIF_MEMBERS, &format!("/{name}"), message);
+            judge.add(rule, &format!("{at}/{name}"), message);
         }
-    }
-    if map.get("rights").is_some_and(|rights| !rights.is_string()) {
-        judge.add(&r::IIIF_MEMBERS, "/rights", || "it is not a string".to_owned());
     }
 }
 
@@ -114,11 +121,17 @@ pub(super) fn page(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
 fn head(judge: &mut Judge<'_>, map: &Object, due: &str) {
     if text_of(map, "type") != Some(due) {
         let found = types(map).join(", ");
-        let is_array = map.get("type").is_some_and(Value::is_array);
-        let form = if is_array { "the array of " } else { "" };
-        judge.add(&r::CF_TYPE, "/type", || format!("it is {form}{}, not {due}", excerpt(&found)));
+        let message = || match map.get("type") {
+            None if found == due => format!("{due} is written as `@type`"),
+            Some(Value::Array(_)) => format!("it is the array of {}, not {due}", excerpt(&found)),
+            _ => format!("it is {}, not {due}", excerpt(&found)),
+        };
+        judge.add(&r::CF_TYPE, "/type", message);
     }
     match map.get("id") {
+        None if map.contains_key("@id") => {
+            judge.add(&r::CF_ID, "", || "it is written as `@id`".to_owned());
+        }
         None => judge.add(&r::CF_ID, "", || "there is no `id`".to_owned()),
         // Others are not strings, or relative: faults of any object.
         Some(Value::String(id)) if values::uri_fault(id).is_none() && !is_url(id) => {

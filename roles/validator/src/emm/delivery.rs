@@ -1,5 +1,6 @@
 //! How documents are fetched, and how the server delivers them [as-core §2] [iiif-discovery §4.1].
 
+use super::activity::Item;
 use super::document::{Doc, Kind, read};
 use crate::feeds::Feeds;
 use crate::fetch::{self, Failure, Go, ResponseFacts};
@@ -28,6 +29,15 @@ type Got = (Option<Doc>, ResponseFacts, Findings);
 impl Feeds<'_> {
     /// Reads and judges one document; its findings have its address.
     pub(super) async fn document(&mut self, url: &str) -> Result<Got, Failure> {
+        self.document_of(url, None).await
+    }
+
+    /// Reads a document; `item` is the activity whose changes it has, if it is a patch.
+    pub(super) async fn document_of(
+        &mut self,
+        url: &str,
+        item: Option<&Item>,
+    ) -> Result<Got, Failure> {
         let (bytes, now) = (RefCell::new(Vec::new()), Cell::new(None));
         let most = self.options.max_document_bytes.min(BYTES_MAX);
         let is_cut = Cell::new(false);
@@ -64,7 +74,7 @@ impl Feeds<'_> {
         }
         let mut found = Findings::new(url, self.options.mode, self.options.most_each);
         let base = if facts.url.is_empty() { "file:///" } else { &facts.url };
-        let doc = read(&bytes, base, now.get(), &mut found);
+        let doc = read(&bytes, base, now.get(), item, &mut found);
         Ok((doc, facts, found))
     }
 
@@ -147,13 +157,13 @@ impl Feeds<'_> {
         }
         let place = without_fragment(id);
         let answer = match self.ask(place, Some(ACCEPT), false, BYTES_MAX).await? {
-            Ok(answer) if answer.facts.status == 200 => answer,
+            Ok(answer) if answer.facts.is_success() => answer,
             Ok(answer) => return Ok(Some(format!("it is answered {}", answer.facts.status))),
             Err(message) => return Ok(Some(message)),
         };
         // What is wrong with it is found where it is linked to.
         let mut found = Findings::new(place, self.options.mode, 1);
-        let doc = read(&answer.body, &answer.facts.url, None, &mut found);
+        let doc = read(&answer.body, &answer.facts.url, None, None, &mut found);
         let Some(doc) = doc else { return Ok(Some("there is no JSON".to_owned())) };
         if place != id {
             // A fragment names a part of the document [rfc3986 §3.5]: an activity on its page.

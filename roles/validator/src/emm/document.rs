@@ -126,27 +126,39 @@ pub(crate) fn is_document(begin: &[u8]) -> bool {
     matches!(begin.first(), Some(b'{' | b'[' | b'"')) || is_rdf_patch(begin)
 }
 
+/// Is it RDF Patch, by its first row? Comments and empty lines may be before it.
 fn is_rdf_patch(begin: &[u8]) -> bool {
-    [&b"H "[..], b"TX ", b"TX.", b"TB ", b"PA ", b"A <", b"D <"]
-        .iter()
-        .any(|w| begin.starts_with(w))
+    let mut begin = begin;
+    let mut is_comment = false;
+    while let Some(comment) = begin.strip_prefix(b"#") {
+        is_comment = true;
+        let end = comment.iter().position(|byte| *byte == b'\n').unwrap_or(comment.len());
+        begin = comment[end..].trim_ascii_start();
+    }
+    // Nothing else that is checked has comments of this form only.
+    is_comment && begin.is_empty() || ROWS.iter().any(|row| begin.starts_with(row))
 }
+
+/// Beginnings of rows of RDF Patch.
+const ROWS: [&[u8]; 7] = [b"H ", b"TX ", b"TX.", b"TB ", b"PA ", b"A <", b"D <"];
 
 /// Most bytes of memory for the values of a document.
 const MEMORY_MAX: u64 = 128 << 20;
 
-/// Reads a document, and judges it by itself; `None` if it cannot be read.
+/// Reads a document, and judges it by itself, a patch with the activity that leads to it; `None` if it
+/// cannot be read.
 pub(super) fn read(
     bytes: &[u8],
     url: &str,
     now: Option<Timestamp>,
+    item: Option<&Item>,
     found: &mut Findings,
 ) -> Option<Doc> {
     let contexts = Contexts::default();
     let mut judge = Judge { profile: Profile::Emm01, contexts, url, now, found };
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if is_rdf_patch(text.trim_ascii_start()) {
-        patch::check(&mut judge, text, None, "");
+        patch::check(&mut judge, text, item, "");
         return Some(Doc::new(Kind::RdfPatch, Profile::Emm01, bytes));
     }
     let memory = memory_of_json(text);
@@ -203,7 +215,7 @@ pub(super) fn read(
         Kind::EntryPoint => collection::entry_point(&mut judge, &map, &mut doc),
         Kind::Page => collection::page(&mut judge, &map, &mut doc),
         Kind::Activity => doc.items.push(activity::check(&mut judge, &map, "", None)),
-        Kind::Patch => patch::document(&mut judge, &map, None),
+        Kind::Patch => patch::document(&mut judge, &map, item),
         Kind::RdfPatch | Kind::Other => {
             judge.add(&r::CF_KIND, "", || match &types[..] {
                 [] => "there is no `type`".to_owned(),

@@ -95,7 +95,7 @@ impl Feeds<'_> {
             match self.ask(url, accept, false, BYTES).await? {
                 // Access may be restricted [iiif-discovery §4.2].
                 Ok(answer) if matches!(answer.facts.status, 401 | 403) => {}
-                Ok(answer) if answer.facts.status == 200 => {
+                Ok(answer) if answer.facts.is_success() => {
                     let kind = answer.facts.content_type.unwrap_or_default();
                     if !due.is_empty() && values::essence(&kind) != values::essence(due) {
                         let message =
@@ -133,15 +133,19 @@ impl Feeds<'_> {
         let found = match self.ask(url, None, false, BYTES).await? {
             // The descriptions that it would have are no longer kept.
             Ok(answer) if answer.facts.status == 410 => return Ok(()),
-            Ok(answer) if answer.facts.status == 200 => match self.document(url).await {
-                Ok((Some(doc), _, found)) if matches!(doc.kind, Kind::Patch | Kind::RdfPatch) => {
-                    self.keep(number, found);
-                    return Ok(());
+            Ok(answer) if answer.facts.is_success() => {
+                match self.document_of(url, Some(item)).await {
+                    Ok((Some(doc), _, found))
+                        if matches!(doc.kind, Kind::Patch | Kind::RdfPatch) =>
+                    {
+                        self.keep(number, found);
+                        return Ok(());
+                    }
+                    Ok(_) => "it is no Entity Patch".to_owned(),
+                    Err(Failure::Missing(message)) => message,
+                    Err(other) => return Err(other),
                 }
-                Ok(_) => "it is no Entity Patch".to_owned(),
-                Err(Failure::Missing(message)) => message,
-                Err(other) => return Err(other),
-            },
+            }
             Ok(answer) => format!("it is answered {}", answer.facts.status),
             Err(error) => error,
         };
@@ -156,7 +160,7 @@ impl Feeds<'_> {
     async fn skip_to(&mut self, number: usize, address: &str, walk: &Walk) -> Result<(), Failure> {
         let Some(newest) = walk.newest() else { return Ok(()) };
         let url = format!("{}/skip-to?datetime={newest}", address.trim_end_matches('/'));
-        if !self.ask(&url, None, false, BYTES).await?.is_ok_and(|answer| answer.facts.status == 200)
+        if !self.ask(&url, None, false, BYTES).await?.is_ok_and(|answer| answer.facts.is_success())
         {
             return Ok(());
         }

@@ -43,10 +43,11 @@ fn member(judge: &mut Judge<'_>, name: &str, value: &Value, at: &str) {
         }
         "id" | "@id" => match value.as_str() {
             None => judge.add(&r::AS_ID, at, || format!("it is {}", is())),
-            Some(text) if values::uri_fault(text) == Some("is not absolute") || text.is_empty() => {
-                judge.add(&r::AS_ID, at, || format!("{} is not absolute", excerpt(text)));
+            Some(text) => {
+                if let Some(fault) = values::absolute_fault(text) {
+                    judge.add(&r::AS_ID, at, || format!("\"{}\" {fault}", excerpt(text)));
+                }
             }
-            Some(_) => {}
         },
         "type" | "@type" => {
             let all = several(value);
@@ -117,10 +118,11 @@ fn values_of(judge: &mut Judge<'_>, value: &Value, at: &str) {
 fn url(judge: &mut Judge<'_>, value: &Value, at: &str) {
     match value.as_str() {
         None => judge.add(&r::AS_REFERENCE, at, || format!("it is {}", kind_of(value))),
-        Some(text) if text.is_empty() || values::uri_fault(text) == Some("is not absolute") => {
-            judge.add(&r::AS_URL, at, || format!("{} is not absolute", excerpt(text)));
+        Some(text) => {
+            if let Some(fault) = values::absolute_fault(text) {
+                judge.add(&r::AS_URL, at, || format!("\"{}\" {fault}", excerpt(text)));
+            }
         }
-        Some(_) => {}
     }
 }
 

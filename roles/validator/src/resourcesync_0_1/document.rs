@@ -1,5 +1,6 @@
 //! One document by itself: what the lenient reader accepts and refuses, as findings.
 
+use crate::checker::a_moment_after;
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -9,8 +10,9 @@ use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Finding, Head, Limits, Link, MIRROR, Meta, PARTIAL,
     Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
-use abreast_webtypes::{Digests, Timestamp, excerpt};
+use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::SystemTime;
 
 /// Bytes in which marks of 0.1 are searched.
 pub(super) const BEGINNING: usize = 64 << 10;
@@ -85,6 +87,8 @@ pub(super) struct Facts {
     pub(super) bytes: u64,
     /// Of its bytes.
     pub(super) hash: u64,
+    /// Why copies refuse it.
+    pub(super) refusal: Option<SyntaxError>,
     /// It was read to its end.
     pub(super) is_complete: bool,
     /// It was read to its end, and everything in it is remembered.
@@ -94,6 +98,8 @@ pub(super) struct Facts {
     pub(super) newest: Option<Timestamp>,
     /// Its changes, by URI and time.
     pub(super) changes: HashSet<u64>,
+    /// URIs of a Sitemap or index.
+    pub(super) uris: HashSet<u64>,
     /// Categories of its resources.
     pub(super) categories: BTreeSet<String>,
     /// The lists of an index.
@@ -140,6 +146,12 @@ pub(super) struct Checker {
     pub(super) facts: Facts,
     /// It is the manifest of a WARC file: `rs:path` may be the URI of a record.
     pub(super) names_records: bool,
+    /// What copies read documents with, until it refuses this one.
+    reader: Option<Box<(Parser, Entry)>>,
+    /// Changes in a document that is not a change set.
+    changes_in_sitemap: u64,
+    /// Times after this one are in the future.
+    now: Timestamp,
     is_broken: bool,
     is_complete: bool,
     is_cut: bool,
@@ -157,6 +169,9 @@ impl Checker {
             seed,
             facts: Facts::default(),
             names_records: false,
+            reader: Some(Box::new((Parser::new(limits), Entry::default()))),
+            changes_in_sitemap: 0,
+            now: a_moment_after(SystemTime::now()),
             is_broken: false,
             is_complete: false,
             is_cut: false,
@@ -170,13 +185,39 @@ impl Checker {
     pub(super) fn feed(&mut self, bytes: &[u8], found: &mut Findings) {
         self.facts.bytes += bytes.len() as u64;
         if !self.is_broken {
+            if let Some(reader) = &mut self.reader {
+                reader.0.feed(bytes);
+                self.read();
+            }
             self.parser.feed(bytes);
             self.run(found);
         }
     }
 
+    /// Reads as copies do without options, as far as there are bytes.
+    fn read(&mut self) {
+        let Some(reader) = &mut self.reader else { return };
+        let (parser, entry) = &mut **reader;
+        loop {
+            match parser.next(entry) {
+                Ok(Step::NeedInput) => return,
+                Ok(Step::Head | Step::Entry) => {}
+                Ok(Step::End) => break,
+                Err(error) => {
+                    self.facts.refusal = Some(error);
+                    break;
+                }
+            }
+        }
+        self.reader = None;
+    }
+
     pub(super) fn finish(&mut self, found: &mut Findings) {
         if !self.is_broken {
+            if let Some(reader) = &mut self.reader {
+                reader.0.finish();
+                self.read();
+            }
             self.parser.finish();
             self.run(found);
         }
@@ -186,10 +227,22 @@ impl Checker {
         }
         self.facts.is_complete = self.is_complete;
         self.facts.is_whole = self.is_complete && !self.is_cut;
+        if let Some(error) = self.facts.refusal.as_ref().filter(|_| !self.is_broken) {
+            found.refuse(&r::A_READ, error);
+        }
+        let paths = self.facts.members.len() as u64;
+        if self.facts.is_whole && paths > 0 && paths < self.facts.entries {
+            let message = || format!("{} of {} entries have `rs:path`", paths, self.facts.entries);
+            found.add(&r::A_PATH_MISSING, (0, 0), message);
+        }
         if let Some(head) = self.parser.head() {
             // Links behind the entries are in it by now.
             self.facts.head = head.clone();
             check_head(head, found);
+            if head.modified.is_some_and(|modified| modified.instant > self.now) {
+                let message = || "`DCTERMS.modified` is in the future".to_owned();
+                found.add(&r::A_FUTURE, (0, 0), message);
+            }
         }
     }
 
@@ -222,6 +275,15 @@ impl Checker {
         let (entry, facts) = (&self.entry, &mut self.facts);
         facts.entries += 1;
         check_entry(&facts.head, entry, found);
+        check_time(&facts.head, entry, self.now, found);
+        if facts.head.root == Root::UrlSet && !facts.head.change_set && entry.change.is_some() {
+            self.changes_in_sitemap += 1;
+            if self.changes_in_sitemap == 1 {
+                let message =
+                    || "a change in a document without `rs:type=\"changeset\"`".to_owned();
+                found.add(&r::A_TYPE, (entry.line, 0), message);
+            }
+        }
         if let Some(path) = &entry.path {
             check_path(path, self.names_records, entry.line, found);
         }
@@ -264,6 +326,13 @@ impl Checker {
                 found.add(&r::A_IDENTITY, place, || {
                     format!("a second change of {} at {time}", excerpt(&entry.loc))
                 });
+            }
+        }
+        if !facts.head.change_set && entry.path.is_none() && facts.uris.len() < KEPT_MAX {
+            let uri = hash(self.seed, &entry.loc);
+            if !facts.uris.insert(uri) {
+                let message = || format!("{} is listed already", excerpt(&entry.loc));
+                found.add(&r::A_ONCE, place, message);
             }
         }
         let is_resource = entry.change != Some(Change::Deleted) && entry.protocol.is_none();
@@ -332,7 +401,7 @@ fn rule_of_code(code: &str) -> &'static Rule {
         "rs.order" => &r::A_ORDER,
         "rs.text" => &r::A_TEXT,
         "rs.repeated" | "rs.empty" | "rs.value" => &r::A_VALUE,
-        _ => &r::WELL_FORMED,
+        other => r::of_syntax(other),
     }
 }
 
@@ -359,6 +428,31 @@ fn check_head(head: &Head, found: &mut Findings) {
             let message = || format!("`{}` of the document", excerpt(&link.rel));
             found.add(&r::A_PLACE, (0, 0), message);
         }
+    }
+}
+
+/// Times in the future, behind the set's own, or too coarse for the order of changes.
+fn check_time(head: &Head, entry: &Entry, now: Timestamp, found: &mut Findings) {
+    let place = (entry.line, 0);
+    let Some(time) = entry.time else { return };
+    // Of a deletion the reader reports it.
+    if time.instant > now && entry.change != Some(Change::Deleted) {
+        let message = || format!("{} has the time {}", excerpt(&entry.loc), time.instant);
+        found.add(&r::A_FUTURE, place, message);
+    }
+    if !head.change_set {
+        return;
+    }
+    if let Some(modified) = head.modified.filter(|modified| values::is_before(*modified, time)) {
+        let message = || {
+            let (time, modified) = (time.instant, modified.instant);
+            format!("{} changed at {time}, and the set is of {modified}", excerpt(&entry.loc))
+        };
+        found.add(&r::A_FUTURE, place, message);
+    }
+    if time.precision < Precision::Minute {
+        let message = || format!("{} has a date only", excerpt(&entry.loc));
+        found.add(&r::A_CHANGE_TIME, place, message);
     }
 }
 
@@ -389,6 +483,14 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
             let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
             found.add(&r::A_MIMETYPE, place, message);
         }
+    }
+    if let Some(encoding) = entry.encoding.as_deref().filter(|text| !values::is_encoding(text)) {
+        let message = || format!("`rs:contentencoding` is \"{}\"", excerpt(encoding));
+        found.add(&r::A_ENCODING, place, message);
+    }
+    if entry.loc.len() > values::SITEMAP_URI_MAX {
+        let length = entry.loc.chars().count();
+        found.add(&r::SITEMAP_LOC, place, || format!("`loc` has {length} characters"));
     }
     for link in &entry.links {
         let partial = link.has_rel(PARTIAL);

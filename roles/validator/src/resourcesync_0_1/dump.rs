@@ -7,7 +7,7 @@ use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::finding::Findings;
 use crate::node::Outcome;
-use crate::package::{MAKING, MANIFEST, each_piece, get, is_named_warc};
+use crate::package::{Got, MAKING, MANIFEST, TOO_LARGE, each_piece, get, is_named_warc};
 use crate::rules as r;
 use abreast_webtypes::{count, excerpt};
 use std::fs::File;
@@ -23,9 +23,11 @@ impl Feeds<'_> {
         let url = self.walked.nodes[number].url.clone();
         let got = get(&self.client, &url, self.budget, self.options.max_file_bytes).await;
         let mut file = match got {
-            Ok(Some(file)) => file,
-            Ok(None) => {
-                self.walked.nodes[number].outcome = Outcome::Left("larger than --max-file-bytes");
+            Ok(Got::File(file)) => file,
+            Ok(Got::TooLarge(_)) => {
+                let message = || format!("{} was not checked: {TOO_LARGE}", excerpt(&url));
+                self.add(from.0, &r::LIMIT, from.1, message);
+                self.walked.nodes[number].outcome = Outcome::Left(TOO_LARGE);
                 return Ok(());
             }
             Err(Failure::Missing(message)) if message == MAKING => {
@@ -135,8 +137,8 @@ pub(super) fn end_manifest(
     dump.entries = facts.entries;
     dump.modified = facts.head.modified.map(|time| time.instant);
     let paths = facts.members.len() as u64;
-    if facts.is_whole && paths < facts.entries {
-        let message = || format!("{} of {} entries have `rs:path`", paths, facts.entries);
+    if facts.is_whole && paths == 0 && facts.entries > 0 {
+        let message = || format!("none of {} has `rs:path`", count(facts.entries, "entry"));
         in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
     }
     facts

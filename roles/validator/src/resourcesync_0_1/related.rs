@@ -8,10 +8,10 @@ use crate::fetch::Failure;
 use crate::node::FoundBy;
 use crate::rules as r;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
-use abreast_webtypes::{excerpt, resolve, without_fragment};
+use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
 
-/// Resources whose first change in later sets is remembered.
+/// Resources that are remembered of other lists and change sets.
 const LATER_MAX: usize = 1_000_000;
 /// Categories of a list from which on an index need not repeat them.
 const AGGREGATED_MAX: usize = 100;
@@ -20,6 +20,7 @@ impl Feeds<'_> {
     /// The lists of an index, each with what the index states of it.
     pub(super) async fn lists(&mut self, number: usize, index: &Facts) -> Result<(), Failure> {
         let url = self.walked.nodes[number].url.clone();
+        let mut uris: HashSet<u64> = HashSet::new();
         for listed in &index.lists {
             let from = (number, listed.line);
             let Ok(target) = resolve(&url, &listed.loc) else { continue };
@@ -34,6 +35,15 @@ impl Feeds<'_> {
                 let message = || format!("{} is not a Sitemap", excerpt(&target));
                 self.add(number, &r::A_INDEX, listed.line, message);
                 continue;
+            }
+            let again = list.uris.iter().filter(|uri| uris.contains(uri)).count();
+            if again > 0 {
+                let again = count_of(again, "resource");
+                let message = || format!("{} has {again} of earlier Sitemaps", excerpt(&target));
+                self.add(number, &r::A_ONCE, listed.line, message);
+            }
+            if uris.len() < LATER_MAX {
+                uris.extend(&list.uris);
             }
             let modified = list.head.modified.map(|time| time.instant);
             if let (Some(stated), Some(modified)) = (listed.time, modified)
@@ -189,7 +199,7 @@ impl Feeds<'_> {
             hasher.write(&answer.body);
             hasher.finish()
         };
-        if answer.facts.status == 200 && answer.is_whole && now != hash {
+        if answer.facts.is_success() && answer.is_whole && now != hash {
             let message = || "it differs from what it was a moment ago".to_owned();
             self.add(number, &r::A_CLOSED, 0, message);
         }

@@ -4,7 +4,9 @@ use super::read::Reading;
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
+use crate::values;
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Parser, Step};
+use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Reader, Token};
 
 /// Is it an Atom feed, by its first bytes?
@@ -81,6 +83,15 @@ impl PageReader {
             match self.parser.next(&mut self.entry) {
                 Ok(Step::Entry) => {
                     self.kind = self.kind.or(self.entry.kind());
+                    // What is not absolute the parser reports.
+                    for iri in &self.entry.resources {
+                        if let Some(fault) = values::absolute_fault(iri)
+                            && fault != values::NOT_ABSOLUTE
+                        {
+                            let message = || format!("\"{}\" {fault}", excerpt(iri));
+                            self.found.add(&r::SDS_RESOURCE, (self.entry.line, 0), message);
+                        }
+                    }
                     listener(&self.entry, &mut self.found);
                 }
                 Ok(Step::NeedInput) => return false,
@@ -100,7 +111,7 @@ impl PageReader {
                 "atom.paging" => &r::PAGE_NEXT,
                 "atom.updated" => &r::ATOM_UPDATED,
                 "sdshare.limit" => &r::LIMIT,
-                _ => &r::WELL_FORMED,
+                other => r::of_syntax(other),
             };
             self.found.add(rule, (error.line(), error.column()), || match error.help() {
                 Some(help) => format!("{} ({help})", error.message()),

@@ -132,8 +132,8 @@ impl Feeds<'_> {
         for page in 1..=PAGES_MAX {
             let query = url.split_once('?').map_or("", |(_, query)| query).to_owned();
             let fault = match self.ask(&url, None, false, PAGE_BYTES).await? {
-                Ok(answer) if answer.facts.status == 200 && !answer.is_whole => break,
-                Ok(answer) if answer.facts.status == 200 => {
+                Ok(answer) if answer.facts.is_success() && !answer.is_whole => break,
+                Ok(answer) if answer.facts.is_success() => {
                     match Document::from_slice(&answer.body, &url, Limits::default()) {
                         Ok(document) => {
                             let next =

@@ -178,7 +178,7 @@ impl Feeds<'_> {
                 return Ok(None);
             }
         };
-        if answer.facts.status != 200 || !answer.is_whole {
+        if !answer.facts.is_success() || !answer.is_whole {
             return Ok(None);
         }
         self.sampled += 1;

@@ -1,10 +1,11 @@
 //! For each rule one way to break it. The control of all of them is the Source before it is broken.
 
+use crate::mutants::LONG_URI;
 use crate::server::Server;
 use crate::site::{Break, broken};
 use Break::{
-    AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell,
-    Unconditional,
+    AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, SmallFiles,
+    Swell, Unconditional,
 };
 use abreast_validator::{Options, Report, rules::RULES, text, validate};
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const DESCRIPTION: &str = "/.well-known/resourcesync";
 const UP: &str = "<rs:ln rel=\"up\" href=\"{B}/caps.xml\"/>";
+const ARCHIVE_MD: &str = "<rs:md capability=\"resourcelist-archive\"/>";
 const INDEX: &str = "<rs:ln rel=\"index\" href=\"{B}/cl.xml\"/>";
 const DUMP_INDEX: &str = "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
     xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:ln rel=\"up\" href=\"{B}/caps.xml\"/>\
@@ -25,9 +27,14 @@ const EARLIER_PACKAGE: &str = "<url><loc>{B}/c0.zip</loc><rs:md type=\"applicati
 const ENTRY: &str =
     "<url><loc>{B}/r/z</loc><rs:md change=\"created\" datetime=\"2026-01-01T00:00:00Z\"/></url>";
 
+const NO_SETS: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+    xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:md capability=\"description\"/></urlset>";
+
 /// A rule and what breaks it.
 pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("XML-2.1-well-formed", &[Replace("/rl1.xml", "</urlset>", "</urlse>")]),
+    ("XML-2.8-doctype", &[Replace("/rl1.xml", "<urlset", "<!DOCTYPE urlset><urlset")]),
+    ("XML-4.3.3-utf-8", &[Replace("/rl1.xml", "\"UTF-8\"", "\"ISO-8859-1\"")]),
     ("RS-7-root", &[Replace("/rl1.xml", "sitemap/0.9", "sitemap/0.8")]),
     ("RS-7-md", &[Replace("/rl1.xml", "<rs:md capability=", "<rs:mx capability=")]),
     (
@@ -35,14 +42,21 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         &[Replace("/cl1.xml", "<rs:md change=\"deleted\"", "<rs:md/><rs:md change=\"deleted\"")],
     ),
     ("RS-7-md-first", &[Repeat("/rla.xml", UP, 1)]),
+    ("RS-7-read", &[Replace("/rla.xml", ARCHIVE_MD, ""), Repeat("/rla.xml", ARCHIVE_MD, 1)]),
     ("RS-7-capability", &[Replace("/rl1.xml", "capability=\"resourcelist\" ", "")]),
     ("RS-7-capability-value", &[Replace("/rl1.xml", "\"resourcelist\"", "\"resourceList\"")]),
     ("RS-7-prefix", &[Replace("/rl1.xml", "type=", "rs:type=")]),
     ("RS-7-attributes", &[Replace("/rl1.xml", " at=", " modified=\"2026-01-01T00:00:00Z\" at=")]),
     ("RS-7-elements", &[Replace("/rl1.xml", "<lastmod>", "<modified/><lastmod>")]),
+    ("RS-7-text", &[Replace("/rl1.xml", "<lastmod>", "x<lastmod>")]),
     ("RS-7-loc", &[Replace("/rl1.xml", "<loc>{B}/r/a.txt</loc>", "")]),
     ("RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "r/a.txt")]),
     ("RS-7-uri-normal", &[Replace("/rl1.xml", "{B}/r/a.txt", "{B}/r/../r/a.txt")]),
+    ("SITEMAP-loc", &[Replace("/rl1.xml", "{B}/r/a.txt", LONG_URI)]),
+    (
+        "SITEMAP-priority",
+        &[Replace("/cl1.xml", "<changefreq>", "<priority>2</priority><changefreq>")],
+    ),
     ("RS-7-items", &[Repeat("/old-cl.xml", ENTRY, 50_001)]),
     ("RS-7-size", &[Swell("/old-cl.xml", 51 << 20)]),
     ("RS-7-datetime", &[Replace("/rl1.xml", "at=\"2026-01-10T00:00:00Z\"", "at=\"10.1.2026\"")]),
@@ -50,6 +64,8 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         "RS-7-datetime-utc",
         &[Replace("/rl1.xml", "at=\"2026-01-10T00:00:00Z\"", "at=\"2026-01-10\"")],
     ),
+    ("RS-7-datetime-form", &[Replace("/rl1.xml", "at=\"2026-01-10T", "at=\"2026-01-10t")]),
+    ("RS-7-future", &[Replace("/rl1.xml", "<lastmod>2026", "<lastmod>2126")]),
     ("RS-7-changefreq", &[Replace("/cl1.xml", "daily", "often")]),
     ("RS-7-completed", &[Replace("/rl.xml", "completed=\"2026-01-11", "completed=\"2026-01-09")]),
     ("RS-7-interval", &[Replace("/cl1.xml", "until=\"2026-01-05", "until=\"2025-01-05")]),
@@ -65,6 +81,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("RS-7-hash-algorithm", &[Replace("/rl1.xml", "hash=\"md5:", "hash=\"whirlpool:")]),
     ("RS-7-length", &[Replace("/rl1.xml", "length=\"5\"", "length=\"5 bytes\"")]),
     ("RS-7-type", &[Replace("/rl1.xml", "text/plain", "text")]),
+    ("RS-7-encoding", &[Replace("/rl1.xml", "type=", "encoding=\"g zip\" type=")]),
     ("RS-7-path-only", &[Replace("/rl1.xml", "type=", "path=\"/a\" type=")]),
     ("RS-7-change-only", &[Replace("/rl1.xml", "type=", "change=\"updated\" type=")]),
     (
@@ -92,8 +109,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         &[Replace("/caps.xml", "\"changedump\"", "\"framework-notification\"")],
     ),
     ("RS-6.1-no-nesting", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl.xml")]),
+    ("RS-6.1-once", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl1.xml")]),
     ("RS-6.2-reachable", &[Remove("/rl2.xml")]),
     ("RS-6.2-up-leads", &[Replace("/rl1.xml", "{B}/caps.xml", "{B}/rl.xml")]),
+    ("RS-6.2-up-once", &[Repeat("/cl2.xml", UP, 1)]),
     (
         "RS-6.2-index-leads",
         &[Replace(
@@ -121,6 +140,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         "RS-8-lastmod",
         &[Replace(DESCRIPTION, "</loc>", "</loc><lastmod>2026-01-01T00:00:00Z</lastmod>")],
     ),
+    ("RS-8-entries", &[AddFinding(DESCRIPTION, NO_SETS)]),
     (
         "RS-9-up",
         &[Replace("/caps.xml", "<rs:ln rel=\"up\" href=\"{B}/.well-known/resourcesync\"/>", "")],
@@ -223,6 +243,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         ],
     ),
     ("RS-13.1-order", &[Repeat("/cd.xml", EARLIER_PACKAGE, 1)]),
+    (
+        "RS-13.1-span",
+        &[Replace("/cd.xml", "changedump\" from=\"2026-01-01", "changedump\" from=\"2025-12-01")],
+    ),
     ("RS-13.2-path", &[Replace("/c1.xml", " path=\"/1/a.txt\"", "")]),
     (
         "RS-13.2-deleted",
@@ -323,7 +347,7 @@ pub(crate) fn inspect(server: &Server, path: &str, more: impl FnOnce(&mut Option
     validate(&options, &AtomicBool::new(false))
 }
 
-fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
+pub(crate) fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     if crate::sdshare::CASES.iter().any(|(other, _)| *other == rule) {
         return crate::sdshare::failure(rule, breaks);
     }
@@ -338,12 +362,16 @@ fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
         if matches!(breaks, [Few]) {
             options.max_documents = 5;
         }
+        if matches!(breaks, [SmallFiles, ..]) {
+            options.max_file_bytes = 10;
+        }
     });
     let found = report.findings.iter().any(|found| found.rule.id == rule);
     (!found).then(|| format!("== {rule}\n{}", text(&report)))
 }
 
-fn all_cases() -> impl Iterator<Item = &'static (&'static str, &'static [Break])> + Clone {
+pub(crate) fn all_cases() -> impl Iterator<Item = &'static (&'static str, &'static [Break])> + Clone
+{
     let of_others =
         [crate::sdshare::CASES, crate::emm_cases::CASES, crate::resourcesync_0_1::CASES];
     CASES.iter().chain(of_others.into_iter().flatten())

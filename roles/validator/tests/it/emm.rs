@@ -372,6 +372,15 @@ fn files_of_change_feeds_are_checked_alone() {
     }
     let found = report("patch.rdfp", patch(base, 3).as_bytes());
     assert_eq!((found.findings.len(), &*found.documents[0].name), (0, "RDF Patch"));
+    for comment in ["# of yesterday\n", "#\n\n# a\n"] {
+        let commented = format!("{comment}{}", patch(base, 3));
+        let found = report("commented.rdfp", commented.as_bytes());
+        assert_eq!((found.findings.len(), &*found.documents[0].name), (0, "RDF Patch"));
+    }
+    let old = page(base, "emm10", 1).to_string().replace("\"type\":", "\"@type\":");
+    let found = text(&report("old.json", old.as_bytes()));
+    assert!(found.contains("OrderedCollectionPage is written as `@type`"), "{found}");
+    assert!(found.contains("Create is written as `@type`"), "{found}");
     let mut reversed = page(base, "emm10", 1);
     let items = reversed["orderedItems"].as_array_mut().unwrap();
     items.push(items[0].clone());

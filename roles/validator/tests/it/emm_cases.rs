@@ -248,6 +248,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("EMM-3.3-object-type", &[Replace(P1, TERM, "")]),
     ("EMM-3.3-object-updated", &[Replace(P1, "\"updated\":\"2026-01-01T00:00:00Z\",", "")]),
     ("IIIF-3.3-object", &[Replace(I1, TERM, "")]),
+    (
+        "IIIF-3.3-members",
+        &[Replace(I1, TERM, "\"seeAlso\":{},\"type\":\"http://ns.example/Term\",")],
+    ),
     ("IIIF-3.3-target", &[Replace(I1, "\"type\":\"Create\"", "\"type\":\"Move\"")]),
     ("EMM-4.1-first", &[Replace(P1, "\"type\":\"Create\"", "\"type\":\"Update\"")]),
     ("EMM-4.1-available", &[Remove("/id/a.nt")]),

@@ -6,6 +6,8 @@ mod document;
 mod emm;
 mod emm_cases;
 mod emm_shapes;
+mod musts;
+mod mutants;
 mod notification;
 mod resourcesync_0_1;
 mod sdshare;

@@ -171,7 +171,7 @@ fn faults_of_topics_are_the_same_from_every_address() {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         "<!DOCTYPE html>",
     )];
-    assert_eq!(found("/caps.xml", &page), ["XML-2.1-well-formed"]);
+    assert_eq!(found("/caps.xml", &page), ["XML-2.8-doctype"]);
 }
 
 #[test]

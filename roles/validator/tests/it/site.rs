@@ -42,6 +42,8 @@ pub(crate) enum Break {
     Repeat(&'static str, &'static str, usize),
     /// A few documents only.
     Few,
+    /// Files of a few bytes only.
+    SmallFiles,
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> String {
@@ -455,7 +457,7 @@ pub(crate) fn break_all(mut answers: Answers, base: &str, breaks: &[Break]) -> A
                 assert_ne!(later, text, "{path} has no {from}");
                 answer.later = Some(Box::new(typed("application/xml", later.into_bytes())));
             }
-            Break::Few => {}
+            Break::Few | Break::SmallFiles => {}
             Break::Repeat(path, text, times) => {
                 let answer = answers.get_mut(*path).unwrap();
                 let end = answer.body.len() - "</urlset>\n".len();

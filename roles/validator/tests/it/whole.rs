@@ -67,6 +67,30 @@ fn root_without_links_is_fine_if_the_source_is_found() {
 }
 
 #[test]
+fn plain_sitemaps_of_robots_txt_are_read_if_nothing_else_is() {
+    const PLAIN: Break = Break::AddFinding(
+        "/plain.xml",
+        "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>{B}/a</loc></url></urlset>",
+    );
+    let robots = Break::Replace("/robots.txt", "/rl.xml", "/plain.xml");
+    let server = Server::start(|base| {
+        let answers = broken(base, &[PLAIN, robots.clone()]).into_iter();
+        answers.filter(|(path, _)| ["/robots.txt", "/plain.xml"].contains(&path.as_str())).collect()
+    });
+    let report = inspect(&server, "/", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["RS-7-md"], "{}", text(&report));
+    let shown: Vec<_> =
+        report.documents.iter().map(|one| (&*one.name, one.entries, one.read)).collect();
+    assert_eq!(shown, [("plain Sitemap", 1, true)], "{:#?}", report.documents);
+    assert!(report.found_source() && !report.tried.iter().any(|(_, why)| why.contains("names no")));
+    // Beside a Source they are none of its documents.
+    let server = Server::start(|base| broken(base, &[PLAIN, robots.clone()]));
+    let report = inspect(&server, "/", |_| {});
+    assert!(report.findings.is_empty() && report.read() > 20, "{}", text(&report));
+}
+
+#[test]
 fn no_documents_and_no_faults_are_distinguished() {
     let server = Server::start(|_| crate::server::Answers::new());
     let report = inspect(&server, "/", |_| {});

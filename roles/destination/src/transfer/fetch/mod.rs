@@ -313,11 +313,13 @@ impl Fetcher {
                 resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag));
             if !goes_on {
                 discard(&mut part);
-                if response.status() != StatusCode::OK {
-                    let message = format!(
-                        "the server answered {} where the whole resource was asked for",
-                        response.status()
-                    );
+                if !response.is_whole() {
+                    let message = match response.status() {
+                        StatusCode::ACCEPTED => "it is still being made (202)".to_owned(),
+                        other => format!(
+                            "the server answered {other} where the whole resource was asked for"
+                        ),
+                    };
                     return Ok(Err(Failure::new("http.status", message)));
                 }
             }

@@ -1,0 +1,324 @@
+//! More ways to break a rule than the one in `cases.rs`: documents that are wrong in a place, a form or a
+//! combination of their own. A row is what is wrong, the rule that finds it, and the edits of the good Source.
+
+use crate::cases::{failure, inspect};
+use crate::server::Server;
+use crate::site::{Break, broken};
+use Break::{AddFinding, Header, Repeat, Replace, SmallFiles};
+use abreast_validator::text;
+
+const DESCRIPTION: &str = "/.well-known/resourcesync";
+/// The entries of the Change List Index without their intervals.
+const NO_CLOSED: Break =
+    Replace("/cl.xml", "<rs:md from=\"2026-01-01T00:00:00Z\" until=\"2026-01-05T00:00:00Z\"/>", "");
+const NO_OPEN: Break = Replace("/cl.xml", "<rs:md from=\"2026-01-05T00:00:00Z\"/>", "");
+const NO_INTERVAL_OF_PACKAGE: Break =
+    Replace("/cd.xml", " from=\"2026-01-01T00:00:00Z\" until=\"2026-01-05T00:00:00Z\"/>", "/>");
+const NOTIFIED: &str =
+    "<url><loc>{B}/rd.xml</loc><rs:md change=\"created\" capability=\"resourcedump\"/></url>";
+
+const LATER_PACKAGE: &str = "<url><loc>{B}/c9.zip</loc><rs:md type=\"application/zip\" length=\"9\" \
+    from=\"2026-01-06T00:00:00Z\" until=\"2026-01-07T00:00:00Z\"/></url>";
+const INDEX: &str = "<rs:ln rel=\"index\" href=\"{B}/rl.xml\"/>";
+const TWO_INDEXES: &str =
+    "<rs:ln rel=\"index\" href=\"{B}/rl.xml\"/><rs:ln rel=\"index\" href=\"{B}/cl.xml\"/>";
+const NO_CAPABILITIES: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+    xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
+    <rs:ln rel=\"up\" href=\"{B}/.well-known/resourcesync\"/><rs:md capability=\"capabilitylist\"/></urlset>";
+
+const IIIF_TYPE: &str = "\"type\":\"http://ns.example/Term\",";
+const CANONICAL: &str = "\"type\":\"http://ns.example/Term\",\"canonical\":\"a\",";
+const PROVIDER: &str = "\"type\":\"http://ns.example/Term\",\"provider\":{},";
+/// 2,048 characters.
+pub(crate) const LONG_URI: &str = {
+    const LONG: [u8; 2_048] = {
+        let (mut text, begin) = ([b'a'; 2_048], b"http://h/");
+        let mut at = 0;
+        while at < begin.len() {
+            text[at] = begin[at];
+            at += 1;
+        }
+        text
+    };
+    match std::str::from_utf8(&LONG) {
+        Ok(text) => text,
+        Err(_) => "",
+    }
+};
+
+/// What is wrong, the rule, and the edits.
+type Mutant = (&'static str, &'static str, &'static [Break]);
+
+const MUTANTS: &[Mutant] = &[
+    (
+        "lists in another order, their times in the lists only",
+        "RS-12.2-order",
+        &[NO_CLOSED, NO_OPEN, Replace("/cl1.xml", "from=\"2026-01-01", "from=\"2026-01-06")],
+    ),
+    (
+        "an index that begins before its lists, their times in the lists only",
+        "RS-12.2-span",
+        &[NO_CLOSED, NO_OPEN, Replace("/cl.xml", "from=\"2026-01-01", "from=\"2025-12-01")],
+    ),
+    (
+        "an index that ends after its lists, their times in the lists only",
+        "RS-12.2-span",
+        &[
+            NO_CLOSED,
+            NO_OPEN,
+            Replace(
+                "/cl.xml",
+                "from=\"2026-01-01T00:00:00Z\"",
+                "from=\"2026-01-01T00:00:00Z\" until=\"2026-01-09T00:00:00Z\"",
+            ),
+        ],
+    ),
+    (
+        "an open list before another, their times in the lists only",
+        "RS-12.2-last",
+        &[NO_CLOSED, NO_OPEN, Replace("/cl1.xml", " until=\"2026-01-05T00:00:00Z\"", "")],
+    ),
+    (
+        "a gap between lists, one time in the index only",
+        "RS-12.2-gap",
+        &[NO_CLOSED, Replace("/cl.xml", "<rs:md from=\"2026-01-05", "<rs:md from=\"2026-01-06")],
+    ),
+    (
+        "a Change Dump that begins before its package, the time in the manifest only",
+        "RS-13.1-span",
+        &[NO_INTERVAL_OF_PACKAGE, Replace("/cd.xml", "from=\"2026-01-01", "from=\"2025-12-01")],
+    ),
+    (
+        "a resource twice in a list on one line",
+        "RS-10.1-once",
+        &[Replace("/rl1.xml", "\n", " "), Replace("/rl1.xml", "{B}/r/b.txt", "{B}/r/a.txt")],
+    ),
+    (
+        "a wrong length of a resource above --max-file-bytes",
+        "RS-7-length-true",
+        &[SmallFiles, Replace("/rl1.xml", "length=\"14\"", "length=\"15\"")],
+    ),
+    (
+        "a length below --max-file-bytes of a resource above it",
+        "RS-7-length-true",
+        &[SmallFiles, Replace("/rl1.xml", "length=\"14\"", "length=\"9\"")],
+    ),
+    ("a resource above --max-file-bytes that is not read", "WALK-limit", &[SmallFiles]),
+    (
+        "a wrong length of a package above --max-file-bytes",
+        "RS-7-length-true",
+        &[SmallFiles, Replace("/cd.xml", "length=\"", "length=\"9")],
+    ),
+    (
+        "a Source Description in a Source Description",
+        "RS-8-capability",
+        &[Replace(DESCRIPTION, "\"capabilitylist\"", "\"description\"")],
+    ),
+    (
+        "a manifest as `sitemapindex`",
+        "RS-11.2-manifest",
+        &[
+            Replace("/p1.xml", "urlset", "sitemapindex"),
+            Replace("/p1.xml", "<url>", "<sitemap>"),
+            Replace("/p1.xml", "</url>", "</sitemap>"),
+        ],
+    ),
+    (
+        "the path of a patch leads out of the package",
+        "RS-11.2-safe",
+        &[Replace("/c1.xml", "path=\"/1/b.patch\"", "path=\"../../etc/passwd\"")],
+    ),
+    (
+        "the path of a patch without a slash",
+        "RS-11.2-slash",
+        &[Replace("/c1.xml", "path=\"/1/b.patch\"", "path=\"1/b.patch\"")],
+    ),
+    (
+        "one path for two bitstreams",
+        "RS-11.2-all",
+        &[Replace("/p1.xml", "/files/b.txt", "/files/a.txt")],
+    ),
+    (
+        "one path for a bitstream and a patch",
+        "RS-11.2-all",
+        &[Replace("/c1.xml", "path=\"/1/b.patch\"", "path=\"/1/b.txt\"")],
+    ),
+    (
+        "the path of the manifest itself",
+        "RS-11.2-safe",
+        &[Replace("/p1.xml", "/files/a.txt", "/manifest.xml")],
+    ),
+    (
+        "a document twice in a Framework Notification, without times",
+        "RSN-3-once",
+        &[Repeat("/notify/framework", NOTIFIED, 2)],
+    ),
+    ("a loc without a host", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "http://")]),
+    ("a loc with an empty host", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "http:///x")]),
+    ("a loc with a port only", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "http://:80/x")]),
+    ("a port too large", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "http://h:99999/")]),
+    ("a port of letters", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "http://h:x/")]),
+    ("a host in brackets", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "https://[zz]/")]),
+    (
+        "an impossible IPv4 address",
+        "RS-7-uri",
+        &[Replace("/rl1.xml", "{B}/r/a.txt", "http://1.2.3.999/")],
+    ),
+    ("a loc without slashes", "RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "http:x")]),
+    (
+        "an href without a host",
+        "RS-7-uri",
+        &[Replace("/cl1.xml", "http://origin.example/b.txt", "http:///b.txt")],
+    ),
+    (
+        "an entity without a host",
+        "AS-4.1-id",
+        &[
+            Replace("/emm10/page/1", "{B}/id/a\"", "http:///a\""),
+            Replace("/emm10/page/2", "{B}/id/a\"", "http:///a\""),
+        ],
+    ),
+    (
+        "an entity with an impossible port",
+        "AS-4.1-id",
+        &[
+            Replace("/emm10/page/1", "{B}/id/a\"", "http://h:99999/a\""),
+            Replace("/emm10/page/2", "{B}/id/a\"", "http://h:99999/a\""),
+        ],
+    ),
+    (
+        "a link with an impossible port",
+        "AS-2.2-absolute",
+        &[Replace("/emm10/page/1", "{B}/id/a.nt", "http://h:99999/a")],
+    ),
+    ("a priority with a sign", "RS-7-pri", &[Replace("/cl1.xml", "pri=\"1\"", "pri=\"+1\"")]),
+    (
+        "a media type with a broken parameter",
+        "RS-7-type",
+        &[Replace("/rl1.xml", "text/plain", "text/plain; charset")],
+    ),
+    (
+        "two digests of one algorithm",
+        "RS-7-hash",
+        &[Replace("/rl1.xml", "hash=\"md5:", "hash=\"md5:1e0d5cb8ef6ba40c99b14c0237be735e MD5:")],
+    ),
+    (
+        "a second of 60",
+        "RS-7-datetime-form",
+        &[Replace(
+            "/cl2.xml",
+            "datetime=\"2026-01-07T00:00:00Z",
+            "datetime=\"2026-01-07T00:00:60Z",
+        )],
+    ),
+    (
+        "a change of next century",
+        "RS-7-future",
+        &[Replace("/cl2.xml", "datetime=\"2026-01-07", "datetime=\"2126-01-07")],
+    ),
+    (
+        "an `at` of next century",
+        "RS-7-future",
+        &[Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2126-01-10")],
+    ),
+    ("a hole between packages", "RS-13.1-span", &[Repeat("/cd.xml", LATER_PACKAGE, 1)]),
+    (
+        "a package behind the end of its dump",
+        "RS-13.1-span",
+        &[
+            Replace(
+                "/cd.xml",
+                "changedump\" from=\"2026-01-01T00:00:00Z\"",
+                "changedump\" from=\"2026-01-01T00:00:00Z\" until=\"2026-01-05T00:00:00Z\"",
+            ),
+            Repeat("/cd.xml", LATER_PACKAGE, 1),
+        ],
+    ),
+    ("two links `index`", "RS-6.2-up-once", &[Replace("/rl1.xml", INDEX, TWO_INDEXES)]),
+    (
+        "a Capability List without documents",
+        "RS-8-entries",
+        &[AddFinding("/caps.xml", NO_CAPABILITIES)],
+    ),
+    (
+        "a change behind the time of its set",
+        "RS01-3.1.2-future",
+        &[Replace("/changes/current.xml", "2026-01-08", "2026-01-11")],
+    ),
+    (
+        "a URI in two Sitemaps of an index",
+        "RS01-3.1.1-once",
+        &[Replace("/list2.xml", "{B}/r/c<", "{B}/r/a<")],
+    ),
+    (
+        "a first change set without `rs:type`",
+        "RS01-5.1-type",
+        &[Replace("/changes/1.xml", " rs:type=\"changeset\"", "")],
+    ),
+    (
+        "a patch of another entity at `instrument.id`",
+        "EMM01-4.2-subject",
+        &[Replace("/emm01/activity/3/instrument/1", "D <{B}/id/a>", "D <{B}/id/z>")],
+    ),
+    (
+        "`canonical` that is no URI",
+        "IIIF-3.3-members",
+        &[Replace("/iiif/page/1", IIIF_TYPE, CANONICAL)],
+    ),
+    (
+        "`provider` that is no array",
+        "IIIF-3.3-members",
+        &[Replace("/iiif/page/1", IIIF_TYPE, PROVIDER)],
+    ),
+    ("a package twice", "RS-6.1-once", &[Replace("/rd.xml", "{B}/p2.zip", "{B}/p1.zip")]),
+    (
+        "a Content-Encoding that the list does not state",
+        "RS-7-encoding-true",
+        &[Header("/r/a.txt", "Content-Encoding", "gzip")],
+    ),
+    (
+        "a resource that is still being made",
+        "RS-10.1-available",
+        &[Header("/r/a.txt", "Status", "202 Accepted")],
+    ),
+    (
+        "a list that is still being made",
+        "RS-6.2-reachable",
+        &[Header("/rl1.xml", "Status", "202 Accepted")],
+    ),
+    (
+        "a resource of a fragment without a host",
+        "SDS-5.1.5-resource",
+        &[Replace("/s/fragments", "<sd:resource>http://id.example/a<", "<sd:resource>http:///a<")],
+    ),
+    (
+        "a lost `<` before an entry's `rs:md`",
+        "RS-7-text",
+        &[Replace("/rl1.xml", "<rs:md hash", "rs:md hash")],
+    ),
+    (
+        "a lost `<` before the document's `rs:md`",
+        "RS-7-text",
+        &[Replace("/rl1.xml", "<rs:md capability", "rs:md capability")],
+    ),
+];
+
+#[test]
+fn each_mutant_is_found_by_its_rule() {
+    let failures: Vec<_> = MUTANTS
+        .iter()
+        .filter_map(|(what, rule, breaks)| Some(format!("{what}: {}", failure(rule, breaks)?)))
+        .collect();
+    assert!(failures.is_empty(), "{} mutants\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn answers_of_a_proxy_are_successes() {
+    let paths = ["/r/a.txt", "/rl1.xml", "/p1.zip", "/caps.xml"];
+    let breaks = paths.map(|path| Header(path, "Status", "203 Non-Authoritative Information"));
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = inspect(&server, "/caps.xml", |_| {});
+    // The server answers no condition then.
+    let found = report.findings.iter().filter(|found| found.rule.id != "HTTP-13.1-conditional");
+    assert_eq!(found.count(), 0, "{}", text(&report));
+}
