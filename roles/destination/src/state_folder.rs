@@ -74,10 +74,7 @@ impl StateFolder {
     /// Replaces a file of it in one step: after loss of power there is one of the two, whole.
     pub(crate) fn replace_text(&self, name: &str, text: &str) -> Result<(), Error> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        let new = format!("{name}.new");
-        let written = write_text(dir, new.as_bytes(), text).and_then(|file| file.sync_all());
-        written.map_err(|cause| self.unusable(cause))?;
-        Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
+        replace(dir, name, text.as_bytes()).map_err(|cause| self.unusable(cause))
     }
 
     /// Removes a file of it, if it is there.
@@ -126,14 +123,25 @@ pub(crate) fn read_text(dir: &Dir, name: &[u8], most: u64) -> Option<String> {
     io::read_to_string(file.take(most)).ok()
 }
 
+/// Replaces a small file in one step: after loss of power there is one of the two, whole.
+pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = format!("{name}.new");
+    write(dir, new.as_bytes(), bytes)?.sync_all()?;
+    Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
+}
+
 /// Writes a small file in the place of the one that has this name.
 pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<File> {
+    write(dir, name, text.as_bytes())
+}
+
+fn write(dir: &Dir, name: &[u8], bytes: &[u8]) -> io::Result<File> {
     match dir.unlink(name) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
     let mut file = dir.create_new(name)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     Ok(file)
 }
 
