@@ -81,8 +81,8 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes in the folder of a copy the addresses that it is made from.
-pub(crate) fn note_source(folder: &Folder, urls: [&str; 2]) -> Result<(), Error> {
+/// Notes in the folder of a copy the addresses that it is made from. `false` if what was noted before was damaged.
+pub(crate) fn note_source(folder: &Folder, urls: [&str; 2]) -> Result<bool, Error> {
     note(folder, |record, known| {
         urls.iter().for_each(|url| record.add_source(url));
         record.sources.extend(known.sources.into_iter().skip(urls.len()));
@@ -112,18 +112,22 @@ pub(crate) fn note_parts(
             record.add_part(path, &source);
         }
     })
+    .map(drop)
 }
 
-fn note(folder: &Folder, change: impl FnOnce(&mut CopyOf, CopyOf)) -> Result<(), Error> {
+fn note(folder: &Folder, change: impl FnOnce(&mut CopyOf, CopyOf)) -> Result<bool, Error> {
     let state = make_folder(&folder.root(), STATE_FOLDER.as_bytes())?;
     let name = CopyOf::NAME.as_bytes();
-    let known = state.read_begin(name, CopyOf::BYTES_MAX).ok();
+    let bytes = state.read_begin(name, CopyOf::BYTES_MAX).ok();
+    let known = bytes.as_deref().map(CopyOf::parse).unwrap_or_default();
+    let is_intact = !known.is_damaged;
     let mut record = CopyOf::default();
-    change(&mut record, known.as_deref().map(CopyOf::parse).unwrap_or_default());
+    // The Source names again what a damaged record had.
+    change(&mut record, if is_intact { known } else { CopyOf::default() });
     let record = record.to_record();
-    if known.as_ref() == Some(&record) {
-        return Ok(());
+    if bytes.as_ref() != Some(&record) {
+        crate::state_folder::replace(&state, CopyOf::NAME, &record)
+            .map_err(|cause| crate::state::unusable(folder.path(), cause))?;
     }
-    crate::state_folder::replace(&state, CopyOf::NAME, &record)
-        .map_err(|cause| crate::state::unusable(folder.path(), cause))
+    Ok(is_intact)
 }

@@ -256,8 +256,12 @@ impl<'a> Run<'a> {
         created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
-        if options.sink.is_local() && !options.dry_run {
-            note_source(self.folder, [&options.url, &start.first])?;
+        if options.sink.is_local()
+            && !options.dry_run
+            && !note_source(self.folder, [&options.url, &start.first])?
+        {
+            let message = "the record of the Sources of the copy was damaged; it is written again";
+            self.report.notice("state.record", &options.url, message);
         }
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
