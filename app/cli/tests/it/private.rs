@@ -151,6 +151,34 @@ fn sources_that_copy_each_other_do_not_grow() {
 }
 
 #[test]
+fn copies_by_each_protocol_note_where_parts_come_from() {
+    let world = World::new();
+    let (a, b) = (serve_one(&world, "a", 0), serve_one(&world, "b", 0));
+    sync(&a.url(), &world.at("b/of-a"), 0, &[]);
+    eventually("the copy is listed", || listed(&b).len() == 2);
+    for (number, path) in [
+        "set/capabilitylist.xml",
+        "set/resourcelist.xml",
+        "set/v0.1/sitemap.xml",
+        "set/iiif",
+        "set/emm/1.0",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let copy = world.at(&format!("a/of-b-{number}"));
+        sync(&format!("{}{path}", b.url()), &copy, 0, &[]);
+        let record = fs::read_to_string(copy.join(".abreast/copy-of")).unwrap();
+        let part = format!("part {}", a.url());
+        let noted = record.lines().find(|line| line.starts_with(&part));
+        assert!(noted.is_some_and(|line| line.ends_with(" of-a")), "{path}: {record}");
+    }
+    let expected = (0..5).map(|number| format!("of-b-{number}/b.txt"));
+    let expected: Vec<_> = [String::from("a.txt")].into_iter().chain(expected).collect();
+    eventually("nothing of the Source itself is listed", || listed(&a) == expected);
+}
+
+#[test]
 fn three_sources_in_a_circle_publish_everything_once() {
     let world = World::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| serve_one(&world, name, 0));
