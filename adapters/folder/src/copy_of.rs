@@ -97,7 +97,9 @@ fn is_line(bytes: &[u8]) -> bool {
 fn add_line(text: &mut Vec<u8>, words: &[&[u8]]) {
     let length: usize = words.iter().map(|word| word.len()).sum();
     if text.len() + length < CopyOf::LINES_MAX {
-        words.iter().for_each(|word| text.extend_from_slice(word));
+        for word in words {
+            text.extend_from_slice(word);
+        }
         text.push(b'\n');
     }
 }

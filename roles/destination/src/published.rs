@@ -84,7 +84,9 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
 /// Notes in the folder of a copy the addresses that it is made from. `false` if what was noted before was damaged.
 pub(crate) fn note_source(folder: &Folder, urls: [&str; 2]) -> Result<bool, Error> {
     note(folder, |record, known| {
-        urls.iter().for_each(|url| record.add_source(url));
+        for url in urls {
+            record.add_source(url);
+        }
         record.sources.extend(known.sources.into_iter().skip(urls.len()));
         record.parts = known.parts;
     })

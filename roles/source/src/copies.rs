@@ -131,30 +131,30 @@ fn announced<'s>(
 mod tests {
     use super::*;
 
-    fn copy(text: &str) -> Option<CopyOf> {
-        Some(CopyOf::parse(text.as_bytes()))
+    fn set(copies: &Copies, path: &[u8], text: &str) {
+        let copy = CopyOf::parse(text.as_bytes());
+        copies.set(path, Some(copy), |url| url.starts_with("http://h/"));
     }
 
     #[test]
     fn links_name_the_sources_of_copies() {
         let copies = Copies::default();
         let links = || copies.links("http://h/set/r/").unwrap_or_default();
-        let is_own = |url: &str| url.starts_with("http://h/");
-        copies.set(b"x", None, is_own);
+        copies.set(b"x", None, |_| false);
         assert_eq!(copies.links("http://h/set/r/"), None);
         let record = "http://u:p@b/\nhttp://u:p@b/s/list.xml?key=1\npart http://c/ c d\npart http://h/ h/h\n";
-        copies.set(b"b c", copy(record), is_own);
+        set(&copies, b"b c", record);
         let expected = "<http://b/s/list.xml>; rel=\"via\"; anchor=\"http://h/set/r/b%20c/\", \
                         <http://c/>; rel=\"via\"; anchor=\"http://h/set/r/b%20c/c%20d/\"";
         assert_eq!(links(), expected);
         assert!(copies.has_own_part(b"b c/h/h") && !copies.has_own_part(b"b c/h"));
         // An address that only redirects is another name.
-        copies.set(b"b c", copy("http://a/\nhttp://b/list.xml\n"), is_own);
+        set(&copies, b"b c", "http://a/\nhttp://b/list.xml\n");
         assert_eq!((links().matches("rel=").count(), copies.has_own_part(b"b c/h/h")), (2, false));
-        copies.set(b"b c", None, is_own);
+        copies.set(b"b c", None, |_| false);
         assert_eq!(links(), "");
         // The published folder itself.
-        copies.set(b"", copy("http://a/\n"), is_own);
+        set(&copies, b"", "http://a/\n");
         assert_eq!(links(), "<http://a/>; rel=\"via\"; anchor=\"http://h/set/r/\"");
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let copies = Copies::default();
         for number in 0..10_000 {
             let path = format!("{number}");
-            copies.set(path.as_bytes(), copy(&format!("http://{number}/\n")), |_| false);
+            set(&copies, path.as_bytes(), &format!("http://{number}/\n"));
         }
         let links = copies.links("http://h/set/r/").unwrap();
         assert!((1_500..=LINKS_BYTES_MAX).contains(&links.len()), "{}", links.len());

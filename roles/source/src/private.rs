@@ -73,13 +73,8 @@ impl Private {
     }
 
     fn reason_of(&self, dir: &Dir) -> Option<&'static str> {
-        let is_own_copy = || self.copy_in(dir).is_some_and(|copy| self.is_own(&copy));
+        let is_own_copy = || copy_in(dir).is_some_and(|copy| self.is_own(&copy));
         store_of(dir).or_else(|| is_own_copy().then_some(OWN_COPY))
-    }
-
-    /// The record of a copy.
-    fn copy_in(&self, dir: &Dir) -> Option<CopyOf> {
-        CopyOf::read(dir, COPY_OF).ok()
     }
 
     fn is_own(&self, copy: &CopyOf) -> bool {
@@ -94,7 +89,7 @@ impl Private {
 
     /// The folders in a copy that its Source copied from this one.
     pub(crate) fn own_parts(&self, folder: &Path) -> Vec<PathBuf> {
-        let copy = Folder::open(folder).ok().and_then(|folder| self.copy_in(&folder.root()));
+        let copy = Folder::open(folder).ok().and_then(|folder| copy_in(&folder.root()));
         let parts = copy.into_iter().flat_map(|copy| copy.parts);
         let own = parts.filter(|(_, address)| self.has(address));
         own.map(|(path, _)| folder.join(OsStr::from_bytes(&path))).collect()
@@ -106,6 +101,11 @@ impl Private {
         let folders = Folders { private, root, known: Mutex::default() };
         Hiding::new(&MARKS, move |dir, path, is_marked| folders.hides(dir, path, is_marked))
     }
+}
+
+/// The record of a copy.
+fn copy_in(dir: &Dir) -> Option<CopyOf> {
+    CopyOf::read(dir, COPY_OF).ok()
 }
 
 /// Whether a folder that has this name, in any case, may be private: one without such a name is not.
@@ -253,7 +253,7 @@ impl Folders {
         if let Some((_, is_private)) = known.filter(|(known, _)| *known == stamp) {
             return is_private;
         }
-        let copy = state.as_ref().and_then(|_| self.private.copy_in(dir));
+        let copy = state.as_ref().and_then(|_| copy_in(dir));
         let is_own_copy =
             || !is_root && copy.as_ref().is_some_and(|copy| self.private.is_own(copy));
         let reason = store_of(dir).or_else(|| is_own_copy().then_some(OWN_COPY));
