@@ -121,13 +121,13 @@ impl Folder {
         self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(&self.root, path, kind))
     }
 
-    /// Whether an opened folder with this path beneath the root is hidden by itself.
-    pub fn hides(&self, dir: &Dir, path: &[u8]) -> bool {
-        self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, path))
+    /// Whether an opened folder with this path beneath the root is hidden, where those around it were examined;
+    /// `is_marked` if its listing has a name that [is a mark](Folder::is_mark).
+    pub fn hides(&self, dir: &Dir, path: &[u8], is_marked: bool) -> bool {
+        self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, path, is_marked))
     }
 
-    /// Whether a folder that has this name may be hidden. A listing without such a name needs no
-    /// call of [`Folder::hides`].
+    /// Whether a folder that has this name may be hidden because of what is in it.
     pub fn is_mark(&self, name: &[u8]) -> bool {
         self.hiding.as_ref().is_some_and(|hiding| hiding.is_mark(name))
     }

@@ -1,6 +1,7 @@
 //! A folder opened once and never left.
 #![doc = include_str!("../README.md")]
 
+mod copy_of;
 mod dir;
 mod error;
 mod folder;
@@ -10,6 +11,7 @@ mod sealed;
 mod selection;
 mod stat;
 
+pub use copy_of::CopyOf;
 pub use dir::{Dir, Entries, Entry};
 pub use error::{Error, ErrorKind};
 pub use folder::{Folder, is_component};

@@ -29,7 +29,7 @@ impl fmt::Debug for Selection {
     }
 }
 
-type HidingRule = dyn Fn(&Dir, &[u8]) -> bool + Send + Sync;
+type HidingRule = dyn Fn(&Dir, &[u8], bool) -> bool + Send + Sync;
 
 /// A rule for folders that are never shown, nor anything in them. Cloning shares it.
 #[derive(Clone)]
@@ -40,16 +40,17 @@ pub struct Hiding {
 
 impl Hiding {
     /// A rule that decides for an opened folder whether it is hidden, with its path from the root, which is empty for
-    /// the root. It hides no folder that has none of the names in `marks`.
+    /// the root, and whether it may have one of the names in `marks`. A folder without them is hidden only because of what a
+    /// folder around it has.
     pub fn new(
         marks: &'static [&'static str],
-        rule: impl Fn(&Dir, &[u8]) -> bool + Send + Sync + 'static,
+        rule: impl Fn(&Dir, &[u8], bool) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self { marks, rule: Arc::new(rule) }
     }
 
-    pub(crate) fn hides(&self, dir: &Dir, path: &[u8]) -> bool {
-        (self.rule)(dir, path)
+    pub(crate) fn hides(&self, dir: &Dir, path: &[u8], is_marked: bool) -> bool {
+        (self.rule)(dir, path, is_marked)
     }
 
     /// In any case: a file system may not distinguish them.
@@ -65,7 +66,7 @@ impl Hiding {
         kind: Kind,
     ) -> Option<&'a [u8]> {
         let mut dir = Dir::new(Arc::clone(root));
-        if self.hides(&dir, b"") {
+        if self.hides(&dir, b"", true) {
             return path.get(..0);
         }
         let last = match path.iter().rposition(|byte| *byte == b'/') {
@@ -79,7 +80,7 @@ impl Hiding {
             let rest = &path[begin..last];
             end = begin + rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
             dir = dir.dir(&path[begin..end]).ok()?;
-            if self.hides(&dir, &path[..end]) {
+            if self.hides(&dir, &path[..end], true) {
                 return path.get(..end);
             }
         }

@@ -147,7 +147,6 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
             let code = match error.downcast_ref::<SiteError>() {
                 Some(SiteError::Locked(_)) => 10,
                 Some(SiteError::Stopped) => 130,
-                Some(error) if error.is_full() => 13,
                 _ if matches!(error.downcast_ref(), Some(ScanError::Stopped)) => 130,
                 _ if matches!(error.downcast_ref(), Some(ArchiveError::Stopped)) => 130,
                 _ if error.is::<HeldDeletions>() => 7,

@@ -8,6 +8,7 @@ use crate::access::{SecretError, SecretForSeveral};
 use crate::config::UsageError;
 use crate::log_access::ExitCodeError;
 use abreast_net::ErrorKind;
+use abreast_source::static_site::SiteError;
 
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const SOURCE: u8 = 4;
@@ -65,11 +66,18 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 }
 
 /// Whether a disk is full, or a store on it.
-fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     cause
         .downcast_ref::<abreast_core::LogError>()
         .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Full)
+        || cause
+            .downcast_ref::<abreast_folder::Error>()
+            .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Full)
+        || matches!(
+            cause.downcast_ref(),
+            Some(SiteError::Folder(error)) if error.kind() == abreast_folder::ErrorKind::Full
+        )
         || cause
             .downcast_ref::<std::io::Error>()
             .is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))

@@ -90,6 +90,12 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     // A cause that states nothing else is left out.
     let mut causes: Vec<String> = error.chain().map(|it| short(it.to_string())).collect();
     causes.dedup();
+    if let Some(last) = causes.last_mut()
+        && error.chain().any(crate::exit::is_full)
+        && !error.chain().any(|cause| cause.to_string().contains("help: "))
+    {
+        last.push_str("\n  help: free space on the disk, then run the same command again");
+    }
     let message = causes.remove(0);
     if JSON_OUTPUT.load(Ordering::Relaxed) {
         let object = serde_json::json!({

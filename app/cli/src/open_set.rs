@@ -18,7 +18,7 @@ use abreast_source::projection::sdshare::{SetSnapshots, SnapshotOptions};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
-use abreast_source::{Private, Representations, WatchStatus};
+use abreast_source::{Copies, Private, Representations, WatchStatus};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
 
@@ -126,11 +126,12 @@ impl SetOpener<'_> {
         let urls = set_urls(self.urls, &set);
         let links = set.links.policy(&urls.resources())?;
         let versions = crate::versions::keep(&**self.log, id, &set)?;
-        let Opened { representations, watch, rdf, status, deposit, entities } = match &set.origin {
+        let opened = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
             Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
             Origin::Folder(folder) => self.folder(folder, id, &links, &set)?,
         };
+        let Opened { representations, watch, rdf, status, copies, deposit, entities } = opened;
         let dumps = set.dumps.clone().map(|options| {
             let (slug, urls, representations) =
                 (set.slug.clone(), urls.clone(), representations.clone());
@@ -163,6 +164,7 @@ impl SetOpener<'_> {
             dumps: dumps.transpose()?,
             notifications: self.notifications.clone(),
             snapshots,
+            copies,
             ..publish(self.stores, &set, id, urls, representations)?
         };
         if self.callbacks {
@@ -198,6 +200,7 @@ impl SetOpener<'_> {
             watch: None,
             rdf: None,
             status: Arc::default(),
+            copies: Copies::default(),
             deposit: None,
             entities: None,
         })
@@ -228,6 +231,7 @@ impl SetOpener<'_> {
                     watch: None,
                     rdf: None,
                     status: Arc::default(),
+                    copies: Copies::default(),
                     deposit: None,
                     entities: Some(Arc::new(entities)),
                 });
@@ -255,6 +259,7 @@ impl SetOpener<'_> {
             watch: None,
             rdf: Some(watch),
             status,
+            copies: Copies::default(),
             deposit: None,
             entities: None,
         })
@@ -290,6 +295,7 @@ impl SetOpener<'_> {
         options.events = folder.events;
         options.follow_links = folder.follow_links;
         options.filter = Arc::clone(&folder.filter);
+        let copies = private.copies().clone();
         options.private = private;
         let deposit = || Arc::new(Deposit::new(Arc::clone(self.log), id, options.ingest.clone()));
         let deposit = self.api_writes.then(deposit);
@@ -302,6 +308,7 @@ impl SetOpener<'_> {
             watch: Some(watch),
             rdf: None,
             status,
+            copies,
             deposit,
             entities: None,
         })
@@ -314,6 +321,7 @@ struct Opened {
     watch: Option<Watch>,
     rdf: Option<RdfWatch>,
     status: Arc<WatchStatus>,
+    copies: Copies,
     deposit: Option<Arc<Deposit>>,
     entities: Option<Arc<EntityWriter>>,
 }

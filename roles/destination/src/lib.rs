@@ -21,6 +21,7 @@ mod limits;
 mod marker;
 mod moved;
 mod options;
+mod origins;
 mod package;
 mod partial;
 mod path_map;

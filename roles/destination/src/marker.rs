@@ -53,6 +53,17 @@ pub(crate) fn state_elsewhere(folder: &Path) -> Option<PathBuf> {
     found.names_a_state().then(|| PathBuf::from(found.state))
 }
 
+fn damaged(folder: &Path) -> Error {
+    let marker = folder.join(STATE_FOLDER).join(MARKER);
+    let message = format!(
+        "{} is damaged: which state is that of the copy in {} is not known",
+        marker.display(),
+        folder.display()
+    );
+    Error::new("folder.owner", ExitCode::Usage, message)
+        .with_help("name the state of the copy with `--state`; or remove the file, and the copy is compared with the Source")
+}
+
 /// The marker of a copy, in its folder.
 #[derive(Debug)]
 pub(crate) struct Marker {
@@ -60,6 +71,8 @@ pub(crate) struct Marker {
     /// The path of the state.
     state: String,
     found: Option<Text>,
+    /// The marker that was found names nothing.
+    is_damaged: bool,
 }
 
 impl Marker {
@@ -72,13 +85,18 @@ impl Marker {
         own: &StateFolder,
         state: Option<&Path>,
     ) -> Result<Option<Self>, Error> {
-        let found = own.read_text(MARKER, BYTES_MAX).and_then(|text| Text::parse(&text));
+        let read = own.read_text(MARKER, BYTES_MAX);
+        let is_damaged = read.is_err();
+        let found = read.ok().flatten().and_then(|text| Text::parse(&text));
         let refuse = |other: &str| {
             let other = other.trim();
             Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())))
         };
         let owner = found.as_ref().filter(|text| text.names_a_state());
         let Some(path) = state else {
+            if is_damaged && !folder.join(STATE_FOLDER).join(DATABASE).exists() {
+                return Err(damaged(folder));
+            }
             return owner.map_or(Ok(None), |owner| refuse(&owner.state));
         };
         let real = std::path::absolute(path).map_err(|cause| unusable(path, cause))?;
@@ -87,7 +105,7 @@ impl Marker {
         match owner {
             Some(owner) if owner.state != state => refuse(&owner.state),
             None if marker.join(DATABASE).exists() => refuse(&marker.display().to_string()),
-            _ => Ok(Some(Self { own: own.clone(), state, found })),
+            _ => Ok(Some(Self { own: own.clone(), state, found, is_damaged })),
         }
     }
 
@@ -98,7 +116,12 @@ impl Marker {
     /// There is no marker, so that the folder is not that of the copy, and the user does not want
     /// to make the copy again.
     pub(crate) fn is_as_left(&self, mirror: &Mirror, options: &SyncOptions) -> Result<bool, Error> {
-        if mirror.count_rows_up_to(1)? == 0 {
+        let is_empty = mirror.count_rows_up_to(1)? == 0;
+        if self.is_damaged {
+            // The state names the folder, if it has resources; another one may be that of the copy.
+            return if is_empty { Err(damaged(&options.folder)) } else { Ok(false) };
+        }
+        if is_empty {
             return Ok(true);
         }
         let Some(found) = &self.found else {
@@ -141,5 +164,50 @@ impl Marker {
         let stamp = self.found.as_ref().and_then(|found| found.stamp.as_deref());
         let stamp = stamp.map(|stamp| format!("{STAMP_MARK}{stamp}")).unwrap_or_default();
         self.own.replace_text(MARKER, &format!("{}{stamp}\n", self.state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_marker_gives_the_folder_to_no_state() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for name in ["copy/.abreast", "state"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        let own = StateFolder::at(&at("copy/.abreast")).unwrap();
+        let mirror = Mirror::open(&at("state").join(DATABASE)).unwrap();
+        let check = |state: Option<&Path>| Marker::check(&at("copy"), &own, state);
+        let marker = || check(Some(&at("state"))).unwrap().unwrap();
+        marker().stamp(&mirror).unwrap();
+        let options = SyncOptions::new("http://h/", at("copy"));
+        mirror
+            .put_row(&abreast_store::mirror::Row { uri: "http://h/a".into(), ..Default::default() })
+            .unwrap();
+        assert!(marker().is_as_left(&mirror, &options).unwrap());
+        let path = at("copy/.abreast").join(MARKER);
+        let record = std::fs::read(&path).unwrap();
+        // One bit is corrected.
+        for bit in 0..record.len() * 8 {
+            let mut damaged = record.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(marker().is_as_left(&mirror, &options).unwrap(), "bit {bit}");
+        }
+        let mut damaged = record.clone();
+        damaged[..4].fill(b'x');
+        std::fs::write(&path, &damaged).unwrap();
+        // The state that knows the folder compares all; any other one is refused.
+        assert!(!marker().is_as_left(&mirror, &options).unwrap());
+        assert_eq!(check(None).unwrap_err().code(), "folder.owner");
+        let other = Mirror::open(&at("other.db")).unwrap();
+        assert_eq!(marker().is_as_left(&other, &options).unwrap_err().code(), "folder.owner");
+        // Of an earlier version.
+        let text = String::from_utf8(record).unwrap();
+        std::fs::write(&path, text.split_once("blake3").unwrap().0).unwrap();
+        assert!(marker().is_as_left(&mirror, &options).unwrap());
     }
 }

@@ -7,7 +7,7 @@
 use crate::marker::MARKER;
 use crate::sink::warc::JOURNAL;
 use crate::state::{DATABASE, LOCK};
-use abreast_folder::{Dir, Kind};
+use abreast_folder::{CopyOf, Dir, Kind};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -101,7 +101,7 @@ impl Drop for Provisional {
         if let Some((root, name)) = &self.marker_in
             && let Ok(marker) = root.dir(name.as_bytes())
         {
-            for file in [LOCK, MARKER.as_bytes()] {
+            for file in [LOCK, MARKER.as_bytes(), CopyOf::NAME.as_bytes()] {
                 let _ = marker.unlink(file);
             }
             remove_empty_folders(&marker, &HashSet::new());

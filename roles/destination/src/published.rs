@@ -3,16 +3,14 @@
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
+use crate::sink::Sink;
 use crate::sink::options::SinkOptions;
-use crate::state_folder::{make_folder, read_text};
-use abreast_folder::Folder;
+use crate::state_folder::make_folder;
+use abreast_folder::{CopyOf, Folder};
 use std::path::{Path, PathBuf};
 
 /// The store of a Source in its published folder.
 const SOURCE_DATABASE: &str = "source.db";
-/// The addresses that a copy was made from, in its state folder: a Source that finds its own does not publish the copy.
-const COPY_OF: &str = "copy-of";
-const COPY_OF_BYTES_MAX: u64 = 32 << 10;
 /// Marks a folder of replaced files, so that no Source publishes it.
 pub(crate) const BACKUP_MARK: &str = ".abreast-backup";
 
@@ -83,14 +81,55 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes in the folder of a copy the addresses that it is made from.
-pub(crate) fn note_source(folder: &Folder, urls: [&str; 2]) -> Result<(), Error> {
-    let text = format!("{}\n{}\n", urls[0], urls[1]);
+/// Notes in the folder of a copy the addresses that it is made from. `false` if what was noted before was damaged.
+pub(crate) fn note_source(folder: &Folder, urls: [&str; 2]) -> Result<bool, Error> {
+    note(folder, |record, known| {
+        for url in urls {
+            record.add_source(url);
+        }
+        record.sources.extend(known.sources.into_iter().skip(urls.len()));
+        record.parts = known.parts;
+    })
+}
+
+/// Notes in the folder of a copy which of its folders its Source copied from other Sources: each is in `parts` with the address of
+/// its Source. What is in no folder of its own makes all of the copy one of that Source, from then on: its Source may not
+/// publish that part any longer only because it recognised its own copy.
+pub(crate) fn note_parts(
+    folder: &Folder,
+    sink: &dyn Sink,
+    parts: Vec<(String, String)>,
+) -> Result<(), Error> {
+    note(folder, |record, known| {
+        record.sources = known.sources;
+        for (uri, source) in parts {
+            match sink.folder_of(&uri).filter(|path| !path.is_empty()) {
+                Some(path) => record.add_part(path, &source),
+                None => record.add_source(&source),
+            }
+        }
+        // A Source that was just started may not name all.
+        let is_there = |path: &[u8]| folder.dir(path.split(|byte| *byte == b'/')).is_ok();
+        for (path, source) in known.parts.into_iter().filter(|(path, _)| is_there(path)) {
+            record.add_part(path, &source);
+        }
+    })
+    .map(drop)
+}
+
+fn note(folder: &Folder, change: impl FnOnce(&mut CopyOf, CopyOf)) -> Result<bool, Error> {
     let state = make_folder(&folder.root(), STATE_FOLDER.as_bytes())?;
-    if read_text(&state, COPY_OF.as_bytes(), COPY_OF_BYTES_MAX).as_ref() == Some(&text) {
-        return Ok(());
+    let name = CopyOf::NAME.as_bytes();
+    let bytes = state.read_begin(name, CopyOf::BYTES_MAX).ok();
+    let known = bytes.as_deref().map(CopyOf::parse).unwrap_or_default();
+    let is_intact = !known.is_damaged;
+    let mut record = CopyOf::default();
+    // The Source names again what a damaged record had.
+    change(&mut record, if is_intact { known } else { CopyOf::default() });
+    let record = record.to_record();
+    if bytes.as_ref() != Some(&record) {
+        crate::state_folder::replace(&state, CopyOf::NAME, &record)
+            .map_err(|cause| crate::state::unusable(folder.path(), cause))?;
     }
-    crate::state_folder::write_text(&state, COPY_OF.as_bytes(), &text)
-        .map_err(|cause| crate::state::unusable(folder.path(), cause))?;
-    Ok(())
+    Ok(is_intact)
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
 use crate::options::SyncOptions;
+use crate::origins::Origins;
 use crate::read::pieces::{Documents, Network};
 use crate::robots::Robots;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
@@ -47,6 +48,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) skolems_are_resources: Cell<bool>,
     /// Where documents are read from.
     pub(crate) documents: Rc<dyn Documents>,
+    /// What answers named as copies of other Sources.
+    pub(crate) origins: Origins,
     /// An answer that is not read to its end yet.
     opened: Rc<RefCell<Option<Opened>>>,
     /// How long the run may still wait for what servers are making.
@@ -91,6 +94,7 @@ impl<'a> Requests<'a> {
             robots: (!options.ignore_robots).then(Arc::default),
             skolems_are_resources: Cell::default(),
             documents: Rc::new(Network),
+            origins: Origins::default(),
             opened: Rc::default(),
             patience: Rc::new(Cell::new(MAKING_PATIENCE)),
         })

@@ -15,7 +15,7 @@ use crate::path_map::{NameRules, PathMap};
 use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
-use crate::published::note_source;
+use crate::published::{note_parts, note_source};
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
@@ -256,8 +256,12 @@ impl<'a> Run<'a> {
         created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
-        if options.sink.is_local() && !options.dry_run {
-            note_source(self.folder, [&options.url, &start.first])?;
+        if options.sink.is_local()
+            && !options.dry_run
+            && !note_source(self.folder, [&options.url, &start.first])?
+        {
+            let message = "the record of the Sources of the copy was damaged; it is written again";
+            self.report.notice("state.record", &options.url, message);
         }
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
@@ -302,8 +306,17 @@ impl<'a> Run<'a> {
             self.planner.downloads.sweep();
         }
         let mut carried_out = Ok(());
-        if counts.fetches + counts.deletes + counts.held > 0 {
+        let is_needed = counts.fetches + counts.deletes + counts.held > 0;
+        if is_needed {
             self.ensure_sink(&start)?;
+        }
+        if let Some(sink) = &self.planner.sink
+            && options.sink.is_local()
+            && !options.dry_run
+        {
+            note_parts(self.folder, &**sink, self.requests.origins.all())?;
+        }
+        if is_needed {
             carried_out = self.carry_out(reader, &rules);
         } else if let Some(sink) = self.planner.sink.as_deref().filter(|_| !options.dry_run) {
             // Nothing is wanted, so nothing is that was begun.

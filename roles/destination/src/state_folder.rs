@@ -6,11 +6,16 @@
 
 use crate::error::{Error, ExitCode};
 use crate::path_map::STATE_FOLDER;
-use abreast_folder::{Dir, ErrorKind, Folder, Stat};
+use abreast_folder::{Dir, ErrorKind, Folder, Stat, corrected, sealed, unsealed};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+/// Bytes of a digest at the end of a record, at most.
+const SEAL_BYTES: u64 = 128;
+/// Bytes of a record that is corrected by trying each bit.
+const CORRECTED_MAX: usize = 4 << 10;
 
 /// The state folder.
 #[derive(Clone, Debug)]
@@ -71,13 +76,15 @@ impl StateFolder {
         crate::state::unusable(&self.path, cause)
     }
 
-    /// Replaces a file of it in one step: after loss of power there is one of the two, whole.
+    /// Replaces a small record of it in one step: after loss of power there is one of the two, whole.
     pub(crate) fn replace_text(&self, name: &str, text: &str) -> Result<(), Error> {
+        self.replace_bytes(name, &sealed(text.into()))
+    }
+
+    /// The same of a file without a digest at its end.
+    pub(crate) fn replace_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        let new = format!("{name}.new");
-        let written = write_text(dir, new.as_bytes(), text).and_then(|file| file.sync_all());
-        written.map_err(|cause| self.unusable(cause))?;
-        Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
+        replace(dir, name, bytes).map_err(|cause| self.unusable(cause))
     }
 
     /// Removes a file of it, if it is there.
@@ -93,9 +100,12 @@ impl StateFolder {
         }
     }
 
-    /// Reads a small file of it.
-    pub(crate) fn read_text(&self, name: &str, most: u64) -> Option<String> {
-        read_text(self.dir.as_ref()?, name.as_bytes(), most)
+    /// Reads a small record of it; `None` when there is none.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) fn read_text(&self, name: &str, most: u64) -> io::Result<Option<String>> {
+        self.dir.as_ref().map_or(Ok(None), |dir| read_record(dir, name.as_bytes(), most))
     }
 }
 
@@ -120,20 +130,45 @@ fn path_of(dir: &Dir, shown: PathBuf) -> PathBuf {
     dir.path().or_else(|| shown.canonicalize().ok()).unwrap_or(shown)
 }
 
-/// Reads a small file, up to so many bytes.
+/// Reads the text of a small record of up to so many bytes. A damaged one counts as missing.
 pub(crate) fn read_text(dir: &Dir, name: &[u8], most: u64) -> Option<String> {
-    let (file, _) = dir.open_read(name).ok()?;
-    io::read_to_string(file.take(most)).ok()
+    read_record(dir, name, most).ok().flatten()
 }
 
-/// Writes a small file in the place of the one that has this name.
-pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<File> {
+/// Reads the text of a small record of up to so many bytes. One different bit is corrected.
+fn read_record(dir: &Dir, name: &[u8], most: u64) -> io::Result<Option<String>> {
+    let Ok((file, _)) = dir.open_read(name) else { return Ok(None) };
+    let mut record = Vec::new();
+    if file.take(most + SEAL_BYTES).read_to_end(&mut record).is_err() {
+        return Ok(None);
+    }
+    let corrected = match unsealed(&record) {
+        Err(_) if record.len() <= CORRECTED_MAX => corrected(&record),
+        _ => None,
+    };
+    let text = unsealed(corrected.as_ref().unwrap_or(&record))?;
+    Ok(std::str::from_utf8(text).ok().map(str::to_owned))
+}
+
+/// Replaces a small file in one step: after loss of power there is one of the two, whole.
+pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = format!("{name}.new");
+    write(dir, new.as_bytes(), bytes)?.sync_all()?;
+    Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
+}
+
+/// Writes a small record in the place of the one that has this name.
+pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<()> {
+    write(dir, name, &sealed(text.into())).map(drop)
+}
+
+fn write(dir: &Dir, name: &[u8], bytes: &[u8]) -> io::Result<File> {
     match dir.unlink(name) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
     let mut file = dir.create_new(name)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     Ok(file)
 }
 
@@ -170,17 +205,37 @@ mod tests {
         let state = StateFolder::at(place.path()).unwrap();
         for name in ["hard", "soft"] {
             state.replace_text(name, "ours").unwrap();
-            assert_eq!(state.read_text(name, 9).as_deref(), Some("ours"));
+            assert_eq!(state.read_text(name, 9).unwrap().as_deref(), Some("ours\n"));
         }
         assert_eq!(std::fs::read_to_string(path("other")).unwrap(), "theirs");
         assert!(state.folder("own").is_err(), "a file stands there");
     }
 
     #[test]
+    fn a_damaged_record_is_corrected_or_known_to_be_damaged() {
+        let place = tempfile::tempdir().unwrap();
+        let (state, path) = (StateFolder::at(place.path()).unwrap(), place.path().join("record"));
+        state.replace_text("record", "one\ntwo").unwrap();
+        let record = std::fs::read(&path).unwrap();
+        let read = || state.read_text("record", 9);
+        for bit in 0..record.len() * 8 {
+            let mut damaged = record.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &damaged).unwrap();
+            assert_eq!(read().unwrap().as_deref(), Some("one\ntwo\n"), "bit {bit}");
+        }
+        let damaged = [b"zzz", &record[3..]].concat();
+        std::fs::write(&path, &damaged).unwrap();
+        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::write(&path, "earlier").unwrap();
+        assert_eq!(read().unwrap().as_deref(), Some("earlier"));
+    }
+
+    #[test]
     fn a_state_folder_that_is_not_there_keeps_nothing() {
         let state = StateFolder::nowhere("missing".into());
         assert!(state.folder("partial").is_err() && state.existing_folder("partial").is_none());
-        assert_eq!(state.read_text("owner", 9), None);
+        assert_eq!(state.read_text("owner", 9).unwrap(), None);
         state.replace_text("owner", "x").unwrap();
     }
 }

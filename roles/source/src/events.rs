@@ -262,7 +262,7 @@ impl Events {
 
     fn is_hidden(&self, folder: &[u8]) -> bool {
         let opened = self.folder.dir(folder.split(|byte| *byte == b'/'));
-        !folder.is_empty() && opened.is_ok_and(|dir| self.folder.hides(&dir, folder))
+        !folder.is_empty() && opened.is_ok_and(|dir| self.folder.hides(&dir, folder, true))
     }
 
     /// Notes the path of a watched folder. It may have had another path before, and another folder

@@ -6,6 +6,7 @@ mod appends;
 pub mod archive;
 mod aside;
 mod at_most;
+mod copies;
 pub mod deposit;
 pub mod entities;
 mod events;
@@ -42,6 +43,7 @@ pub mod fuzz_property {
 pub use projection::resourcesync::dumps as dump;
 
 pub use at_most::AtMost;
+pub use copies::Copies;
 pub use guard::{Deletions, Held};
 pub use hash::{DigestPolicy, media_type_of};
 pub use ingest::{IngestOptions, IngestReport};

@@ -3,7 +3,8 @@
 //!
 //! They are recognised by what is in them. The folder of a copy is published unless it is a copy of this Source.
 
-use abreast_folder::{Dir, ErrorKind, Folder, Hiding, Kind, Stat};
+use crate::copies::Copies;
+use abreast_folder::{CopyOf, Dir, ErrorKind, Folder, Hiding, Kind, Stat};
 use abreast_webtypes::visible;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -35,13 +36,13 @@ const MARKS: [&str; 9] = [
     "backup.lock",
     ".abreast",
 ];
-const COPY_OF_BYTES_MAX: u64 = 32 << 10;
 /// The first table of each database of ours, found in the begin of the file.
 const FIRST_TABLE: &[u8] = b"schema_version";
 const DATABASE_BYTES_READ: u64 = 64 << 10;
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Folders remembered at most, in two generations.
 const REMEMBERED_MAX: usize = 16_384;
+pub(crate) const OWN_COPY: &str = "a copy of this Source itself";
 /// A folder that changed less long ago than this is examined again: its time may not show a second change.
 const RECENT: Duration = Duration::from_secs(2);
 
@@ -50,13 +51,20 @@ const RECENT: Duration = Duration::from_secs(2);
 pub struct Private {
     /// The addresses of this Source.
     own: Arc<[String]>,
+    /// The copies in a folder that was opened with these rules.
+    copies: Copies,
 }
 
 impl Private {
-    /// For a Source with these base URLs.
+    /// For a set of a Source with these base URLs.
     pub fn new(own: impl IntoIterator<Item = String>) -> Self {
         let own = own.into_iter().map(|url| with_slash(&url)).collect();
-        Self { own }
+        Self { own, copies: Copies::default() }
+    }
+
+    /// The copies that were met in the published folder.
+    pub fn copies(&self) -> &Copies {
+        &self.copies
     }
 
     /// What a folder is that is never published in another one; `None` for any other folder.
@@ -65,24 +73,39 @@ impl Private {
     }
 
     fn reason_of(&self, dir: &Dir) -> Option<&'static str> {
-        store_of(dir).or_else(|| self.is_copy(dir).then_some("a copy of this Source itself"))
+        let is_own_copy = || copy_in(dir).is_some_and(|copy| self.is_own(&copy));
+        store_of(dir).or_else(|| is_own_copy().then_some(OWN_COPY))
     }
 
-    fn is_copy(&self, dir: &Dir) -> bool {
-        let Ok(bytes) = dir.read_begin(COPY_OF, COPY_OF_BYTES_MAX) else { return false };
-        let is_own = |line: &str| {
-            let url = with_slash(line.trim());
-            self.own.iter().any(|own| url.starts_with(own.as_str()))
-        };
-        std::str::from_utf8(&bytes).is_ok_and(|text| text.lines().any(is_own))
+    fn is_own(&self, copy: &CopyOf) -> bool {
+        copy.sources.iter().any(|source| self.has(source))
+    }
+
+    /// Whether this is an address of the Source.
+    fn has(&self, url: &str) -> bool {
+        let url = with_slash(url);
+        self.own.iter().any(|own| url.starts_with(own.as_str()))
+    }
+
+    /// The folders in a copy that its Source copied from this one.
+    pub(crate) fn own_parts(&self, folder: &Path) -> Vec<PathBuf> {
+        let copy = Folder::open(folder).ok().and_then(|folder| copy_in(&folder.root()));
+        let parts = copy.into_iter().flat_map(|copy| copy.parts);
+        let own = parts.filter(|(_, address)| self.has(address));
+        own.map(|(path, _)| folder.join(OsStr::from_bytes(&path))).collect()
     }
 
     /// The rule for what is in a published folder with this path.
     pub(crate) fn hiding(&self, root: &Path) -> Hiding {
         let (private, root) = (self.clone(), root.to_owned());
         let folders = Folders { private, root, known: Mutex::default() };
-        Hiding::new(&MARKS, move |dir, path| folders.hides(dir, path))
+        Hiding::new(&MARKS, move |dir, path, is_marked| folders.hides(dir, path, is_marked))
     }
+}
+
+/// The record of a copy.
+fn copy_in(dir: &Dir) -> Option<CopyOf> {
+    CopyOf::read(dir, COPY_OF).ok()
 }
 
 /// Whether a folder that has this name, in any case, may be private: one without such a name is not.
@@ -211,11 +234,18 @@ impl Known {
 }
 
 impl Folders {
-    fn hides(&self, dir: &Dir, path: &[u8]) -> bool {
+    fn hides(&self, dir: &Dir, path: &[u8], is_marked: bool) -> bool {
+        if self.private.copies.has_own_part(path) {
+            return true;
+        }
+        if !is_marked {
+            self.private.copies.set(path, None, |_| false);
+            return false;
+        }
         let Ok(own) = dir.own_stat() else { return false };
         // The root is what is published, also where it is a copy.
         let is_root = path.is_empty();
-        let state = if is_root { None } else { dir.stat(STATE).ok() };
+        let state = dir.stat(STATE).ok();
         let (number, stamp) =
             ((own.device, own.inode), [Some(stamp_of(&own)), state.as_ref().map(stamp_of)]);
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +253,12 @@ impl Folders {
         if let Some((_, is_private)) = known.filter(|(known, _)| *known == stamp) {
             return is_private;
         }
-        let reason = if is_root { store_of(dir) } else { self.private.reason_of(dir) };
+        let copy = state.as_ref().and_then(|_| copy_in(dir));
+        let is_own_copy =
+            || !is_root && copy.as_ref().is_some_and(|copy| self.private.is_own(copy));
+        let reason = store_of(dir).or_else(|| is_own_copy().then_some(OWN_COPY));
+        let published = copy.filter(|_| reason.is_none());
+        self.private.copies.set(path, published, |address| self.private.has(address));
         let mut known = lock();
         if let Some(what) = reason
             && known.reported.len() < REMEMBERED_MAX

@@ -455,7 +455,7 @@ impl Walk<'_> {
         }
         names.sort();
         let real = self.folder.real_path(&dir);
-        let is_hidden = is_marked && self.folder.hides(&dir, path);
+        let is_hidden = self.folder.hides(&dir, path, is_marked);
         Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), real, links: 0, names, is_hidden }))
     }
 

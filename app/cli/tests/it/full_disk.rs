@@ -249,6 +249,145 @@ fn an_import_whose_disk_fills_up_states_what_it_recorded() {
     assert_eq!(log(&data), 1_999);
 }
 
+#[test]
+fn a_source_with_versions_records_what_it_could_store() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    let Some(disk) = SmallDisk::mount(at("disk")) else {
+        return skipped("full_disk", "file systems cannot be mounted here");
+    };
+    let (papers, data) = (at("papers"), disk.0.join("store"));
+    many_files(&papers);
+    let words = ["--data", data.to_str().unwrap(), "--versions", "5"];
+    let source = Source::start_unready(&papers, 0, &words);
+    // Of what cannot be stored nothing is recorded, and the set is not published as complete.
+    eventually("the disk is full", || {
+        fs::read_dir(&disk.0).is_ok() && free_bytes(&disk.0) < 200_000
+    });
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let published = source.answer("/set/resourcelist.xml").map(|(status, _)| status);
+    assert_eq!(published, Some(503));
+    disk.grow();
+    eventually("everything is recorded", || {
+        source.answer("/readyz").is_some_and(|(status, _)| status == 200)
+    });
+    for (path, bytes) in abreast_testkit::folder::files(&papers) {
+        let name = path.to_str().unwrap();
+        assert!(source.get(&format!("/set/r/{name}")).as_ref() == Some(&bytes), "{name}");
+    }
+    // The same while it runs.
+    disk.fill(100_000);
+    let changed = papers.join("000.txt");
+    fs::write(&changed, vec![b'x'; 300_000]).unwrap();
+    fs::remove_file(papers.join("001.txt")).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let log = || {
+        let log = run(abreast().args(["log", "set", "--server", &source.url()]));
+        String::from_utf8_lossy(&log.stdout).into_owned()
+    };
+    assert!(!log().contains("000.txt"), "{}", log());
+    disk.clear();
+    eventually("the change is recorded", || {
+        let log = log();
+        let has = |name: &str, change: &str| {
+            log.lines().any(|line| line.contains(name) && line.contains(change))
+        };
+        has("000.txt", "updated") && has("001.txt", "deleted")
+    });
+    assert_eq!(source.stop(), Some(0));
+    assert!(is_whole(&data));
+}
+
+#[test]
+fn a_site_whose_disk_fills_up_half_way_is_built_again() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    let Some(disk) = SmallDisk::mount(at("disk")) else {
+        return skipped("full_disk", "file systems cannot be mounted here");
+    };
+    many_files(&at("papers"));
+    let (papers, site, data) = (at("papers"), disk.0.join("site"), at("data"));
+    let word = |path: &Path| path.to_str().unwrap().to_owned();
+    let words = [
+        "build",
+        "--copy",
+        "--base-url",
+        "http://h/",
+        "--out",
+        &word(&site),
+        "--data",
+        &word(&data),
+        &word(&papers),
+    ];
+    run_into_the_end(&words);
+    // No list names a file that is not there.
+    let named = |site: &Path| {
+        let files = abreast_testkit::folder::files(site);
+        let lists = files.iter().filter(|(path, _)| path.extension().is_some_and(|it| it == "xml"));
+        let texts: String =
+            lists.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect();
+        let names = (0..140).map(|number| format!("{number:03}.txt"));
+        names.filter(|name| texts.contains(&format!("/{name}<"))).collect::<Vec<_>>()
+    };
+    let is_there = |name: &String| {
+        abreast_testkit::folder::files(&site).iter().any(|(path, bytes)| {
+            path.ends_with(name) && *bytes == fs::read(papers.join(name)).unwrap()
+        })
+    };
+    assert!(named(&site).iter().all(is_there));
+    disk.grow();
+    let output = run(abreast().args(words));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(named(&site).len(), 140);
+    assert!(named(&site).iter().all(is_there));
+}
+
+#[test]
+fn a_copy_of_statements_whose_disk_fills_up_is_continued() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    let Some(disk) = SmallDisk::mount(at("disk")) else {
+        return skipped("full_disk", "file systems cannot be mounted here");
+    };
+    fs::create_dir(at("papers")).unwrap();
+    for number in 0..140_u32 {
+        let line = |at: u32| {
+            format!("<http://h/{number}> <http://h/p{at}> \"{:090}\" .\n", number * 7_919 + at)
+        };
+        fs::write(
+            at("papers").join(format!("{number:03}.nt")),
+            (0..800).map(line).collect::<String>(),
+        )
+        .unwrap();
+    }
+    let source = Source::start(&at("papers"), 0, &[]);
+    let copy = disk.0.join("copy").to_str().unwrap().to_owned();
+    let (url, target) = (source.url(), format!("nquads:{copy}"));
+    let sync = ["sync", &url, &target, "--quiet"];
+    run_into_the_end(&sync);
+    disk.grow();
+    let output = run(abreast().args(sync));
+    assert!(output.status.success(), "{output:?}");
+    let output = run(abreast().args(["audit", &url, &target, "--full"]));
+    assert!(output.status.success(), "{output:?}");
+    let output = run(abreast().args(["check", &copy, "--read-data"]));
+    assert!(output.status.success(), "{output:?}");
+    let mut lines = 0;
+    for (path, bytes) in abreast_testkit::folder::files(Path::new(&copy)) {
+        if path.extension().is_some_and(|it| it == "nq") {
+            let is_statement = |line: &&[u8]| line.starts_with(b"<http://h/");
+            lines += bytes.split(|byte| *byte == b'\n').filter(is_statement).count();
+        }
+    }
+    assert_eq!(lines, 140 * 800);
+}
+
+/// Free bytes of a file system.
+fn free_bytes(path: &Path) -> u64 {
+    let stat = rustix::fs::statvfs(path).unwrap();
+    stat.f_bavail * stat.f_frsize
+}
+
 fn is_whole(store: &Path) -> bool {
     run(abreast().arg("check").arg(store).arg("--read-data")).status.success()
 }

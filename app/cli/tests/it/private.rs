@@ -99,6 +99,111 @@ fn a_copy_in_the_folder_of_its_source_feeds_nothing() {
     assert_listed_after(&source, &papers, "e.txt", &[&expected[..], &["e.txt"]].concat());
 }
 
+/// Serves a folder with one file, its store elsewhere.
+fn serve_one(world: &World, name: &str, port: u16) -> Source {
+    fs::create_dir_all(world.at(name)).unwrap();
+    fs::write(world.at(name).join(format!("{name}.txt")), name).unwrap();
+    Source::start(&world.at(name), port, &["--data", &world.word(&format!("data-{name}"))])
+}
+
+/// Copies each Source into the folder of the next one, in a circle, so many times. In each round everything is read before the
+/// next copy is made.
+fn copy_in_a_circle(world: &World, sources: &[(&str, &Source)], rounds: usize, kind: &str) {
+    for _ in 0..rounds {
+        for (number, (name, source)) in sources.iter().enumerate() {
+            let (into, other) = sources[(number + 1) % sources.len()];
+            let to = world.at(into).join(format!("of-{name}"));
+            sync(&source.url(), Path::new(&format!("{kind}{}", to.display())), 0, &[]);
+            let mark = world.at(into).join("mark.txt");
+            fs::write(&mark, "").unwrap();
+            let has_mark = || listed(other).iter().any(|name| name == "mark.txt");
+            eventually("all before is listed", has_mark);
+            fs::remove_file(&mark).unwrap();
+            eventually("the mark is not listed", || !has_mark());
+        }
+    }
+}
+
+#[test]
+fn sources_that_copy_each_other_do_not_grow() {
+    let world = World::new();
+    let (a, b) = (serve_one(&world, "a", 0), serve_one(&world, "b", 0));
+    copy_in_a_circle(&world, &[("a", &a), ("b", &b)], 4, "");
+    let expected = [["a.txt", "of-b/b.txt"], ["b.txt", "of-a/a.txt"]];
+    assert_eq!([listed(&a), listed(&b)], expected);
+    // Each of them states where its copy comes from, also with other documents.
+    let head = a.head("/set/changelist.xml").unwrap().to_ascii_lowercase();
+    let link = format!("rel=\"via\"; anchor=\"{}set/r/of-b/\"", a.url());
+    assert!(head.contains(&link) && head.contains(&b.url()), "{head}");
+    // What is new, and what is deleted, goes round.
+    fs::write(world.at("a/new.txt"), "new").unwrap();
+    fs::remove_file(world.at("b/b.txt")).unwrap();
+    copy_in_a_circle(&world, &[("a", &a), ("b", &b)], 2, "");
+    assert_eq!(listed(&a), ["a.txt", "new.txt"]);
+    assert_eq!(listed(&b), ["of-a/a.txt", "of-a/new.txt"]);
+    // The same after a restart, when nothing was read yet.
+    let ports = [a.port(), b.port()];
+    assert_eq!([a.stop(), b.stop()], [Some(0), Some(0)]);
+    let (a, b) = (serve_one(&world, "a", ports[0]), serve_one(&world, "b", ports[1]));
+    copy_in_a_circle(&world, &[("a", &a), ("b", &b)], 2, "");
+    assert_eq!(listed(&a), ["a.txt", "new.txt", "of-b/b.txt"]);
+    assert_eq!(listed(&b), ["b.txt", "of-a/a.txt", "of-a/new.txt"]);
+}
+
+#[test]
+fn copies_by_each_protocol_note_where_parts_come_from() {
+    let world = World::new();
+    let (a, b) = (serve_one(&world, "a", 0), serve_one(&world, "b", 0));
+    sync(&a.url(), &world.at("b/of-a"), 0, &[]);
+    eventually("the copy is listed", || listed(&b).len() == 2);
+    for (number, path) in [
+        "set/capabilitylist.xml",
+        "set/resourcelist.xml",
+        "set/v0.1/sitemap.xml",
+        "set/iiif",
+        "set/emm/1.0",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let copy = world.at(&format!("a/of-b-{number}"));
+        sync(&format!("{}{path}", b.url()), &copy, 0, &[]);
+        let record = fs::read_to_string(copy.join(".abreast/copy-of")).unwrap();
+        let part = format!("part {}", a.url());
+        let noted = record.lines().find(|line| line.starts_with(&part));
+        assert!(noted.is_some_and(|line| line.ends_with(" of-a")), "{path}: {record}");
+    }
+    let expected = (0..5).map(|number| format!("of-b-{number}/b.txt"));
+    let expected: Vec<_> = [String::from("a.txt")].into_iter().chain(expected).collect();
+    eventually("nothing of the Source itself is listed", || listed(&a) == expected);
+}
+
+#[test]
+fn three_sources_in_a_circle_publish_everything_once() {
+    let world = World::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| serve_one(&world, name, 0));
+    copy_in_a_circle(&world, &[("a", &a), ("b", &b), ("c", &c)], 4, "");
+    assert_eq!(listed(&a), ["a.txt", "of-c/c.txt", "of-c/of-b/b.txt"]);
+    assert_eq!(listed(&b), ["b.txt", "of-a/a.txt", "of-a/of-c/c.txt"]);
+    assert_eq!(listed(&c), ["c.txt", "of-b/b.txt", "of-b/of-a/a.txt"]);
+}
+
+#[test]
+fn archives_of_sources_that_copy_each_other_do_not_grow() {
+    let world = World::new();
+    let (a, b) = (serve_one(&world, "a", 0), serve_one(&world, "b", 0));
+    let sources = [("a", &a), ("b", &b)];
+    copy_in_a_circle(&world, &sources, 3, "warc:");
+    let before = [listed(&a), listed(&b)];
+    let bytes = |name: &str| {
+        abreast_testkit::folder::files(&world.at(name)).values().map(Vec::len).sum::<usize>()
+    };
+    let length = [bytes("a"), bytes("b")];
+    copy_in_a_circle(&world, &sources, 3, "warc:");
+    assert_eq!([listed(&a), listed(&b)], before);
+    assert!(bytes("a") < length[0] + 16_384 && bytes("b") < length[1] + 16_384, "{length:?}");
+}
+
 #[test]
 fn stores_backups_and_states_in_a_folder_are_not_listed() {
     let world = World::new();

@@ -30,6 +30,8 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let query = query.filter(|query| site.publisher.takes_query(&path, query));
+    let set = path.split('/').next().and_then(|slug| site.publisher.find_set(slug));
+    let copies = set.and_then(|set| set.copies.links(&set.urls.resources()));
     let wanted = DocumentRequest {
         path: path.into(),
         query: query.map(str::to_owned),
@@ -39,7 +41,10 @@ pub(crate) async fn answer(
         Ok(ready) => ready,
         Err(error) => return Ok(refusal(&error)),
     };
-    Ok(represent(site, &ready, headers)?.answer(method, headers))
+    let mut answer = represent(site, &ready, headers)?;
+    let copies = copies.and_then(|copies| HeaderValue::from_str(&copies).ok());
+    answer.more.extend(copies.map(|copies| (LINK, copies)));
+    Ok(answer.answer(method, headers))
 }
 
 /// One turn for each document that is made now, which others who want the same one wait for.

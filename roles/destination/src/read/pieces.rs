@@ -156,6 +156,7 @@ impl Documents for Network {
         };
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
             let Begun { mut response, begin, round_trip } = requests.begin(&request).await?;
+            requests.origins.note(&response);
             if known.is_some() {
                 requests.fresh.note(&response);
             }

@@ -138,6 +138,17 @@ impl Sink for FolderSink {
         slashes.filter_map(|(at, _)| self.copy.map.uri(&path[..at])).map(|(uri, _)| uri).collect()
     }
 
+    fn folder_of(&self, uri: &str) -> Option<Vec<u8>> {
+        let map = &self.copy.map;
+        if map.base().starts_with(uri) {
+            return Some(Vec::new());
+        }
+        let mut path = Vec::new();
+        map.path_into(&format!("{uri}_"), Form::Plain, &mut path).ok()?;
+        path.truncate(path.iter().rposition(|byte| *byte == b'/')?);
+        Some(path)
+    }
+
     fn sweep(&self, uri: &str) {
         if let Ok(place) = self.copy.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default())
         {

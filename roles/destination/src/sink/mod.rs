@@ -125,6 +125,12 @@ pub(crate) trait Sink: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The path in the copy of the folder that has the resources whose URIs begin with `uri`, which ends with a slash: empty
+    /// for all of the copy. `None` if the copy has no folder of its own for them.
+    fn folder_of(&self, _uri: &str) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Removes what is left of a body that was begun and is wanted no longer.
     fn sweep(&self, uri: &str);
 

@@ -4,6 +4,7 @@
 use super::{About, Notifications, SetUrls};
 use crate::Representations;
 use crate::archive::Archive;
+use crate::copies::Copies;
 use crate::links::PublishedLinks;
 use crate::projection::emm::FeedOptions;
 use crate::projection::resourcesync::dumps::SetDumps;
@@ -24,6 +25,8 @@ pub struct PublishedSet {
     pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
     pub representations: Representations,
+    /// The copies of other Sources in its folder.
+    pub copies: Copies,
     /// Links of the set as a whole.
     pub links: PublishedLinks,
     /// The addresses of earlier versions of its resources, if they are kept.
@@ -52,6 +55,7 @@ impl PublishedSet {
             slug: slug.into(),
             urls,
             representations: Representations::elsewhere(),
+            copies: Copies::default(),
             links: PublishedLinks::default(),
             versions: None,
             about: About::default(),

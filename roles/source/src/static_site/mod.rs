@@ -120,19 +120,6 @@ pub enum SiteError {
     Stopped,
 }
 
-impl SiteError {
-    /// Whether the disk is full.
-    pub fn is_full(&self) -> bool {
-        match self {
-            Self::Folder(error) => error.kind() == abreast_folder::ErrorKind::Full,
-            Self::Write(_, error) => {
-                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            }
-            _ => false,
-        }
-    }
-}
-
 /// Writes everything a publisher publishes into a folder, made if it is missing. Only what changed
 /// is written.
 ///

@@ -2,12 +2,12 @@
 
 use super::{RdfOptions, RdfReport};
 use crate::names::is_published_name;
-use crate::private::is_mark;
+use crate::private::{OWN_COPY, is_mark};
 use crate::{Private, Rest};
 use abreast_core::Head;
 use abreast_folder::Stat;
 use abreast_webtypes::visible;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -71,7 +71,7 @@ impl Listing {
 /// Lists the files beneath a folder. Hidden names and private folders are left out, and links are not followed.
 pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let mut folders = vec![folder.to_owned()];
+    let (mut folders, mut hidden) = (vec![folder.to_owned()], HashSet::new());
     while let Some(next) = folders.pop() {
         let entries: Vec<_> = std::fs::read_dir(&next)?.collect::<io::Result<_>>()?;
         let is_marked = entries.iter().any(|entry| is_mark(entry.file_name().as_bytes()));
@@ -82,6 +82,9 @@ pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
             listing.skip(next, what);
             continue;
         }
+        if is_marked {
+            hidden.extend(private.own_parts(&next));
+        }
         for entry in entries {
             if !is_published_name(entry.file_name().as_bytes()) {
                 continue;
@@ -89,7 +92,11 @@ pub(super) fn list(folder: &Path, private: &Private) -> io::Result<Listing> {
             let kind = entry.file_type()?;
             let path = entry.path();
             if kind.is_dir() {
-                folders.push(path);
+                if hidden.contains(&path) {
+                    listing.skip(path, OWN_COPY);
+                } else {
+                    folders.push(path);
+                }
             } else if kind.is_symlink() {
                 listing.skip(path, "symbolic links are not followed");
             } else if !kind.is_file() {

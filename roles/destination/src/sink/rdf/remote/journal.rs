@@ -23,7 +23,7 @@ use std::mem::take;
 use std::path::PathBuf;
 
 /// The file in the state. Each line has the URI of a resource, the IRI of the entity, the digest of
-/// what is stored of it from now on, or `-`, and a reach that is enough for this and what was stored.
+/// what is stored of it from now on, or `-`, a reach that is enough for this and what was stored, and a digest of the line.
 const FILE: &str = "sent";
 /// Most bytes of a line.
 const LINE_BYTES: u64 = 1 << 20;
@@ -61,8 +61,14 @@ impl Unsure {
 }
 
 fn write_line(text: &mut String, uri: &str, entity: &str, digest: &str, reach: Reach) {
+    let line = format!("{uri} {entity} {digest} {}", packed(reach));
     // Writing into memory cannot fail.
-    let _ = writeln!(text, "{uri} {entity} {digest} {}", packed(reach));
+    let _ = writeln!(text, "{line} {}", check_of(&line));
+}
+
+/// The digest of a line.
+fn check_of(line: &str) -> String {
+    format!("b3:{}", hex(&blake3::hash(line.as_bytes()).as_bytes()[..8]))
 }
 
 /// A line of the file.
@@ -75,11 +81,16 @@ struct Noted<'l> {
 
 impl<'l> Noted<'l> {
     fn parse(line: &'l str) -> Option<Self> {
-        let mut fields = line.strip_suffix('\n')?.split(' ');
+        let line = line.strip_suffix('\n')?;
+        let mut fields = line.split(' ');
         let mut next = || fields.next();
         let (uri, entity, digest, reach) = (next()?, next()?, next()?, next()?);
-        let reach = unpacked(reach.parse().unwrap_or_default());
-        fields.next().is_none().then_some(Self { uri, entity, digest, reach })
+        let reach = unpacked(reach.parse().ok()?);
+        // Lines of earlier versions have no digest.
+        let is_intact = fields.next().is_none_or(|check| {
+            line.strip_suffix(check).is_some_and(|text| check == check_of(text.trim_end()))
+        });
+        (is_intact && fields.next().is_none()).then_some(Self { uri, entity, digest, reach })
     }
 
     /// Adds the change to what the last run may have done, unless the state has it: then it is what
@@ -117,6 +128,8 @@ pub(super) struct Journal {
     lines: HashMap<String, String>,
     /// Whether the file has any.
     is_begun: bool,
+    /// The file has a line that cannot be read.
+    is_damaged: bool,
 }
 
 impl Journal {
@@ -129,7 +142,7 @@ impl Journal {
             Some(file) => Some(BufReader::new(file.map_err(unreadable)?)),
             None => None,
         };
-        let mut is_begun = false;
+        let (mut is_begun, mut is_damaged) = (false, false);
         while let Some(file) = &mut file {
             line.clear();
             if file.take(LINE_BYTES).read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
@@ -140,10 +153,12 @@ impl Journal {
                 return Err(unreadable(io::Error::other("it has a line without an end"))
                     .with_help("remove the file, then run with `--baseline --full`"));
             }
-            // The last lines may be torn: nothing was sent of those.
             if let Some(noted) = std::str::from_utf8(&line).ok().and_then(Noted::parse) {
                 noted.take_into(&mut unsure, mirror)?;
+            } else if line.ends_with(b"\n") {
+                is_damaged = true;
             }
+            // The last line may be torn: nothing was sent of it.
         }
         for uri in unsure.keys() {
             let new = || Row { uri: uri.clone(), epoch, ..Row::default() };
@@ -158,7 +173,15 @@ impl Journal {
             unsure,
             lines: HashMap::new(),
             is_begun,
+            is_damaged,
         })
+    }
+
+    /// Why what was sent last is not known, if it is not.
+    pub(super) fn damage(&self) -> Option<String> {
+        let path = self.path.display();
+        self.is_damaged
+            .then(|| format!("{path} is damaged, so that what was sent last is not known"))
     }
 
     /// The entities that are, or may be, stored of a resource of the copy.
@@ -278,7 +301,7 @@ impl Journal {
             }
         }
         self.is_begun = !text.is_empty();
-        self.state.replace_text(FILE, &text)
+        self.state.replace_bytes(FILE, text.as_bytes())
     }
 }
 
@@ -333,6 +356,24 @@ mod tests {
     }
 
     #[test]
+    fn a_flipped_bit_in_a_journal_is_noticed() {
+        let mut text = String::new();
+        for uri in ["http://h/a", "http://h/b"] {
+            write_line(&mut text, uri, uri, "01", Reach::default());
+        }
+        let journal = opened(&[text.as_bytes()]).1.unwrap();
+        assert!(journal.damage().is_none() && journal.unsure.len() == 2);
+        for bit in 0..text.len() * 8 {
+            let mut damaged = text.clone().into_bytes();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let journal = opened(&[&damaged]).1.unwrap();
+            // Without its end, the last line is one that was cut off.
+            assert!(journal.damage().is_some() || bit / 8 == text.len() - 1, "bit {bit}");
+            assert!(journal.unsure.keys().all(|uri| text.contains(&**uri)), "bit {bit}");
+        }
+    }
+
+    #[test]
     fn a_journal_of_any_length_is_read_to_its_end() {
         // More than would fit into memory is read a line at a time.
         let mut other = vec![b'x'; LINE_BYTES as usize - 2];
@@ -359,7 +400,7 @@ mod tests {
             journal.settled().unwrap();
         }
         let text = std::fs::read_to_string(place.path().join(FILE)).unwrap();
-        assert_eq!(text, "http://h/a http://h/a - 0\n");
+        assert!(text.starts_with("http://h/a http://h/a - 0 ") && text.lines().count() == 1);
         assert!(journal.may_have_changed(uri));
     }
 }

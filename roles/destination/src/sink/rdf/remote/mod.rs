@@ -144,10 +144,13 @@ impl RemoteSink {
         let journal = Journal::open(state, mirror, epoch)?;
         let is_unsure = |entity: &str| journal.may_have_changed(entity);
         let is_lost = is_lost || kept::lacks_newest(remote, &net, mirror, &is_unsure)?;
-        let restored = is_lost.then(|| {
+        let lost = || {
             let shown = remote.shown();
-            format!("the {shown} does not have what was stored last: it was emptied, replaced or restored from a backup")
-        });
+            format!(
+                "the {shown} does not have what was stored last: it was emptied, replaced or restored from a backup"
+            )
+        };
+        let restored = is_lost.then(lost).or_else(|| journal.damage());
         let sending = Sending::start(remote, net.clone(), store.clone(), journal)?;
         let (graph, remote, has_stored) = (remote.graph.clone(), remote.clone(), false.into());
         Ok(Self {
