@@ -140,7 +140,11 @@ fn backup(
     refuse_inside(store, backups)?;
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
-    let Some(_lock) = folder.root().lock(b"backup.lock")? else {
+    let Some(_lock) = folder
+        .root()
+        .lock(b"backup.lock")
+        .with_context(|| format!("cannot lock the backups in `{}`", backups.display()))?
+    else {
         let pid = holder_of(&backups.join("backup.lock"))
             .map(|pid| format!(" (process {pid})"))
             .unwrap_or_default();

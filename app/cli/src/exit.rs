@@ -1,8 +1,9 @@
 //! Exit codes: what a failure means is the same number in every command.
 //!
 //! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the
-//! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12
-//! not authorised; 13 the disk; 1 anything else.
+//! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12 not
+//! authorised; 13 the disk failed or is full, or permission is denied on this machine; 1 anything else.
+//! Permission denied is 13 whatever file it is: a secret, a configuration, an input, a store.
 
 use crate::access::{SecretError, SecretForSeveral};
 use crate::config::UsageError;
@@ -15,12 +16,15 @@ pub(crate) const NETWORK: u8 = 5;
 pub(crate) const TLS: u8 = 6;
 pub(crate) const IN_USE: u8 = 10;
 pub(crate) const AUTH: u8 = 12;
-const DISK: u8 = 13;
+pub(crate) const DISK: u8 = 13;
 
 /// The exit code of a failure, by the first cause that has one.
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
     if let Some(refused) = error.downcast_ref::<ExitCodeError>() {
         return refused.code;
+    }
+    if error.chain().any(is_denied) {
+        return DISK;
     }
     if error.is::<UsageError>() || error.is::<SecretForSeveral>() || error.is::<SecretError>() {
         return USAGE;
@@ -64,12 +68,28 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     (is_missing || cause.is::<UsageError>()).then_some(USAGE)
 }
 
-/// Whether a disk is full, or a store on it.
+/// Whether this user may not read or write a file, or nobody may write the file system.
+pub(crate) fn is_denied(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem))
+        || cause
+            .downcast_ref::<abreast_folder::Error>()
+            .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Denied)
+}
+
+/// Whether a disk failed or is full, or a store on it.
 fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    cause
-        .downcast_ref::<abreast_core::LogError>()
-        .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Full)
+    cause.downcast_ref::<abreast_core::LogError>().is_some_and(|error| {
+        matches!(error.kind(), abreast_core::ErrorKind::Full | abreast_core::ErrorKind::Io)
+    }) || cause
+        .downcast_ref::<abreast_contents::Error>()
+        .is_some_and(|error| error.kind() == abreast_contents::ErrorKind::Full)
+        || cause
+            .downcast_ref::<abreast_folder::Error>()
+            .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Full)
         || cause
             .downcast_ref::<std::io::Error>()
             .is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
@@ -115,6 +135,8 @@ mod tests {
         let other = || std::io::Error::from(std::io::ErrorKind::IsADirectory);
         let unusable = || UsageError("no".to_owned());
         let busy = || abreast_core::LogError::new(abreast_core::ErrorKind::Busy, "in use");
+        let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let full = || abreast_core::LogError::new(abreast_core::ErrorKind::Full, "full");
         let refused = || ExitCodeError { message: "no".to_owned(), code: 10 };
         let codes = [
             (anyhow::Error::new(missing()), 2),
@@ -129,6 +151,9 @@ mod tests {
                     .context("while asking"),
                 6,
             ),
+            (anyhow::Error::new(denied()).context("while reading"), 13),
+            (anyhow::Error::new(denied()).context(unusable()), 13),
+            (anyhow::Error::new(full()).context("while opening"), 13),
             (anyhow::anyhow!("anything"), 1),
         ];
         for (error, expected) in codes {

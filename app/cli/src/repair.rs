@@ -201,8 +201,13 @@ pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder:
     if dry_run {
         return Ok(None);
     }
-    let folder = Folder::open(store).context("cannot open the store's folder")?;
-    match folder.root().lock(b"source.lock").context("cannot lock the store")? {
+    let folder = Folder::open(store)
+        .with_context(|| format!("cannot open the store's folder `{}`", store.display()))?;
+    match folder
+        .root()
+        .lock(b"source.lock")
+        .with_context(|| format!("cannot lock the store `{}`", store.display()))?
+    {
         Some(lock) => Ok(Some(lock)),
         None => Err(in_use(store, Some(&store.join("source.lock"))).into()),
     }

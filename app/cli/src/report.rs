@@ -267,7 +267,7 @@ const fn word(action: ItemAction) -> &'static str {
         ItemAction::Unchanged => "same",
         ItemAction::Missing => "missing",
         ItemAction::Extra => "extra",
-        ItemAction::Different => "differs",
+        ItemAction::Different => "different",
         _ => "other",
     }
 }
@@ -286,8 +286,14 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         Mode::Unchanged if changed > 0 => "finished what an earlier run left undone",
         Mode::Unchanged => "the Source reports no change",
     };
-    let held_since = summary.held_since.iter().map(|since| format!(" since {since}"));
-    let held = format!("held back from deletion{}", held_since.collect::<String>());
+    let held_since = summary.held_since.iter().map(|since| format!(" (held since {since})"));
+    let (one, many) = if summary.delete_limit {
+        ("deletion needs your confirmation", "deletions need your confirmation")
+    } else {
+        ("deletion waits for a run without failures", "deletions wait for a run without failures")
+    };
+    let held = if summary.held == 1 { one } else { many };
+    let held = format!("{held}{}", held_since.collect::<String>());
     let mut parts = Vec::new();
     for (count, what) in [
         (summary.created, "created"),
@@ -297,9 +303,10 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
+        (summary.untried, "not tried"),
         (summary.held, &held),
         (summary.damaged, "found missing or altered here"),
-        (summary.unverified, "stored without a digest to check by"),
+        (summary.unverified, "could not be verified (no digest published)"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", HumanCount(count)));
@@ -375,7 +382,7 @@ mod tests {
         let mut summary = summary(Mode::Incremental, 0, 0);
         (summary.held, summary.held_since) = (5, Some("2026-01-01T00:00:00Z".to_owned()));
         let text = summary_line(&summary);
-        let expected = "NOT in sync: 5 held back from deletion since 2026-01-01T00:00:00Z (";
+        let expected = "NOT in sync: 5 deletions wait for a run without failures (held since 2026-01-01T00:00:00Z) (";
         assert!(text.starts_with(expected), "{text}");
     }
 

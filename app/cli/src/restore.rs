@@ -91,7 +91,9 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
                     line(&format!("without {}", count(lost, "damaged content")));
                 }
                 if !args.same_log {
-                    line("the log was restarted: Destinations compare everything once");
+                    line(
+                        "a new history begins; each copy compares all files once (equal files are not fetched)",
+                    );
                 }
             }
             ExitCode::SUCCESS

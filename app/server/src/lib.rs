@@ -11,6 +11,8 @@ mod heads;
 mod lines;
 mod memory;
 mod negotiate;
+mod prefix;
+mod present;
 mod range;
 mod respond;
 mod route;

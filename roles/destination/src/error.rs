@@ -158,19 +158,30 @@ impl std::error::Error for Error {
 
 impl From<abreast_core::LogError> for Error {
     fn from(cause: abreast_core::LogError) -> Self {
-        Self::new("state", ExitCode::Io, "cannot keep the state of the copy").with_cause(cause)
+        let (code, message) = if cause.kind() == abreast_core::ErrorKind::Full {
+            ("disk.full", "the disk is full: cannot keep the state of the copy")
+        } else {
+            ("state", "cannot keep the state of the copy")
+        };
+        Self::new(code, ExitCode::Io, message).with_cause(cause)
     }
 }
 
 impl From<abreast_folder::Error> for Error {
     fn from(cause: abreast_folder::Error) -> Self {
-        let full = cause.kind() == abreast_folder::ErrorKind::Full;
-        let error =
-            Self::new(if full { "disk.full" } else { "io" }, ExitCode::Io, cause.to_string());
-        let error = if full {
-            error.with_help("free space, then run the same command again")
-        } else {
-            error
+        let (code, help) = match cause.kind() {
+            abreast_folder::ErrorKind::Full => {
+                ("disk.full", Some("free space, then run the same command again"))
+            }
+            abreast_folder::ErrorKind::Denied => {
+                ("path.denied", Some("run as a user who may read and write there"))
+            }
+            _ => ("io", None),
+        };
+        let error = Self::new(code, ExitCode::Io, cause.to_string());
+        let error = match help {
+            Some(help) => error.with_help(help),
+            None => error,
         };
         error.with_cause(cause)
     }

@@ -175,6 +175,8 @@ pub struct Summary {
     pub excluded: u64,
     /// Resources that the filters take; counted only when filters are tested.
     pub selected: u64,
+    /// Resources due that were not tried, since a limit of failures, bytes or time ended the run.
+    pub untried: u64,
     /// Resources refused: no safe path, another host, no digest under `--require-fixity`.
     pub skipped: u64,
     /// Resources that could not be fetched, and lists that could not be read.

@@ -7,6 +7,7 @@ mod backup_folders;
 mod backup_places;
 mod build;
 mod callbacks;
+mod causes;
 mod choices;
 mod codes;
 mod config;
@@ -35,6 +36,7 @@ mod old_backups;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
 mod packed;
+mod printed;
 mod private;
 mod published_0_1;
 mod push;

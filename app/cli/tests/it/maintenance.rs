@@ -122,7 +122,7 @@ fn mirror_is_equal_after_the_source_restored_an_old_backup() {
     let refused = log(&lost);
     assert!(!refused.status.success());
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(text.contains("the log was restarted"), "{text}");
+    assert!(text.contains("a new history begins"), "{text}");
     let printed = String::from_utf8(log(kept).stdout).unwrap();
     assert!(printed.lines().last().unwrap().contains("new.txt"), "{printed}");
 }

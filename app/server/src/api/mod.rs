@@ -126,6 +126,12 @@ impl Api {
     }
 }
 
+/// Whether an address is read by everybody without a token: then scripts of any page may read it too.
+pub(crate) fn is_public(site: &Site, path: &str) -> bool {
+    let readers = site.api.as_ref().map(|api| api.options.readers);
+    path == "/api/v1/openapi.json" || readers == Some(Readers::Anyone)
+}
+
 /// One request on its way through.
 struct Context<'s> {
     site: &'s Arc<Site>,
