@@ -201,7 +201,8 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
     let error = LogError::new(kind, format!("{task}{help}"));
     if kind == ErrorKind::Full && cause.sqlite_error_code() != Some(ErrorCode::DiskFull) {
         // Its own text is "disk I/O error".
-        return error.with_cause(std::io::Error::from(std::io::ErrorKind::StorageFull));
+        return error
+            .with_cause(std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full"));
     }
     error.with_cause(cause)
 }

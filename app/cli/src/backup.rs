@@ -71,7 +71,16 @@ pub(crate) struct BackupArgs {
 
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let Some(store) = StateFolders::find(&args.dir).store else {
+    let found = StateFolders::find(&args.dir).store;
+    if found.is_none()
+        && let Err(error) = fs::read_dir(&args.dir)
+        && crate::exit::is_denied(&error)
+    {
+        let error = anyhow::Error::new(error).context(format!("cannot read `{}`", args.dir));
+        logging::failure(&error, crate::exit::DISK);
+        return ExitCode::from(crate::exit::DISK);
+    }
+    let Some(store) = found else {
         let error = anyhow::anyhow!(
             "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
              makes it again",

@@ -23,10 +23,11 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     if let Some(refused) = error.downcast_ref::<ExitCodeError>() {
         return refused.code;
     }
-    if error.chain().any(is_denied) {
+    let secret = error.downcast_ref::<SecretError>();
+    if error.chain().any(is_denied) || secret.is_some_and(|error| error.is_denied) {
         return DISK;
     }
-    if error.is::<UsageError>() || error.is::<SecretForSeveral>() || error.is::<SecretError>() {
+    if error.is::<UsageError>() || error.is::<SecretForSeveral>() || secret.is_some() {
         return USAGE;
     }
     error.chain().find_map(code_of).unwrap_or(1)

@@ -126,9 +126,19 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     causes.dedup();
     let message = causes.remove(0);
     if JSON_OUTPUT.load(Ordering::Relaxed) {
+        let of_copy =
+            error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>());
+        let candidates = of_copy.map(abreast_destination::Error::candidates).unwrap_or_default();
+        let mut help = None;
+        let mut texts = std::iter::once(&message).chain(&causes).map(|text| {
+            let (text, own) = without_help(text);
+            help = help.take().or(own);
+            text
+        });
+        let (first, others) = (texts.next(), texts.collect::<Vec<_>>());
         let object = serde_json::json!({
-            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": message,
-            "causes": causes, "exit_code": exit_code,
+            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": first, "help": help,
+            "candidates": candidates, "causes": others, "exit_code": exit_code,
         });
         terminal::line(&object.to_string());
     }
@@ -148,13 +158,45 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     terminal::warning(&text);
 }
 
+/// A message and its help, which is on a line of its own or in brackets at the end.
+fn without_help(text: &str) -> (&str, Option<&str>) {
+    if let (message, Some(help)) = abreast_destination::without_help(text) {
+        return (message, Some(help));
+    }
+    match text.rsplit_once(" (help: ") {
+        Some((message, help)) if help.ends_with(')') && !message.contains('\n') => {
+            (message, help.strip_suffix(')'))
+        }
+        _ => (text, None),
+    }
+}
+
 /// Prints wrong arguments as JSON on standard output.
 pub(crate) fn usage_as_json(error: &clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
     let text = error.render().to_string();
     let message =
         text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+    let suggested = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::ValidValue,
+        ContextKind::ValidSubcommand,
+    ];
+    let candidates: Vec<&str> = suggested
+        .into_iter()
+        .filter_map(|kind| error.get(kind))
+        .flat_map(|value| match value {
+            ContextValue::String(text) => std::slice::from_ref(text),
+            ContextValue::Strings(texts) => texts.as_slice(),
+            _ => &[],
+        })
+        .map(String::as_str)
+        .collect();
+    let help = "abreast COMMAND --help lists the arguments";
     let object = serde_json::json!({
-        "type": "error", "fatal": true, "code": "usage", "message": message, "causes": [], "exit_code": terminal::usage_code(error),
+        "type": "error", "fatal": true, "code": "usage", "message": message, "help": help, "candidates": candidates, "causes": [], "exit_code": terminal::usage_code(error),
     });
     terminal::line(&object.to_string());
 }

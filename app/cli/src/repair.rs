@@ -138,7 +138,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         Some(ErrorKind::Busy) => 10,
         Some(ErrorKind::Io | ErrorKind::Full) => 13,
         None if error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) => 13,
-        _ => 1,
+        _ => crate::exit::code(error),
     }
 }
 

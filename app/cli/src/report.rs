@@ -109,8 +109,8 @@ impl Reporter {
                 cause = next.source();
             }
             let line = serde_json::json!({
-                "type": "error", "fatal": true, "code": error.code(), "message": error.to_string(), "causes": causes,
-                "exit_code": error.exit_code().number(),
+                "type": "error", "fatal": true, "code": error.code(), "message": error.message(), "help": error.help(),
+                "candidates": error.candidates(), "causes": causes, "exit_code": error.exit_code().number(),
             });
             self.print_json(line);
         }

@@ -11,6 +11,7 @@ mod heads;
 mod lines;
 mod memory;
 mod negotiate;
+mod places;
 mod prefix;
 mod present;
 mod range;

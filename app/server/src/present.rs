@@ -4,7 +4,7 @@ use crate::body::ResponseBody;
 use crate::negotiate;
 use crate::respond::Answer;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
+use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
@@ -48,9 +48,7 @@ pub(crate) async fn present(
     // Details of other errors repeat what the client sent.
     let is_of_server = is_probe || head.status.is_server_error();
     let shown = if is_of_server { without_paths(&text) } else { text.clone() };
-    if is_problem {
-        head.headers.append(VARY, HeaderValue::from_static("Accept"));
-    }
+    // No `Vary`: nothing stores an error (`no-store`).
     let page = (is_problem && negotiate::prefers(request, "text/html", PROBLEM))
         .then(|| serde_json::from_str::<Problem>(&shown).ok())
         .flatten();

@@ -5,7 +5,7 @@
 //! caller then stops the watches and closes the store.
 
 use crate::api;
-use crate::body::ResponseBody;
+use crate::body::{Guarded, ResponseBody};
 use crate::client::TrustedProxies;
 use crate::heads::Heads;
 use crate::prefix::without_prefix;
@@ -23,7 +23,8 @@ use abreast_source::projection::Topic;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN,
+    TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -185,8 +186,11 @@ async fn serve(
     place: ConnectionSlot,
 ) {
     let service = service_fn(|request| {
-        place.asked();
-        handle(&shared, request, peer)
+        let in_flight = place.asked();
+        let answer = handle(&shared, request, peer);
+        async move {
+            answer.await.map(|answer| answer.map(|body| Guarded { body, _in_flight: in_flight }))
+        }
     });
     let options = &shared.options;
     let connection = hyper::server::conn::http1::Builder::new()
@@ -211,8 +215,14 @@ async fn handle(
     let accepted: HeaderMap =
         request.headers().get_all(ACCEPT).iter().map(|value| (ACCEPT, value.clone())).collect();
     let is_probe = request.uri().path() == "/readyz";
+    // The end of its body is known to the parser alone, so the lines of a next head would not be checked.
+    let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let answer = answer(shared, request, peer).await?;
-    Ok(present(answer, &accepted, base, is_probe).await)
+    let mut answer = present(answer, &accepted, base, is_probe).await;
+    if is_last {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(answer)
 }
 
 async fn answer(
@@ -235,7 +245,7 @@ async fn answer(
         shared.counters.count(StatusCode::NOT_FOUND);
         return Ok(callback::not_offered());
     }
-    let answer = dispatch(shared, &request).await?;
+    let answer = dispatch(shared, &request, &client).await?;
     shared.counters.count(answer.status());
     tracing::debug!(%client, method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
     Ok(answer)
@@ -293,7 +303,11 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Cl
     answer
 }
 
-async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
+async fn dispatch(
+    shared: &Arc<Shared>,
+    request: &Request<Incoming>,
+    client: &Client,
+) -> io::Result<Answer> {
     if is_preflight(request) {
         return Ok(preflight());
     }
@@ -331,7 +345,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
-        Route::Published(path) => published(shared, path, request).await,
+        Route::Published(path) => published(shared, path, request, client).await,
         Route::Resource(set, path) if path.is_empty() => Ok(to_page(set)),
         Route::Resource(set, path) => {
             let (method, headers) = (request.method(), request.headers());
@@ -357,8 +371,14 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         }
         Route::HubEvents => {
             let stop = shared.stop.clone();
-            Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop)
-                .await)
+            Ok(hub::events(
+                site,
+                request.uri().query(),
+                (request.method(), client),
+                request.headers(),
+                stop,
+            )
+            .await)
         }
         Route::NotFound => Ok(nothing(site, "")),
     }?;
@@ -398,6 +418,7 @@ async fn published(
     shared: &Arc<Shared>,
     path: String,
     request: &Request<Incoming>,
+    client: &Client,
 ) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
     let topic = site.publisher.topic_at(&path);
@@ -406,7 +427,9 @@ async fn published(
         // A feed may be a topic too.
         let is_topic = topic.is_some();
         if let Some(found) = topic.filter(|_| topic::wants_events(headers)) {
-            return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+            return Ok(
+                topic::answer(site, found, (method, client), headers, shared.stop.clone()).await
+            );
         }
         let query = request.uri().query();
         let mut answer = if is_document {
@@ -420,7 +443,7 @@ async fn published(
         return Ok(answer);
     }
     if let Some(found) = topic {
-        return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+        return Ok(topic::answer(site, found, (method, client), headers, shared.stop.clone()).await);
     }
     if let Some(set) = site.sets.find(path.trim_end_matches('/')) {
         return Ok(to_page(set));

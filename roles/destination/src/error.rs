@@ -66,17 +66,32 @@ pub struct Error {
     exit: ExitCode,
     message: String,
     help: Option<String>,
+    candidates: Vec<String>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     status: Option<u16>,
 }
 
 impl Error {
     pub(crate) fn new(code: &'static str, exit: ExitCode, message: impl Into<String>) -> Self {
-        Self { code, exit, message: message.into(), help: None, cause: None, status: None }
+        Self {
+            code,
+            exit,
+            message: message.into(),
+            help: None,
+            candidates: Vec::new(),
+            cause: None,
+            status: None,
+        }
     }
 
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// With what may be given instead, one of which is meant.
+    pub(crate) fn with_candidates(mut self, candidates: impl IntoIterator<Item = String>) -> Self {
+        self.candidates = candidates.into_iter().collect();
         self
     }
 
@@ -127,6 +142,16 @@ impl Error {
     /// With which code the program ends.
     pub const fn exit_code(&self) -> ExitCode {
         self.exit
+    }
+
+    /// What failed and where, without [`Self::help`].
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What may be given instead, such as the names of sets; empty for most errors.
+    pub fn candidates(&self) -> &[String] {
+        &self.candidates
     }
 
     /// How to solve it, when known.

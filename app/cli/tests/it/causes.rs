@@ -112,7 +112,7 @@ fn permission_denied_is_code_13_with_the_path() {
         "repair DIR/shut",
         "repair DIR/store",
         "repair DIR/copy",
-        "drop DIR/store set",
+        "drop DIR/store set --yes",
         "backup DIR/store DIR/none/backups",
         "backup DIR/shut DIR/open/backups",
         "restore DIR/backups DIR/none/restored",

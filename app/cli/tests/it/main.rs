@@ -29,6 +29,7 @@ mod hub_interop;
 mod hub_kills;
 mod interop;
 mod jobs;
+mod json_lines;
 mod maintenance;
 mod many;
 mod memory;

@@ -327,7 +327,7 @@ fn incomplete_check_does_not_report_success() {
         serde_json::from_slice(json.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap())
             .unwrap();
     assert_eq!(
-        (&last["sound"], &last["complete"]),
+        (&last["ok"], &last["complete"]),
         (&Value::Bool(false), &Value::Bool(false)),
         "{last}"
     );
