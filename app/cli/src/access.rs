@@ -119,7 +119,7 @@ impl AccessArgs {
         self.apply_network(net)?;
         if self.user.is_some() || self.token_file.is_some() {
             let plain = without_login(url).0;
-            if let Some(own) = self.own(&plain, None)? {
+            if let Some(own) = self.own(&plain, None).map_err(unreadable)? {
                 warn_if_readable_on_the_way(&plain);
                 net.credentials.add(&plain, own)?;
             }
@@ -359,7 +359,7 @@ impl Password {
 }
 
 /// Credentials before the host are taken out, so that they are in no state, log or message.
-fn without_login(url: &str) -> (String, Option<Authorization>) {
+pub(crate) fn without_login(url: &str) -> (String, Option<Authorization>) {
     let Ok(mut parsed) = url::Url::parse(url) else { return (url.to_owned(), None) };
     if parsed.username().is_empty() && parsed.password().is_none() {
         return (url.to_owned(), None);

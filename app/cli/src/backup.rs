@@ -42,7 +42,7 @@ The server may be running. Later runs copy only contents that are not in BACKUPS
 --read-data): a damaged one is replaced. Derived data is left out: rendered documents, dumps. The published folder itself is not
 copied.
 
-Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk.";
+Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk or permission denied.";
 
 /// Times that a database is copied because contents went while they were copied.
 const ATTEMPTS: u32 = 5;

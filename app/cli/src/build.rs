@@ -43,7 +43,7 @@ change feeds (EMM, IIIF Change Discovery), Sitemaps, robots.txt and pages for pe
 become entries of Change Lists and feeds, and only files whose bytes changed are written. Files of others are never
 replaced. The state for the next build is in SITE/.abreast (do not publish that folder).
 
-Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read or written, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
+Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read or written, 7 deletions held, 10 locked, 13 disk or permission denied, 130 cancelled.";
 
 /// A file changed more recently than this is read later, unless it is known that nobody has it
 /// open.

@@ -38,7 +38,7 @@ RDF (.nt, .nq, .ttl, .trig, .rdf, .owl, .jsonld, and .xml with the root rdf:RDF,
 nothing is recorded.
 
 Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, or entities were left out, 5 try again later,
-6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
+6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk or permission denied, 130 cancelled.";
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

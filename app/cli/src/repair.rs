@@ -37,7 +37,7 @@ Examples:
 Stop the server, or the sync, first. A damaged database is kept beside the new one as NAME.damaged-1. When rows of a log
 were lost, the log is restarted: Destinations notice it, and compare everything once.
 
-Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk.";
+Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk or permission denied.";
 
 /// Options of `repair`.
 #[derive(Debug, Args)]

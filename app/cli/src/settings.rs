@@ -97,6 +97,22 @@ fn checked(file: File) -> Result<Checked> {
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
     let sets = file.set.len();
     let only_hub = !file.origins.has("set") && file.origins.has("hub");
+    // `serve` starts without such a secret, and serves the set from its store.
+    for (number, set) in file.set.iter().enumerate() {
+        let Some(endpoint) = &set.endpoint else { continue };
+        for (key, path) in
+            [("password_file", &endpoint.password_file), ("token_file", &endpoint.token_file)]
+        {
+            let Some(path) = path else { continue };
+            if let Err(error) = std::fs::File::open(path) {
+                let shown = path.display();
+                let text = format!(
+                    "`endpoint.{key}`: cannot read `{shown}`: {error} (help: name a file that this user may read)"
+                );
+                faults.extend(file.origins.fault(&format!("set.{number}.endpoint.{key}"), text));
+            }
+        }
+    }
     if only_hub {
         faults.extend(crate::hub::faults(file));
     } else if (sets > 0 || jobs.is_empty())

@@ -32,7 +32,7 @@ A folder whose name has a colon is written with its path: ./warc:x. Other words 
 that have no effect on the kind, are refused.
 
 Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 6 no secure
-connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
+connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk or permission denied, 130 cancelled.";
 
 /// The Source and the copy, and how to reach the Source.
 #[derive(Clone, Debug, Args)]

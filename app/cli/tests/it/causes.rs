@@ -285,3 +285,107 @@ fn wrong_values_of_a_configuration_get_help_that_works() {
         assert!(printed.contains(fault) && printed.contains(help), "{text}: {printed}");
     }
 }
+
+#[test]
+fn a_secret_that_cannot_be_read_costs_one_set() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("papers");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.txt"), "a").unwrap();
+    let (data, secret) = (place.path().join("store"), place.path().join("none.token"));
+    let config = place.path().join("abreast.toml");
+    fs::write(
+        &config,
+        format!(
+            "data = {data:?}\n[[set]]\nfolder = {folder:?}\n[[set]]\nname = \"names\"\norigin = \"sparql\"\n\
+             namespace = \"http://h/\"\nendpoint = {{ url = \"http://127.0.0.1:9/\", token_file = {secret:?} }}\n"
+        ),
+    )
+    .unwrap();
+    let config = config.to_str().unwrap();
+    let (code, printed) = outcome(abreast().args(["config", "check", config]));
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("`endpoint.token_file`: cannot read"), "{printed}");
+    let source = Source::start_config(config);
+    let (code, ready) = source.answer("/readyz").unwrap();
+    let ready = String::from_utf8_lossy(&ready).into_owned();
+    assert!(code == 200 && ready.contains("set `names`"), "{code}: {ready}");
+    abreast_testkit::eventually("the cause is shown", || {
+        let ready = source.answer("/readyz").unwrap().1;
+        let ready = String::from_utf8_lossy(&ready).into_owned();
+        ready.contains("none.token") && !ready.contains(secret.to_str().unwrap())
+    });
+    assert!(source.get("/papers/resourcelist.xml").is_some());
+    assert_eq!(source.answer("/names/capabilitylist.xml").unwrap().0, 503);
+}
+
+#[test]
+fn doctor_knows_the_configuration_and_the_source() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("papers");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.txt"), "a").unwrap();
+    let source = Source::start(&folder, 0, &[]);
+    let site = Server::new(|request, stream| match request.path() {
+        "/none" => send(stream, "404 Not Found", "", b"no"),
+        _ => send(stream, "200 OK", "Content-Type: text/html\r\n", b"<html><p>a page</p></html>"),
+    });
+    let doctor = |words: &[&str]| outcome(abreast().arg("doctor").args(words));
+    let free = ["--listen", "127.0.0.1:0"];
+    for (url, answer, is_source) in [
+        (source.url(), "ok   answer", true),
+        (format!("{}set/changelist.xml", source.url()), "ok   answer", true),
+        (site.url("/none"), "bad  answer", false),
+        (site.url("/"), "ok   answer", false),
+    ] {
+        let (code, printed) = doctor(&[&[&*url][..], &free].concat());
+        assert_eq!(code, Some(i32::from(!is_source)), "{url}: {printed}");
+        assert!(printed.contains(answer), "{url}: {printed}");
+        assert_eq!(printed.contains("ok   source"), is_source, "{url}: {printed}");
+    }
+    // The port of the configuration, on which this program serves already.
+    let config = place.path().join("abreast.toml");
+    let write = |more: &str| {
+        let text = format!("listen = \"{}\"\n{more}[[set]]\nfolder = {folder:?}\n", source.address);
+        fs::write(&config, text).unwrap();
+    };
+    write("");
+    let config = config.to_str().unwrap();
+    let (code, printed) = doctor(&["--config", config]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("ok   config"), "{printed}");
+    assert!(printed.contains(&format!("{}: abreast listens there", source.address)), "{printed}");
+    assert!(printed.contains(&format!("writable: {}", folder.display())), "{printed}");
+    write("base_ulr = \"x\"\n");
+    let (code, printed) = doctor(&["--config", config]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains("bad  config") && printed.contains("did you mean `base_url`?"));
+    let taken = site.address().to_string();
+    let (code, printed) = doctor(&["--listen", &taken, folder.to_str().unwrap()]);
+    assert!(code == Some(1) && printed.contains("stop what listens there"), "{printed}");
+    let (code, printed) = doctor(&["--listen", ":21010", folder.to_str().unwrap()]);
+    assert!(code == Some(1) && printed.contains("127.0.0.1:21010 for this machine"), "{printed}");
+}
+
+#[test]
+fn a_server_with_few_open_files_stays_reachable() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("papers");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.txt"), "a").unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 100; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_abreast")]);
+    command.args(["serve", folder.to_str().unwrap(), "--listen", "127.0.0.1:0", "--name", "set"]);
+    command.env("ABREAST_LOG_FORMAT", "text");
+    let source = Source::run(&mut command);
+    let held: Vec<_> =
+        (0..120).map(|_| std::net::TcpStream::connect(&source.address).unwrap()).collect();
+    for _ in 0..5 {
+        assert_eq!(source.answer("/livez").map(|(status, _)| status), Some(200));
+        assert!(source.get("/set/resourcelist.xml").is_some());
+        assert!(source.get("/set/r/a.txt").is_some());
+    }
+    drop(held);
+    let files = fs::read_dir(format!("/proc/{}/fd", source.pid())).unwrap().count();
+    assert!(files < 100, "{files}");
+}
