@@ -108,8 +108,11 @@ impl Reporter {
                 causes.push(next.to_string());
                 cause = next.source();
             }
+            // The text of a cause may be part of the message, with its own help.
+            let text = error.to_string();
+            let help = error.help().or_else(|| abreast_destination::without_help(&text).1);
             let line = serde_json::json!({
-                "type": "error", "fatal": true, "code": error.code(), "message": error.message(), "help": error.help(),
+                "type": "error", "fatal": true, "code": error.code(), "message": error.message(), "help": help,
                 "candidates": error.candidates(), "causes": causes, "exit_code": error.exit_code().number(),
             });
             self.print_json(line);

@@ -1,5 +1,6 @@
 //! Errors that stop a run, with the exit code of each.
 
+use crate::events::without_help;
 use std::fmt;
 
 /// Exit codes of a run, as the program's documentation lists them.
@@ -146,7 +147,7 @@ impl Error {
 
     /// What failed and where, without [`Self::help`].
     pub fn message(&self) -> &str {
-        &self.message
+        without_help(&self.message).0
     }
 
     /// What may be given instead, such as the names of sets; empty for most errors.

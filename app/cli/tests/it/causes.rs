@@ -316,7 +316,7 @@ fn a_secret_that_cannot_be_read_costs_one_set() {
         ready.contains("none.token") && !ready.contains(secret.to_str().unwrap())
     });
     assert!(source.get("/papers/resourcelist.xml").is_some());
-    assert_eq!(source.answer("/names/capabilitylist.xml").unwrap().0, 503);
+    assert_eq!(source.answer("/names/resourcelist.xml").unwrap().0, 503);
 }
 
 #[test]
