@@ -3,6 +3,7 @@
 use crate::world::{Source, abreast};
 use abreast_testkit::http::{Server, send};
 use abreast_testkit::{folder, run, skipped};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -140,8 +141,10 @@ fn permission_denied_is_code_13_with_the_path() {
 #[test]
 fn compressed_input_that_is_cut_off_names_its_cause() {
     let place = tempfile::tempdir().unwrap();
-    let statements: String =
-        (0..5_000).map(|n| format!("<http://h/{n}> <http://h/p> \"{}\" .\n", n * n)).collect();
+    let mut statements = String::new();
+    for n in 0..5_000 {
+        let _ = writeln!(statements, "<http://h/{n}> <http://h/p> \"{}\" .", n * n);
+    }
     let text = statements.as_bytes();
     let config = place.path().join("abreast.toml");
     let data = place.path().join("store");
@@ -171,10 +174,12 @@ fn compressed_input_that_is_cut_off_names_its_cause() {
         }
     }
     // A list in gzip, read over HTTP and from a file.
-    let list = format!(
-        "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{}</urlset>",
-        (0..5_000).map(|n| format!("<url><loc>http://h/{}</loc></url>", n * n)).collect::<String>()
-    );
+    let mut urls = String::new();
+    for n in 0..5_000 {
+        let _ = write!(urls, "<url><loc>http://h/{}</loc></url>", n * n);
+    }
+    let list =
+        format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{urls}</urlset>");
     let packed = gzip(list.as_bytes());
     let cut = &packed[..packed.len() / 2];
     fs::write(place.path().join("list.xml.gz"), cut).unwrap();
@@ -226,9 +231,10 @@ fn a_log_filter_that_cannot_be_used_is_reported() {
 #[test]
 fn a_run_stopped_by_failures_counts_what_it_left() {
     let place = tempfile::tempdir().unwrap();
-    let urls: String = (0..3_000)
-        .map(|n| format!("<url><loc>URL{n}</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>"))
-        .collect();
+    let mut urls = String::new();
+    for n in 0..3_000 {
+        let _ = write!(urls, "<url><loc>URL{n}</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>");
+    }
     let list = format!(
         "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
          <rs:md capability=\"resourcelist\" at=\"2026-01-02T00:00:00Z\"/>{urls}</urlset>"

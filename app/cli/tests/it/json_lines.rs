@@ -4,6 +4,7 @@ use crate::world::{Source, abreast};
 use abreast_testkit::{eventually, run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 
 /// The fields of each type of line, by the heading; the type of records is `none`.
@@ -172,7 +173,7 @@ fn candidates_and_help_are_fields_of_their_own() {
         let folder = place.path().join(name);
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("a"), "a").unwrap();
-        config.push_str(&format!("[[set]]\nfolder = {folder:?}\n"));
+        let _ = writeln!(config, "[[set]]\nfolder = {folder:?}");
     }
     let file = place.path().join("abreast.toml");
     fs::write(&file, config).unwrap();
@@ -182,8 +183,8 @@ fn candidates_and_help_are_fields_of_their_own() {
     let error = |words: &[&str]| {
         let output = run(abreast().args(words));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines.filter(|line| line["type"] == "error").last().unwrap_or_else(|| panic!("{text}"))
+        let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.rfind(|line| line["type"] == "error").unwrap_or_else(|| panic!("{text}"))
     };
     for more in [&[][..], &["--set", "none"]] {
         let found = error(&[&["sync", &url, &copy, "--json"][..], more].concat());

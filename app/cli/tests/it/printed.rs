@@ -4,6 +4,7 @@ use crate::world::{Source, abreast};
 use abreast_testkit::folder::{assert_equal, files, same};
 use abreast_testkit::http::{Server, send};
 use abreast_testkit::{eventually, eventually_ok, run};
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -42,13 +43,13 @@ fn in_page(page: &[u8]) -> Vec<String> {
 /// Two folders and the configuration that publishes them.
 fn two_sets(place: &Path) -> (Vec<PathBuf>, PathBuf) {
     let folders: Vec<PathBuf> = ["papers", "maps"].map(|name| place.join(name)).into();
-    let mut config = format!("data = {:?}\n", place.join("store"));
+    let mut config = format!("data = \"{}\"\n", place.join("store").display());
     for folder in &folders {
         fs::create_dir(folder).unwrap();
         for number in 0..3 {
             fs::write(folder.join(format!("{number}.txt")), format!("{number}")).unwrap();
         }
-        config.push_str(&format!("[[set]]\nfolder = {folder:?}\ndebounce = \"30ms\"\n"));
+        let _ = writeln!(config, "[[set]]\nfolder = \"{}\"\ndebounce = \"30ms\"", folder.display());
     }
     let path = place.join("abreast.toml");
     fs::write(&path, config).unwrap();
