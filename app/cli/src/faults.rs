@@ -356,6 +356,9 @@ fn help_for(message: &str, key: &[&str]) -> String {
         (_, Some(number)) if expected.contains("string") && TIMES.contains(&name) => {
             format!("write a time with its unit, in quotes: {name} = \"{number}s\"")
         }
+        (_, Some(port)) if expected.contains("string") && name == "listen" => {
+            format!("write HOST:PORT in quotes: listen = \"127.0.0.1:{port}\"")
+        }
         (_, Some(number)) if expected.contains("string") => {
             format!("put the value in quotes: {name} = \"{number}\"")
         }

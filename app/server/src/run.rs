@@ -286,7 +286,7 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Cl
         shared.counters.count(StatusCode::OK);
         return preflight();
     }
-    // A token is for whoever has it: scripts of other pages have none.
+    // Answers to a token are for its owner: scripts of other pages have none.
     let is_public = reader
         && !request.headers().contains_key(AUTHORIZATION)
         && api::is_public(&shared.site, request.uri().path());
