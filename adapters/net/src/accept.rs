@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Incoming};
 use hyper::rt::{Read, Write};
@@ -18,6 +18,11 @@ use crate::connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots};
 /// Pause after a connection could not be accepted: out of file descriptors, most likely, until
 /// others end.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two messages that no connection can be accepted.
+const LOG_PAUSE: Duration = Duration::from_secs(60);
+/// How long a connection without a request in flight stays open after the server was stopped: the rest of an answer
+/// may be on its way, and the header of a request that was begun is not waited for.
+const STOP_PAUSE: Duration = Duration::from_millis(500);
 
 /// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the
 /// tasks still running.
@@ -31,6 +36,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let mut stop = std::pin::pin!(stop);
+    let mut logged: Option<Instant> = None;
     let mut connections = JoinSet::new();
     let accept = async || {
         let (stream, client) = listener.accept().await?;
@@ -51,7 +57,13 @@ where
                 drop(connections.spawn(serve(stream, client, place)));
             }
             Err(error) => {
-                tracing::warn!("cannot accept a connection: {error}");
+                // The same again until others end: once a minute is enough.
+                if logged.is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
+                    logged = Some(Instant::now());
+                    tracing::warn!(
+                        "cannot accept connections: {error}; they wait until others end"
+                    );
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -76,7 +88,16 @@ pub async fn serve_until<I, S, E>(
         ended = connection.as_mut() => ended,
         () = stop => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            loop {
+                tokio::select! {
+                    ended = connection.as_mut() => break ended,
+                    () = tokio::time::sleep(STOP_PAUSE) => {
+                        if !place.is_in_flight() {
+                            return;
+                        }
+                    }
+                }
+            }
         }
         leave = place.leave() => {
             if leave == CloseWhen::Now {

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,8 @@ struct SlotsInUse {
 struct SlotHolder {
     /// A request came on it.
     asked: AtomicBool,
+    /// Requests whose answers are not complete.
+    in_flight: AtomicUsize,
     /// When it was asked to close.
     asked_to_close: Mutex<Option<Instant>>,
     leave: Notify,
@@ -50,6 +52,17 @@ pub struct ConnectionSlot {
     connection_slots: Arc<ConnectionSlots>,
     address: IpAddr,
     holder: Arc<SlotHolder>,
+}
+
+/// A request on a connection, in flight until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct InFlight(Arc<SlotHolder>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// When a connection that was asked to close does so.
@@ -130,9 +143,16 @@ impl SlotHolder {
 }
 
 impl ConnectionSlot {
-    /// A request came on this connection.
-    pub fn asked(&self) {
+    /// A request came on this connection; it is in flight until the returned value is dropped.
+    pub fn asked(&self) -> InFlight {
         self.holder.asked.store(true, Ordering::Relaxed);
+        self.holder.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(&self.holder))
+    }
+
+    /// Whether the answer to a request is not complete.
+    pub fn is_in_flight(&self) -> bool {
+        self.holder.in_flight.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until the place is needed for somebody else.
@@ -200,7 +220,7 @@ mod tests {
         run(async {
             let connection_slots = ConnectionSlots::new(4);
             let busy = connection_slots.enter(address(1)).await;
-            busy.asked();
+            drop(busy.asked());
             let (idle, newer) = (
                 connection_slots.enter(address(1)).await,
                 connection_slots.enter(address(1)).await,
@@ -235,8 +255,8 @@ mod tests {
                 connection_slots.enter(address(1)).await,
                 connection_slots.enter(address(1)).await,
             );
-            one.asked();
-            two.asked();
+            drop(one.asked());
+            drop(two.asked());
             // Of its own address nobody is cut off.
             let own = tokio::time::timeout(
                 GRACE + Duration::from_millis(500),

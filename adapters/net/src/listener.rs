@@ -126,9 +126,13 @@ async fn serve(
     place: ConnectionSlot,
 ) {
     let service = service_fn(|request| {
-        place.asked();
+        let in_flight = place.asked();
         let receiver = &receiver;
-        async move { Ok::<_, Infallible>(answer(request, receiver, options).await) }
+        async move {
+            let answer = answer(request, receiver, options).await;
+            drop(in_flight);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

@@ -406,9 +406,11 @@ impl Response {
                 &self.url,
                 "the body unpacks to more than 200 times its size",
             ),
-            GunzipError::Truncated => {
-                Error::new(ErrorKind::Truncated, &self.url, "the packed body ends in the middle")
-            }
+            GunzipError::Truncated => Error::new(
+                ErrorKind::Truncated,
+                &self.url,
+                "the gzip body ends in the middle: it is truncated",
+            ),
             GunzipError::Broken(e) => {
                 Error::new(ErrorKind::Encoding, &self.url, "the body is not valid gzip")
                     .with_cause(e)

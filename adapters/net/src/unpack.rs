@@ -36,8 +36,10 @@ pub enum UnpackError {
 impl fmt::Display for UnpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Broken(cause) => write!(f, "the gzip is broken ({cause})"),
-            Self::Truncated => f.write_str("the gzip is cut off or damaged"),
+            Self::Broken(cause) => write!(f, "the gzip data is damaged ({cause})"),
+            Self::Truncated => f.write_str(
+                "the gzip data ends in the middle: it is truncated, or its last part is damaged",
+            ),
             Self::Ratio => write!(f, "it unpacks to more than {MAX_RATIO} times its size"),
             Self::Length(most) => write!(f, "it unpacks to more than {most} bytes"),
         }

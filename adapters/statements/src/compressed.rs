@@ -69,13 +69,27 @@ struct Bounded<R> {
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.unpacked.read(buffer)?;
+        let read = self.unpacked.read(buffer).map_err(broken)?;
         self.given += read as u64;
         if self.given > self.from && self.given / MAX_RATIO > self.packed.get() {
             return Err(wrong(format!("it unpacks to more than {MAX_RATIO} times its size")));
         }
         Ok(read)
     }
+}
+
+/// A failure of a decoder: what is wrong with the file, then the decoder's own text.
+fn broken(error: io::Error) -> io::Error {
+    let what = match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            "the compressed data ends in the middle: the file is truncated"
+        }
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+            "the compressed data is damaged"
+        }
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{what} ({error})"))
 }
 
 fn wrong(problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

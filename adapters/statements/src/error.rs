@@ -34,6 +34,7 @@ pub enum Error {
         /// Its name.
         name: String,
         /// What is wrong.
+        #[source]
         cause: abreast_rdf::ReadError,
     },
     /// An input cannot be opened.

@@ -21,7 +21,7 @@ pub struct SortOptions {
     pub temporary: PathBuf,
     /// Most bytes of statements that are sorted in memory. Default 64 MiB.
     pub memory: usize,
-    /// The graphs whose statements count, `default` for statements in none; empty for all.
+    /// The named graphs to read, `default` for the default graph; empty for all.
     pub graphs: Vec<String>,
     /// Set to end it early.
     pub stop: Arc<AtomicBool>,
@@ -100,7 +100,7 @@ pub struct Input {
     pub name: String,
     /// Its syntax.
     pub syntax: Syntax,
-    /// The IRI against which relative IRIs are resolved; without one, they are errors.
+    /// The IRI against which relative IRIs are resolved; without one, relative IRIs are rejected.
     pub base: Option<String>,
     /// Its bytes.
     pub bytes: Bytes,
@@ -188,7 +188,7 @@ pub fn syntax_of_file(path: &Path) -> io::Result<Option<FileSyntax>> {
     Ok(is_rdf.then_some(FileSyntax { syntax: Syntax::RdfXml, compression }))
 }
 
-/// The name of the graph of statements in none.
+/// The name of the default graph.
 const DEFAULT_GRAPH: &str = "default";
 /// Graphs named in an error.
 const MAX_GRAPHS: usize = 10;

@@ -162,6 +162,15 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// The code of a failure of SQLite. A shared memory file that cannot grow is reported as an error of the disk
+/// (`SQLITE_IOERR_SHMSIZE`), although the disk is only full.
+pub(crate) fn code_of(cause: &rusqlite::Error) -> Option<ErrorCode> {
+    let is_full = cause
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    if is_full { Some(ErrorCode::DiskFull) } else { cause.sqlite_error_code() }
+}
+
 /// A failure of SQLite in the words of the task it stopped.
 pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
     if matches!(
@@ -174,7 +183,7 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
         let message = format!("{task}\n  help: the store is damaged; `abreast check` shows where");
         return LogError::new(ErrorKind::Corrupt, message).with_cause(cause);
     }
-    let (kind, help) = match cause.sqlite_error_code() {
+    let (kind, help) = match code_of(&cause) {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             (ErrorKind::Corrupt, "\n  help: restore the file from a backup")
         }
@@ -189,7 +198,13 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
         }
         _ => (ErrorKind::Io, ""),
     };
-    LogError::new(kind, format!("{task}{help}")).with_cause(cause)
+    let error = LogError::new(kind, format!("{task}{help}"));
+    if kind == ErrorKind::Full && cause.sqlite_error_code() != Some(ErrorCode::DiskFull) {
+        // Its own text is "disk I/O error".
+        return error
+            .with_cause(std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full"));
+    }
+    error.with_cause(cause)
 }
 
 #[cfg(test)]

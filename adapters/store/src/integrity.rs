@@ -5,7 +5,7 @@
 //! shards against the rows they stand for, needs of contents against those who need them.
 
 use crate::backup::POSITIONS_APART;
-use crate::connection::{open_read_only, sqlite_error};
+use crate::connection::{code_of, open_read_only, sqlite_error};
 use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns,
     version_columns,
@@ -158,7 +158,7 @@ pub(crate) fn integrity(
             }
             Ok(consistent)
         }
-        Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+        Err(cause) if code_of(&cause) == Some(ErrorCode::DiskFull) => {
             Err(sqlite_error(&format!("cannot check the store {place}"), cause))
         }
         Err(cause) => {

@@ -1,6 +1,6 @@
 //! The writer thread: it owns the writing connection and commits jobs in groups.
 
-use crate::connection::{BUSY_TIMEOUT, CHECKPOINT_FRAMES, WAL_FRAMES_MAX, sqlite_error};
+use crate::connection::{BUSY_TIMEOUT, CHECKPOINT_FRAMES, WAL_FRAMES_MAX, code_of, sqlite_error};
 use crate::presence::Presence;
 use crate::queue::{Queue, QueueItem};
 use abreast_core::{ErrorKind, LogError};
@@ -128,7 +128,7 @@ impl<R: Recorder> Writer<R> {
     /// Undoes a failed group, or stops when it is not certain what the disk holds now.
     fn failed(&mut self, cause: rusqlite::Error) -> LogError {
         let transient = matches!(
-            cause.sqlite_error_code(),
+            code_of(&cause),
             Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
         );
         let undone = (self.connection.is_autocommit()

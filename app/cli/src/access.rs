@@ -119,7 +119,7 @@ impl AccessArgs {
         self.apply_network(net)?;
         if self.user.is_some() || self.token_file.is_some() {
             let plain = without_login(url).0;
-            if let Some(own) = self.own(&plain, None)? {
+            if let Some(own) = self.own(&plain, None).map_err(unreadable)? {
                 warn_if_readable_on_the_way(&plain);
                 net.credentials.add(&plain, own)?;
             }
@@ -130,7 +130,14 @@ impl AccessArgs {
 
     fn apply_network(&self, net: &mut Options) -> Result<()> {
         if let Some(path) = &self.ca_file {
-            abreast_net::check_certificates(path)?;
+            // Its error has no cause that distinguishes a file that may not be read.
+            match std::fs::File::open(path) {
+                Err(error) if crate::exit::is_denied(&error) => {
+                    let context = format!("cannot read certificates from `{}`", path.display());
+                    return Err(anyhow::Error::new(error).context(context));
+                }
+                _ => abreast_net::check_certificates(path)?,
+            }
             net.extra_roots = Some(path.clone());
         }
         net.proxies = match &self.proxy {
@@ -249,11 +256,15 @@ impl std::error::Error for SecretForSeveral {}
 
 /// A secret that is not available: a job cannot run, and others can.
 #[derive(Debug)]
-pub(crate) struct SecretError(String);
+pub(crate) struct SecretError {
+    text: String,
+    /// This user may not read the file.
+    pub(crate) is_denied: bool,
+}
 
 impl std::fmt::Display for SecretError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -263,12 +274,14 @@ fn unreadable(error: anyhow::Error) -> anyhow::Error {
     if error.is::<SecretForSeveral>() {
         return error;
     }
-    SecretError(format!("{error:#}")).into()
+    let is_denied = error.chain().any(crate::exit::is_denied);
+    SecretError { text: format!("{error:#}"), is_denied }.into()
 }
 
 /// Wrong arguments, or what is refused as such.
 fn usage(error: anyhow::Error) -> anyhow::Error {
-    if error.is::<SecretForSeveral>() || error.is::<SecretError>() {
+    let is_denied = error.chain().any(crate::exit::is_denied);
+    if is_denied || error.is::<SecretForSeveral>() || error.is::<SecretError>() {
         return error;
     }
     UsageError(format!("{error:#}")).into()
@@ -346,7 +359,7 @@ impl Password {
 }
 
 /// Credentials before the host are taken out, so that they are in no state, log or message.
-fn without_login(url: &str) -> (String, Option<Authorization>) {
+pub(crate) fn without_login(url: &str) -> (String, Option<Authorization>) {
     let Ok(mut parsed) = url::Url::parse(url) else { return (url.to_owned(), None) };
     if parsed.username().is_empty() && parsed.password().is_none() {
         return (url.to_owned(), None);

@@ -266,6 +266,7 @@ fn add(total: &mut Summary, one: &Summary) {
         (&mut total.held, one.held),
         (&mut total.damaged, one.damaged),
         (&mut total.unverified, one.unverified),
+        (&mut total.untried, one.untried),
         (&mut total.bytes, one.bytes),
         (&mut total.requests, one.requests),
         (&mut total.notices, one.notices),
@@ -316,7 +317,9 @@ fn open(
     let state = common_state(options);
     let new =
         NewFolders::make(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
-    let dir = Folder::open(&state).context("cannot open the folder of the state")?.root();
+    let dir = Folder::open(&state)
+        .with_context(|| format!("cannot open the folder of the state `{}`", state.display()))?
+        .root();
     let had_lock = dir.stat(LOCK).is_ok();
     let lock = abreast_destination::lock(&dir, LOCK, &options.folder)?;
     match place(options, reporter, cancel) {
@@ -342,7 +345,8 @@ pub(crate) fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>> {
 /// Locks the copies of all sets in a folder, so that no other run uses them.
 pub(crate) fn take(dir: &Path) -> Result<Option<Locked>> {
     let Some(state) = state_in(dir) else { return Ok(None) };
-    let state = Folder::open(&state).context("cannot open the folder of the state")?;
+    let state = Folder::open(&state)
+        .with_context(|| format!("cannot open the folder of the state `{}`", state.display()))?;
     Ok(Some(abreast_destination::lock(&state.root(), LOCK, dir)?))
 }
 

@@ -144,10 +144,51 @@ fn joined(text: &str) -> String {
             (false, true) => out.push(' '),
             (false, false) => out.push('\n'),
         }
-        out.push_str(line);
+        out.push_str(&folded(line));
         flows = plain;
     }
     out
+}
+
+/// Columns of an example: more would be wrapped by clap, and fail when it is pasted.
+const EXAMPLE_WIDTH: usize = 76;
+
+/// An example of several lines, each but the last with a backslash at its end, so that it can be pasted.
+fn folded(line: &str) -> String {
+    if !line.starts_with("  abreast ") || line.len() <= EXAMPLE_WIDTH {
+        return line.to_owned();
+    }
+    let mut out = String::from(" ");
+    let mut width = out.len();
+    for word in words_of(line) {
+        if width + word.len() + 3 > EXAMPLE_WIDTH && out.len() > 1 {
+            out.push_str(" \\\n     ");
+            width = 5;
+        }
+        out.push(' ');
+        out.push_str(word);
+        width += word.len() + 1;
+    }
+    out
+}
+
+/// The words of a command, with their quotes.
+fn words_of(line: &str) -> Vec<&str> {
+    let (mut words, mut start, mut quote) = (Vec::new(), 0, None);
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if c == ' ' => {
+                words.push(&line[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(&line[start..]);
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 const SERVE_HELP: &str = "\
@@ -162,7 +203,7 @@ Activity Streams: /SET/emm/1.0, /SET/emm/0.1 (with --versions also /SET/emm/0.1/
 Hidden files (.x) and temporary files of editors (x~, #x#) are not published; symbolic links are followed only
 with --follow-links, and only to published files of the same folder.
 Stops on SIGTERM, SIGHUP or Ctrl-C after finishing requests in flight; a second signal ends it at once.
-Exit codes: 0 stopped, 1 other, 2 usage, 10 the store is in use, 13 disk, 130 ended by a second signal.";
+Exit codes: 0 stopped, 1 other, 2 usage, 10 the store is in use, 13 disk or permission denied, 130 ended by a second signal.";
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -175,10 +216,10 @@ pub(crate) struct ServeArgs {
     /// records that come through the API (needs --name and --data)
     #[arg(long, value_name = "KIND", value_parser = ["folder", "records", "rdf"])]
     pub(crate) origin: Option<String>,
-    /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
+    /// RDF only: replace shared and unattached blank nodes by IRIs with this prefix
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     pub(crate) skolemize: Option<String>,
-    /// Of RDF: resolve relative IRIs in a file against this IRI and the file's path in the folder
+    /// RDF only: resolve relative IRIs in a file against this IRI and the file's path in the folder
     #[arg(long, value_name = "IRI")]
     pub(crate) base: Option<String>,
     /// Configuration file, for several sets and all settings
@@ -217,10 +258,10 @@ pub(crate) struct ServeArgs {
     /// Wait until a path was unchanged for this time, unless its writer closed it [default: 200ms]
     #[arg(long, value_name = "TIME")]
     pub(crate) debounce: Option<String>,
-    /// Apply the same wait to files that were closed by their writer or moved into place
+    /// Wait also for files whose writer has finished, or that were moved into place
     #[arg(long)]
     pub(crate) wait_for_quiet: bool,
-    /// Publish the deletion of all files missing at the start, without a limit
+    /// Accept the deletion of all files missing at the start, however many
     #[arg(long)]
     pub(crate) confirm_deletions: bool,
     /// Time between full scans; 0s scans once, at the start [default: 1h]
@@ -269,6 +310,67 @@ mod tests {
             joined("Examples:\n  a\n  b\n\nOne\ntwo.\n\nThree"),
             "Examples:\n  a\n  b\n\nOne two.\n\nThree"
         );
+    }
+
+    /// The commands in a help text, as a shell reads them: up to a pipe, a redirection or `&&`.
+    fn examples_in(help: &str) -> Vec<Vec<String>> {
+        let mut found = Vec::new();
+        let mut lines = help.lines();
+        while let Some(line) = lines.next() {
+            if !line.starts_with("  abreast ") {
+                continue;
+            }
+            let mut command = line.to_owned();
+            while let Some(begun) = command.strip_suffix('\\') {
+                command = format!("{begun}{}", lines.next().unwrap_or_default());
+            }
+            let words = words_of(&command).into_iter();
+            let words =
+                words.take_while(|word| !matches!(*word, "|" | ">" | ">>" | "&&" | "&" | "#"));
+            found.push(words.map(|word| word.replace(['\'', '"'], "")).collect());
+        }
+        found
+    }
+
+    #[test]
+    fn examples_of_the_help_can_be_pasted() {
+        fn walk(command: &mut clap::Command, width: usize, examples: &mut Vec<Vec<String>>) {
+            let help = command.clone().term_width(width).render_long_help().to_string();
+            examples.extend(examples_in(&help));
+            let written = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(
+                examples_in(&help),
+                examples_in(&written),
+                "`{}` is wrapped at {width} columns",
+                command.get_name()
+            );
+            for inner in command.get_subcommands_mut() {
+                walk(inner, width, examples);
+            }
+        }
+        let (mut checked, mut examples) = (0, Vec::new());
+        for width in [80, 100, 200] {
+            let mut command = command();
+            command.build();
+            walk(&mut command, width, &mut examples);
+        }
+        let place = tempfile::tempdir().unwrap();
+        for words in examples {
+            // Files of rules are read when the arguments are.
+            let files =
+                words.iter().position(|word| matches!(&**word, "--filter-from" | "--uris-from"));
+            let mut words = words.clone();
+            if let Some(at) = files {
+                let file = place.path().join("rules");
+                std::fs::write(&file, "").unwrap();
+                words[at + 1] = file.display().to_string();
+            }
+            if let Err(error) = command().try_get_matches_from(&words) {
+                panic!("{words:?}: {error}");
+            }
+            checked += 1;
+        }
+        assert!(checked > 150, "only {checked} examples");
     }
 
     #[test]

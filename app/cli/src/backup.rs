@@ -42,7 +42,7 @@ The server may be running. Later runs copy only contents that are not in BACKUPS
 --read-data): a damaged one is replaced. Derived data is left out: rendered documents, dumps. The published folder itself is not
 copied.
 
-Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk.";
+Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk or permission denied.";
 
 /// Times that a database is copied because contents went while they were copied.
 const ATTEMPTS: u32 = 5;
@@ -71,7 +71,16 @@ pub(crate) struct BackupArgs {
 
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let Some(store) = StateFolders::find(&args.dir).store else {
+    let found = StateFolders::find(&args.dir).store;
+    if found.is_none()
+        && let Err(error) = fs::read_dir(&args.dir)
+        && crate::exit::is_denied(&error)
+    {
+        let error = anyhow::Error::new(error).context(format!("cannot read `{}`", args.dir));
+        logging::failure(&error, crate::exit::DISK);
+        return ExitCode::from(crate::exit::DISK);
+    }
+    let Some(store) = found else {
         let error = anyhow::anyhow!(
             "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
              makes it again",
@@ -140,7 +149,11 @@ fn backup(
     refuse_inside(store, backups)?;
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
-    let Some(_lock) = folder.root().lock(b"backup.lock")? else {
+    let Some(_lock) = folder
+        .root()
+        .lock(b"backup.lock")
+        .with_context(|| format!("cannot lock the backups in `{}`", backups.display()))?
+    else {
         let pid = holder_of(&backups.join("backup.lock"))
             .map(|pid| format!(" (process {pid})"))
             .unwrap_or_default();

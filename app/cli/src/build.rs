@@ -43,7 +43,7 @@ change feeds (EMM, IIIF Change Discovery), Sitemaps, robots.txt and pages for pe
 become entries of Change Lists and feeds, and only files whose bytes changed are written. Files of others are never
 replaced. The state for the next build is in SITE/.abreast (do not publish that folder).
 
-Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read or written, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
+Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read or written, 7 deletions held, 10 locked, 13 disk or permission denied, 130 cancelled.";
 
 /// A file changed more recently than this is read later, unless it is known that nobody has it
 /// open.
@@ -63,10 +63,10 @@ pub(crate) struct BuildArgs {
     /// Origin of the resources: files of the folder, or entities that its RDF files describe
     #[arg(long, value_name = "KIND", value_parser = ["folder", "rdf"])]
     origin: Option<String>,
-    /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
+    /// RDF only: replace shared and unattached blank nodes by IRIs with this prefix
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     skolemize: Option<String>,
-    /// Of RDF: resolve relative IRIs in a file against this IRI and the file's path in the folder
+    /// RDF only: resolve relative IRIs in a file against this IRI and the file's path in the folder
     #[arg(long, value_name = "IRI")]
     base: Option<String>,
     /// Write the site to this folder; created if missing
@@ -75,7 +75,7 @@ pub(crate) struct BuildArgs {
     /// Public URL of SITE, from which all published URLs are built [default: `base_url` of --config]
     #[arg(long, value_name = "URL", required_unless_present = "config", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: Option<String>,
-    /// Copy the resources into the site too; descriptions of entities always are
+    /// Copy the resources into the site too; entity descriptions are always copied
     #[arg(long)]
     copy: bool,
     /// URL of FOLDER, if the resources are published already
@@ -108,7 +108,7 @@ pub(crate) struct BuildArgs {
     /// Read every file, even if size, times and inode are unchanged
     #[arg(long)]
     reread: bool,
-    /// Publish the deletion of all files missing or excluded, without a limit
+    /// Accept the deletion of all files missing or excluded, however many
     #[arg(long)]
     confirm_deletions: bool,
     /// Print the result as one JSON object
@@ -126,6 +126,7 @@ pub(crate) struct BuildArgs {
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let config = config(args)?;
     let base_url = config.base_url.clone().unwrap_or_default();
+    let sets = config.sets.len();
     crate::open_files::raise_limit();
     let cancel = crate::signals::cancel_on_signal();
     let begun = Instant::now();
@@ -140,7 +141,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
                     report.problem_count - report.problems.len() as u64
                 ));
             }
-            print_report(args, &base_url, &scanned, &report, begun.elapsed());
+            print_report(args, &base_url, sets, &scanned, &report, begun.elapsed());
             Ok(ExitCode::from(if report.problem_count > 0 { 3 } else { 0 }))
         }
         Err(error) => {
@@ -187,8 +188,8 @@ impl std::error::Error for HeldDeletions {}
 fn config(args: &BuildArgs) -> Result<ServeConfig> {
     if !args.copy && args.resources_url.is_none() && args.origin.is_none() {
         bail!(UsageError(
-            "the place of the resources is missing (help: give --copy to have them in the site, or --resources-url URL \
-             if they are published already)"
+            "add --copy or --resources-url (help: --copy copies the resources into the site; --resources-url URL is where they \
+             are published already)"
                 .into()
         ));
     }
@@ -446,6 +447,7 @@ fn scan_set(
 fn print_report(
     args: &BuildArgs,
     base_url: &str,
+    sets: usize,
     scanned: &Scanned,
     report: &SiteReport,
     took: Duration,
@@ -482,5 +484,6 @@ fn print_report(
     ));
     // A folder's address ends in a slash: web servers redirect or refuse the one without.
     let url = base_url.trim_end_matches('/');
-    line(&format!("to mirror it once it is at its URL: abreast sync {url}/ FOLDER"));
+    let choice = if sets > 1 { " --all-sets" } else { "" };
+    line(&format!("to mirror it once it is at its URL: abreast sync {url}/ FOLDER{choice}"));
 }

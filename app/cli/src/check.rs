@@ -422,14 +422,14 @@ fn print_report(args: &CheckArgs, findings: &Findings, notes: &[String], complet
     if args.json {
         for finding in findings.list() {
             line(
-                &json!({"type": "finding", "code": finding.rule, "severity": severity(finding), "where": finding.location,
-                "what": finding.message, "help": way_out(finding.rule)})
+                &json!({"type": "finding", "code": finding.rule, "severity": severity(finding), "location": finding.location,
+                "message": finding.message, "help": way_out(finding.rule)})
                 .to_string(),
             );
         }
         line(
-            &json!({"type": "summary", "sound": complete && findings.is_consistent(), "complete": complete,
-                "counts": findings.counts(), "looked": notes})
+            &json!({"type": "summary", "ok": complete && findings.is_consistent(), "complete": complete,
+                "counts": findings.counts(), "notes": notes})
             .to_string(),
         );
         return;

@@ -12,7 +12,7 @@ mod store_folder;
 pub(crate) use endpoint::ENDPOINT_KEYS;
 pub(crate) use file::{File, SetFile, is_of_environment};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
-pub(crate) use listen::{check_address, check_proxies};
+pub(crate) use listen::{address_of, check_address, check_proxies};
 pub(crate) use resourcesync_0_1::{CATEGORY_KEYS, RESOURCESYNC_0_1_KEYS};
 pub(crate) use set::{
     Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     )?;
     if report.exit_code != 0 {
         bail!(
-            "the copy differs: {} updated, {} missing, {} extra",
+            "the copy differs: {} different, {} missing, {} extra",
             report.updated,
             report.missing,
             report.extra

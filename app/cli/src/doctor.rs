@@ -1,12 +1,17 @@
 //! `abreast doctor`: finds problems of the machine, a folder or the network path to an address.
 
 use crate::access::AccessArgs;
+use crate::config::File;
 use crate::terminal::line;
 use abreast_net::{Client, Options, Request, Shared};
+use abreast_validator::Share;
 use abreast_webtypes::without_login;
 use clap::Args;
 use serde_json::json;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,10 +19,12 @@ const HELP: &str = "\
 Examples:
   abreast doctor
   abreast doctor ./papers
+  abreast doctor --config /etc/abreast.toml
   abreast doctor https://papers.example.org/
 
-With a folder: space, inodes, whether it can be written, how its file system treats names and times. With an address:
-DNS, proxies, TLS, the server's clock. Each line is `ok`, or `bad` with help.
+With a folder: space, inodes, whether it can be written, how its file system treats names and times. With a configuration
+file: its errors, the port that it names, and its folders. With an address: DNS, proxies, TLS, the server's clock, and whether
+the address leads to documents that `abreast sync` reads. Each line is `ok`, or `bad` with help.
 
 Exit codes: 0 no problems, 1 problems found, 2 usage or no such folder, 5 the address cannot be reached now,
 6 no secure connection.";
@@ -30,6 +37,12 @@ const CLOCK_APART: i64 = 60;
 const ANSWER_MAX: u64 = 64 << 20;
 /// Addresses of a host that are printed.
 const ADDRESSES_SHOWN: usize = 4;
+/// Bytes of the answer of a probe that are read.
+const ANSWER_OF_PROBE_MAX: u64 = 4_096;
+/// Documents of an address that are read.
+const DOCUMENTS_MAX: usize = 20;
+/// Where a server listens if nothing is set.
+const LISTEN: &str = "127.0.0.1:8080";
 const SPACE_MIN: u64 = 1 << 30;
 const INODES_MIN: u64 = 100_000;
 const FILES_MIN: u64 = 4_096;
@@ -41,9 +54,12 @@ const WATCHES_MIN: u64 = 65_536;
 pub(crate) struct DoctorArgs {
     /// A folder, or the address of a Source
     what: Option<String>,
-    /// Address on which a server would listen
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
-    listen: String,
+    /// Check the folders and the port of this configuration file
+    #[arg(long, value_name = "FILE", conflicts_with = "what")]
+    config: Option<PathBuf>,
+    /// Address on which a server would listen [default: that of --config, else 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
+    listen: Option<String>,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -64,7 +80,7 @@ impl Doctor {
         if self.json {
             let help = if good { None } else { Some(help) };
             line(
-                &json!({"type": "check", "code": code, "ok": good, "what": what, "help": help})
+                &json!({"type": "check", "code": code, "ok": good, "message": what, "help": help})
                     .to_string(),
             );
             return;
@@ -79,7 +95,20 @@ impl Doctor {
 /// Runs `doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
     let mut doctor = Doctor { json: args.json, bad: 0, code: None };
-    machine(&mut doctor, &args.listen);
+    let file = match args.config.as_deref().map(File::read_with_faults).transpose() {
+        Ok(file) => file,
+        Err(error) => {
+            let code = crate::exit::code(&error);
+            crate::logging::failure(&error, code);
+            return ExitCode::from(code);
+        }
+    };
+    let named = file.as_ref().and_then(|file| file.listen.as_deref());
+    machine(&mut doctor, args.listen.as_deref().or(named).unwrap_or(LISTEN));
+    if let (Some(file), Some(path)) = (file, &args.config) {
+        configuration(&mut doctor, file, path);
+        return ExitCode::from(u8::from(doctor.bad > 0));
+    }
     match args.what.as_deref() {
         Some(url) if crate::address::is_url(url) => address(&mut doctor, url, &args.access),
         Some(place) if is_host(place) => {
@@ -144,16 +173,78 @@ fn machine(doctor: &mut Doctor, listen: &str) {
             &format!("each published folder needs a watch: sysctl fs.inotify.{name}={}", min * 8),
         );
     }
-    let free = std::net::TcpListener::bind(listen);
-    let what = free
-        .as_ref()
-        .map_or_else(|error| format!("{listen}: {error}"), |_| format!("{listen} is free"));
-    doctor.report(
-        "port",
-        free.is_ok(),
-        &what,
-        "stop what listens there, or choose another with --listen",
-    );
+    let address = match crate::config::address_of(listen) {
+        Ok(address) => address,
+        Err(error) => {
+            let (what, help) = error.split_once(" (help: ").unwrap_or((&error, ""));
+            return doctor.report("port", false, what, help.trim_end_matches(')'));
+        }
+    };
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => doctor.report("port", true, &format!("{listen} is free"), ""),
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_ours(address) => {
+            doctor.report("port", true, &format!("{listen}: abreast listens there"), "");
+        }
+        Err(error) => {
+            let help = match error.kind() {
+                ErrorKind::AddrInUse => "stop what listens there, or choose another with --listen",
+                ErrorKind::PermissionDenied => {
+                    "ports below 1024 are for root: choose another, or AmbientCapabilities=CAP_NET_BIND_SERVICE in a unit of systemd"
+                }
+                _ => "name an address of this machine",
+            };
+            doctor.report("port", false, &format!("{listen}: {error}"), help);
+        }
+    }
+}
+
+/// Whether a server of this program listens at an address.
+fn is_ours(mut address: SocketAddr) -> bool {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let ask = || -> std::io::Result<String> {
+        let wait = Duration::from_secs(2);
+        let mut stream = TcpStream::connect_timeout(&address, wait)?;
+        stream.set_read_timeout(Some(wait))?;
+        write!(stream, "GET /livez HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.take(ANSWER_OF_PROBE_MAX).read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200") && answer.ends_with("alive\n"))
+}
+
+/// The configuration file: its errors, and each folder that it names.
+fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
+    let shown = path.display();
+    let mut folders: Vec<PathBuf> = file.store_folder().into_iter().collect();
+    folders.extend(file.set.iter().map(|set| set.folder.clone()));
+    // A store that is made at the first start is in a folder that is there.
+    folders.retain(|folder| !folder.as_os_str().is_empty());
+    let faults = match crate::settings::faults_of(file) {
+        Ok(faults) => faults,
+        Err(error) => vec![error.to_string()],
+    };
+    if faults.is_empty() {
+        doctor.report("config", true, &format!("{shown} has no errors"), "");
+    }
+    for fault in faults {
+        let (what, help) = fault.split_once(" (help: ").unwrap_or((&fault, "correct it"));
+        doctor.report("config", false, what, help.trim_end_matches(')'));
+    }
+    let mut seen = BTreeSet::new();
+    for folder in folders {
+        let there = folder.ancestors().find(|above| above.exists()).unwrap_or(&folder).to_owned();
+        let is_made = folder.ends_with(".abreast") || folder == there;
+        let there = if is_made { there } else { folder };
+        if seen.insert(there.clone()) {
+            check_folder(doctor, &there);
+        }
+    }
 }
 
 fn check_folder(doctor: &mut Doctor, folder: &Path) {
@@ -272,6 +363,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         };
         doctor.report("dns", is_found, &what, "check the name and the resolver (/etc/resolv.conf)");
     }
+    let for_source = options.clone();
     let asked = || -> anyhow::Result<(u16, Option<String>)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = Client::new(Shared::new(options));
@@ -285,13 +377,16 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     };
     match asked() {
         Ok((status, date)) => {
-            let good = status < 500;
-            doctor.report(
-                "answer",
-                good,
-                &format!("{text} answers with {status}"),
-                "read the server's log",
-            );
+            let (good, help) = match status {
+                500.. => (false, "read the server's log"),
+                401 | 403 | 407 => (false, "give a login: --user, --token-file or --netrc"),
+                400.. => (false, "check the address"),
+                _ => (true, ""),
+            };
+            doctor.report("answer", good, &format!("{text} answers with {status}"), help);
+            if good {
+                source(doctor, text, for_source);
+            }
             if let Some(apart) = date.as_deref().and_then(seconds_apart) {
                 let what = format!("the server's clock is {apart} s from this one");
                 doctor.report(
@@ -313,6 +408,28 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
                 .map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
             doctor.report("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
         }
+    }
+}
+
+/// Whether documents that `abreast sync` reads are found from an address.
+fn source(doctor: &mut Doctor, url: &str, net: Options) {
+    let mut options = abreast_validator::Options::new(vec![url.to_owned()]);
+    options.net = net;
+    (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
+    (options.max_documents, options.max_time) = (DOCUMENTS_MAX, Duration::from_secs(60));
+    (options.depth, options.connections) = (1, 1);
+    let report = abreast_validator::validate(&options, &crate::signals::cancel_on_signal());
+    let first = report.documents.iter().find(|document| document.problem.is_none());
+    match first.filter(|_| report.found_source()) {
+        Some(document) => {
+            doctor.report("source", true, &format!("{} can be read", document.url), "");
+        }
+        None => doctor.report(
+            "source",
+            false,
+            &format!("{url} leads to no document of ResourceSync, SDShare or a change feed"),
+            "give the URL of a Capability List, Resource List, Change List or Sitemap, of a feed of SDShare, or of an Entry Point",
+        ),
     }
 }
 

@@ -32,7 +32,7 @@ Examples:
 Stop the server first, and remove the set from its configuration: the next start would begin it again. The published folder is not
 touched. Versions, archives, dumps, topics and subscriptions of the set are lost; `abreast backup` keeps them.
 
-Exit codes: 0 done, 2 usage or no such set, 10 in use by another process, 13 disk.";
+Exit codes: 0 done, 2 usage or no such set, 10 in use by another process, 13 disk or permission denied.";
 
 /// Folders of a store with one for each set.
 const SET_FOLDERS: [&str; 3] = ["archives", "dumps", "snapshots"];

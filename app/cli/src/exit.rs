@@ -1,8 +1,9 @@
 //! Exit codes: what a failure means is the same number in every command.
 //!
 //! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the
-//! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12
-//! not authorised; 13 the disk; 1 anything else.
+//! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12 not
+//! authorised; 13 the disk failed or is full, or permission is denied on this machine; 1 anything else.
+//! Permission denied is 13 whatever file it is: a secret, a configuration, an input, a store.
 
 use crate::access::{SecretError, SecretForSeveral};
 use crate::config::UsageError;
@@ -16,14 +17,18 @@ pub(crate) const NETWORK: u8 = 5;
 pub(crate) const TLS: u8 = 6;
 pub(crate) const IN_USE: u8 = 10;
 pub(crate) const AUTH: u8 = 12;
-const DISK: u8 = 13;
+pub(crate) const DISK: u8 = 13;
 
 /// The exit code of a failure, by the first cause that has one.
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
     if let Some(refused) = error.downcast_ref::<ExitCodeError>() {
         return refused.code;
     }
-    if error.is::<UsageError>() || error.is::<SecretForSeveral>() || error.is::<SecretError>() {
+    let secret = error.downcast_ref::<SecretError>();
+    if error.chain().any(is_denied) || secret.is_some_and(|error| error.is_denied) {
+        return DISK;
+    }
+    if error.is::<UsageError>() || error.is::<SecretForSeveral>() || secret.is_some() {
         return USAGE;
     }
     error.chain().find_map(code_of).unwrap_or(1)
@@ -48,7 +53,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<abreast_net::Error>() {
         return Some(of_net(error));
     }
-    if is_full(cause) {
+    if is_full(cause) || is_log_of_kind(cause, abreast_core::ErrorKind::Io) {
         return Some(DISK);
     }
     #[cfg(feature = "xmpp")]
@@ -65,12 +70,31 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     (is_missing || cause.is::<UsageError>()).then_some(USAGE)
 }
 
+/// Whether this user may not read or write a file, or nobody may write the file system.
+pub(crate) fn is_denied(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem))
+        || cause
+            .downcast_ref::<abreast_folder::Error>()
+            .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Denied)
+}
+
+fn is_log_of_kind(
+    cause: &(dyn std::error::Error + 'static),
+    kind: abreast_core::ErrorKind,
+) -> bool {
+    cause.downcast_ref::<abreast_core::LogError>().is_some_and(|error| error.kind() == kind)
+}
+
 /// Whether a disk is full, or a store on it.
 pub(crate) fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    cause
-        .downcast_ref::<abreast_core::LogError>()
-        .is_some_and(|error| error.kind() == abreast_core::ErrorKind::Full)
+    is_log_of_kind(cause, abreast_core::ErrorKind::Full)
+        || cause
+            .downcast_ref::<abreast_contents::Error>()
+            .is_some_and(|error| error.kind() == abreast_contents::ErrorKind::Full)
         || cause
             .downcast_ref::<abreast_folder::Error>()
             .is_some_and(|error| error.kind() == abreast_folder::ErrorKind::Full)
@@ -123,6 +147,8 @@ mod tests {
         let other = || std::io::Error::from(std::io::ErrorKind::IsADirectory);
         let unusable = || UsageError("no".to_owned());
         let busy = || abreast_core::LogError::new(abreast_core::ErrorKind::Busy, "in use");
+        let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let full = || abreast_core::LogError::new(abreast_core::ErrorKind::Full, "full");
         let refused = || ExitCodeError { message: "no".to_owned(), code: 10 };
         let codes = [
             (anyhow::Error::new(missing()), 2),
@@ -137,6 +163,9 @@ mod tests {
                     .context("while asking"),
                 6,
             ),
+            (anyhow::Error::new(denied()).context("while reading"), 13),
+            (anyhow::Error::new(denied()).context(unusable()), 13),
+            (anyhow::Error::new(full()).context("while opening"), 13),
             (anyhow::anyhow!("anything"), 1),
         ];
         for (error, expected) in codes {

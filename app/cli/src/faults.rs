@@ -74,6 +74,9 @@ static DUMPS: TableKeys = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
 static ENDPOINT: TableKeys = plain("`endpoint`", crate::config::ENDPOINT_KEYS, &["url"]);
 static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
 
+/// Keys whose values are times.
+const TIMES: &[&str] =
+    &["debounce", "rescan", "reread", "hold_deletions", "every", "age", "interval", "timeout"];
 /// Keys that must be there: their tables cannot be read without them.
 const NEEDED: &[&str] = &["match", "rel", "href", "every", "url"];
 
@@ -265,18 +268,19 @@ pub(crate) fn read(text: &str) -> File {
     };
     let mut origins = Origins::default();
     for error in errors.iter().take(FAULTS_MAX) {
-        let help = match error.message() {
-            "duplicate key" => "remove one of the two",
-            _ => {
+        let line = line_at(error.span());
+        let unquoted = text.lines().nth(line.saturating_sub(1)).and_then(in_quotes);
+        let (message, help) = match (error.message(), unquoted) {
+            ("duplicate key", _) => (error.message(), "remove one of the two".to_owned()),
+            (_, Some(quoted)) => ("text must be in quotes", quoted),
+            (message, None) => (
+                message,
                 "a line is `key = value`, with text in quotes, `[table]`, `[[table]]` or a comment after `#`"
-            }
+                    .to_owned(),
+            ),
         };
         // The empty path: what else is wrong in the same line follows from this.
-        origins.add(
-            line_at(error.span()),
-            String::new(),
-            format!("{} (help: {help})", error.message()),
-        );
+        origins.add(line, String::new(), format!("{message} (help: {help})"));
     }
     note_lines(table.get_ref(), "", &line_at, &mut origins.lines);
     check_keys(table.get_mut(), &FILE, "", &line_at, &mut origins);
@@ -297,7 +301,7 @@ pub(crate) fn read(text: &str) -> File {
             "`{}`: {} (help: {})",
             key.join("."),
             in_our_words(error.message()),
-            help_for(error.message())
+            help_for(error.message(), &key)
         );
         // Text that is not TOML was replaced by a value of another type.
         if errors.iter().any(|error| line_at(error.span()) == line) {
@@ -343,18 +347,45 @@ fn is_whole_number(expected: &str) -> bool {
         || digits.is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok())
 }
 
-/// The way out of a value of a wrong type.
-fn help_for(message: &str) -> &'static str {
-    let expected = message.rsplit_once("expected ").map_or("", |(_, expected)| expected);
-    match expected {
-        _ if expected.contains("string") => "put the value in quotes",
-        "a boolean" => "write `true` or `false`, without quotes",
-        "a sequence" => "write a list, such as `[\"one\", \"two\"]`, or `[[table]]` for tables",
-        "a map" => "write a table, such as `{ key = \"value\" }`",
-        _ if expected.starts_with("struct ") => "write a table, such as `{ key = \"value\" }`",
-        _ if is_whole_number(expected) => "write a whole number, without quotes",
-        _ => USUAL_HELP,
+/// The way out of a value of a wrong type, at the key with these parts.
+fn help_for(message: &str, key: &[&str]) -> String {
+    let (found, expected) = message.rsplit_once("expected ").unwrap_or_default();
+    let name = key.last().copied().unwrap_or_default();
+    let number = found.split('`').nth(1).filter(|text| text.parse::<f64>().is_ok());
+    match (expected, number) {
+        (_, Some(number)) if expected.contains("string") && TIMES.contains(&name) => {
+            format!("write a time with its unit, in quotes: {name} = \"{number}s\"")
+        }
+        (_, Some(port)) if expected.contains("string") && name == "listen" => {
+            format!("write HOST:PORT in quotes: listen = \"127.0.0.1:{port}\"")
+        }
+        (_, Some(number)) if expected.contains("string") => {
+            format!("put the value in quotes: {name} = \"{number}\"")
+        }
+        _ if expected.contains("string") => "put the value in quotes".to_owned(),
+        ("a boolean", _) => "write `true` or `false`, without quotes".to_owned(),
+        ("a sequence", _) if found.contains("map") => {
+            format!("write `[[{0}]]`, not `[{0}]`", key.join("."))
+        }
+        ("a sequence", _) => {
+            "write a list, such as `[\"one\", \"two\"]`, or `[[table]]` for tables".to_owned()
+        }
+        ("a map", _) => "write a table, such as `{ key = \"value\" }`".to_owned(),
+        _ if expected.starts_with("struct ") => {
+            "write a table, such as `{ key = \"value\" }`".to_owned()
+        }
+        _ if is_whole_number(expected) => "write a whole number, without quotes".to_owned(),
+        _ => USUAL_HELP.to_owned(),
     }
+}
+
+/// A line whose value is text without quotes, with quotes.
+fn in_quotes(line: &str) -> Option<String> {
+    let (key, value) = line.split_once('=')?;
+    let (key, value) = (key.trim(), value.split(" #").next().unwrap_or_default().trim());
+    let is_text = !value.is_empty() && !value.contains(['"', '\'', '[', '{', ',']);
+    let value = abreast_webtypes::visible(value);
+    is_text.then(|| format!("{} = \"{value}\"", abreast_webtypes::visible(key)))
 }
 
 type LineAt<'a> = dyn Fn(Option<Range<usize>>) -> usize + 'a;
@@ -445,6 +476,20 @@ fn check_keys(
     }
     for (key, inner) in shape.inner {
         let Some(value) = table.get_mut(*key) else { continue };
+        // Read as a list, its tables would be taken for the values of its keys.
+        if inner.name.starts_with('[')
+            && !inner.name.starts_with("[[")
+            && value.get_ref().is_array()
+        {
+            let (name, path) = (inner.name, joined(path, key));
+            let line = origins.lines.get(&path).copied().unwrap_or(1);
+            let text = format!(
+                "`{key}`: found a list, expected a table (help: write `{name}`, not `[{name}]`)"
+            );
+            origins.add(line, path, text);
+            table.remove(*key);
+            continue;
+        }
         for (path, table) in tables_of(value.get_mut(), &joined(path, key)) {
             check_keys(table, inner, &path, line_at, origins);
         }

@@ -18,7 +18,7 @@ pub(crate) struct FollowArgs {
     /// --callback-listen]
     #[arg(long, value_name = "URL", requires = "callback_listen", value_parser = crate::address::http_url)]
     pub(crate) callback_url: Option<String>,
-    /// Listen for hubs on this address; one port for each copy that follows
+    /// Listen for hubs on this address; each copy that runs with --follow needs its own port
     #[arg(long, value_name = "HOST:PORT", requires = "follow", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
     /// Receive change sets from this node of an XMPP service, xmpp:SERVICE?;node=NAME; for one job
@@ -49,13 +49,13 @@ impl FollowArgs {
 fn own_url(listen: &str) -> Result<String> {
     if listen.rsplit_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
         bail!(UsageError(format!(
-            "`--callback-listen {listen}` is not an address (help: write HOST:PORT)"
+            "`--callback-listen {listen}` is not HOST:PORT (help: for example 192.0.2.1:8080)"
         )));
     }
     let host = listen.rsplit_once(':').filter(|(_, port)| *port != "0").map(|(host, _)| host);
     if host.is_none_or(|host| matches!(host, "" | "0.0.0.0" | "[::]")) {
         bail!(UsageError(format!(
-            "`--callback-listen {listen}` is not an address that a hub can call (help: name that with --callback-url URL)"
+            "`--callback-listen {listen}` is not an address that a hub can call (help: give that with --callback-url URL)"
         )));
     }
     Ok(format!("http://{listen}/"))

@@ -37,7 +37,7 @@ anything (`abreast token create`); one without a token, only in allowed topics, 
 Stops on SIGTERM, SIGHUP or Ctrl-C; a second signal ends it at once. The commands go through the API of a running server, or to a store that no server has open.
 
 Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
-12 not authorised, 13 disk, 130 ended by a second signal.";
+12 not authorised, 13 disk or permission denied, 130 ended by a second signal.";
 
 /// Options of `hub`.
 #[derive(Debug, Args)]
@@ -184,8 +184,11 @@ fn serve(config: HubConfig) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let options =
-        ServerOptions { trusted_proxies: config.trusted_proxies, ..ServerOptions::default() };
+    let options = ServerOptions {
+        trusted_proxies: config.trusted_proxies,
+        connections: crate::open_files::connections(0, ServerOptions::default().connections),
+        ..ServerOptions::default()
+    };
     let server = runtime.block_on(Server::bind(config.listen, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;

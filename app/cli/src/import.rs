@@ -38,7 +38,7 @@ RDF (.nt, .nq, .ttl, .trig, .rdf, .owl, .jsonld, and .xml with the root rdf:RDF,
 nothing is recorded.
 
 Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, or entities were left out, 5 try again later,
-6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
+6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk or permission denied, 130 cancelled.";
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,43 +69,42 @@ pub(crate) enum Format {
 pub(crate) struct ImportArgs {
     /// Name of the set
     pub(crate) set: String,
-    /// Input files, several only of RDF [default: standard input]
+    /// Input files, several for RDF only [default: standard input]
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Format of the input [default: by the file's name, else ndjson]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// Of RDF: record deletions however many there are
+    /// RDF only: accept all deletions, however many
     #[arg(long)]
     pub(crate) confirm_deletions: bool,
-    /// Of RDF: the files are RDF Patch, which adds and removes statements (A and D), and not the
+    /// RDF only: the files are RDF Patch, which adds and removes statements (A and D), and not the
     /// complete state
     #[arg(long, conflicts_with = "format")]
     pub(crate) delta: bool,
-    /// Of RDF: add the statements of this file, and leave all others; repeatable
+    /// RDF only: add the statements in this file, and leave all others; repeatable
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     pub(crate) add: Vec<PathBuf>,
-    /// Of RDF: remove the statements of this file, which have no blank nodes, and leave all others;
-    /// repeatable
+    /// RDF only: remove the statements in this file (blank nodes are not allowed), and leave all
+    /// others; repeatable
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     pub(crate) remove: Vec<PathBuf>,
-    /// Of RDF: count only statements of this graph, `default` for those in none; repeatable [default:
-    /// all]
+    /// RDF only: read only this named graph; `default` is the default graph; repeatable [default: all]
     #[arg(long, value_name = "IRI", value_parser = crate::config::check_graph)]
     pub(crate) graph: Vec<String>,
-    /// Of RDF: resolve relative IRIs against this one [default: they are errors]
+    /// RDF only: resolve relative IRIs against this one [default: relative IRIs are rejected]
     #[arg(long, value_name = "IRI", value_parser = crate::config::check_iri)]
     pub(crate) base: Option<String>,
-    /// Skip statements that are to be removed and are not there
+    /// Ignore removals of statements that do not exist
     #[arg(long)]
     pub(crate) lenient: bool,
-    /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
+    /// RDF only: replace shared and unattached blank nodes by IRIs with this prefix
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     pub(crate) skolemize: Option<String>,
     /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// Check the input, and of RDF report what would change; record nothing
+    /// Check the input, and for RDF report what would change; record nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Print one JSON object as the last line

@@ -82,7 +82,7 @@ impl LogAccess {
         }
         let Some(data) = &args.data else {
             bail!(UsageError(
-                "where is the log? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
+                "give one of --server, --config and --data (help: --server URL of a running server, else --config FILE or --data DIR)".into()
             ));
         };
         if task == Task::Record {

@@ -4,10 +4,12 @@ use crate::exit;
 use crate::terminal::{self, LogEntry};
 use clap::ValueEnum as _;
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::ffi::OsStr;
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Names the format of the log.
 const FORMAT: &str = "ABREAST_LOG_FORMAT";
@@ -45,7 +47,7 @@ pub(crate) fn start(verbose: u8, server: bool) {
         _ => Format::Text,
     };
     let _ = CHOSEN.set(format);
-    let filter = EnvFilter::try_from_env("ABREAST_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let (filter, wrong) = filter(std::env::var_os("ABREAST_LOG").as_deref(), level);
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogEntry).with_ansi(false);
     match format {
@@ -57,6 +59,37 @@ pub(crate) fn start(verbose: u8, server: bool) {
     if let Some((Err(_), name)) = wanted {
         tracing::warn!("{FORMAT} is `{name}`; expected text or json");
     }
+    if let Some(wrong) = wrong {
+        // Not in the log: its filter may leave the message out.
+        terminal::warning(&format!("abreast: {wrong}"));
+    }
+}
+
+/// The filter of the log, and why the given one cannot be used.
+fn filter(given: Option<&OsStr>, level: &str) -> (EnvFilter, Option<String>) {
+    let Some(given) = given.filter(|given| !given.is_empty()) else {
+        return (EnvFilter::new(level), None);
+    };
+    let text = given.to_string_lossy();
+    // A word that is not a level is taken for the name of a part, of which there is none.
+    let unknown = text.split(',').find(|directive| {
+        let directive = directive.trim();
+        !directive.is_empty()
+            && !directive.contains(['=', '['])
+            && directive.parse::<LevelFilter>().is_err()
+            && !directive.starts_with("abreast")
+    });
+    let wrong = match (EnvFilter::try_new(&*text), unknown) {
+        (Ok(filter), None) => return (filter, None),
+        (Ok(_), Some(unknown)) => format!("`{}` is neither a level nor PART=LEVEL", unknown.trim()),
+        (Err(error), _) => error.to_string(),
+    };
+    let shown = abreast_webtypes::visible(&text);
+    let wrong = format!(
+        "ABREAST_LOG is `{shown}`: {wrong}; it is ignored\n  help: levels are error, warn, info, debug and trace; \
+         for one part: abreast_net=debug,info"
+    );
+    (EnvFilter::new(level), Some(wrong))
 }
 
 fn is_json() -> bool {
@@ -78,7 +111,8 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
         7 => "delete.held",
         10 => "locked",
         exit::AUTH => "access",
-        13 => "io",
+        exit::DISK if error.chain().any(exit::is_denied) => "path.denied",
+        exit::DISK => "io",
         130 => "cancelled",
         _ => "failed",
     }
@@ -98,9 +132,19 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     }
     let message = causes.remove(0);
     if JSON_OUTPUT.load(Ordering::Relaxed) {
+        let of_copy =
+            error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>());
+        let candidates = of_copy.map(abreast_destination::Error::candidates).unwrap_or_default();
+        let mut help = None;
+        let mut texts = std::iter::once(&message).chain(&causes).map(|text| {
+            let (text, own) = without_help(text);
+            help = help.take().or(own);
+            text
+        });
+        let (first, others) = (texts.next(), texts.collect::<Vec<_>>());
         let object = serde_json::json!({
-            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": message,
-            "causes": causes, "exit_code": exit_code,
+            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": first, "help": help,
+            "candidates": candidates, "causes": others, "exit_code": exit_code,
         });
         terminal::line(&object.to_string());
     }
@@ -120,13 +164,45 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     terminal::warning(&text);
 }
 
+/// A message and its help, which is on a line of its own or in brackets at the end.
+fn without_help(text: &str) -> (&str, Option<&str>) {
+    if let (message, Some(help)) = abreast_destination::without_help(text) {
+        return (message, Some(help));
+    }
+    match text.rsplit_once(" (help: ") {
+        Some((message, help)) if help.ends_with(')') && !message.contains('\n') => {
+            (message, help.strip_suffix(')'))
+        }
+        _ => (text, None),
+    }
+}
+
 /// Prints wrong arguments as JSON on standard output.
 pub(crate) fn usage_as_json(error: &clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
     let text = error.render().to_string();
     let message =
         text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+    let suggested = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::ValidValue,
+        ContextKind::ValidSubcommand,
+    ];
+    let candidates: Vec<&str> = suggested
+        .into_iter()
+        .filter_map(|kind| error.get(kind))
+        .flat_map(|value| match value {
+            ContextValue::String(text) => std::slice::from_ref(text),
+            ContextValue::Strings(texts) => texts.as_slice(),
+            _ => &[],
+        })
+        .map(String::as_str)
+        .collect();
+    let help = "abreast COMMAND --help lists the arguments";
     let object = serde_json::json!({
-        "type": "error", "fatal": true, "code": "usage", "message": message, "causes": [], "exit_code": error.exit_code(),
+        "type": "error", "fatal": true, "code": "usage", "message": message, "help": help, "candidates": candidates, "causes": [], "exit_code": terminal::usage_code(error),
     });
     terminal::line(&object.to_string());
 }

@@ -86,7 +86,7 @@ pub(crate) fn set_urls(urls: &SourceUrls, set: &SetConfig) -> SetUrls {
 /// It cannot be opened.
 pub(crate) fn open_folder(folder: &FolderOrigin, private: &Private) -> Result<Folder> {
     abreast_source::open_folder(&folder.path, folder.follow_links, &folder.filter, private)
-        .context("cannot open a published folder")
+        .with_context(|| format!("cannot open the published folder `{}`", folder.path.display()))
 }
 
 /// A set as every command publishes it, with its archive.
@@ -136,13 +136,17 @@ impl SetOpener<'_> {
             let (slug, urls, representations) =
                 (set.slug.clone(), urls.clone(), representations.clone());
             let opened = self.dumps.open_set(DumpSet { id, slug, urls, representations, options });
-            opened.context("cannot open the folder of dumps")
+            opened.with_context(|| {
+                format!("cannot open the folder of dumps of the set `{}`", set.slug)
+            })
         });
         let snapshots = if urls.naming().names_entities() {
             let folder = self.stores.path("snapshots").join(&set.slug);
             let (log, options) = (Arc::clone(self.log), SnapshotOptions::default());
             let opened = SetSnapshots::open(log, id, representations.clone(), folder, options);
-            let snapshots = opened.context("cannot open the folder of snapshots")?;
+            let snapshots = opened.with_context(|| {
+                format!("cannot open the folder of snapshots of the set `{}`", set.slug)
+            })?;
             // The first client of a change feed finds it.
             let begun = Arc::clone(&snapshots);
             match &rdf {

@@ -275,9 +275,26 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
         .into(),
         RdfError::Unsettled(_) => ExitCodeError { message: error.to_string(), code: 5 }.into(),
         error if error.is_of_input() => {
-            let cause = std::error::Error::source(&error)
-                .map_or(String::new(), |cause| format!(": {cause}"));
-            ExitCodeError { message: format!("cannot import {error}{cause}"), code: 2 }.into()
+            let mut message = format!("cannot import {error}");
+            let mut causes = Vec::new();
+            let mut next = std::error::Error::source(&error);
+            while let Some(cause) = next {
+                causes.push(cause);
+                next = cause.source();
+            }
+            // `Input` has the text of its first cause in its own.
+            for cause in &causes {
+                let text = cause.to_string();
+                if !message.contains(&text) {
+                    message = format!("{message}: {text}");
+                }
+            }
+            let code = if causes.into_iter().any(crate::exit::is_denied) {
+                crate::exit::DISK
+            } else {
+                crate::exit::USAGE
+            };
+            ExitCodeError { message, code }.into()
         }
         error => anyhow::Error::new(error),
     }

@@ -37,7 +37,7 @@ Examples:
 Stop the server, or the sync, first. A damaged database is kept beside the new one as NAME.damaged-1. When rows of a log
 were lost, the log is restarted: Destinations notice it, and compare everything once.
 
-Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk.";
+Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk or permission denied.";
 
 /// Options of `repair`.
 #[derive(Debug, Args)]
@@ -138,7 +138,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         Some(ErrorKind::Busy) => 10,
         Some(ErrorKind::Io | ErrorKind::Full) => 13,
         None if error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) => 13,
-        _ => 1,
+        _ => crate::exit::code(error),
     }
 }
 
@@ -201,8 +201,13 @@ pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder:
     if dry_run {
         return Ok(None);
     }
-    let folder = Folder::open(store).context("cannot open the store's folder")?;
-    match folder.root().lock(b"source.lock").context("cannot lock the store")? {
+    let folder = Folder::open(store)
+        .with_context(|| format!("cannot open the store's folder `{}`", store.display()))?;
+    match folder
+        .root()
+        .lock(b"source.lock")
+        .with_context(|| format!("cannot lock the store `{}`", store.display()))?
+    {
         Some(lock) => Ok(Some(lock)),
         None => Err(in_use(store, Some(&store.join("source.lock"))).into()),
     }

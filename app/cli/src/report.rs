@@ -108,9 +108,12 @@ impl Reporter {
                 causes.push(next.to_string());
                 cause = next.source();
             }
+            // The text of a cause may be part of the message, with its own help.
+            let text = error.to_string();
+            let help = error.help().or_else(|| abreast_destination::without_help(&text).1);
             let line = serde_json::json!({
-                "type": "error", "fatal": true, "code": error.code(), "message": error.to_string(), "causes": causes,
-                "exit_code": error.exit_code().number(),
+                "type": "error", "fatal": true, "code": error.code(), "message": error.message(), "help": help,
+                "candidates": error.candidates(), "causes": causes, "exit_code": error.exit_code().number(),
             });
             self.print_json(line);
         }
@@ -267,7 +270,7 @@ const fn word(action: ItemAction) -> &'static str {
         ItemAction::Unchanged => "same",
         ItemAction::Missing => "missing",
         ItemAction::Extra => "extra",
-        ItemAction::Different => "differs",
+        ItemAction::Different => "different",
         _ => "other",
     }
 }
@@ -286,8 +289,14 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         Mode::Unchanged if changed > 0 => "finished what an earlier run left undone",
         Mode::Unchanged => "the Source reports no change",
     };
-    let held_since = summary.held_since.iter().map(|since| format!(" since {since}"));
-    let held = format!("held back from deletion{}", held_since.collect::<String>());
+    let held_since = summary.held_since.iter().map(|since| format!(" (held since {since})"));
+    let (one, many) = if summary.delete_limit {
+        ("deletion needs your confirmation", "deletions need your confirmation")
+    } else {
+        ("deletion waits for a run without failures", "deletions wait for a run without failures")
+    };
+    let held = if summary.held == 1 { one } else { many };
+    let held = format!("{held}{}", held_since.collect::<String>());
     let mut parts = Vec::new();
     for (count, what) in [
         (summary.created, "created"),
@@ -297,9 +306,10 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
+        (summary.untried, "not tried"),
         (summary.held, &held),
         (summary.damaged, "found missing or altered here"),
-        (summary.unverified, "stored without a digest to check by"),
+        (summary.unverified, "could not be verified (no digest published)"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", HumanCount(count)));
@@ -375,7 +385,7 @@ mod tests {
         let mut summary = summary(Mode::Incremental, 0, 0);
         (summary.held, summary.held_since) = (5, Some("2026-01-01T00:00:00Z".to_owned()));
         let text = summary_line(&summary);
-        let expected = "NOT in sync: 5 held back from deletion since 2026-01-01T00:00:00Z (";
+        let expected = "NOT in sync: 5 deletions wait for a run without failures (held since 2026-01-01T00:00:00Z) (";
         assert!(text.starts_with(expected), "{text}");
     }
 

@@ -37,7 +37,7 @@ BACKUP is one backup, or a folder of backups, of which the newest is used. All o
 Changes recorded after the backup are not in it. The log is therefore restarted: Destinations notice it, and compare everything
 once. Use --same-log only if nothing was recorded after the backup, as in a move to another machine.
 
-Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk.";
+Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk or permission denied.";
 
 /// The folder in which a store is restored, in its place, and the lock in it.
 const MAKING: &str = ".abreast-restoring";
@@ -91,7 +91,9 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
                     line(&format!("without {}", count(lost, "damaged content")));
                 }
                 if !args.same_log {
-                    line("the log was restarted: Destinations compare everything once");
+                    line(
+                        "a new history begins; each copy compares all files once (equal files are not fetched)",
+                    );
                 }
             }
             ExitCode::SUCCESS

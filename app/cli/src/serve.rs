@@ -27,10 +27,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+/// Pause between two messages while the sets are opened.
+const LOG_PAUSE: Duration = Duration::from_secs(2);
 /// Time for what requests left behind, once they are finished or given up.
 const STOP_REST: Duration = Duration::from_millis(500);
 
@@ -115,7 +117,7 @@ impl Running {
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
         let Listening { runtime, server, address } =
-            listen(config.listen, config.trusted_proxies.clone())?;
+            listen(config.listen, config.sets.len(), config.trusted_proxies.clone())?;
         let is_new = crate::served::check_new(&config)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
@@ -236,12 +238,13 @@ struct Listening {
     address: SocketAddr,
 }
 
-fn listen(address: SocketAddr, trusted_proxies: TrustedProxies) -> Result<Listening> {
+fn listen(address: SocketAddr, sets: usize, trusted_proxies: TrustedProxies) -> Result<Listening> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let options = ServerOptions { trusted_proxies, ..ServerOptions::default() };
+    let connections = crate::open_files::connections(sets, ServerOptions::default().connections);
+    let options = ServerOptions { trusted_proxies, connections, ..ServerOptions::default() };
     let server = runtime.block_on(Server::bind(address, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
@@ -261,7 +264,13 @@ struct Sets {
 impl Sets {
     fn open(opener: &SetOpener<'_>, configs: Vec<SetConfig>) -> Result<Self> {
         let mut sets = Self::default();
-        for config in configs {
+        let total = configs.len();
+        let mut logged = Instant::now();
+        for (number, config) in configs.into_iter().enumerate() {
+            if logged.elapsed() >= LOG_PAUSE {
+                logged = Instant::now();
+                tracing::info!("opening the sets: {number} of {total}");
+            }
             let set = opener.open(config)?;
             sets.served.push(set.served);
             sets.watches.extend(set.watch);

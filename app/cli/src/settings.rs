@@ -1,7 +1,8 @@
 //! `abreast config`: all faults of a configuration file, and every setting that holds with where it
 //! comes from.
 
-use crate::config::{ServeConfig, UsageError};
+use crate::config::{File, ServeConfig, UsageError};
+use crate::faults::Fault;
 use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
 use abreast_webtypes::count_of;
@@ -69,12 +70,24 @@ fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
     Ok(command.clone().try_get_matches_from(["abreast", "--all", "--config", "-"])?)
 }
 
-fn check(args: &CheckArgs) -> Result<ExitCode> {
+/// All faults of a configuration file, each in one text.
+///
+/// # Errors
+/// The command line of `sync` cannot be made.
+pub(crate) fn faults_of(file: File) -> Result<Vec<String>> {
+    Ok(checked(file)?.faults.iter().map(ToString::to_string).collect())
+}
+
+/// What a configuration file has, and what is wrong with it.
+struct Checked {
+    faults: Vec<Fault>,
+    sets: usize,
+    jobs: usize,
+    only_hub: bool,
+}
+
+fn checked(file: File) -> Result<Checked> {
     let command = jobs::command::<SyncArgs>();
-    let text = read(&args.file)?;
-    jobs::warn_of_secrets(&args.file, &text);
-    let mut file = crate::faults::read(&text);
-    file.origins.name(&args.file);
     let given = nothing_given(&command)?;
     let mut faults = file.origins.faults().to_vec();
     let (jobs, found) = jobs::find(&file, &command);
@@ -84,6 +97,22 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
     let sets = file.set.len();
     let only_hub = !file.origins.has("set") && file.origins.has("hub");
+    // `serve` starts without such a secret, and serves the set from its store.
+    for (number, set) in file.set.iter().enumerate() {
+        let Some(endpoint) = &set.endpoint else { continue };
+        for (key, path) in
+            [("password_file", &endpoint.password_file), ("token_file", &endpoint.token_file)]
+        {
+            let Some(path) = path else { continue };
+            if let Err(error) = std::fs::File::open(path) {
+                let shown = path.display();
+                let text = format!(
+                    "`endpoint.{key}`: cannot read `{shown}`: {error} (help: name a file that this user may read)"
+                );
+                faults.extend(file.origins.fault(&format!("set.{number}.endpoint.{key}"), text));
+            }
+        }
+    }
     if only_hub {
         faults.extend(crate::hub::faults(file));
     } else if (sets > 0 || jobs.is_empty())
@@ -91,12 +120,21 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     {
         faults.extend(found);
     }
+    Ok(Checked { faults, sets, jobs: jobs.len(), only_hub })
+}
+
+fn check(args: &CheckArgs) -> Result<ExitCode> {
+    let text = read(&args.file)?;
+    jobs::warn_of_secrets(&args.file, &text);
+    let mut file = crate::faults::read(&text);
+    file.origins.name(&args.file);
+    let Checked { faults, sets, jobs, only_hub } = checked(file)?;
     if !faults.is_empty() {
         return Err(UsageError(crate::faults::report(faults)))
             .with_context(|| format!("cannot use the configuration `{}`", args.file.display()));
     }
     let hub = if only_hub { ", a hub" } else { "" };
-    let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs.len(), "mirror"));
+    let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs, "mirror"));
     crate::terminal::line(&format!("{}: {sets} to publish, {mirrors}{hub}", args.file.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -44,6 +44,13 @@ impl StateFolders {
             Err(ExitCode::from(code))
         };
         let own = Self::find(dir);
+        if own.is_none()
+            && let Err(error) = std::fs::read_dir(crate::target::folder_of(dir))
+            && crate::exit::is_denied(&error)
+        {
+            let error = anyhow::Error::new(error).context(format!("cannot read `{dir}`"));
+            return fail(&error, crate::exit::DISK);
+        }
         if !own.is_none() {
             return Ok(vec![(None, own)]);
         }

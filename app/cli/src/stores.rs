@@ -80,8 +80,12 @@ impl Stores {
             refuse_published(data)?;
         }
         let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
-        let folder = Folder::open(data).context("cannot open the store's folder")?;
-        let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")?
+        let folder = Folder::open(data)
+            .with_context(|| format!("cannot open the store's folder `{}`", data.display()))?;
+        let Some(lock) = folder
+            .root()
+            .lock(b"source.lock")
+            .with_context(|| format!("cannot lock the store `{}`", data.display()))?
         else {
             bail!(task.locked(data));
         };

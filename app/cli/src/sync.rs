@@ -332,18 +332,18 @@ fn repair_of(report: &AuditReport, places: &str) -> Vec<String> {
     if report.missing + report.updated > 0 {
         let full = if report.full { " --full" } else { "" };
         help.push(format!(
-            "`abreast sync {places} --baseline{full}`, with the same options, restores what is missing or differs"
+            "`abreast sync {places} --baseline{full}`, with the same options, restores missing and different resources"
         ));
     }
     if report.missing_sets > 0 {
         help.push(format!("`abreast sync {places}` copies the sets that have no copy yet"));
     }
     if report.extra > 0 {
-        help.push(format!(
-            "of the extra files, `abreast sync {places}` removes those that the Source has deleted, and `abreast repair` those \
-             that a killed run left; what a change feed no longer lists remains, since a feed may have changes only; all \
-             others are your own: keep them, or move them out of the folder"
-        ));
+        help.extend([
+            format!("extra files that the Source has deleted: `abreast sync {places}` removes them (except for change feeds, which may list changes only)"),
+            "extra files that a killed run left: `abreast repair` removes them".to_owned(),
+            "all other extra files are your own: keep them, or move them out of the folder".to_owned(),
+        ]);
     }
     help
 }
@@ -451,7 +451,7 @@ fn in_words(report: &AuditReport) -> String {
         }
     }
     format!(
-        "{}: {} same, {} updated, {} missing, {} extra, {} unverified{more}",
+        "{}: {} same, {} different, {} missing, {} extra, {} unverified{more}",
         match report.exit_code {
             0 => "equal",
             3 => "no difference found, but not all could be compared",
@@ -473,7 +473,7 @@ mod tests {
     fn each_way_to_repair_a_copy_is_a_line_of_its_own() {
         let report = AuditReport { missing: 1, extra: 2, exit_code: 1, ..AuditReport::default() };
         let help = repair_of(&report, "URL FOLDER");
-        assert_eq!(help.len(), 2);
+        assert_eq!(help.len(), 4);
         assert!(help.iter().all(|line| !line.contains('\n')), "{help:?}");
         assert_eq!(repair_of(&AuditReport::default(), "URL FOLDER"), [""; 0]);
     }

@@ -32,7 +32,7 @@ A folder whose name has a colon is written with its path: ./warc:x. Other words 
 that have no effect on the kind, are refused.
 
 Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 6 no secure
-connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
+connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk or permission denied, 130 cancelled.";
 
 /// The Source and the copy, and how to reach the Source.
 #[derive(Clone, Debug, Args)]
@@ -190,7 +190,7 @@ pub(crate) struct PaceArgs {
     /// such as "08:00,512K 18:00,off" or "Mon-08:00,1M Fri-18:00,off"
     #[arg(long, value_name = "RATE|TIMETABLE", env = "ABREAST_BWLIMIT", value_parser = parse_bandwidth)]
     pub(crate) bwlimit: Option<Bandwidth>,
-    /// Limit requests to one host: 5/s, 30/m, 1000/h
+    /// Limit requests to one host: 5/s, 30/m, 1000/h; a number alone is per second
     #[arg(long, value_name = "N/UNIT", value_parser = parse_rate)]
     pub(crate) rate: Option<Duration>,
     /// Ignore robots.txt
@@ -251,8 +251,19 @@ struct RawFilterArgs {
 const FILTER_FILE_MAX: u64 = 1 << 20;
 
 impl FilterArgs {
-    fn made(matches: &ArgMatches) -> Result<Self, String> {
-        let raw = RawFilterArgs::from_arg_matches(matches).map_err(|error| error.to_string())?;
+    fn made(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let raw = RawFilterArgs::from_arg_matches(matches)?;
+        let files = raw.filter_from.iter().chain(&raw.uris_from);
+        let is_denied = files.map(std::fs::File::open).any(|opened| {
+            opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        });
+        Self::of(matches, raw).map_err(|message| {
+            use clap::error::ErrorKind::{Io, ValueValidation};
+            clap::Error::raw(if is_denied { Io } else { ValueValidation }, message + "\n")
+        })
+    }
+
+    fn of(matches: &ArgMatches, raw: RawFilterArgs) -> Result<Self, String> {
         let rules =
             ordered_rules(matches, [&raw.include, &raw.exclude, &raw.filter], &raw.filter_from)?;
         let filter = Filter::new(rules.iter().map(String::as_str))?;
@@ -309,9 +320,7 @@ pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> 
 
 impl FromArgMatches for FilterArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Self::made(matches).map_err(|message| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, message + "\n")
-        })
+        Self::made(matches)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

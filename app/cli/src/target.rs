@@ -254,8 +254,8 @@ fn unknown_kind(target: &str, word: &str) -> String {
     let path = format!("a folder whose name has a colon is written with its path: ./{target}");
     if matches!(&*word, "http" | "https") {
         return format!(
-            "`{target}` is an address, and no place for a copy (help: name a folder, or the kind of server: sparql:URL, graphstore:URL or \
-             push:URL; {path})"
+            "`{target}` is a URL; the second argument must be a folder (help: name a folder, or the kind of server: sparql:URL, \
+             graphstore:URL or push:URL; {path})"
         );
     }
     let help = match crate::faults::nearest(&word, &KINDS) {

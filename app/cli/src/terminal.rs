@@ -60,6 +60,14 @@ pub(crate) fn without_logins(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// The exit code of an error in the arguments. A file of theirs that may not be read is not an error of usage.
+pub(crate) fn usage_code(error: &clap::Error) -> u8 {
+    match error.kind() {
+        clap::error::ErrorKind::Io => crate::exit::DISK,
+        _ => error.exit_code() as u8,
+    }
+}
+
 /// Prints help, the version, or an error in the arguments; returns the exit code.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
@@ -69,7 +77,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         // In colour, with nothing in it that others wrote.
         let _ = error.print();
     }
-    ExitCode::from(error.exit_code() as u8)
+    ExitCode::from(usage_code(error))
 }
 
 /// Standard output for many lines of JSON. In a file whose last line was cut short, by a full disk

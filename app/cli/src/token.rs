@@ -165,7 +165,10 @@ fn create(args: &CreateArgs) -> Result<()> {
     }
     change(&path, |tokens| {
         if tokens.iter().any(|token| token.name == args.name) {
-            bail!(UsageError("`--name`: there is one of this name already".to_owned()));
+            bail!(UsageError(format!(
+                "`--name`: a token named `{}` exists (help: revoke it, or choose another name)",
+                args.name
+            )));
         }
         tokens.push(token);
         Ok(())

@@ -57,7 +57,7 @@ pub(crate) struct ValidateArgs {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Exit with code 1 for findings of at least this severity
+    /// Exit with code 1 for findings of this severity or a higher one: note, warning, error
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
     /// Findings printed of one rule in one document
@@ -133,6 +133,11 @@ fn usable(start: &str) -> anyhow::Result<()> {
     if is_url(start) {
         abreast_destination::check_url(start)?;
         return Ok(());
+    }
+    if let Err(error) = std::fs::File::open(start)
+        && crate::exit::is_denied(&error)
+    {
+        return Err(anyhow::Error::new(error).context(format!("cannot read `{start}`")));
     }
     let is_missing = match std::fs::metadata(start) {
         Ok(found) if found.is_dir() => bail!(UsageError(format!(

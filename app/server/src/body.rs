@@ -1,6 +1,7 @@
 //! Bytes on their way out: from memory, or from a file in chunks.
 
 use abreast_folder::Stat;
+use abreast_net::InFlight;
 use bytes::Bytes;
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, SizeHint};
@@ -27,6 +28,32 @@ pub(crate) enum ResponseBody {
 impl ResponseBody {
     pub(crate) fn empty() -> Self {
         Self::Memory(Full::default())
+    }
+}
+
+/// A body whose request is in flight until all of it was handed on.
+pub(crate) struct Guarded {
+    pub(crate) body: ResponseBody,
+    pub(crate) _in_flight: InFlight,
+}
+
+impl Body for Guarded {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

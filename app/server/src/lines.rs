@@ -3,7 +3,7 @@
 //! A line feed without carriage return becomes a byte that no header may hold, and so a 400: where
 //! peers disagree about the end of a line, one sees two requests where the other sees one [rfc9112
 //! §2.2, §11.2]. Bodies pass untouched, so it is known where they end; after a body whose end only
-//! its own bytes determine, nothing more is checked.
+//! its own bytes determine nothing more is checked: such a request is the last one on its connection.
 
 /// Bytes of a head that are kept to learn the length of its body; a longer head is refused by the
 /// parser.

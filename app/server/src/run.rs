@@ -5,23 +5,26 @@
 //! caller then stops the watches and closes the store.
 
 use crate::api;
-use crate::body::ResponseBody;
+use crate::body::{Guarded, ResponseBody};
 use crate::client::TrustedProxies;
 use crate::heads::Heads;
-use crate::respond::{Answer, problem, try_later};
+use crate::prefix::without_prefix;
+use crate::present::present;
+use crate::respond::{Answer, problem, text, try_later};
 use crate::route::{Route, route};
 use crate::routes::{
     callback, document, entity, file, health, hub, memento, resource, timegate, timemap, topic,
 };
-use crate::site::Site;
+use crate::site::{ServedSet, Site};
 use crate::stream::ClientStream;
 use abreast_hub::Client;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
 use abreast_source::projection::Topic;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
-    CONNECTION, HOST, ORIGIN, VARY,
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, CONNECTION, HOST, LOCATION, ORIGIN,
+    TRANSFER_ENCODING, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -183,8 +186,11 @@ async fn serve(
     place: ConnectionSlot,
 ) {
     let service = service_fn(|request| {
-        place.asked();
-        handle(&shared, request, peer)
+        let in_flight = place.asked();
+        let answer = handle(&shared, request, peer);
+        async move {
+            answer.await.map(|answer| answer.map(|body| Guarded { body, _in_flight: in_flight }))
+        }
     });
     let options = &shared.options;
     let connection = hyper::server::conn::http1::Builder::new()
@@ -196,6 +202,30 @@ async fn serve(
 }
 
 async fn handle(
+    shared: &Arc<Shared>,
+    mut request: Request<Incoming>,
+    peer: IpAddr,
+) -> io::Result<Answer> {
+    let site = &shared.site;
+    let base = site.publisher.urls().base();
+    if let Some(uri) = without_prefix(request.uri(), base, |name| site.sets.find(name).is_some()) {
+        *request.uri_mut() = uri;
+    }
+    // What is decided by the request once it is handed over.
+    let accepted: HeaderMap =
+        request.headers().get_all(ACCEPT).iter().map(|value| (ACCEPT, value.clone())).collect();
+    let is_probe = request.uri().path() == "/readyz";
+    // The end of its body is known to the parser alone, so the lines of a next head would not be checked.
+    let is_last = request.headers().contains_key(TRANSFER_ENCODING);
+    let answer = answer(shared, request, peer).await?;
+    let mut answer = present(answer, &accepted, base, is_probe).await;
+    if is_last {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(answer)
+}
+
+async fn answer(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
     peer: IpAddr,
@@ -215,7 +245,7 @@ async fn handle(
         shared.counters.count(StatusCode::NOT_FOUND);
         return Ok(callback::not_offered());
     }
-    let answer = dispatch(shared, &request).await?;
+    let answer = dispatch(shared, &request, &client).await?;
     shared.counters.count(answer.status());
     tracing::debug!(%client, method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
     Ok(answer)
@@ -252,17 +282,32 @@ async fn handle_callback(
 async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Client) -> Answer {
     let reader = matches!(*request.method(), Method::GET | Method::HEAD);
     let refused = refused(&request, reader);
+    if is_preflight(&request) && api::is_public(&shared.site, request.uri().path()) {
+        shared.counters.count(StatusCode::OK);
+        return preflight();
+    }
+    // Answers to a token are for its owner: scripts of other pages have none.
+    let is_public = reader
+        && !request.headers().contains_key(AUTHORIZATION)
+        && api::is_public(&shared.site, request.uri().path());
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let answer = match refused {
+    let mut answer = match refused {
         Some(answer) => answer,
         None => api::answer(&shared.site, &shared.heads, request, client).await,
     };
+    if is_public {
+        allow_browsers(answer.headers_mut());
+    }
     shared.counters.count(answer.status());
     tracing::debug!(%client, %method, path = uri.path(), status = answer.status().as_u16());
     answer
 }
 
-async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
+async fn dispatch(
+    shared: &Arc<Shared>,
+    request: &Request<Incoming>,
+    client: &Client,
+) -> io::Result<Answer> {
     if is_preflight(request) {
         return Ok(preflight());
     }
@@ -277,10 +322,8 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
     }
     let site = &shared.site;
     let route = route(request.uri().path(), |slug| site.sets.find(slug));
-    let is_published = !matches!(
-        route,
-        Route::Live | Route::Ready | Route::Metrics | Route::HubEvents | Route::NotFound
-    );
+    let is_published =
+        !matches!(route, Route::Live | Route::Metrics | Route::HubEvents | Route::NotFound);
     let absent = match &route {
         Route::Resource(set, _) | Route::Memento(set, _) => Some(*set),
         Route::Published(path) => path.split('/').next().and_then(|slug| site.sets.find(slug)),
@@ -302,7 +345,8 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
-        Route::Published(path) => published(shared, path, request).await,
+        Route::Published(path) => published(shared, path, request, client).await,
+        Route::Resource(set, path) if path.is_empty() => Ok(to_page(set)),
         Route::Resource(set, path) => {
             let (method, headers) = (request.method(), request.headers());
             let mut answer = if set.published.urls.naming().names_entities() {
@@ -327,8 +371,14 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         }
         Route::HubEvents => {
             let stop = shared.stop.clone();
-            Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop)
-                .await)
+            Ok(hub::events(
+                site,
+                request.uri().query(),
+                (request.method(), client),
+                request.headers(),
+                stop,
+            )
+            .await)
         }
         Route::NotFound => Ok(nothing(site, "")),
     }?;
@@ -368,6 +418,7 @@ async fn published(
     shared: &Arc<Shared>,
     path: String,
     request: &Request<Incoming>,
+    client: &Client,
 ) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
     let topic = site.publisher.topic_at(&path);
@@ -376,7 +427,9 @@ async fn published(
         // A feed may be a topic too.
         let is_topic = topic.is_some();
         if let Some(found) = topic.filter(|_| topic::wants_events(headers)) {
-            return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+            return Ok(
+                topic::answer(site, found, (method, client), headers, shared.stop.clone()).await
+            );
         }
         let query = request.uri().query();
         let mut answer = if is_document {
@@ -390,7 +443,10 @@ async fn published(
         return Ok(answer);
     }
     if let Some(found) = topic {
-        return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+        return Ok(topic::answer(site, found, (method, client), headers, shared.stop.clone()).await);
+    }
+    if let Some(set) = site.sets.find(path.trim_end_matches('/')) {
+        return Ok(to_page(set));
     }
     let of_set = |slug: &str| site.sets.find(slug).is_some();
     if site.publisher.is_lasting_topic(&path) && !path.split('/').next().is_some_and(of_set) {
@@ -406,6 +462,17 @@ async fn blocking(
 ) -> io::Result<Answer> {
     let site = Arc::clone(site);
     tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
+}
+
+/// The address of a set, or of the root of its resources: its page has all others.
+fn to_page(set: &ServedSet) -> Answer {
+    let page = set.published.urls.page();
+    let mut answer = text("text/plain; charset=utf-8", format!("see {page}\n"));
+    *answer.status_mut() = StatusCode::SEE_OTHER;
+    if let Ok(location) = HeaderValue::from_str(&page) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    answer
 }
 
 fn nothing(site: &Site, path: &str) -> Answer {

@@ -50,6 +50,7 @@ pub struct AuditReport {
     /// Listed and here, as listed.
     pub same: u64,
     /// Listed and here, but other bytes or another time.
+    #[serde(rename = "different")]
     pub updated: u64,
     /// Listed, not here.
     pub missing: u64,

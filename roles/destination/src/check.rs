@@ -81,7 +81,10 @@ impl CopyPlace {
             Error::new("folder.state", ExitCode::Usage, message)
                 .with_help("name the folder of the copy")
         })?;
-        Ok(make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes())?.lock(LOCK)?)
+        let marker = make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes());
+        let place = folder.join(STATE_FOLDER);
+        let lock = marker.and_then(|marker| marker.lock(LOCK));
+        lock.map_err(|error| crate::state::unusable(&place, error.into()))
     }
 
     /// The folder, or that of the state where the folder is unknown.

@@ -1,5 +1,6 @@
 //! Errors that stop a run, with the exit code of each.
 
+use crate::events::without_help;
 use std::fmt;
 
 /// Exit codes of a run, as the program's documentation lists them.
@@ -66,17 +67,32 @@ pub struct Error {
     exit: ExitCode,
     message: String,
     help: Option<String>,
+    candidates: Vec<String>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     status: Option<u16>,
 }
 
 impl Error {
     pub(crate) fn new(code: &'static str, exit: ExitCode, message: impl Into<String>) -> Self {
-        Self { code, exit, message: message.into(), help: None, cause: None, status: None }
+        Self {
+            code,
+            exit,
+            message: message.into(),
+            help: None,
+            candidates: Vec::new(),
+            cause: None,
+            status: None,
+        }
     }
 
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// With what may be given instead, one of which is meant.
+    pub(crate) fn with_candidates(mut self, candidates: impl IntoIterator<Item = String>) -> Self {
+        self.candidates = candidates.into_iter().collect();
         self
     }
 
@@ -129,6 +145,16 @@ impl Error {
         self.exit
     }
 
+    /// What failed and where, without [`Self::help`].
+    pub fn message(&self) -> &str {
+        without_help(&self.message).0
+    }
+
+    /// What may be given instead, such as the names of sets; empty for most errors.
+    pub fn candidates(&self) -> &[String] {
+        &self.candidates
+    }
+
     /// How to solve it, when known.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
@@ -158,19 +184,30 @@ impl std::error::Error for Error {
 
 impl From<abreast_core::LogError> for Error {
     fn from(cause: abreast_core::LogError) -> Self {
-        Self::new("state", ExitCode::Io, "cannot keep the state of the copy").with_cause(cause)
+        let (code, message) = if cause.kind() == abreast_core::ErrorKind::Full {
+            ("disk.full", "the disk is full: cannot keep the state of the copy")
+        } else {
+            ("state", "cannot keep the state of the copy")
+        };
+        Self::new(code, ExitCode::Io, message).with_cause(cause)
     }
 }
 
 impl From<abreast_folder::Error> for Error {
     fn from(cause: abreast_folder::Error) -> Self {
-        let full = cause.kind() == abreast_folder::ErrorKind::Full;
-        let error =
-            Self::new(if full { "disk.full" } else { "io" }, ExitCode::Io, cause.to_string());
-        let error = if full {
-            error.with_help("free space, then run the same command again")
-        } else {
-            error
+        let (code, help) = match cause.kind() {
+            abreast_folder::ErrorKind::Full => {
+                ("disk.full", Some("free space, then run the same command again"))
+            }
+            abreast_folder::ErrorKind::Denied => {
+                ("path.denied", Some("run as a user who may read and write there"))
+            }
+            _ => ("io", None),
+        };
+        let error = Self::new(code, ExitCode::Io, cause.to_string());
+        let error = match help {
+            Some(help) => error.with_help(help),
+            None => error,
         };
         error.with_cause(cause)
     }

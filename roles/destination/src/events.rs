@@ -1,7 +1,8 @@
 //! Events: what a run reports while it works and at its end, for people and for `--json`.
 
 use crate::error::ExitCode;
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
 /// Receives what happens. Called on the thread that runs the synchronisation, in order.
 pub trait Observer {
@@ -82,6 +83,7 @@ pub struct Item<'a> {
     /// Its path in the folder.
     pub path: &'a str,
     /// The action.
+    #[serde(rename = "change")]
     pub action: ItemAction,
     /// Bytes received for it.
     pub bytes: u64,
@@ -130,8 +132,8 @@ pub struct Filtered<'a> {
     pub rule: &'a str,
 }
 
-/// A failure or a notice.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// A failure or a notice. As JSON the text after `help:` is a field of its own.
+#[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
     /// The stable code, for example `fixity.mismatch`.
     pub code: &'a str,
@@ -139,6 +141,29 @@ pub struct Problem<'a> {
     pub uri: &'a str,
     /// The cause, and how to solve it.
     pub message: &'a str,
+}
+
+impl Serialize for Problem<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (message, help) = without_help(self.message);
+        let mut fields = serializer.serialize_struct("Problem", 4)?;
+        fields.serialize_field("code", self.code)?;
+        fields.serialize_field("uri", self.uri)?;
+        fields.serialize_field("message", message)?;
+        match help {
+            Some(help) => fields.serialize_field("help", help)?,
+            None => fields.skip_field("help")?,
+        }
+        fields.end()
+    }
+}
+
+/// A message, and its help if it has one.
+pub fn without_help(message: &str) -> (&str, Option<&str>) {
+    match message.split_once("\n  help: ") {
+        Some((message, help)) => (message, Some(help)),
+        None => (message, None),
+    }
 }
 
 /// Which way a run took.
@@ -175,6 +200,8 @@ pub struct Summary {
     pub excluded: u64,
     /// Resources that the filters take; counted only when filters are tested.
     pub selected: u64,
+    /// Resources due that were not tried, since a limit of failures, bytes or time ended the run.
+    pub untried: u64,
     /// Resources refused: no safe path, another host, no digest under `--require-fixity`.
     pub skipped: u64,
     /// Resources that could not be fetched, and lists that could not be read.

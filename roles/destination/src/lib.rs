@@ -53,6 +53,7 @@ pub use deprecation::REPLACED_BY;
 pub use error::{Error, ExitCode};
 pub use events::{
     Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
+    without_help,
 };
 pub use filter::Filter;
 pub use follow::follow;

@@ -30,7 +30,7 @@ impl MaxDelete {
     pub fn parse(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
-                "`{text}` is no limit; expected a number such as `1000` or a share such as `10%`"
+                "`{text}` is not a number or a percentage; expected for example `1000` or `10%`"
             )
         };
         match text.trim().strip_suffix('%') {

@@ -151,8 +151,8 @@ impl<'a> Reporter<'a> {
         }
         self.summary.budget_spent = true;
         let message = format!(
-            "new failures: {failures}, more than the {most} that one run may have; the rest was not tried\n  \
-             help: see the first of them; the next run tries what is left"
+            "the run stops after {failures} new failures, since one run may have {most}; the rest is not tried\n  \
+             help: find the cause of the first failures; the next run tries the rest"
         );
         self.problem("limit.failures", url, &message);
         true

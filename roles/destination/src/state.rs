@@ -275,7 +275,12 @@ fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
 /// # Errors
 /// `locked` when another run has it, with its number.
 pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
-    let Some(mut locked) = marker.lock(name)? else {
+    let locked = marker.lock(name).map_err(|error| {
+        let shown = String::from_utf8_lossy(name);
+        let place = marker.path().unwrap_or_else(|| folder.join(STATE_FOLDER));
+        unusable(&place.join(&*shown), error.into())
+    })?;
+    let Some(mut locked) = locked else {
         let holder = read_text(marker, name, 32).and_then(|text| text.trim().parse::<u32>().ok());
         let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         return Err(Error::new(
@@ -347,8 +352,30 @@ pub(crate) fn overlap(message: String) -> Error {
 }
 
 pub(crate) fn unusable(path: &Path, cause: std::io::Error) -> Error {
-    Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
-        .with_cause(cause)
+    use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let shown = path.display();
+    let (code, what, help) = match cause.kind() {
+        PermissionDenied => (
+            "path.denied",
+            format!("permission denied: cannot write {shown}"),
+            "run as a user who may write there",
+        ),
+        ReadOnlyFilesystem => (
+            "path.denied",
+            format!("the file system is read-only: cannot write {shown}"),
+            "name another folder",
+        ),
+        StorageFull | QuotaExceeded => (
+            "disk.full",
+            format!("the disk is full: cannot write {shown}"),
+            "free space, then run the same command again",
+        ),
+        _ => {
+            return Error::new("io", ExitCode::Io, format!("cannot use {shown}: {cause}"))
+                .with_cause(cause);
+        }
+    };
+    Error::new(code, ExitCode::Io, what).with_help(help).with_cause(cause)
 }
 
 /// The folder of the copy whose state this is, as the state names it; only states outside of their

@@ -28,14 +28,19 @@ pub(crate) struct StateFolder {
 impl StateFolder {
     /// The one in the copy's folder, made when it is missing.
     pub(crate) fn in_copy(folder: &Folder) -> Result<Self, Error> {
-        let dir = make_folder(&folder.root(), STATE_FOLDER.as_bytes())
-            .map_err(|error| in_the_way(&error))?;
+        let dir = make_folder(&folder.root(), STATE_FOLDER.as_bytes()).map_err(|error| {
+            let error = unusable_folder(error, &folder.path().join(STATE_FOLDER));
+            if error.code() != "path.denied" {
+                return error;
+            }
+            error.with_help(format!("run as the owner of {}", folder.path().display()))
+        })?;
         Ok(Self { path: path_of(&dir, folder.path().join(STATE_FOLDER)), dir: Some(dir) })
     }
 
     /// The one that the user names: its own path may go through links.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
-        let dir = Folder::open(path)?.root();
+        let dir = Folder::open(path).map_err(|error| unusable_folder(error, path))?.root();
         Ok(Self { path: path_of(&dir, path.to_owned()), dir: Some(dir) })
     }
 
@@ -55,7 +60,8 @@ impl StateFolder {
             let message = format!("there is no state in {}", self.path.display());
             Error::new("io", ExitCode::Io, message)
         })?;
-        make_folder(dir, name.as_bytes()).map_err(|error| in_the_way(&error))
+        make_folder(dir, name.as_bytes())
+            .map_err(|error| unusable_folder(error, &self.path.join(name)))
     }
 
     /// A folder in it, if it is there.
@@ -118,9 +124,14 @@ pub(crate) fn make_folder(dir: &Dir, name: &[u8]) -> Result<Dir, abreast_folder:
     dir.dir(name)
 }
 
-fn in_the_way(error: &abreast_folder::Error) -> Error {
-    let code = crate::place::code_of(error);
-    Error::new(code, ExitCode::Io, error.to_string()).with_help(format!(
+/// The state folder, or a folder in it, cannot be used: the cause is permission, the disk, or something else that has
+/// its name.
+fn unusable_folder(error: abreast_folder::Error, path: &Path) -> Error {
+    if matches!(error.kind(), ErrorKind::Denied | ErrorKind::Full) {
+        return crate::state::unusable(path, error.into());
+    }
+    let code = crate::place::code_of(&error);
+    Error::new(code, ExitCode::Io, format!("{error} ({})", path.display())).with_help(format!(
         "`{STATE_FOLDER}` in the copy, and the folders in it, must be folders of their own"
     ))
 }

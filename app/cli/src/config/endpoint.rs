@@ -1,6 +1,6 @@
 //! `endpoint` of a `[[set]]`: the SPARQL endpoint that has its entities.
 
-use crate::access::AccessArgs;
+use crate::access::{AccessArgs, SecretError};
 use abreast_source::origin::sparql::{EntityPattern, QueryGraph, SparqlOptions};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -134,6 +134,11 @@ pub(super) fn check(
     let usable = abreast_net::check_url(&file.url).map_err(anyhow::Error::from);
     match usable.and_then(|()| access.apply_to_origin(&file.url, &mut options.net)) {
         Ok(url) => options.url = url,
+        // The other sets are served all the same, and this one from its store.
+        Err(error) if error.is::<SecretError>() => {
+            options.url = crate::access::without_login(&file.url).0;
+            options.unusable = Some(format!("{error:#}"));
+        }
         Err(error) => problems.push(format!(
             "`endpoint.url`: {error:#} (help: for example `https://id.example.org/sparql`)"
         )),

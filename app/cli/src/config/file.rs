@@ -69,8 +69,7 @@ pub(crate) struct SetFile {
     /// Of `origin = "rdf"`: relative IRIs in a file are resolved against this and the file's path in
     /// the folder. Default: relative IRIs are errors.
     pub(crate) base: Option<String>,
-    /// Of `origin = "rdf"`: the graphs whose statements count, `default` for statements in none.
-    /// Default: all.
+    /// Of `origin = "rdf"`: the named graphs to read; `default` is the default graph. Default: all.
     #[serde(default)]
     pub(crate) graphs: Vec<String>,
     /// Of `origin = "sparql"`: the endpoint.
@@ -92,8 +91,7 @@ pub(crate) struct SetFile {
     pub(crate) digests: Option<String>,
     /// How long a path must be quiet before it is read, such as `200ms` (default).
     pub(crate) debounce: Option<String>,
-    /// Apply the same wait to files that were closed by their writer or moved into place. Default
-    /// false.
+    /// Wait also for files whose writer has finished, or that were moved into place. Default false.
     pub(crate) wait_for_quiet: Option<bool>,
     /// How long the deletion of most of a set waits for a confirmation, such as `7d` (default);
     /// `0s` for not at all.

@@ -50,10 +50,22 @@ pub(crate) fn check_proxies(
 }
 
 /// Where to listen: an address or a host name with a port.
-fn address_of(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address_of(text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    if host.is_empty() || port.parse::<u16>().is_err() {
+        // What is there of the two is part of the help.
+        let port = port.parse().unwrap_or(8080_u16);
+        let host = text.trim_end_matches(':');
+        let help = if host.is_empty() || host.starts_with(':') || host.parse::<u16>().is_ok() {
+            format!("127.0.0.1:{port} for this machine alone, 0.0.0.0:{port} for all addresses")
+        } else {
+            format!("for example {}:8080", host.split(':').next().unwrap_or_default())
+        };
+        return Err(format!("`listen`: `{text}` is not HOST:PORT (help: {help})"));
+    }
     let refused = |reason: &dyn std::fmt::Display| {
         format!(
-            "`listen`: `{text}` is not an address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)"
+            "`listen`: cannot use `{text}`: {reason} (help: HOST is an address of this machine, such as 127.0.0.1, or localhost)"
         )
     };
     let mut found = text.to_socket_addrs().map_err(|error| refused(&error))?;
@@ -67,6 +79,18 @@ mod tests {
     #[test]
     fn a_host_name_is_an_address_to_listen_on() {
         assert_eq!(address_of("localhost:8080").unwrap().port(), 8080);
-        assert!(address_of("localhost").is_err() && address_of(":8080").is_err());
+        for (text, help) in [
+            (":21010", "127.0.0.1:21010 for this machine alone, 0.0.0.0:21010"),
+            ("21010", "127.0.0.1:21010 for this machine alone"),
+            ("", "127.0.0.1:8080 for this machine alone"),
+            ("localhost", "for example localhost:8080"),
+            ("127.0.0.1:", "for example 127.0.0.1:8080"),
+            ("127.0.0.1:http", "for example 127.0.0.1:8080"),
+            ("127.0.0.1:99999", "for example 127.0.0.1:8080"),
+        ] {
+            let refused = address_of(text).unwrap_err();
+            assert!(refused.contains("is not HOST:PORT (help: "), "{refused}");
+            assert!(refused.contains(help), "{text}: {refused}");
+        }
     }
 }

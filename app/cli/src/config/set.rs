@@ -392,7 +392,7 @@ pub(crate) fn check_graph(graph: &str) -> Result<String, String> {
         return Ok(graph.to_owned());
     }
     Err(format!(
-        "`{graph}` is not an IRI (rdf.graph) (help: the IRI of a graph, or `default` for statements in none)"
+        "`{graph}` is not an IRI (rdf.graph) (help: the IRI of a named graph, or `default` for the default graph)"
     ))
 }
 
@@ -538,7 +538,7 @@ fn check_slug(slug: &str, problems: &mut Vec<String>) {
     }
     if RESERVED.contains(&slug) {
         problems.push(format!(
-            "`name`: `{slug}` is an address of the server itself (help: choose another with --name)"
+            "`name`: `{slug}` is an address of the server itself (help: change `name`)"
         ));
     }
 }

@@ -79,7 +79,7 @@ fn every_fault_is_reported_at_once_with_its_line() {
     let served: &[(&str, &str)] = &[
         (
             "line 1: ",
-            "`listen`: found integer `8080`, expected a text (help: put the value in quotes)",
+            "`listen`: found integer `8080`, expected a text (help: write HOST:PORT in quotes: listen = \"127.0.0.1:8080\")",
         ),
         ("line 2: ", "unknown key `base_ulr` (help: did you mean `base_url`?)"),
         ("line 5: ", "`hub.signature`: `md5`"),

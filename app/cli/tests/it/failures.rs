@@ -243,5 +243,5 @@ fn lines_follow_one_that_was_cut_short_on_their_own() {
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("{\"uri\":\"http"));
     let line: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
-    assert_eq!((line["action"].as_str(), lines.next()), (Some("created"), None), "{text}");
+    assert_eq!((line["change"].as_str(), lines.next()), (Some("created"), None), "{text}");
 }

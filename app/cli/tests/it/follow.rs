@@ -46,9 +46,13 @@ impl Following {
         {}
     }
 
-    fn stop(mut self) -> Option<i32> {
+    fn stop(self) -> Option<i32> {
+        self.stop_by(rustix::process::Signal::TERM)
+    }
+
+    fn stop_by(mut self, signal: rustix::process::Signal) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
         self.child.0.wait().unwrap().code()
     }
 }
@@ -104,4 +108,26 @@ fn is_called(path: &str) {
     let listen = unused_address().to_string();
     let url = format!("http://{listen}/in/");
     is_told(path, "push.callback", &["--callback-listen", &listen, "--callback-url", &url]);
+}
+
+#[test]
+fn a_copy_that_follows_ends_at_each_signal() {
+    use rustix::process::Signal;
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original");
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("first.txt"), "first").unwrap();
+    let source = Source::start(&original, 0, &[]);
+    for (number, signal) in [Signal::HUP, Signal::TERM, Signal::INT].into_iter().enumerate() {
+        let copy = place.path().join(number.to_string());
+        let following = Following::start(&source.url(), &copy, &[]);
+        following.tells("push.events");
+        follows(&original, &copy);
+        let begun = Instant::now();
+        assert_eq!(following.stop_by(signal), Some(0), "{signal:?}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{signal:?}: {:?}", begun.elapsed());
+        // The state was left complete: the next run has nothing to do.
+        let summary = crate::world::sync(&source.url(), &copy, 0, &[]);
+        assert_eq!((&summary["created"], &summary["mode"]), (&0.into(), &"unchanged".into()));
+    }
 }

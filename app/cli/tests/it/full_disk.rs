@@ -14,9 +14,14 @@ struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// `None` where this is not permitted.
     fn mount(path: PathBuf) -> Option<Self> {
+        Self::mount_sized(path, "8m")
+    }
+
+    fn mount_sized(path: PathBuf, size: &str) -> Option<Self> {
         fs::create_dir(&path).unwrap();
         let mut mount = std::process::Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&path).output();
+        let mounted =
+            mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&path).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(Self(path))
     }
 
@@ -390,4 +395,59 @@ fn free_bytes(path: &Path) -> u64 {
 
 fn is_whole(store: &Path) -> bool {
     run(abreast().arg("check").arg(store).arg("--read-data")).status.success()
+}
+
+#[test]
+fn a_full_disk_at_the_start_is_named_and_code_13() {
+    let place = tempfile::tempdir().unwrap();
+    let papers = place.path().join("papers");
+    fs::create_dir(&papers).unwrap();
+    for number in 0..20 {
+        fs::write(papers.join(format!("{number}.txt")), vec![b'a'; 4_096]).unwrap();
+    }
+    let Some(disk) = SmallDisk::mount_sized(place.path().join("disk"), "512k") else {
+        return skipped(
+            "full_disk::a_full_disk_at_the_start_is_named_and_code_13",
+            "file systems cannot be mounted here",
+        );
+    };
+    let source = Source::start(&papers, 0, &[]);
+    let url = source.url();
+    let (store, copy) = (disk.0.join("store"), disk.0.join("copy"));
+    let (store, copy) = (store.to_str().unwrap(), copy.to_str().unwrap());
+    let papers = papers.to_str().unwrap();
+    // The file system counts pages of 4 KiB; the store and its shared memory take some tens of them.
+    let mut failed = 0;
+    for free in (0..=128).step_by(8) {
+        for words in [
+            &["sync", &*url, copy, "--quiet", "--retries", "0"][..],
+            &["build", papers, "--base-url", "http://h/", "--copy", "--out", copy],
+            &["import", "records", "/dev/null", "--data", store],
+        ] {
+            let _ = fs::remove_dir_all(store);
+            let _ = fs::remove_dir_all(copy);
+            let _ = fs::create_dir(store);
+            disk.fill(free << 10);
+            let output = run(abreast().args(words));
+            disk.clear();
+            if output.status.success() {
+                continue;
+            }
+            failed += 1;
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let is_partial = words[0] != "import" && output.status.code() == Some(3);
+            assert!(
+                output.status.code() == Some(13) || is_partial,
+                "{words:?}, {free} KiB: {:?} {text}",
+                output.status
+            );
+            let lower = text.to_lowercase();
+            assert!(
+                lower.contains("full") || lower.contains("no space"),
+                "{words:?} {free}: {text}"
+            );
+            assert!(!text.contains("disk I/O error"), "{words:?}, {free} KiB: {text}");
+        }
+    }
+    assert!(failed >= 12, "{failed}");
 }

@@ -122,7 +122,7 @@ fn mirror_is_equal_after_the_source_restored_an_old_backup() {
     let refused = log(&lost);
     assert!(!refused.status.success());
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(text.contains("the log was restarted"), "{text}");
+    assert!(text.contains("a new history begins"), "{text}");
     let printed = String::from_utf8(log(kept).stdout).unwrap();
     assert!(printed.lines().last().unwrap().contains("new.txt"), "{printed}");
 }
@@ -327,7 +327,7 @@ fn incomplete_check_does_not_report_success() {
         serde_json::from_slice(json.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap())
             .unwrap();
     assert_eq!(
-        (&last["sound"], &last["complete"]),
+        (&last["ok"], &last["complete"]),
         (&Value::Bool(false), &Value::Bool(false)),
         "{last}"
     );

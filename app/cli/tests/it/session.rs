@@ -260,7 +260,7 @@ fn wrong_usage_is_code_2_with_help() {
     let output =
         run(abreast().args(["serve", ".", "--listen", "127.0.0.1"]).current_dir(place.path()));
     assert!(
-        String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is not an address"),
+        String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is not HOST:PORT"),
         "{output:?}"
     );
     let output = run(abreast().args(["serve", "/nowhere/at/all"]));

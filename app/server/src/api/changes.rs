@@ -110,10 +110,7 @@ pub(super) async fn read(
                     start.0, head.0
                 )
             } else {
-                format!(
-                    "position {} is of an earlier log: the log was restarted since then",
-                    start.0
-                )
+                format!("position {} is of an earlier history: a new one began since then", start.0)
             };
             return Err(Problem::new(ProblemKind::Conflict, message)
                 .help("read the set's resources again, then follow the log from its head"));

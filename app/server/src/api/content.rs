@@ -71,9 +71,7 @@ pub(super) async fn put(
         )
         .help("set `max_content` under `[api]` higher"));
     }
-    let Ok(_place) = context.api.uploads.acquire().await else {
-        return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
-    };
+    let _place = context.api.uploads.enter(&context.client).await;
     let condition = condition(request.headers());
     let key = Naming::key(&path);
     let id = target.published.id;

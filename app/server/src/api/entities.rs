@@ -64,9 +64,7 @@ pub(super) async fn import(
     let (lenient, dry_run) = (is_set("lenient")?, is_set("dry-run")?);
     let what = parameter(query, &PARAMETERS, "as")?;
     let syntax = syntax_of(&request, what.as_deref())?;
-    let Ok(_place) = context.api.uploads.acquire().await else {
-        return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
-    };
+    let _place = context.api.uploads.enter(&context.client).await;
     let mut file = blocking({
         let writer = Arc::clone(&writer);
         move || writer.file().map_err(|error| failed(&error.into()))

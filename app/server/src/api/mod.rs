@@ -34,6 +34,7 @@ pub use tokens::{
 
 use crate::body::ResponseBody;
 use crate::heads::Heads;
+use crate::places::ClientPlaces;
 use crate::respond::Answer;
 use crate::site::{ServedSet, Site};
 use abreast_core::{AppendDone, Appended, Head, LogError, SetId};
@@ -52,9 +53,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokens::Tokens;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-/// Bodies on their way in at a time.
+/// Bodies on their way in at a time; one client alone has half of them.
 const UPLOADS: usize = 64;
 
 /// The document that describes this interface.
@@ -110,7 +111,7 @@ impl ApiOptions {
 pub struct Api {
     options: ApiOptions,
     tokens: Tokens,
-    uploads: Semaphore,
+    uploads: ClientPlaces,
     /// Idempotency keys of requests, and what they were used for.
     keys: Mutex<HashMap<(SetId, String), [u8; 32]>>,
 }
@@ -122,8 +123,14 @@ impl Api {
     /// The file of tokens cannot be read.
     pub fn new(options: ApiOptions) -> io::Result<Self> {
         let tokens = Tokens::open(options.tokens.clone())?;
-        Ok(Self { options, tokens, uploads: Semaphore::new(UPLOADS), keys: Mutex::default() })
+        Ok(Self { options, tokens, uploads: ClientPlaces::new(UPLOADS), keys: Mutex::default() })
     }
+}
+
+/// Whether an address is read by everybody without a token: then scripts of any page may read it too.
+pub(crate) fn is_public(site: &Site, path: &str) -> bool {
+    let readers = site.api.as_ref().map(|api| api.options.readers);
+    path == "/api/v1/openapi.json" || readers == Some(Readers::Anyone)
 }
 
 /// One request on its way through.
@@ -132,6 +139,7 @@ struct Context<'s> {
     heads: &'s Heads,
     api: &'s Api,
     operation: &'static Operation,
+    client: Client,
     seen: VisibleSets,
 }
 
@@ -205,7 +213,7 @@ async fn respond(
     };
     let path = request.uri().path().to_owned();
     let (operation, call) = find(request.method(), &path)?;
-    let mut context = Context { site, heads, api, operation, seen: VisibleSets::All };
+    let mut context = Context { site, heads, api, operation, client, seen: VisibleSets::All };
     context.seen = access::check(&context, &call, &request, client)?;
     let answer = run(&context, call, request).await;
     if cfg!(debug_assertions) {

@@ -137,7 +137,7 @@ pub(crate) fn find<'p>(
     path: &'p str,
 ) -> Result<(&'static Operation, Call<'p>), Problem> {
     let nothing = || {
-        Problem::new(ProblemKind::NotFound, "nothing is at this address")
+        Problem::new(ProblemKind::NotFound, "no resource of the API has this address")
             .help("see /api/v1/openapi.json")
     };
     let rest = path.strip_prefix("/api/v1/").ok_or_else(nothing)?;
@@ -156,7 +156,7 @@ pub(crate) fn find<'p>(
         let (name, call) = call.ok_or_else(|| {
             Problem::new(
                 ProblemKind::Method,
-                format!("`{}` means nothing here", method.as_str().escape_debug()),
+                format!("{} is not allowed here", method.as_str().escape_debug()),
             )
             .allow(allow)
         })?;

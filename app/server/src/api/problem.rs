@@ -37,7 +37,7 @@ pub(crate) enum ProblemKind {
 impl ProblemKind {
     const fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
-            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is no such thing"),
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "Not found"),
             Self::Method => {
                 ("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not for this address")
             }

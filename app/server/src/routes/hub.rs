@@ -138,7 +138,7 @@ fn page(hub: &SiteHub) -> String {
 pub(crate) async fn events(
     site: &Arc<Site>,
     query: Option<&str>,
-    method: &Method,
+    by: (&Method, &Client),
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
 ) -> Answer {
@@ -152,5 +152,5 @@ pub(crate) async fn events(
             "which topic? Ask for /hub/events?topic=URL, the URL percent-encoded",
         );
     };
-    events_of(hub, &topic, method, headers, stop).await
+    events_of(hub, &topic, by, headers, stop).await
 }

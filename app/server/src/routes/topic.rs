@@ -3,10 +3,11 @@
 
 use crate::body::ResponseBody;
 use crate::negotiate;
+use crate::places::{ClientPlaces, Place};
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_core::Offset;
-use abreast_hub::Events;
+use abreast_hub::{Client, Events};
 use abreast_source::projection::Topic;
 use abreast_source::publish::{PublishError, TopicDocument};
 use abreast_websub::{write_comment, write_event, write_retry};
@@ -19,13 +20,13 @@ use hyper::body::Frame;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::watch;
 
 /// Interval of keep-alive lines in an idle stream.
 const ALIVE: Duration = Duration::from_secs(15);
-/// Streams at a time: they must not take all connections.
+/// Streams at a time: they must not take all connections. One client alone has half of them.
 const MAX_STREAMS: usize = 1_024;
-static STREAMS: Semaphore = Semaphore::const_new(MAX_STREAMS);
+static STREAMS: ClientPlaces = ClientPlaces::new(MAX_STREAMS);
 /// When a reader should come back after a stream ended.
 const RETRY: Duration = Duration::from_secs(2);
 /// Where a reader wants to continue [html-events §9.2].
@@ -34,7 +35,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) async fn answer(
     site: &Arc<Site>,
     published: Topic,
-    method: &Method,
+    (method, client): (&Method, &Client),
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
 ) -> Answer {
@@ -42,7 +43,7 @@ pub(crate) async fn answer(
         || problem(StatusCode::NOT_FOUND, "no notifications are published for this set");
     let Some(hub) = &site.hub else { return not_there() };
     if wants_events(headers) {
-        return events_of(hub, &published.url, method, headers, stop).await;
+        return events_of(hub, &published.url, (method, client), headers, stop).await;
     }
     let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
     let read = tokio::task::spawn_blocking(move || {
@@ -109,7 +110,7 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
 pub(crate) async fn events_of(
     hub: &SiteHub,
     topic: &str,
-    method: &Method,
+    (method, client): (&Method, &Client),
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
 ) -> Answer {
@@ -140,9 +141,9 @@ pub(crate) async fn events_of(
     let body = if method == Method::HEAD {
         ResponseBody::empty()
     } else {
-        let Ok(place) = STREAMS.try_acquire() else {
+        let Some(place) = STREAMS.try_enter(client) else {
             return try_later(
-                "too many readers follow topics here; a callback at the hub takes no place",
+                "too many event streams of this client, or of all; a callback at the hub takes no place",
                 60,
             );
         };
@@ -161,7 +162,7 @@ pub(crate) async fn events_of(
 
 /// How many streams there are.
 pub(crate) fn streams() -> usize {
-    MAX_STREAMS - STREAMS.available_permits()
+    STREAMS.taken()
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
@@ -173,7 +174,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 fn event_stream(
     events: Events,
     stop: watch::Receiver<bool>,
-    place: SemaphorePermit<'static>,
+    place: Place<'static>,
 ) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);

@@ -84,7 +84,7 @@ fn scripts_of_other_pages_may_read_what_is_published() {
     for path in ["/set/iiif", "/set/r/a.json", "/set/changelist.xml", "/.well-known/resourcesync"] {
         assert_eq!(allowed(path), "*", "{path}");
     }
-    for path in ["/metrics", "/readyz", "/hub", "/api/v1/sets"] {
+    for path in ["/metrics", "/hub", "/api/v1/sets"] {
         assert_eq!(allowed(path), "", "{path}");
     }
     let origin = ("Origin", "https://viewer.example");

@@ -1,8 +1,10 @@
 //! Probes and figures.
 
-use crate::world::World;
+use crate::world::{BASE, Served, World};
 use abreast_core::{NewSet, SystemClock};
+use abreast_server::{ServedSet, ServerOptions, Site};
 use abreast_source::WatchState;
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_testkit::eventually;
 use std::sync::Arc;
@@ -78,4 +80,52 @@ fn figures_are_text_for_prometheus() {
     assert_eq!((reply.status, reply.text().as_str()), (200, "abreast_test 1\n"));
     assert!(reply.header("content-type").starts_with("text/plain; version=0.0.4"));
     assert_eq!(reply.header("cache-control"), "no-store");
+}
+
+#[test]
+fn the_state_of_one_set_does_not_take_others_down() {
+    let mut world = World::new();
+    for number in 0..20 {
+        world.write(&format!("{number}"), "1");
+    }
+    let other = NewSet { slug: "other".into(), ..NewSet::default() };
+    let other = world.log.open_set(&other).unwrap().id;
+    let mut options = WatchOptions::new(&world.folder);
+    options.debounce = Duration::from_millis(20);
+    options.ingest.settle = Duration::from_millis(20);
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    world.status = Arc::clone(watch.status());
+    eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
+    let urls = SourceUrls::new(BASE);
+    let published = [(world.set, "set"), (other, "other")].map(|(id, slug)| {
+        Arc::new(PublishedSet {
+            representations: world.representations(),
+            ..PublishedSet::new(id, slug, urls.set(slug))
+        })
+    });
+    let documents = world.temporary.path().join("documents");
+    let publisher =
+        Publisher::new(Arc::clone(&world.log), urls, published.clone(), documents).unwrap();
+    let [one, two] = published;
+    let two = ServedSet { watch: Arc::default(), ..world.served(two, "Other") };
+    let sets = [world.served(one, "Set"), two].into_iter().collect();
+    let served = Served::start(Site { publisher, sets, ..world.site() }, ServerOptions::default());
+    let reply = served.get("/readyz");
+    assert_eq!(reply.status, 503, "the other set is being read for the first time");
+    assert!(reply.text().contains("set `other` is being read"), "{}", reply.text());
+    world.log.complete_import(other).unwrap();
+    assert_eq!(served.get("/readyz").text(), "ready\n");
+    for number in 0..20 {
+        std::fs::remove_file(world.folder.join(number.to_string())).unwrap();
+    }
+    eventually("deletions are held", || served.get("/readyz").text().contains("is held"));
+    assert_eq!(served.get("/readyz").status, 200);
+    let aside = world.temporary.path().join("aside");
+    std::fs::rename(&world.folder, &aside).unwrap();
+    std::fs::write(aside.join("b"), "1").unwrap();
+    eventually("the loss is shown", || {
+        served.get("/readyz").text().contains("set `set` cannot be read")
+    });
+    assert_eq!(served.get("/readyz").status, 200, "{}", served.get("/readyz").text());
+    watch.stop();
 }

@@ -3,6 +3,7 @@
 
 mod api;
 mod api_hostile;
+mod browsers;
 mod callbacks;
 #[path = "../../../../roles/source/tests/it/csv.rs"]
 mod csv;

@@ -333,3 +333,15 @@ fn requests_sent_ahead_are_answered_in_order() {
         }
     }
 }
+
+#[test]
+fn nothing_is_read_after_a_chunked_request() {
+    let (_world, served) = world();
+    let chunked =
+        "POST /hub HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na=\r\n0\r\n\r\n";
+    for second in ["GET /livez HTTP/1.1\nHost: x\n\n", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let replies = served.answers_to(format!("{chunked}{second}").as_bytes());
+        assert_eq!(replies.len(), 1, "{second:?}");
+        assert_eq!(replies[0].header("connection"), "close", "{second:?}");
+    }
+}

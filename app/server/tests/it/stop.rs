@@ -82,3 +82,30 @@ fn response_during_shutdown_closes_the_connection() {
     );
     served.stop();
 }
+
+#[test]
+fn headers_that_are_sent_in_part_do_not_delay_the_stop() {
+    let world = World::new();
+    world.write("large", vec![b'x'; LARGE]);
+    let served = world.serve();
+    let mut new = served.connect();
+    new.send(b"GET / HTTP/1.1\r\nHost:").unwrap();
+    let mut kept = served.connect();
+    kept.request("GET", "/livez", &[]);
+    kept.reply("GET").unwrap();
+    kept.send(b"GET / HTTP/1.1\r\nHost:").unwrap();
+    // What is in flight is finished all the same.
+    let mut busy = served.connect();
+    busy.request("GET", "/set/r/large", &[]);
+    assert_eq!(busy.head().unwrap().unwrap().status, 200);
+    assert_eq!(served.get("/livez").status, 200);
+    let begun = Instant::now();
+    served.tell_stop();
+    assert!(new.is_closed() && kept.is_closed());
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    let mut body = Vec::new();
+    busy.stream.read_to_end(&mut body).unwrap();
+    assert_eq!(body.len(), LARGE);
+    eventually("the server ends", || served.has_ended());
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+}

@@ -43,7 +43,6 @@ const PATHS: &[&str] = &[
     "dir/",
     "a/",
     "a/x",
-    "",
     ".",
     "..",
     ".git/config",

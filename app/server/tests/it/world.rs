@@ -99,7 +99,12 @@ impl World {
 
     /// The set as a site.
     pub(crate) fn site(&self) -> Site {
-        let urls = SourceUrls::new(BASE);
+        self.site_at(BASE)
+    }
+
+    /// The set as a site with this public URL.
+    pub(crate) fn site_at(&self, base: &str) -> Site {
+        let urls = SourceUrls::new(base);
         let set_urls = urls.set("set");
         let versions =
             self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", set_urls.naming()));

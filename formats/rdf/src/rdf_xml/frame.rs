@@ -166,7 +166,8 @@ impl Parser {
             }
             _ if piece.trim_matches(is_space).is_empty() => GO_ON,
             _ => {
-                let message = format!("text `{}` where an element is due", excerpt(piece.trim()));
+                let message =
+                    format!("expected an element, found the text `{}`", excerpt(piece.trim()));
                 Err(Fault::new("rdf.syntax", message))
             }
         }

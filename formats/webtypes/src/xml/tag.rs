@@ -202,7 +202,7 @@ fn checked_colon(token: &str, bytes: &[u8], start: usize, end: usize) -> Result<
             .filter(|_| end < bytes.len())
             .map(String::from)
             .unwrap_or_default();
-        return fault(end, format!("a name is due, not `{}`", excerpt(&found)));
+        return fault(end, format!("invalid XML: expected a name, found `{}`", excerpt(&found)));
     }
     Ok(colon)
 }

@@ -81,7 +81,8 @@ pub(crate) fn choose<'s, S: Candidate>(
             )
             .with_help(
                 "choose one with `--set NAME` or `--set URL`, or copy each into its own folder with `--all-sets`",
-            )),
+            )
+            .with_candidates(names(sets))),
         };
     };
     // The URL and the name come before what merely occurs in a URL.
@@ -111,7 +112,14 @@ pub(crate) fn choose<'s, S: Candidate>(
         "give the whole URL of one of these to `--set`"
     };
     let message = format!("{source} has {how_many} named `{wanted}`; it has{}", listed(sets));
-    Err(Error::new("discover.set", ExitCode::Usage, message).with_help(help))
+    Err(Error::new("discover.set", ExitCode::Usage, message)
+        .with_help(help)
+        .with_candidates(names(sets)))
+}
+
+/// The URLs of sets, as `--set` takes them.
+fn names<S: Candidate>(sets: &[S]) -> impl Iterator<Item = String> {
+    sets.iter().take(LISTED_MAX).map(|set| set.url().to_owned())
 }
 
 /// The address is of one set, and another was asked for.

@@ -73,6 +73,7 @@ struct Line<'a> {
     /// The address that it is requested at, where that is not the URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     href: Option<&'a str>,
+    #[serde(rename = "change")]
     action: &'a str,
     /// When it changed, by the Source's account.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -74,8 +74,10 @@ impl Transfer<'_> {
     ) -> Result<(), Error> {
         let due = numbers.due;
         report.summary.delete_limit = true;
-        let mut message =
-            format!("deletions due: {due}; allowed in one run: {allowed}; nothing was deleted");
+        let mut message = format!(
+            "{} would be deleted; the limit per run is {allowed}; nothing was deleted",
+            count(due, "resource")
+        );
         if let Some(Held { since, of: Some(size), .. }) = report.lasting.held_before() {
             let _ = write!(
                 message,

@@ -146,7 +146,7 @@ impl Transfer<'_> {
         };
         let batch_items = self.sink.batch_items();
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
-        let (mut at_limit, mut undone) = (false, false);
+        let (mut at_limit, mut undone) = (false, 0_u64);
         let mut fatal = None;
         self.mirror.begin()?;
         loop {
@@ -177,7 +177,7 @@ impl Transfer<'_> {
             outstanding -= 1;
             finished += chunk.len() as u64;
             uncommitted += chunk.len() as u64;
-            undone |= chunk.iter().any(|(_, outcome)| outcome.is_none());
+            undone += chunk.iter().filter(|(_, outcome)| outcome.is_none()).count() as u64;
             fatal = fatal.or(self.take(chunk, report)?);
             if fatal.is_some() {
                 stop.store(true, Ordering::Relaxed);
@@ -196,8 +196,12 @@ impl Transfer<'_> {
         }
         // A limit that is reached with the last items, which may have come before the stop did,
         // stops nothing.
-        if at_limit && (undone || source.remaining > 0) && self.over_limit(report) {
+        let untried = undone + source.remaining;
+        if at_limit && untried > 0 && self.over_limit(report) {
             report.summary.budget_spent = true;
+        }
+        if report.summary.budget_spent {
+            report.summary.untried = untried;
         }
         fatal = fatal.or(self.settle_and_commit(report)?);
         self.check_settled()?;

@@ -19,6 +19,7 @@ impl Transfer<'_> {
     pub(super) fn rehearse_fetches(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         report.begin_phase("comparing");
         let total = self.mirror.pending_counts()?.fetches;
+        let mut finished = 0;
         let mut storer = Storer::new(&self.sink, &self.rules);
         // Items that need a folder where a file stands come again after it would have been moved.
         for again in [false, true] {
@@ -29,6 +30,7 @@ impl Transfer<'_> {
                 self.mirror.fetches_after(&key, READ_ITEMS, &mut tasks)?;
                 let Some(last) = tasks.last() else { break };
                 key.clone_from(&last.pending.uri);
+                finished += tasks.len() as u64;
                 let mut chunk = Vec::with_capacity(tasks.len());
                 for task in tasks.drain(..) {
                     let outcome = self.rehearse(&mut storer, &task, again)?;
@@ -38,6 +40,7 @@ impl Transfer<'_> {
                     return Err(error);
                 }
                 if report.is_over_budget(total, &self.options.url) {
+                    report.summary.untried = total.saturating_sub(finished);
                     return Ok(());
                 }
             }

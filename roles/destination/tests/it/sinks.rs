@@ -431,7 +431,7 @@ fn a_stream_reports_each_change_without_fetching_anything() {
     let told = pipe.lines(&source);
     assert_eq!(told.len(), 3);
     let line = &told["/f002"];
-    assert_eq!((line["action"].as_str(), line["length"].as_u64()), (Some("created"), Some(9)));
+    assert_eq!((line["change"].as_str(), line["length"].as_u64()), (Some("created"), Some(9)));
     assert_eq!(line["hash"].as_str(), Some(format!("md5:{}", md5_hex(b"file 2 xx")).as_str()));
     assert!(source.server.take_log().iter().all(|path| !path.starts_with("/f")));
     source.set("/f000", "changed");
@@ -439,7 +439,7 @@ fn a_stream_reports_each_change_without_fetching_anything() {
     copy.run();
     let told = pipe.lines(&source);
     assert_eq!(
-        (told["/f000"]["action"].as_str(), told["/f001"]["action"].as_str()),
+        (told["/f000"]["change"].as_str(), told["/f001"]["change"].as_str()),
         (Some("updated"), Some("deleted"))
     );
     assert_eq!((told.len(), told["/f001"]["datetime"].as_str()), (2, Some(source.now().as_str())));
@@ -490,7 +490,7 @@ fn changes_of_a_killed_run_have_another_line() {
     source.set("/f001", "file 1 x");
     copy.run();
     let lines = pipe.lines(&source);
-    let action = |path: &str| lines[path]["action"].as_str();
+    let action = |path: &str| lines[path]["change"].as_str();
     assert_eq!(action("/new"), Some("deleted"));
     assert_eq!(action("/f000"), Some("updated"));
     assert_eq!((action("/f001"), lines.len()), (Some("updated"), 3));

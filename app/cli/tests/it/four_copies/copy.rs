@@ -108,7 +108,7 @@ impl Reported {
                 self.runs += 1;
                 text("mode")
             }
-            "item" if text("action") == "deleted" => {
+            "item" if text("change") == "deleted" => {
                 self.deleted.insert(text("path"));
                 return;
             }

@@ -44,6 +44,8 @@ pub struct SparqlOptions {
     pub max_bytes: u64,
     /// The HTTP client.
     pub net: abreast_net::Options,
+    /// Why the endpoint cannot be asked, for example a secret that cannot be read: each poll fails with this.
+    pub unusable: Option<String>,
 }
 
 impl SparqlOptions {
@@ -65,6 +67,7 @@ impl SparqlOptions {
             batch: 100,
             max_bytes: 16 << 30,
             net,
+            unusable: None,
         }
     }
 }
@@ -104,6 +107,9 @@ impl SparqlSet {
     /// The endpoint fails, its answers are wrong or not complete, or too much would be deleted:
     /// nothing is recorded then. Or the log, the contents or the disk fail.
     pub fn read(&mut self) -> Result<RdfReport, RdfError> {
+        if let Some(reason) = &self.sparql.unusable {
+            return Err(RdfError::Endpoint(format!("{}: {reason}", self.sparql.url)));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = Arc::clone(&self.options.sort.stop);
         let result = runtime.block_on(async {

@@ -69,9 +69,11 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
          <tbody>\n{rows}</tbody>\n</table>\n\
          <p>These collections are published over ResourceSync: programs find everything from the\n\
          <a href=\"{}\">Source Description</a>.</p>\n\
-         <h2>How to mirror them</h2>\n<pre><code>abreast sync {} FOLDER</code></pre>\n",
+         <h2>How to mirror them</h2>\n<pre><code>abreast sync {} FOLDER{}</code></pre>\n",
         escaped(&urls.source_description()),
         escaped(urls.base()),
+        // Of several sets one has to be chosen otherwise.
+        if publisher.sets().len() > 1 { " --all-sets" } else { "" },
     );
     Ok(page("Published collections", &links, &main))
 }
@@ -148,10 +150,11 @@ pub(super) fn set_page(
         "</ul>\n<p>The addresses of resources begin with <code>{resources}</code>.</p>\n\
          <h2>How to mirror it</h2>\n<pre><code>abreast sync {capability_list} FOLDER</code></pre>\n\
          <p>or with the reference client, first the whole, then what changed:</p>\n\
-         <pre><code>resync-sync --baseline --delete --hash md5 --sitemap {} {resources}=FOLDER\n\
-         resync-sync --incremental --delete --changelist-uri {} {resources}=FOLDER</code></pre>\n",
-        escaped(&set.urls.resource_list()),
+         <pre><code>resync-sync --baseline --delete --hash md5 --sitemap {list} {resources}=FOLDER\n\
+         resync-sync --incremental --delete --sitemap {list} --changelist-uri {} {resources}=FOLDER</code></pre>\n",
         escaped(&set.urls.change_list()),
+        // Its client finds the time of the last run by the URL of the list.
+        list = escaped(&set.urls.resource_list()),
         resources = escaped(set.urls.resources().trim_end_matches('/')),
     );
     let mut links = format!("<link rel=\"resourcesync\" href=\"{capability_list}\">\n");

@@ -1,0 +1,180 @@
+//! Commands that the program prints: each is run as it was printed.
+
+use crate::world::{Source, abreast};
+use abreast_testkit::folder::{assert_equal, files, same};
+use abreast_testkit::http::{Server, send};
+use abreast_testkit::{eventually, eventually_ok, run};
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a printed command in a folder by a shell that finds `abreast`; the text of both streams.
+fn pasted(command: &str, place: &Path) -> Result<String, String> {
+    let programs = place.join("programs");
+    if !programs.exists() {
+        fs::create_dir(&programs).unwrap();
+        symlink(env!("CARGO_BIN_EXE_abreast"), programs.join("abreast")).unwrap();
+        if let Some(resync) = std::env::var_os("ABREAST_TEST_RESYNC_SYNC") {
+            symlink(resync, programs.join("resync-sync")).unwrap();
+        }
+    }
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    let output = run(shell.args(["-c", command]).current_dir(place).env("PATH", path));
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    // The reference client ends with 0 even after fatal errors.
+    if output.status.success() && !text.contains("FatalError") {
+        Ok(text)
+    } else {
+        Err(format!("`{command}` {:?}: {text}", output.status.code()))
+    }
+}
+
+/// The commands in the code of a page.
+fn in_page(page: &[u8]) -> Vec<String> {
+    let page = String::from_utf8_lossy(page).into_owned();
+    let code = page.split("<pre><code>").skip(1);
+    let code = code.map(|rest| rest.split("</code>").next().unwrap());
+    code.flat_map(str::lines).map(|line| line.replace("&amp;", "&")).collect()
+}
+
+/// Two folders and the configuration that publishes them.
+fn two_sets(place: &Path) -> (Vec<PathBuf>, PathBuf) {
+    let folders: Vec<PathBuf> = ["papers", "maps"].map(|name| place.join(name)).into();
+    let mut config = format!("data = \"{}\"\n", place.join("store").display());
+    for folder in &folders {
+        fs::create_dir(folder).unwrap();
+        for number in 0..3 {
+            fs::write(folder.join(format!("{number}.txt")), format!("{number}")).unwrap();
+        }
+        let _ = writeln!(config, "[[set]]\nfolder = \"{}\"\ndebounce = \"30ms\"", folder.display());
+    }
+    let path = place.join("abreast.toml");
+    fs::write(&path, config).unwrap();
+    (folders, path)
+}
+
+#[test]
+fn commands_of_pages_and_of_serve_copy_everything() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let (folders, config) = two_sets(place);
+    let source = Source::start_config(config.to_str().unwrap());
+    let root = in_page(&source.get("/").unwrap());
+    assert_eq!(root.len(), 1, "{root:?}");
+    for (number, command) in [&root[0], source.hint()].into_iter().enumerate() {
+        let copy = format!("all{number}");
+        pasted(&command.replace("FOLDER", &copy), place).unwrap();
+        for folder in &folders {
+            assert_equal(folder, &place.join(&copy).join(folder.file_name().unwrap()));
+        }
+    }
+    let has_resync = std::env::var_os("ABREAST_TEST_RESYNC_SYNC").is_some();
+    for folder in &folders {
+        let slug = folder.file_name().unwrap().to_str().unwrap();
+        let commands = in_page(&source.get(&format!("/{slug}/about.html")).unwrap());
+        assert_eq!(commands.len(), 3, "{commands:?}");
+        pasted(&commands[0].replace("FOLDER", slug_copy(slug, "own").as_str()), place).unwrap();
+        assert_equal(folder, &place.join(slug_copy(slug, "own")));
+        if !has_resync {
+            abreast_testkit::skipped("printed: resync-sync", "ABREAST_TEST_RESYNC_SYNC is not set");
+            continue;
+        }
+        let copy = slug_copy(slug, "resync");
+        let with_copy = |command: &str| command.replace("FOLDER", &copy);
+        pasted(&with_copy(&commands[1]), place).unwrap();
+        assert_equal(folder, &place.join(&copy));
+        fs::write(folder.join("new.txt"), "new").unwrap();
+        let list = format!("/{slug}/changelist.xml");
+        eventually("the change is listed", || {
+            source.get(&list).is_some_and(|list| String::from_utf8_lossy(&list).contains("new.txt"))
+        });
+        pasted(&with_copy(&commands[2]), place).unwrap();
+        assert_equal(folder, &place.join(&copy));
+    }
+}
+
+fn slug_copy(slug: &str, what: &str) -> String {
+    format!("{slug}-{what}")
+}
+
+#[test]
+fn the_command_that_build_prints_copies_all_sets() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let (folders, config) = two_sets(place);
+    let site = place.join("site");
+    let server = Server::new({
+        let site = site.clone();
+        move |request, stream| {
+            let path = request.path().trim_start_matches('/');
+            match fs::read(site.join(if path.is_empty() { "index.html" } else { path })) {
+                Ok(bytes) => send(stream, "200 OK", "", &bytes),
+                Err(_) => send(stream, "404 Not Found", "", b""),
+            }
+        }
+    });
+    for sets in [2, 1] {
+        let mut command = abreast();
+        command.arg("build").arg("--copy").arg("--out").arg(&site);
+        command.args(["--base-url", &server.url("/")]);
+        match sets {
+            2 => command.arg("--config").arg(&config),
+            _ => command.arg(&folders[0]),
+        };
+        let output = run(&mut command);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+        let printed = text.lines().find_map(|line| line.split("at its URL: ").nth(1)).unwrap();
+        let copy = format!("copy{sets}");
+        pasted(&printed.replace("FOLDER", &copy), place).unwrap();
+        let copied = files(&place.join(&copy)).len();
+        assert_eq!(copied, 3 * sets, "{printed}");
+        fs::remove_dir_all(&site).unwrap();
+        fs::remove_dir_all(place.join("store")).unwrap_or_default();
+    }
+}
+
+#[test]
+fn the_commands_that_an_audit_prints_repair_the_copy() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let folder = place.join("papers");
+    fs::create_dir(&folder).unwrap();
+    for number in 0..5 {
+        fs::write(folder.join(format!("{number}.txt")), format!("{number}")).unwrap();
+    }
+    let source = Source::start(&folder, 0, &[]);
+    let copy = place.join("my copy");
+    let words = [source.url(), copy.display().to_string()];
+    assert!(run(abreast().arg("sync").args(&words)).status.success());
+    fs::remove_file(copy.join("1.txt")).unwrap();
+    fs::write(copy.join("2.txt"), "other").unwrap();
+    fs::write(copy.join("own.txt"), "own").unwrap();
+    fs::write(folder.join("3.txt"), "three").unwrap();
+    let output = run(abreast().arg("audit").args(&words).arg("--full"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for (what, count) in [("different", 2), ("missing", 1), ("extra", 1)] {
+        // One word for an item and for the sum.
+        let items = text.lines().filter(|line| line.split(' ').next() == Some(what)).count();
+        assert!(items == count && text.contains(&format!("{count} {what}")), "{what}: {text}");
+    }
+    let help: Vec<&str> = text.lines().filter(|line| line.starts_with("  help: ")).collect();
+    let commands: Vec<&str> = help
+        .iter()
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .filter(|command| command.starts_with("abreast sync"))
+        .collect();
+    assert!(commands.len() == 2 && help.len() == 4, "{text}");
+    for command in commands {
+        pasted(command, place).unwrap();
+    }
+    eventually_ok("the copy is repaired", || {
+        let mut found = files(&copy);
+        found.remove(Path::new("own.txt"));
+        same(&files(&folder), &found)
+    });
+}

@@ -1,0 +1,166 @@
+//! Browsers, scripts in their pages, and proxies in front: the same answers, in a form that they can use.
+
+use crate::api::{ApiWorld, Settings};
+use crate::world::{Served, World};
+use abreast_server::ServerOptions;
+use abreast_server::api::{Readers, Scope};
+use abreast_source::WatchState;
+use abreast_source::watch::{Watch, WatchOptions};
+use abreast_testkit::eventually;
+use std::sync::Arc;
+use std::time::Duration;
+
+const BROWSER: (&str, &str) =
+    ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+#[test]
+fn scripts_of_any_page_read_what_everybody_reads() {
+    let world = ApiWorld::new(&Settings::default());
+    let token = format!("Bearer {}", world.token(Scope::Admin, &[]));
+    let allowed = |path: &str, headers: &[(&str, &str)]| {
+        world.served.ask("GET", path, headers).header("access-control-allow-origin")
+    };
+    for path in [
+        "/api/v1/sets",
+        "/api/v1/sets/set",
+        "/api/v1/sets/set/changes",
+        "/api/v1/sets/none",
+        "/api/v1/openapi.json",
+        "/readyz",
+        "/set/capabilitylist.xml",
+    ] {
+        assert_eq!(allowed(path, &[("Origin", "https://other.example")]), "*", "{path}");
+        let asked = [
+            ("Origin", "https://other.example"),
+            ("Access-Control-Request-Method", "GET"),
+            ("Access-Control-Request-Headers", "if-none-match"),
+        ];
+        let reply = world.served.ask("OPTIONS", path, &asked);
+        assert_eq!(
+            (reply.status, reply.header("access-control-allow-origin").as_str()),
+            (200, "*")
+        );
+        assert_eq!(reply.header("access-control-allow-methods"), "GET, HEAD", "{path}");
+    }
+    assert_eq!(allowed("/api/v1/sets", &[("Authorization", &token)]), "", "not with a token");
+    let closed = ApiWorld::new(&Settings { readers: Readers::Tokens, ..Settings::default() });
+    let of = |path: &str| closed.served.get(path).header("access-control-allow-origin");
+    assert_eq!((of("/api/v1/sets").as_str(), of("/api/v1/openapi.json").as_str()), ("", "*"));
+}
+
+#[test]
+fn errors_are_pages_for_browsers_and_json_for_others() {
+    let world = ApiWorld::new(&Settings::default());
+    for (method, path, status) in [
+        ("GET", "/nothing", 404),
+        ("GET", "/set/r/none", 404),
+        ("GET", "/set/none.xml", 404),
+        ("GET", "/none/r/x", 404),
+        ("GET", "/api/v1/none", 404),
+        ("GET", "/api/v1/sets/none", 404),
+        ("GET", "/api/v1/tokens", 401),
+        ("DELETE", "/set/r/old.txt", 405),
+        ("DELETE", "/api/v1/sets", 405),
+    ] {
+        let page = world.served.ask(method, path, &[BROWSER]);
+        assert_eq!(page.status, status, "{path}");
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8", "{path}");
+        assert!(page.text().contains(&format!("<h1>{status} ")), "{path}: {}", page.text());
+        assert!(page.text().contains("<a href=\"https://example.org/\">"), "{path}");
+        assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+        for headers in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json, text/html")]]
+        {
+            let reply = world.served.ask(method, path, headers);
+            assert_eq!(reply.status, status, "{path}");
+            let json = serde_json::from_str::<serde_json::Value>(&reply.text());
+            if headers.len() != 1 || headers[0].1 != "application/json, text/html" {
+                assert_eq!(reply.header("content-type"), "application/problem+json", "{path}");
+                assert_eq!(json.unwrap()["status"], status, "{path}");
+            }
+            assert_eq!(reply.header("cache-control"), "no-store", "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_root_of_a_set_leads_to_its_page() {
+    let world = World::new();
+    world.write("a", "1");
+    world.publish();
+    let served = world.serve();
+    for path in ["/set", "/set/", "/set/r/"] {
+        let reply = served.get(path);
+        assert_eq!(reply.status, 303, "{path}");
+        assert_eq!(reply.header("location"), "https://example.org/set/about.html", "{path}");
+    }
+    assert_eq!(served.get("/set/about.html").status, 200);
+    assert_eq!(served.get("/other/").status, 404);
+}
+
+#[test]
+fn the_prefix_of_the_public_url_is_there_or_removed() {
+    let world = World::new();
+    world.write("a b", "1");
+    world.publish();
+    let served =
+        Served::start(world.site_at("https://example.org/my/data/"), ServerOptions::default());
+    for path in [
+        "/",
+        "/set/capabilitylist.xml",
+        "/set/resourcelist.xml",
+        "/set/about.html",
+        "/set/r/a%20b",
+        "/.well-known/resourcesync",
+        "/robots.txt",
+        "/readyz",
+        "/metrics",
+        "/livez",
+    ] {
+        let (removed, kept) = (served.get(path), served.get(&format!("/my/data{path}")));
+        assert_eq!((removed.status, kept.status), (200, 200), "{path}");
+        assert_eq!(removed.body, kept.body, "{path}");
+    }
+    assert_eq!(served.get("/my/data").status, 200);
+    assert_eq!(served.get("/my/set/capabilitylist.xml").status, 404);
+    assert_eq!(served.get("/my/data/set/none").status, 404);
+}
+
+#[test]
+fn no_answer_has_a_path_of_this_machine() {
+    let mut world = World::new();
+    let store = world.temporary.path().join("source.db");
+    world.log = Arc::new(
+        abreast_store::SqliteLog::open(&store, Arc::new(abreast_core::SystemClock)).unwrap(),
+    );
+    let new = abreast_core::NewSet { slug: "set".into(), ..abreast_core::NewSet::default() };
+    world.set = world.log.open_set(&new).unwrap().id;
+    world.write("a", "1");
+    let mut options = WatchOptions::new(&world.folder);
+    options.debounce = Duration::from_millis(20);
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    world.status = Arc::clone(watch.status());
+    eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
+    let served = world.serve();
+    eventually("it is ready", || served.get("/readyz").status == 200);
+    let here = world.temporary.path().to_str().unwrap().to_owned();
+    let check = |what: &str| {
+        for path in ["/readyz", "/metrics", "/set/r/a", "/set/resourcelist.xml", "/api/v1/sets"] {
+            for headers in [&[][..], &[BROWSER]] {
+                let text = served.ask("GET", path, headers).text();
+                assert!(!text.contains(&here), "{what}: {path}: {text}");
+            }
+        }
+    };
+    let aside = world.temporary.path().join("aside");
+    std::fs::rename(&world.folder, &aside).unwrap();
+    eventually("the loss is shown", || served.get("/readyz").status == 503);
+    let text = served.get("/readyz").text();
+    assert!(text.contains("cannot be read") && text.contains("folder"), "{text}");
+    check("without the folder");
+    std::fs::rename(&aside, &world.folder).unwrap();
+    std::fs::rename(&store, world.temporary.path().join("aside.db")).unwrap();
+    let text = served.get("/readyz").text();
+    assert!(text.contains("source.db") && text.contains("was removed"), "{text}");
+    check("without the store");
+    watch.stop();
+}
