@@ -10,6 +10,7 @@ use super::resourcesync_0_1::{PROTOCOL as OLD, recognise, site};
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::requests::Requests;
+use abreast_webtypes::xml::utf8_begin;
 
 /// A reader with the name of its protocol; `None` for that of ResourceSync 1.1.
 pub(crate) type AtSite = (Option<&'static str>, Box<dyn Reader>);
@@ -45,7 +46,9 @@ fn old_sitemap(requests: &Requests<'_>, found: &Discovered) -> Result<Option<sit
         return Ok(None);
     }
     let is_old = requests.open(list, HEAD_BYTES, |answer| {
-        answer.is_ok_and(|begun| recognise::recognises(&AnswerHead { bytes: &begun.begin }))
+        answer.is_ok_and(|begun| {
+            recognise::recognises(&AnswerHead { bytes: &utf8_begin(&begun.begin) })
+        })
     })?;
     let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
     Ok(is_old.then(|| {

@@ -12,6 +12,7 @@ use crate::requests::Requests;
 use crate::state::key;
 use abreast_net::Unpacker;
 use abreast_store::mirror::Mirror;
+use abreast_webtypes::xml::utf8_begin;
 
 /// Bytes of an answer that readers are chosen by.
 pub(crate) const HEAD_BYTES: usize = 4 << 10;
@@ -36,7 +37,8 @@ const PROTOCOLS: &[Protocol] =
 /// The begin of what an address answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerHead<'a> {
-    /// The first bytes, at least [`HEAD_BYTES`] if there are so many; none of a failure.
+    /// The first bytes, in UTF-8 if they are text, at least [`HEAD_BYTES`] if there are so many; none of a
+    /// failure.
     pub(crate) bytes: &'a [u8],
 }
 
@@ -167,7 +169,8 @@ fn choose_any(
         return Ok(Chosen::of(protocol));
     }
     let found = requests.open(&options.url, HEAD_BYTES, |answer| {
-        let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
+        let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin));
+        let head = AnswerHead { bytes: &bytes };
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
             (Some(protocol), _) => Err(protocol),

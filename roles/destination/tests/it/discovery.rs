@@ -560,12 +560,34 @@ fn robots_and_plain_sitemaps_are_enough() {
         server.url("/a")
     );
     server.body("/some.xml", plain);
-    server.body("/robots.txt", format!("User-agent: *\nSitemap: {}\n", server.url("/some.xml")));
     server.body("/a", "1");
-    let copy = Copy::of(server.url("/"));
-    let ran = copy.try_run();
-    assert_eq!(ran.exit(), 0, "{:?} {}", ran.codes, ran.code());
-    assert_eq!(copy.paths(), ["a"]);
+    // A comment, a byte order mark, the old line end of Macintosh, and the same line twice.
+    let some = server.url("/some.xml");
+    for robots in [
+        format!("User-agent: *\nSitemap: {some}\n"),
+        format!("\u{feff}Sitemap: {some} # all\rSITEMAP: /some.xml\rUser-agent: *\r"),
+    ] {
+        server.body("/robots.txt", robots.clone());
+        let copy = Copy::of(server.url("/"));
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{robots:?} {:?} {}", ran.codes, ran.code());
+        assert_eq!(copy.paths(), ["a"]);
+    }
+}
+
+#[test]
+fn links_with_bytes_beyond_ascii_or_folded_lines_lead_on() {
+    let server = site();
+    for field in [
+        &b"Link: </maps/capabilitylist.xml>; rel=\"resourcesync\"; title=\"caf\xc3\xa9\""[..],
+        b"Link: </\xe9>; rel=\"resourcesync\", </maps/capabilitylist.xml>; rel=\"resourcesync\"; title=\"\xe9\"",
+        b"Link: </never>; rel=\"next\r\nLink: </maps/capabilitylist.xml>;\r\n\trel=resourcesync",
+    ] {
+        let head = [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n", field, b"\r\n"].concat();
+        server.put("/about.txt", Answer::raw([&head[..], b"Content-Length: 1\r\n\r\nx"].concat()));
+        let ran = synced(&copy_of(server.url("/about.txt"), None).options);
+        assert_eq!(ran.exit, 0, "{} {}", field.escape_ascii(), ran.text);
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::read::{check_url, sets};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry};
 use abreast_store::mirror::Mirror;
+use std::collections::HashSet;
 use url::Url;
 
 /// Most documents read.
@@ -582,8 +583,9 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     let absolute =
         |base: &str, link: &str| Url::parse(base).ok()?.join(link).ok().map(String::from);
     let mut resolve = |base: &str, links: Vec<String>| -> Vec<String> {
+        let mut seen = HashSet::new();
         let links = links.into_iter().filter_map(|link| absolute(base, &link));
-        links.filter(|link| admission.check(link).is_ok()).collect()
+        links.filter(|link| admission.check(link).is_ok() && seen.insert(link.clone())).collect()
     };
     let read = match page {
         Page::Other(body) => {

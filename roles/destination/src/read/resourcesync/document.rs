@@ -10,6 +10,7 @@ use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_rec
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
+use abreast_webtypes::xml::utf8_begin;
 use abreast_webtypes::{Moment, W3cDatetime};
 
 /// Longest page scanned for links; a document shows in as many bytes what it is.
@@ -187,9 +188,10 @@ pub(crate) fn read_page(
 /// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a
 /// page nor of OAI-PMH, nor of a host about itself (RFC 6415).
 pub(super) fn is_document(begin: &[u8]) -> bool {
-    let text = begin.trim_ascii_start();
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
-    let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
+    let begin = utf8_begin(begin);
+    let text = begin.trim_ascii_start();
+    let is_xml = text.starts_with(b"<");
     let is_host_meta = AnswerHead { bytes: text }.root_element() == Some("XRD");
     let is_other =
         super::discover::is_oai_pmh(text) || super::discover::is_rss(text) || is_host_meta;
