@@ -37,7 +37,8 @@ impl HttpHead {
             is_wanted.then(|| value.trim().to_owned())
         })?;
         let folded = lines.take_while(|line| is_folded(line));
-        Some(folded.fold(first, |value, line| format!("{value} {}", line.trim())))
+        let value = folded.fold(first, |value, line| format!("{value} {}", line.trim()));
+        Some(value.trim().to_owned())
     }
 
     fn is_chunked(&self) -> bool {

@@ -193,8 +193,7 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
         let text = String::from_utf8_lossy(&line);
         if let (true, Some((_, value))) = (text.starts_with([' ', '\t']), head.fields.last_mut()) {
             // A folded line (ISO 28500, section 4).
-            value.push(' ');
-            value.push_str(text.trim());
+            *value = format!("{value} {}", text.trim()).trim().to_owned();
             continue;
         }
         let (name, value) = text

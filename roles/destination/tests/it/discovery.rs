@@ -591,6 +591,80 @@ fn links_with_bytes_beyond_ascii_or_folded_lines_lead_on() {
 }
 
 #[test]
+fn sitemaps_are_read_in_the_encoding_they_are_in() {
+    let server = Server::start();
+    server.body("/caf%C3%A9", "1");
+    let document = |declaration: &str| {
+        let url = server.url("/caf\u{e9}");
+        format!(
+            "{declaration}<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>{url}</loc></url></urlset>"
+        )
+    };
+    let latin = |text: String| {
+        text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect::<Vec<_>>()
+    };
+    let utf_16 = |to_bytes: fn(u16) -> [u8; 2]| {
+        let text = document("\u{feff}<?xml version='1.0' encoding='UTF-16'?>");
+        text.encode_utf16().flat_map(to_bytes).collect::<Vec<_>>()
+    };
+    for (media_type, bytes) in [
+        ("application/xml", utf_16(u16::to_be_bytes)),
+        ("application/xml", utf_16(u16::to_le_bytes)),
+        ("application/xml", latin(document("<?xml version='1.0' encoding='ISO-8859-1'?>"))),
+        ("text/xml", latin(document("<?xml version='1.0' encoding='windows-1252'?>"))),
+        ("text/xml; charset=ISO-8859-1", latin(document(""))),
+        ("text/xml; charset=ISO-8859-1", document("").into_bytes()),
+    ] {
+        server.put("/s.xml", Answer::ok(&*bytes).header("Content-Type", media_type));
+        let copy = Copy::of(server.url("/s.xml"));
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{media_type} {:?} {}", ran.reported, bytes.escape_ascii());
+        assert_eq!(copy.paths(), ["caf\u{e9}"], "{media_type}");
+    }
+}
+
+#[test]
+fn a_resource_leads_to_its_source_whatever_it_is() {
+    let server = site();
+    let gzip = |bytes: &[u8]| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut out, bytes).unwrap();
+        out.finish().unwrap()
+    };
+    let rdf =
+        b"<?xml version='1.0'?><r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>";
+    let svg = b"<svg xmlns='http://www.w3.org/2000/svg'/>";
+    let oai = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'/>";
+    let turtle = b"<http://h/a> a <http://h/B> .";
+    let (packed, warc) = (gzip(rdf), gzip(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"));
+    for bytes in [
+        &rdf[..],
+        svg,
+        oai,
+        turtle,
+        b"<rss version='2.0'/>",
+        b"PK\x03\x04 and so on",
+        b"\xff\xfe<\0a\0/\0>\0",
+        b"{\"@id\": \"http://h/a\"}",
+        &packed,
+        &warc,
+    ] {
+        let link = "</maps/capabilitylist.xml>; rel=\"resourcesync\"";
+        server.put("/a", Answer::ok(bytes).header("Link", link));
+        let ran = synced(&copy_of(server.url("/a"), None).options);
+        assert_eq!(ran.exit, 0, "{} {}", bytes.escape_ascii(), ran.text);
+    }
+    // Documents are themselves.
+    let sitemap = server.page("/sitemap.xml");
+    for bytes in [gzip(&sitemap), sitemap] {
+        let link = "</nothing>; rel=\"resourcesync\"";
+        server.put("/some.xml", Answer::ok(bytes).header("Link", link));
+        let ran = synced(&copy_of(server.url("/some.xml"), None).options);
+        assert_eq!(ran.exit, 0, "{}", ran.text);
+    }
+}
+
+#[test]
 fn a_source_of_several_sets_requires_a_choice() {
     let mut source = Source::new();
     source.set("/a", "1");

@@ -590,7 +590,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     let read = match page {
         Page::Other(body) => {
             let text = body.trim_ascii_start();
-            if is_oai_pmh(text) {
+            if linked.is_empty() && is_oai_pmh(text) {
                 let message = format!(
                     "{url} is an OAI-PMH endpoint, which is another protocol than ResourceSync"
                 );
@@ -598,7 +598,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                     "ask the repository for its ResourceSync documents; many have them at /.well-known/resourcesync",
                 ));
             }
-            if is_rss(text) {
+            if linked.is_empty() && is_rss(text) {
                 let message = format!(
                     "{url} is an RSS feed, which names neither all resources nor deletions"
                 );

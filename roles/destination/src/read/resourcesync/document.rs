@@ -5,6 +5,7 @@ use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
 use crate::read::choice::AnswerHead;
 use crate::read::pieces::{Answered, Asked, Go, Wanted, receive};
+use crate::read::resourcesync_0_1::recognise::unpacked;
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_received, refusal};
 use crate::requests::Requests;
@@ -176,9 +177,13 @@ pub(crate) fn read_page(
     let mut received = receive(requests, &asked)?.ok_or_else(|| sitemap::unasked(url))?;
     let stated = received.answered.links.iter();
     links.extend(stated.flat_map(|value| super::links::in_header(value)));
+    let is_linked = super::links::lead_on(&received.answered.links);
     let begin = received.first_bytes(PAGE_BYTES_MAX)?;
-    if !is_document(&begin) {
-        return Ok(Page::Other(begin));
+    // A resource leads to its Source, whatever it is.
+    let unpacked = unpacked(&begin);
+    let head = AnswerHead { bytes: &utf8_begin(&unpacked) };
+    if !is_document(&begin) || is_linked && !head.is_sitemap() {
+        return Ok(Page::Other(utf8_begin(&begin).into_owned()));
     }
     let mut checked = Checked::new(url, diagnostics, each);
     let read = read_received(requests, received, &mut |part| checked.part(part))?;
