@@ -236,6 +236,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         deleted: answer.deleted,
         unchanged: answer.unchanged,
         left_out: answer.left_out,
+        invalid_statements: answer.invalid_statements,
         shared_blank_nodes: answer.shared_blank_nodes,
         unreached_blank_nodes: answer.unreached_blank_nodes,
         ..RdfReport::default()
@@ -253,6 +254,8 @@ struct Answer {
     /// Servers of before the field refused such entities.
     #[serde(default)]
     left_out: u64,
+    #[serde(default)]
+    invalid_statements: u64,
     shared_blank_nodes: u64,
     unreached_blank_nodes: u64,
 }

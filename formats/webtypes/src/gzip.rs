@@ -3,8 +3,12 @@
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 
+/// Most zeros between and behind members, in bytes.
+pub const MAX_GZIP_PADDING: u64 = 1 << 20;
+
 /// Unpacks gzip from its beginning to its end: all members [rfc1952 §2.2], and zeros behind the last one,
-/// which some programs fill blocks with. Anything else behind it is an error.
+/// which some programs fill blocks with. Anything else behind it is an error, and so are more zeros than
+/// [`MAX_GZIP_PADDING`].
 ///
 /// An input that answers [`io::ErrorKind::WouldBlock`] can be read again when it has more.
 ///
@@ -29,12 +33,13 @@ pub struct GzipReader<R: BufRead> {
     decoder: Option<GzDecoder<R>>,
     /// A member ended, and no other began.
     is_between: bool,
+    padding: u64,
 }
 
 impl<R: BufRead> GzipReader<R> {
     /// Unpacks from where the input is.
     pub fn new(packed: R) -> Self {
-        Self { decoder: Some(GzDecoder::new(packed)), is_between: false }
+        Self { decoder: Some(GzDecoder::new(packed)), is_between: false, padding: 0 }
     }
 
     /// The packed input.
@@ -49,6 +54,11 @@ impl<R: BufRead> GzipReader<R> {
             let zeros = packed.iter().take_while(|byte| **byte == 0).count();
             let (is_end, has_more) = (packed.is_empty(), zeros < packed.len());
             self.get_mut().consume(zeros);
+            self.padding += zeros as u64;
+            if self.padding > MAX_GZIP_PADDING {
+                let message = format!("more than {MAX_GZIP_PADDING} zeros behind a member");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
             if is_end || has_more {
                 return Ok(has_more);
             }
@@ -73,5 +83,20 @@ impl<R: BufRead> Read for GzipReader<R> {
             }
             self.is_between = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_zeros_end() {
+        let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut member, b"x").unwrap();
+        let packed = member.finish().unwrap();
+        let endless = (&packed[..]).chain(io::BufReader::new(io::repeat(0)));
+        let error = io::copy(&mut GzipReader::new(endless), &mut io::sink()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

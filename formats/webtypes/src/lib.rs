@@ -21,7 +21,7 @@ pub use count::{count, count_of};
 pub use datetime::{Moment, ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use digest_field::DigestFieldError;
-pub use gzip::GzipReader;
+pub use gzip::{GzipReader, MAX_GZIP_PADDING};
 pub use html::{HtmlTag, HtmlTags};
 pub use json::memory_of_json;
 pub use link_header::{

@@ -278,5 +278,10 @@ fn unreadable(name: &str, error: abreast_statements::Error) -> Error {
         }
         _ => ("rdf.syntax", ExitCode::SourceInvalid),
     };
-    Error::new(code, exit, format!("cannot use the snapshot {name}: {error}")).with_cause(error)
+    let message = format!("cannot use the snapshot {name}: {error}");
+    let unusable = Error::new(code, exit, message).with_cause(error);
+    if matches!(code, "rdf.iri" | "rdf.language") {
+        return unusable.with_help("with `--leave-out-invalid` such statements are left out");
+    }
+    unusable
 }

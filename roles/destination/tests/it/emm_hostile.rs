@@ -91,7 +91,8 @@ fn entities_in_json_ld_with_a_remote_context_are_kept() {
         let expected: String =
             iris.iter().map(|iri| format!("<{iri}> <{label}> \"Spring\" .\n")).collect();
         let parser = oxigraph::io::RdfParser::from_format(oxigraph::io::RdfFormat::NTriples);
-        let expected = parser.for_slice(expected.as_bytes()).map(Result::unwrap).collect();
+        let expected: Vec<oxigraph::model::Quad> =
+            parser.for_slice(expected.as_bytes()).map(Result::unwrap).collect();
         assert_eq!(canonical(quads(copy.folder())), canonical(expected));
         let asked = source.server.take_log();
         assert!(asked.iter().all(|line| !line.contains("context")), "{asked:?}");
