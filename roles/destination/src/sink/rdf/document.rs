@@ -57,7 +57,8 @@ pub(super) fn describe(
         return described(&root, body.bytes);
     }
     let sent = body.media_type.as_deref();
-    let syntax = syntax_of(sent, None, [item.href(), &item.uri]).ok_or_else(|| not_rdf(sent))?;
+    let addresses = [item.href(), item.uri.as_str()];
+    let syntax = syntax_of(sent, item.accept(), addresses).ok_or_else(|| not_rdf(sent))?;
     let mut statements = Statements::new(graph, &root);
     statements.by_address = item.href() == item.uri;
     statements.contexts = body.contexts.clone();
