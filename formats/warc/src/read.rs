@@ -193,7 +193,9 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
         let text = String::from_utf8_lossy(&line);
         if let (true, Some((_, value))) = (text.starts_with([' ', '\t']), head.fields.last_mut()) {
             // A folded line (ISO 28500, section 4).
-            *value = format!("{value} {}", text.trim()).trim().to_owned();
+            let whole = format!("{value} {}", text.trim());
+            value.clear();
+            value.push_str(whole.trim());
             continue;
         }
         let (name, value) = text

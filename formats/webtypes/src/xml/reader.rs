@@ -701,13 +701,12 @@ impl Reader {
         if !pairs.next_if(|pair| pair.0 == "version").is_some_and(|pair| pair.1.starts_with("1.")) {
             return self.syntax("the XML declaration has no version 1.x");
         }
-        if let Some((_, encoding)) = pairs.next_if(|pair| pair.0 == "encoding") {
-            if !self.input.may_be(encoding) {
-                let message = format!("the document declares the encoding `{}`", excerpt(encoding));
-                return Err(self.error("xml.encoding", message).with_help(
-                    "save it as UTF-8 and declare that; UTF-16 needs a byte order mark",
-                ));
-            }
+        let stated = pairs.next_if(|pair| pair.0 == "encoding");
+        if let Some((_, encoding)) = stated.filter(|(_, encoding)| !self.input.may_be(encoding)) {
+            let message = format!("the document declares the encoding `{}`", excerpt(encoding));
+            return Err(self
+                .error("xml.encoding", message)
+                .with_help("save it as UTF-8 and declare that; UTF-16 needs a byte order mark"));
         }
         pairs.next_if(|pair| pair.0 == "standalone" && matches!(pair.1, "yes" | "no"));
         match pairs.next() {
