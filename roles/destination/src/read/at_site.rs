@@ -4,6 +4,7 @@
 use super::Reader;
 use super::choice::{AnswerHead, HEAD_BYTES};
 use super::resourcesync::discover::{Discovered, discover};
+use super::resourcesync::links::in_header;
 use super::resourcesync::reader::ResourceSync;
 use super::resourcesync_0_1::reader::ResourceSync01;
 use super::resourcesync_0_1::{PROTOCOL as OLD, recognise, site};
@@ -16,6 +17,12 @@ use abreast_webtypes::xml::utf8_begin;
 pub(crate) type AtSite = (Option<&'static str>, Box<dyn Reader>);
 /// Finds it for an address.
 pub(crate) type FindAtSite = fn(&Requests<'_>, &SyncOptions) -> Result<AtSite, Error>;
+
+/// Whether links in the values of `Link` headers lead from a resource to documents of its Source, of either
+/// version.
+pub(crate) fn leads_on(values: &[String]) -> bool {
+    values.iter().any(|value| !in_header(value).is_empty() || !site::in_header(value).is_empty())
+}
 
 /// The reader for what the given address leads to.
 pub(super) fn reader_at_site(

@@ -3,9 +3,8 @@
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
-use super::at_site::FindAtSite;
+use super::at_site::{FindAtSite, leads_on};
 use super::driver::Driver;
-use super::resourcesync::links::lead_on;
 use super::resourcesync_0_1::recognise::{is_dump_begin, unpacked};
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
@@ -172,7 +171,7 @@ fn choose_any(
     let found = requests.open(&options.url, HEAD_BYTES, |answer| {
         let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin));
         let head = AnswerHead { bytes: &bytes };
-        let is_linked = answer.is_ok_and(|begun| lead_on(&begun.response.values("link")));
+        let is_linked = answer.is_ok_and(|begun| leads_on(&begun.response.values("link")));
         let unpacked = unpacked(&bytes);
         let is_packed = matches!(unpacked, Cow::Owned(_));
         let is_sitemap = AnswerHead { bytes: &unpacked }.is_sitemap();

@@ -177,7 +177,7 @@ pub(crate) fn read_page(
     let mut received = receive(requests, &asked)?.ok_or_else(|| sitemap::unasked(url))?;
     let stated = received.answered.links.iter();
     links.extend(stated.flat_map(|value| super::links::in_header(value)));
-    let is_linked = super::links::lead_on(&received.answered.links);
+    let is_linked = crate::read::at_site::leads_on(&received.answered.links);
     let begin = received.first_bytes(PAGE_BYTES_MAX)?;
     // A resource leads to its Source, whatever it is.
     let unpacked = unpacked(&begin);

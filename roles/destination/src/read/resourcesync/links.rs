@@ -2,8 +2,7 @@
 
 pub(crate) mod fuzz_property;
 
-use abreast_resourcesync::v0_1::LinkKind;
-use abreast_webtypes::{HtmlTags, parse_link_header, parse_link_headers};
+use abreast_webtypes::{HtmlTags, parse_link_header};
 
 const RELATION: &str = "resourcesync";
 
@@ -15,15 +14,6 @@ pub(crate) fn in_header(value: &str) -> Vec<String> {
         .filter(|link| link.has_rel(RELATION) && link.anchor().is_none())
         .map(|link| link.target)
         .collect()
-}
-
-/// Whether links in the values of `Link` headers lead from a resource to documents of its Source, of either
-/// version.
-pub(crate) fn lead_on(values: &[String]) -> bool {
-    let links = parse_link_headers(values).unwrap_or_default().into_iter();
-    links
-        .filter(|link| link.anchor().is_none())
-        .any(|link| link.has_rel(RELATION) || LinkKind::of(&link.rel).is_some())
 }
 
 /// Whether a text begins as a web page does.
