@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use abreast_webtypes::GzipReader;
 use bytes::{Buf as _, Bytes, BytesMut};
-use flate2::bufread::MultiGzDecoder;
 
 /// Largest piece handed out at once.
 const PIECE: usize = 32 << 10;
@@ -12,9 +12,9 @@ pub(crate) const RATIO_FROM: u64 = 10 << 20;
 /// Largest ratio of unpacked to packed bytes.
 pub(crate) const MAX_RATIO: u64 = 200;
 
-/// One gzip stream (all its members) on its way in.
+/// One gzip stream on its way in.
 pub(crate) struct Gunzip {
-    decoder: MultiGzDecoder<Feed>,
+    decoder: GzipReader<Feed>,
     packed: u64,
     unpacked: u64,
 }
@@ -45,7 +45,7 @@ struct Feed {
 impl Gunzip {
     pub(crate) fn new() -> Self {
         Self {
-            decoder: MultiGzDecoder::new(Feed { bytes: Bytes::new(), ended: false }),
+            decoder: GzipReader::new(Feed { bytes: Bytes::new(), ended: false }),
             packed: 0,
             unpacked: 0,
         }
@@ -131,11 +131,15 @@ pub(crate) mod tests {
     fn any_split_and_any_number_of_members_gives_the_same_bytes() {
         let text: Vec<u8> =
             (0..100_000_u32).flat_map(|n| n.wrapping_mul(n).to_le_bytes()).collect();
-        let packed = [pack(&text), pack(b""), pack(b"end")].concat();
+        let members = [pack(&text), pack(b""), pack(b"end")].concat();
+        let padded = [&members[..], &[0; 700]].concat();
         let expected = [&text[..], b"end"].concat();
-        assert!(unpack(&[&packed]).unwrap() == expected);
-        assert!(unpack(&packed.chunks(1).collect::<Vec<_>>()).unwrap() == expected);
-        assert!(unpack(&packed.chunks(1000).collect::<Vec<_>>()).unwrap() == expected);
+        for packed in [members, padded] {
+            for piece in [1, 1_000, packed.len()] {
+                let pieces = packed.chunks(piece).collect::<Vec<_>>();
+                assert!(unpack(&pieces).unwrap() == expected, "{piece}");
+            }
+        }
     }
 
     #[test]

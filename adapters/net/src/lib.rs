@@ -55,7 +55,7 @@ pub use origin::check_url;
 pub use pin::Pin;
 pub use proxy::Proxies;
 pub use request::{Post, Request, UnaskedEncoding};
-pub use response::{ContentRange, Response};
+pub use response::{ContentRange, Response, values};
 pub use retry::{Retries, retry_after, with_retries};
 pub use secret::Authorization;
 pub use sender::{Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions};

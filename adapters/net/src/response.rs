@@ -55,6 +55,19 @@ pub struct ContentRange {
     pub total: Option<u64>,
 }
 
+/// All values of a header of an answer. Servers send more than visible ASCII, which [rfc9110 §5.5] allows
+/// no more: bytes that are not UTF-8 are replaced.
+///
+/// ```
+/// let mut headers = abreast_net::HeaderMap::new();
+/// headers.append("link", abreast_net::HeaderValue::from_bytes(b"</a>; title=\"caf\xe9\"").unwrap());
+/// assert_eq!(abreast_net::values(&headers, "link"), ["</a>; title=\"caf\u{fffd}\""]);
+/// ```
+pub fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
+    let values = headers.get_all(name).iter();
+    values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+}
+
 impl Response {
     pub(crate) fn new(
         head: http::response::Parts,
@@ -185,6 +198,11 @@ impl Response {
     /// One header's first value, if it is there and is visible ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// All values of a header; bytes that are not UTF-8 are replaced.
+    pub fn values(&self, name: &str) -> Vec<String> {
+        values(&self.headers, name)
     }
 
     /// All headers.

@@ -21,7 +21,7 @@ pub fn unpacked(file: File, compression: &str) -> Option<Box<dyn Read>> {
     let packed = Rc::<Cell<u64>>::default();
     let input = BufReader::with_capacity(1 << 16, Counted { file, read: Rc::clone(&packed) });
     let unpacked: Box<dyn Read> = match compression {
-        "gz" => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+        "gz" => Box::new(abreast_webtypes::GzipReader::new(input)),
         "bz2" => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
         "xz" => {
             let limit = (WINDOW >> 10) as u32;
@@ -199,6 +199,10 @@ mod tests {
             let two = [one.clone(), packed(compression, b"end")].concat();
             let both = [text.as_slice(), b"end"].concat();
             assert_eq!(read(compression, &two).unwrap(), both, "{compression}");
+            if matches!(compression, "gz" | "xz") {
+                let padded = [&two[..], &[0; 512]].concat();
+                assert_eq!(read(compression, &padded).unwrap(), both, "{compression}");
+            }
             for length in [1, 3, 11, one.len() / 2, one.len() - 1] {
                 assert!(read(compression, &one[..length]).is_err(), "{compression} {length}");
             }

@@ -2,7 +2,7 @@
 
 use crate::compressed::{compression_of, unpacked};
 use crate::{Error, LineSorter, SortedStatements};
-use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
+use abreast_rdf::{Contexts, FileSyntax, LeftOut, ReadOptions, Syntax};
 use abreast_webtypes::visible;
 use oxrdf::GraphNameRef;
 use std::collections::BTreeSet;
@@ -23,6 +23,11 @@ pub struct SortOptions {
     pub memory: usize,
     /// The named graphs to read, `default` for the default graph; empty for all.
     pub graphs: Vec<String>,
+    /// Statements that cannot be used are left out ([`SortedStatements::left_out`]); else the first one is an
+    /// error.
+    pub leave_out_invalid: bool,
+    /// The contexts that JSON-LD may name.
+    pub contexts: Contexts,
     /// Set to end it early.
     pub stop: Arc<AtomicBool>,
 }
@@ -30,8 +35,14 @@ pub struct SortOptions {
 impl SortOptions {
     /// Defaults, with a folder for temporary files.
     pub fn new(temporary: impl Into<PathBuf>) -> Self {
-        let (graphs, stop) = (Vec::new(), Arc::default());
-        Self { temporary: temporary.into(), memory: 64 << 20, graphs, stop }
+        Self {
+            temporary: temporary.into(),
+            memory: 64 << 20,
+            graphs: Vec::new(),
+            leave_out_invalid: false,
+            contexts: Contexts::default(),
+            stop: Arc::default(),
+        }
     }
 
     /// Returns an error when it is to end.
@@ -208,11 +219,15 @@ pub fn sorted(
     let (mut entities, mut blank) = (sorter(), sorter());
     let mut line = Vec::with_capacity(256);
     let mut graphs = GraphFilter::new(options);
+    let left_out = LeftOut::default();
     for (number, input) in inputs.into_iter().enumerate() {
         let Input { name, syntax, base, bytes } = input;
         // Labels of blank nodes belong to their document.
-        let mut read = ReadOptions::default().with_document(number as u64);
+        let mut read = ReadOptions::default()
+            .with_document(number as u64)
+            .with_contexts(options.contexts.clone());
         read.base = base;
+        read.left_out = options.leave_out_invalid.then(|| left_out.of(&name));
         let bytes: Box<dyn Read> = match bytes {
             Bytes::File(mut file) => {
                 file.rewind()?;
@@ -254,5 +269,7 @@ pub fn sorted(
     file.seek(SeekFrom::End(0))?;
     io::copy(&mut blank, &mut file)?;
     file.rewind()?;
-    Ok(SortedStatements::new(file, true)?)
+    let mut sorted = SortedStatements::new(file, true)?;
+    sorted.left_out = left_out;
+    Ok(sorted)
 }

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::read_ahead::{READ, ReadAhead};
-use abreast_rdf::BlankStatements;
+use abreast_rdf::{BlankStatements, LeftOut};
 use memchr::{memchr, memchr_iter};
 use std::fs::File;
 use std::io;
@@ -22,6 +22,7 @@ pub struct SortedStatements {
     blank: u64,
     length: u64,
     canonical: bool,
+    pub(crate) left_out: LeftOut,
 }
 
 impl SortedStatements {
@@ -32,7 +33,8 @@ impl SortedStatements {
     /// The disk failed.
     pub fn new(file: File, canonical: bool) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        let mut sorted = Self { file, blank: length, length, canonical };
+        let left_out = LeftOut::default();
+        let mut sorted = Self { file, blank: length, length, canonical, left_out };
         sorted.blank = sorted.first_at_least(b"_:")?;
         Ok(sorted)
     }
@@ -40,6 +42,11 @@ impl SortedStatements {
     /// Whether the lines are canonical, apart from labels of blank nodes.
     pub fn canonical_lines(&self) -> bool {
         self.canonical
+    }
+
+    /// Statements of the input that could not be used.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     /// Bytes of all statements.

@@ -101,6 +101,10 @@ pub(crate) struct ImportArgs {
     /// RDF only: replace shared and unattached blank nodes by IRIs with this prefix
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     pub(crate) skolemize: Option<String>,
+    /// Of RDF: leave out statements that are not valid, such as those with a space in an IRI, in place of
+    /// importing nothing
+    #[arg(long)]
+    pub(crate) leave_out_invalid: bool,
     /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
@@ -164,7 +168,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
 fn import_rdf(args: &ImportArgs) -> ExitCode {
     let result = crate::rdf::import(args);
     let code = match &result {
-        Ok(report) if report.left_out > 0 => 3,
+        Ok(report) if report.left_out + report.invalid_statements > 0 => 3,
         Ok(_) => 0,
         Err(error) => crate::exit::code(error),
     };
@@ -182,13 +186,14 @@ fn import_rdf(args: &ImportArgs) -> ExitCode {
         let line = json!({
             "type": "summary", "entities": report.entities, "created": report.created, "updated": report.updated,
             "deleted": report.deleted, "unchanged": report.unchanged, "left_out": report.left_out,
+            "invalid_statements": report.invalid_statements,
             "shared_blank_nodes": report.shared_blank_nodes,
             "unreached_blank_nodes": report.unreached_blank_nodes, "dry_run": args.dry_run, "exit_code": code,
         });
         crate::terminal::line(&line.to_string());
     } else {
         crate::terminal::line(&format!(
-            "{}{}: {} new, {} changed, {} deleted, {} unchanged{}",
+            "{}{}: {} new, {} changed, {} deleted, {} unchanged{}{}",
             if args.dry_run { "dry run, nothing was recorded: " } else { "" },
             count(report.entities, "entity"),
             report.created,
@@ -197,6 +202,11 @@ fn import_rdf(args: &ImportArgs) -> ExitCode {
             report.unchanged,
             if report.left_out > 0 {
                 format!(", {} left out", report.left_out)
+            } else {
+                String::new()
+            },
+            if report.invalid_statements > 0 {
+                format!("; invalid statements left out: {}", report.invalid_statements)
             } else {
                 String::new()
             }

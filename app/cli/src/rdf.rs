@@ -18,6 +18,8 @@ use abreast_statements::{Error, GraphFilter, SortOptions, syntax_of_file};
 use abreast_store::{MemoryLog, SqliteLog};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
+use std::fs::File as OpenFile;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +77,40 @@ pub(crate) fn syntax_of(format: Format) -> Option<Syntax> {
     }
 }
 
+/// Most bytes of a context.
+const CONTEXT_MAX: u64 = 8 << 20;
+
+/// A context of JSON-LD.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonLdContext {
+    pub(crate) url: String,
+    pub(crate) document: Arc<str>,
+}
+
+/// Reads a context: `URL=FILE`.
+///
+/// # Errors
+/// It is not of that form, or the file has no context.
+pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
+    let split = text.rsplit_once('=').filter(|(url, file)| url.contains(':') && !file.is_empty());
+    let (url, file) = split.ok_or("expected URL=FILE")?;
+    let read = || -> std::io::Result<String> {
+        let mut document = String::new();
+        OpenFile::open(file)?.take(CONTEXT_MAX + 1).read_to_string(&mut document)?;
+        Ok(document)
+    };
+    let document = read().map_err(|error| format!("cannot read `{file}`: {error}"))?;
+    if document.len() as u64 > CONTEXT_MAX {
+        return Err(format!("`{file}` is longer than {CONTEXT_MAX} bytes"));
+    }
+    let json: serde_json::Value = serde_json::from_str(&document)
+        .map_err(|error| format!("`{file}` is not JSON: {error}"))?;
+    if json.get("@context").is_none() {
+        return Err(format!("`{file}` has no `@context`"));
+    }
+    Ok(JsonLdContext { url: url.to_owned(), document: document.into() })
+}
+
 /// Whether a file is RDF: by its name, or of XML by its root.
 pub(crate) fn is_rdf(path: &Path) -> bool {
     matches!(syntax_of_file(path), Ok(Some(_)))
@@ -88,7 +124,8 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     if let Some(server) = &args.log.server {
         return send(args, server);
     }
-    let Opened { place, log, set, digests, skolemize, base, graphs } = open(args)?;
+    let Opened { place, log, set, digests, skolemize, base, graphs, leave_out_invalid } =
+        open(args)?;
     let base = args.base.clone().or(base);
     let (contents, temporary) = match &place {
         Place::Store(stores) => (stores.contents()?, temporary_folder(stores)?),
@@ -102,6 +139,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     options.dry_run = args.dry_run;
     options.digests = digests;
     options.skolemize = args.skolemize.clone().or(skolemize);
+    options.sort.leave_out_invalid = args.leave_out_invalid || leave_out_invalid;
     options.sort.graphs = if args.graph.is_empty() { graphs } else { args.graph.clone() };
     let kept = match &place {
         Place::Rehearsal { kept, .. } => kept.as_ref(),
@@ -130,9 +168,11 @@ fn input(path: &Path, args: &ImportArgs, base: Option<&str>) -> Result<RdfInput,
 
 /// Sends the complete state, or a difference, to a running server.
 fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
-    for (name, is_given) in
-        [("confirm-deletions", args.confirm_deletions), ("skolemize", args.skolemize.is_some())]
-    {
+    for (name, is_given) in [
+        ("confirm-deletions", args.confirm_deletions),
+        ("leave-out-invalid", args.leave_out_invalid),
+        ("skolemize", args.skolemize.is_some()),
+    ] {
         if is_given {
             bail!(UsageError(format!(
                 "`--{name}` is not for a running server (help: stop it and use --data or --config, or leave it out)"
@@ -196,6 +236,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         deleted: answer.deleted,
         unchanged: answer.unchanged,
         left_out: answer.left_out,
+        invalid_statements: answer.invalid_statements,
         shared_blank_nodes: answer.shared_blank_nodes,
         unreached_blank_nodes: answer.unreached_blank_nodes,
         ..RdfReport::default()
@@ -213,6 +254,8 @@ struct Answer {
     /// Servers of before the field refused such entities.
     #[serde(default)]
     left_out: u64,
+    #[serde(default)]
+    invalid_statements: u64,
     shared_blank_nodes: u64,
     unreached_blank_nodes: u64,
 }
@@ -320,6 +363,7 @@ struct Opened {
     skolemize: Option<String>,
     base: Option<String>,
     graphs: Vec<String>,
+    leave_out_invalid: bool,
 }
 
 fn open(args: &ImportArgs) -> Result<Opened> {
@@ -351,8 +395,17 @@ fn open(args: &ImportArgs) -> Result<Opened> {
             crate::versions::keep(&*log, id, set)?;
             stores.keep();
         }
-        let RdfOrigin { digests, skolemize, base, graphs, .. } = origin.clone();
-        return Ok(Opened { place, log, set: id, digests, skolemize, base, graphs });
+        let RdfOrigin { digests, skolemize, base, graphs, leave_out_invalid, .. } = origin.clone();
+        return Ok(Opened {
+            place,
+            log,
+            set: id,
+            digests,
+            skolemize,
+            base,
+            graphs,
+            leave_out_invalid,
+        });
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
@@ -378,7 +431,16 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         stores.keep();
     }
     let digests = abreast_source::DigestPolicy::default();
-    Ok(Opened { place, log, set: id, digests, skolemize: None, base: None, graphs: Vec::new() })
+    Ok(Opened {
+        place,
+        log,
+        set: id,
+        digests,
+        skolemize: None,
+        base: None,
+        graphs: Vec::new(),
+        leave_out_invalid: false,
+    })
 }
 
 /// The place of an import, its log, and the set if that is not to be opened. A dry run reads the log of a store that is

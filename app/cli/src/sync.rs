@@ -3,6 +3,7 @@
 use crate::access::SecretError;
 use crate::config::{File, UsageError};
 use crate::jobs::{self, SECRETS};
+use crate::rdf::JsonLdContext;
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
@@ -61,6 +62,10 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     options.connections = usize::from(args.connections);
     options.allow_hosts.clone_from(&args.allow_host);
     options.allow_downgrade = args.allow_downgrade;
+    for JsonLdContext { url, document } in &args.context {
+        options.contexts = std::mem::take(&mut options.contexts).with(url, document);
+    }
+    options.leave_out_invalid = args.leave_out_invalid;
     if !args.replaced_by.is_empty() {
         options.replaced_by.clone_from(&args.replaced_by);
     }

@@ -2,6 +2,7 @@
 
 use crate::access::AccessArgs;
 use crate::follow_args::FollowArgs;
+use crate::rdf::JsonLdContext;
 use crate::source_args::{OfferArgs, ReadingArgs};
 use abreast_destination::{Filter, MaxDelete, UriList};
 use abreast_net::Bandwidth;
@@ -74,6 +75,12 @@ pub(crate) struct MirrorArgs {
     /// dcterms:isReplacedBy and others]
     #[arg(long, value_name = "IRI", value_parser = crate::address::property)]
     pub(crate) replaced_by: Vec<String>,
+    /// Context of JSON-LD, by its URL, as a file: documents name it, and it is never fetched; repeatable
+    #[arg(long, value_name = "URL=FILE", value_parser = crate::rdf::context)]
+    pub(crate) context: Vec<JsonLdContext>,
+    /// Leave out statements that are not valid, in place of refusing a snapshot of descriptions
+    #[arg(long)]
+    pub(crate) leave_out_invalid: bool,
     /// Allow http resources in lists served over https
     #[arg(long)]
     pub(crate) allow_downgrade: bool,

@@ -20,6 +20,8 @@ pub(crate) struct Raw {
     pub(crate) part_of: Way,
     pub(crate) links: Vec<Link>,
     pub(crate) has_items: bool,
+    /// `totalItems` is 0.
+    pub(crate) is_empty: bool,
     pub(crate) items: Option<Items>,
 }
 
@@ -110,6 +112,7 @@ impl<'de> Visitor<'de> for Whole<'_> {
                 Name::AtId => members.to(&mut at_id)?,
                 Name::Url => members.to(&mut raw.links)?,
                 Name::OrderedItems => (raw.has_items, raw.items) = (true, members.items()?),
+                Name::TotalItems => raw.is_empty |= members.is_zero()?,
                 Name::Prefixed | Name::Misspelt => return Err(self.0.refuse_name()),
                 _ => members.skip()?,
             }

@@ -212,7 +212,9 @@ impl<'de, 'r, A: MapAccess<'de>> Members<'r, A> {
 
     pub(crate) fn next(&mut self) -> Result<Option<Name>, A::Error> {
         let name = self.map.next_key_seed(NameOf(self.reading))?;
-        let counts = |name: &Name| !matches!(name, Name::Prefixed | Name::Misspelt | Name::Other);
+        let counts = |name: &Name| {
+            !matches!(name, Name::TotalItems | Name::Prefixed | Name::Misspelt | Name::Other)
+        };
         if let Some(name) = name.filter(counts) {
             let bit = 1 << name as u32;
             if self.seen & bit != 0 {
@@ -232,8 +234,65 @@ impl<'de, 'r, A: MapAccess<'de>> Members<'r, A> {
         self.map.next_value_seed(Activities(self.reading))
     }
 
+    /// Whether the value is the number 0.
+    pub(crate) fn is_zero(&mut self) -> Result<bool, A::Error> {
+        self.map.next_value_seed(Zero)
+    }
+
     pub(crate) fn skip(&mut self) -> Result<(), A::Error> {
         self.map.next_value::<IgnoredAny>().map(drop)
+    }
+}
+
+/// Whether a value is the number 0, perhaps as a text.
+struct Zero;
+
+impl<'de> DeserializeSeed<'de> for Zero {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Zero {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
+        Ok(text.trim() == "0")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<bool, E> {
+        Ok(number == 0)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<bool, E> {
+        Ok(number == 0.0)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<bool, A::Error> {
+        skip(map).map(|()| false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(false)
     }
 }
 

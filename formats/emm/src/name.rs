@@ -31,6 +31,7 @@ pub(crate) enum Name {
     Href,
     MediaType,
     Content,
+    TotalItems,
     /// One of these with a prefix, or as an IRI.
     Prefixed,
     /// A member of a collection in other letters.
@@ -79,6 +80,7 @@ impl Name {
             "href" => Self::Href,
             "mediaType" => Self::MediaType,
             "content" => Self::Content,
+            "totalItems" => Self::TotalItems,
             _ => Self::Other,
         }
     }

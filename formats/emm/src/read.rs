@@ -272,7 +272,9 @@ impl Document {
         if is_page && !raw.has_items {
             return Err(ReadError::Shape("it is a page without `orderedItems`".to_owned()));
         }
-        let has_items = raw.items.is_some();
+        let has_pages = raw.first.url.is_some() || raw.last.url.is_some();
+        // An empty collection needs no pages.
+        let has_items = raw.items.is_some() || raw.is_empty && !has_pages;
         let Items { items, unreadable } = raw.items.unwrap_or_default();
         if items.is_empty() && unreadable > 0 {
             let message = "none of its `orderedItems` is an activity".to_owned();

@@ -16,7 +16,7 @@ use std::io;
 /// | `patch.encoding` | text that is not UTF-8 |
 /// | `patch.size` | a row, or a number of rows, above its limit |
 /// | `patch.lines` | accepted when lenient: a row over several lines, or several rows on one line |
-/// | `patch.dot` | accepted when lenient: no space before the dot |
+/// | `patch.dot` | accepted when lenient: no space before the dot, or no dot behind a header |
 /// | `patch.quotes` | accepted when lenient: strings in `'` or in three quotes |
 /// | `patch.number` | accepted when lenient: numbers and truth values without quotes |
 /// | `patch.prefix` | accepted when lenient: names with a prefix that a `PA` row above declares |

@@ -1,6 +1,6 @@
 //! The reader: rows one after the other, in bounded memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 
 use memchr::{memchr_iter, memrchr};
@@ -71,7 +71,7 @@ impl ReadOptions {
 /// that ends within a transaction is an error. [`Reader::next_transaction`] returns whole
 /// transactions instead.
 ///
-/// The lenient reader takes rows without `TX` and `TC` for one transaction, which is committed when
+/// The lenient reader takes prefixes before the first `TX` for its first changes, and rows without `TX` and `TC` for one transaction, which is committed when
 /// the input ends: an input that was cut off between two rows is not detected then.
 pub struct Reader<R> {
     input: R,
@@ -84,8 +84,10 @@ pub struct Reader<R> {
     place: Place,
     state: State,
     rows: u64,
-    /// A change that comes after the beginning of its transaction.
-    waiting: Option<Row>,
+    /// Changes that come after the beginning of their transaction.
+    waiting: VecDeque<Row>,
+    /// Prefixes that are declared before the first transaction: its first changes.
+    early: VecDeque<Row>,
     header: Header,
     prefixes: BTreeMap<String, String>,
     findings: Vec<Finding>,
@@ -124,7 +126,8 @@ impl<R: Read> Reader<R> {
             place: Place { line: 1, column: 1 },
             state: State::Start,
             rows: 0,
-            waiting: None,
+            waiting: VecDeque::new(),
+            early: VecDeque::new(),
             header: Header::default(),
             prefixes: BTreeMap::new(),
             findings: Vec::new(),
@@ -176,7 +179,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn read_row(&mut self) -> Result<Option<Row>, ReadError> {
-        if let Some(row) = self.waiting.take() {
+        if let Some(row) = self.waiting.pop_front() {
             return Ok(Some(row));
         }
         loop {
@@ -199,6 +202,11 @@ impl<R: Read> Reader<R> {
             State::Implicit => {
                 self.state = State::Done;
                 Ok(Some(Row::Commit))
+            }
+            State::Header if !self.early.is_empty() => {
+                self.state = State::Implicit;
+                self.waiting.append(&mut self.early);
+                Ok(Some(Row::Begin))
             }
             _ => {
                 self.state = State::Done;
@@ -309,7 +317,10 @@ impl<R: Read> Reader<R> {
                 let message = "a transaction begins within another one".to_owned();
                 return Err(self.failed("patch.transaction", message, None));
             }
-            Row::Begin => self.state = State::Inside,
+            Row::Begin => {
+                self.state = State::Inside;
+                self.waiting.append(&mut self.early);
+            }
             Row::Commit | Row::Abort if self.state != State::Inside => {
                 let message = "a transaction ends that did not begin".to_owned();
                 return Err(self.failed("patch.transaction", message, None));
@@ -329,9 +340,17 @@ impl<R: Read> Reader<R> {
                     if !self.options.lenient || self.state != State::Header {
                         return Err(self.refused(noted));
                     }
-                    self.note(noted);
+                    if self.early.is_empty() {
+                        self.note(noted);
+                    }
+                    let is_prefix =
+                        matches!(change, Change::AddPrefix { .. } | Change::RemovePrefix { .. });
+                    self.early.push_back(row);
+                    if is_prefix && self.early.len() <= limit {
+                        return Ok(None);
+                    }
                     self.state = State::Implicit;
-                    self.waiting = Some(row);
+                    self.waiting.append(&mut self.early);
                     return Ok(Some(Row::Begin));
                 }
             }
@@ -369,7 +388,7 @@ impl<R: Read> Reader<R> {
 
     fn refused(&mut self, noted: Noted) -> ReadError {
         self.state = State::Done;
-        self.waiting = None;
+        self.waiting.clear();
         self.finding(noted).into()
     }
 

@@ -70,7 +70,11 @@ impl<'a> RowParser<'a> {
             b"TX" => Row::Begin,
             b"TC" => Row::Commit,
             b"TA" => Row::Abort,
-            b"H" => self.header()?,
+            b"H" => {
+                let header = self.header()?;
+                self.end_of_header()?;
+                return Ok(Some(header));
+            }
             b"PA" => {
                 let prefix = self.prefix()?;
                 let iri = self.prefix_iri()?;
@@ -185,6 +189,27 @@ impl<'a> RowParser<'a> {
                     return self.accept(self.at, "patch.lines", "two rows on one line", help);
                 }
             }
+        }
+    }
+
+    /// The end of a header, which some programs write without its dot.
+    fn end_of_header(&mut self) -> Parsed<()> {
+        let rest = &self.text[self.at..];
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let of_line = rest.iter().position(|byte| !is_blank(byte));
+        let next = rest.iter().position(|byte| !byte.is_ascii_whitespace());
+        match (of_line, next) {
+            _ if !self.is_lenient => self.end(),
+            (_, None) if !self.is_end => Err(Stop::More),
+            (Some(of_line), Some(next))
+                if matches!(rest[of_line], b'\r' | b'\n') && rest[next] != b'.' =>
+            {
+                let help = "write ` .` at the end of each row";
+                self.accept(self.at, "patch.dot", "a header without the `.` at its end", help)?;
+                self.at += of_line;
+                Ok(())
+            }
+            _ => self.end(),
         }
     }
 

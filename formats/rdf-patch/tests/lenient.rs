@@ -83,6 +83,36 @@ fn numbers_and_labels_in_brackets_are_read() {
 }
 
 #[test]
+fn headers_without_a_dot_are_read() {
+    for end in ["\n", " \r\n", "\n\n# a comment\n"] {
+        let text = format!("H id <uuid:2> .\nH prev <uuid:1>{end}TX .\nA <a:> <b:> <c:> .\nTC .\n");
+        let (patch, findings) = read(&text);
+        assert_eq!(findings, ["2:16 patch.dot"], "{text}");
+        assert_eq!((patch.header.prev(), patch.transactions.len()), (Some("uuid:1"), 1));
+        assert!(Patch::from_slice(text.as_bytes()).is_err());
+    }
+}
+
+#[test]
+fn prefixes_before_the_transaction_are_its_first_changes() {
+    let rows_of = |text: &str| {
+        let (patch, findings) = read(text);
+        assert_eq!(findings[0], "1:1 patch.transaction", "{text}");
+        (patch.transactions.len(), rows(&patch))
+    };
+    let prefixes = "PA ex <http://e/> .\nPD x .\n";
+    let all = ["PA \"ex\" <http://e/> .", "PD \"x\" .", "A <http://e/a> <b:> <c:> ."];
+    for (transaction, expected) in [
+        ("H id <uuid:2> .\nTX .\nA ex:a <b:> <c:> .\nTC .\n", &all[..]),
+        ("A ex:a <b:> <c:> .\n", &all),
+        ("", &all[..2]),
+    ] {
+        let expected = expected.iter().map(ToString::to_string).collect();
+        assert_eq!(rows_of(&format!("{prefixes}{transaction}")), (1, expected), "{transaction}");
+    }
+}
+
+#[test]
 fn segments_have_no_effect() {
     let (patch, findings) = read("TX .\nSegment .\nPD x .\nTC .\nSegment .\n");
     assert_eq!(findings, ["2:1 patch.keyword", "5:1 patch.keyword"]);

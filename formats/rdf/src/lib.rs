@@ -11,6 +11,7 @@ mod entity_labels;
 mod entity_patch;
 mod json_ld;
 mod json_memory;
+mod left_out;
 mod lines;
 mod nesting;
 mod patch_chain;
@@ -41,6 +42,7 @@ pub use entity_patch::{
     AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
     apply_entity_patch, digest_text,
 };
+pub use left_out::LeftOut;
 pub use lines::read_lines;
 pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};
 pub use plain::are_canonical;

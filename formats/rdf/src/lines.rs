@@ -1,5 +1,6 @@
 //! N-Triples and N-Quads: whole lines at a time.
 
+use crate::left_out::LeftOut;
 use crate::plain::Plain;
 use crate::read::{ReadOptions, Visit, fill, renamed, without_mark};
 use crate::read_error::ReadError;
@@ -144,6 +145,9 @@ fn parse(
     before: u64,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>, ReadError> {
+    if let Some(left_out) = &options.left_out {
+        return parse_each(syntax, lines, (options, left_out), before, visit);
+    }
     let fault = |error: TurtleSyntaxError| syntax_error(&error, before);
     if syntax == Syntax::NQuads {
         let parser = NQuadsParser::new();
@@ -168,6 +172,32 @@ fn parse(
                 return Ok(ControlFlow::Break(()));
             }
         }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Parses line by line, and leaves out those that are no statements.
+fn parse_each(
+    syntax: Syntax,
+    lines: &[u8],
+    (options, left_out): (&ReadOptions, &LeftOut),
+    mut before: u64,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, ReadError> {
+    let options = ReadOptions { left_out: None, ..options.clone() };
+    let mut was_carriage_return = false;
+    for line in lines.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+        if was_carriage_return && line == b"\n" {
+            was_carriage_return = false;
+            continue;
+        }
+        match parse(syntax, line.trim_ascii_end(), &options, before, visit) {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
+            Err(error) => left_out.line(error)?,
+        }
+        was_carriage_return = line.ends_with(b"\r");
+        before += 1;
     }
     Ok(ControlFlow::Continue(()))
 }

@@ -1,6 +1,7 @@
 //! Reading RDF in any syntax, statement by statement.
 
 use crate::contexts::Contexts;
+use crate::left_out::LeftOut;
 use crate::read_error::ReadError;
 use crate::syntax::Syntax;
 use crate::{json_ld, lines, rdf_xml, terse};
@@ -29,6 +30,9 @@ pub struct ReadOptions {
     pub document: Option<u64>,
     /// The contexts that JSON-LD may name.
     pub contexts: Contexts,
+    /// Where statements that cannot be used are counted; without it the first one is an error. JSON-LD drops
+    /// those with a wrong IRI by itself.
+    pub left_out: Option<LeftOut>,
     /// Limits.
     pub limits: ReadLimits,
 }
@@ -154,6 +158,13 @@ impl ReadOptions {
         self
     }
 
+    /// Sets [`ReadOptions::left_out`].
+    #[must_use]
+    pub fn with_left_out(mut self, left_out: LeftOut) -> Self {
+        self.left_out = Some(left_out);
+        self
+    }
+
     /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
@@ -210,7 +221,13 @@ pub fn read(
     let read = Cell::new(0);
     let mut input = Counted { input, read: &read };
     let (mut written, mut is_exceeded) = (0_u64, false);
+    // Lines are checked one by one, and JSON-LD by its parser.
+    let is_checked = matches!(syntax, Syntax::NTriples | Syntax::NQuads | Syntax::JsonLd);
+    let left_out = options.left_out.as_ref().filter(|_| !is_checked);
     let mut visit = |quad: QuadRef<'_>| {
+        if left_out.is_some_and(|left_out| !left_out.passes(quad)) {
+            return ControlFlow::Continue(());
+        }
         written += length(quad);
         is_exceeded = written > expansion.allowed(read.get());
         match options.document {

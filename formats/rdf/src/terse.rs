@@ -18,6 +18,8 @@ pub(crate) fn read(
     visit: &mut Visit<'_>,
 ) -> Result<(), ReadError> {
     let base = options.base_iri()?;
+    // What is left out is found in the statements.
+    let is_lenient = options.lenient || options.left_out.is_some();
     let input = Guarded::new(input, Brackets::turtle(options.limits));
     let fault = |error| match error {
         TurtleParseError::Syntax(error) => syntax_error(&error, 0),
@@ -31,7 +33,7 @@ pub(crate) fn read(
     macro_rules! parser {
         ($parser:expr) => {{
             let parser = $parser;
-            let parser = if options.lenient { parser.lenient() } else { parser };
+            let parser = if is_lenient { parser.lenient() } else { parser };
             match &base {
                 Some(base) => parser
                     .with_base_iri(base.as_str())
@@ -69,7 +71,7 @@ pub(crate) fn read(
 /// Refuses IRIs with characters that a prefixed name may have and an IRI may not, such as U+FFFD:
 /// the parser checks other parts of IRIs only [rfc3987 §2.2].
 fn check(quad: QuadRef<'_>, options: &ReadOptions) -> Result<(), ReadError> {
-    if options.lenient {
+    if options.lenient || options.left_out.is_some() {
         return Ok(());
     }
     let subject = match quad.subject {

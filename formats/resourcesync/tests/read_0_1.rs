@@ -160,6 +160,9 @@ fn a_change_set_is_never_taken_for_a_list() {
     // A document in a chain of change sets is one.
     let link = format!("<xhtml:link href='http://h/1' rel='prev {CHANGE_SET}'/>");
     assert!(found(&urlset(&link), "rs.type-missing").head.change_set);
+    let previous = format!("<xhtml:link href='http://h/1' rel='previous {CHANGE_SET}'/>");
+    let found_so = found(&change_set(&previous), "rs.previous");
+    assert!(found_so.head.links[0].has_rel("prev"));
     let entry = "<url><loc>http://h/a</loc><lastmod>2026-01-03</lastmod></url>";
     refused(&urlset(&format!("{entry}{link}")), "rs.type");
     assert!(read(&change_set(&format!("{entry}{link}")), Tolerance::Usual).is_ok());
@@ -197,7 +200,9 @@ fn a_change_has_one_time() {
         left_out(&entry(&lastmod), "rs.change");
     }
     left_out(&change("<expires>yesterday</expires>"), "rs.datetime");
-    left_out(&change("<lastmod rs:type='updated'></lastmod>"), "rs.datetime");
+    let empty = change("<lastmod rs:type='updated'></lastmod>");
+    assert_eq!(read(&empty, Tolerance::Usual).err().unwrap().code(), "rs.change");
+    assert_eq!(found(&entry("<lastmod></lastmod>"), "rs.no-date").entries[0].time, None);
 }
 
 #[test]

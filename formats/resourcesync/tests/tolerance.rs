@@ -56,6 +56,14 @@ fn unambiguous_deviations_are_reported_unless_strict() {
         (entry("<lastmod>2026-01-03T09:00</lastmod>"), "rs.zone"),
         (entry("<lastmod>2026-01-03 09:00:00Z</lastmod>"), "rs.datetime-form"),
         (entry("<lastmod>2026-01-03T09:00:00.5+0100</lastmod>"), "rs.datetime-form"),
+        (entry("<lastmod>2026-01-03T09:00:00+00</lastmod>"), "rs.datetime-form"),
+        (entry("<lastmod/>"), "rs.no-date"),
+        (entry("<lastmod> </lastmod>"), "rs.no-date"),
+        (entry("<lastmod>+00</lastmod>"), "rs.no-date"),
+        (entry("<lastmod>+00:00</lastmod>"), "rs.no-date"),
+        (entry("<lastmod>-0001-11-30T00:00:00+00:00</lastmod>"), "rs.no-date"),
+        (entry("<lastmod>0000-00-00</lastmod>"), "rs.no-date"),
+        (list(&format!("{MD}<url><loc>\u{feff}http://h/a\u{a0}\n</loc></url>")), "rs.loc-space"),
         (entry("<rs:md hash='md5:XUFAKrxLKna5cZ2REBfFkg=='/>"), "rs.hash-base64"),
         (entry("<rs:md capability='everything'/>"), "rs.capability-unknown"),
         (list(&format!("{MD}<sitemap><loc>http://h/a</loc></sitemap>")), "rs.root"),
@@ -79,6 +87,7 @@ fn unambiguous_deviations_are_reported_unless_strict() {
     ] {
         let (_, entries, findings, skipped) = read(&text, Tolerance::Usual).unwrap();
         assert_eq!((entries.len(), skipped), (1, 0), "{text}");
+        assert_eq!(entries[0].loc, "http://h/a", "{text}");
         assert_eq!(findings.iter().map(|(code, ..)| *code).collect::<Vec<_>>(), [code], "{text}");
         assert_eq!(read(&text, Tolerance::Strict).unwrap_err().code(), code, "{text}");
     }

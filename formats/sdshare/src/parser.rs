@@ -196,6 +196,12 @@ impl Parser {
         }
     }
 
+    /// Takes the media type of the document into account, before its first bytes: `charset` may state the
+    /// encoding [[`xml::Reader::use_charset`]].
+    pub fn use_charset(&mut self, media_type: &str) {
+        self.xml.use_charset(media_type);
+    }
+
     /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
     /// else they accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {

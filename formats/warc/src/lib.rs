@@ -13,6 +13,8 @@ pub use cdxj::Capture;
 pub use digest::parse_digest;
 pub use member::{Member, Packing};
 pub use payload::{HttpHead, Payload};
-pub use read::{Block, CountingReader, Head, Read, ReadError, read_record, skip_http_head};
+pub use read::{
+    Block, CountingReader, Head, Read, ReadError, read_record, skip_http_head, skip_padding,
+};
 pub use record::{END, Kind, Original, Record, timestamp14};
 pub use surt::surt;

@@ -26,18 +26,30 @@ impl HttpHead {
         Self { status, bytes }
     }
 
-    /// The value of a field.
-    pub fn field(&self, name: &str) -> Option<&str> {
-        let lines = self.bytes.split(|byte| *byte == b'\n').skip(1);
-        lines.filter_map(|line| str::from_utf8(line).ok()?.split_once(':')).find_map(
-            |(known, value)| known.trim().eq_ignore_ascii_case(name).then(|| value.trim()),
-        )
+    /// The value of a field, with a space for each line break in it [rfc9112 §5.2]. Bytes that are not
+    /// UTF-8 are replaced.
+    pub fn field(&self, name: &str) -> Option<String> {
+        let mut lines =
+            self.bytes.split(|byte| *byte == b'\n').skip(1).map(String::from_utf8_lossy);
+        let first = lines.by_ref().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            let is_wanted = !is_folded(&line) && known.trim().eq_ignore_ascii_case(name);
+            is_wanted.then(|| value.trim().to_owned())
+        })?;
+        let folded = lines.take_while(|line| is_folded(line));
+        let value = folded.fold(first, |value, line| format!("{value} {}", line.trim()));
+        Some(value.trim().to_owned())
     }
 
     fn is_chunked(&self) -> bool {
         self.field("Transfer-Encoding")
             .is_some_and(|coding| coding.to_ascii_lowercase().ends_with("chunked"))
     }
+}
+
+/// Whether a line continues the field of the line before it.
+fn is_folded(line: &str) -> bool {
+    line.starts_with([' ', '\t']) && !line.trim().is_empty()
 }
 
 /// The bytes of a resource out of a record, to be read to their end.
@@ -280,7 +292,12 @@ mod tests {
     #[test]
     fn heads_of_answers_have_a_status_and_fields() {
         let head = HttpHead::parse(b"HTTP/1.1 404 Not Found\r\nA: b\r\na: c\r\n\r\n".to_vec());
-        assert_eq!((head.status, head.field("a"), head.field("x")), (404, Some("b"), None));
+        let field = |name| head.field(name);
+        assert_eq!((head.status, field("a").as_deref(), field("x")), (404, Some("b"), None));
         assert_eq!(HttpHead::parse(b"nothing\r\n\r\n".to_vec()).status, 0);
+        let folded = b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\tchunked\r\nA: \xe9,\r\n b: c\r\n  d\r\n\r\n";
+        let head = HttpHead::parse(folded.to_vec());
+        assert_eq!(head.field("a").as_deref(), Some("\u{fffd}, b: c d"));
+        assert!(head.is_chunked() && head.field("b").is_none());
     }
 }

@@ -191,6 +191,13 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
             break;
         }
         let text = String::from_utf8_lossy(&line);
+        if let (true, Some((_, value))) = (text.starts_with([' ', '\t']), head.fields.last_mut()) {
+            // A folded line (ISO 28500, section 4).
+            let whole = format!("{value} {}", text.trim());
+            value.clear();
+            value.push_str(whole.trim());
+            continue;
+        }
         let (name, value) = text
             .split_once(':')
             .ok_or(ReadError::Syntax("a line of a record's head has no colon"))?;
@@ -199,6 +206,22 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
     let length = head.field("Content-Length").and_then(|text| text.parse().ok());
     let left = length.ok_or(ReadError::Syntax("a record has no Content-Length"))?;
     Ok(Some(Read { head, block: Block { input, left, is_ended: false } }))
+}
+
+/// Passes over zeros, which some programs fill blocks with behind the last record. A record has none before it.
+///
+/// # Errors
+/// The input cannot be read.
+pub fn skip_padding(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let bytes = input.fill_buf()?;
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let is_more = zeros > 0 && zeros == bytes.len();
+        input.consume(zeros);
+        if !is_more {
+            return Ok(());
+        }
+    }
 }
 
 /// Reads a line without its end.

@@ -7,7 +7,8 @@
 mod feed;
 mod page;
 
-use abreast_webtypes::{LinkHeaderError, ResolveError, parse_link_header, resolve};
+use abreast_webtypes::xml::utf8_begin;
+use abreast_webtypes::{LinkHeaderError, ResolveError, parse_link_headers, resolve};
 use thiserror::Error;
 
 /// Bytes of a topic's content that are checked; what comes behind them is not read.
@@ -134,9 +135,8 @@ pub fn in_headers<'a>(
     url: &str,
     links: impl IntoIterator<Item = &'a str>,
 ) -> Result<Option<Discovered>, DiscoverError> {
-    let joined = links.into_iter().collect::<Vec<_>>().join(", ");
     let mut found = HubLinks::default();
-    for link in parse_link_header(&joined)? {
+    for link in parse_link_headers(links)? {
         if link.anchor().is_none() {
             found.add(url, &link.rel, &link.target)?;
         }
@@ -167,7 +167,8 @@ pub fn in_body(
 fn kind(content_type: &str, body: &[u8]) -> Option<DiscoverySource> {
     let media_type =
         content_type.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
-    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
+    let begin = utf8_begin(&body[..body.len().min(4_096)]);
+    let text = begin.trim_ascii_start();
     let is_page = || {
         let begin = text[..text.len().min(1_024)].to_ascii_lowercase();
         ["<!doctype html", "<html"]

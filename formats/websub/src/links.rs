@@ -3,7 +3,7 @@
 
 use crate::address::{AddressError, check_topic};
 use crate::discover::MAX_HUBS;
-use abreast_webtypes::{Link, LinkHeaderError, parse_link_header, write_link};
+use abreast_webtypes::{Link, LinkHeaderError, parse_link_headers, write_link};
 use thiserror::Error;
 
 /// One `Link` value with every hub, the topic, and other links that stand as they are [websub §7].
@@ -69,9 +69,8 @@ impl PublishedLinks {
     /// # Errors
     /// See [`LinksError`].
     pub fn read<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, LinksError> {
-        let joined = values.into_iter().collect::<Vec<_>>().join(", ");
         let (mut topic, mut hubs, mut others) = (None, Vec::new(), String::new());
-        for mut link in parse_link_header(&joined)? {
+        for mut link in parse_link_headers(values)? {
             if link.anchor().is_none() {
                 if link.has_rel("self") {
                     if topic.as_ref().is_some_and(|topic| *topic != link.target) {

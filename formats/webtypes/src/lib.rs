@@ -4,6 +4,7 @@ mod count;
 mod datetime;
 mod digest;
 mod digest_field;
+mod gzip;
 mod html;
 mod json;
 mod link_header;
@@ -20,10 +21,12 @@ pub use count::{count, count_of};
 pub use datetime::{Moment, ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use digest_field::DigestFieldError;
+pub use gzip::{GzipReader, MAX_GZIP_PADDING};
 pub use html::{HtmlTag, HtmlTags};
 pub use json::memory_of_json;
 pub use link_header::{
-    Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link,
+    Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header,
+    parse_link_headers, write_link,
 };
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};

@@ -53,7 +53,8 @@ pub enum LinkHeaderError {
 
 /// Reads a field value, or several joined by `, `.
 ///
-/// Lenient: a link that cannot be read is skipped, the others are kept; one without `rel` is
+/// Lenient: a link that cannot be read, or whose target has the replacement character of bytes that were
+/// not UTF-8, is skipped, the others are kept; one without `rel` is
 /// dropped, since it is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are
 /// decoded from UTF-8.
 ///
@@ -79,6 +80,29 @@ pub fn parse_link_header(value: &str) -> Result<Vec<Link>, LinkHeaderError> {
             links.push(link);
         }
     }
+}
+
+/// Reads all values of the field. Each is read by itself, so that quotes that are not closed in one do not
+/// hide the next.
+///
+/// # Errors
+/// See [`LinkHeaderError`]; the limits are for all values together.
+pub fn parse_link_headers(
+    values: impl IntoIterator<Item = impl AsRef<str>>,
+) -> Result<Vec<Link>, LinkHeaderError> {
+    let (mut links, mut length) = (Vec::new(), 0);
+    for value in values {
+        let value = value.as_ref();
+        length += value.len();
+        if length > MAX_LINK_HEADER_LENGTH {
+            return Err(LinkHeaderError::TooLong);
+        }
+        links.append(&mut parse_link_header(value)?);
+        if links.len() > MAX_LINKS {
+            return Err(LinkHeaderError::TooMany);
+        }
+    }
+    Ok(links)
 }
 
 /// Appends a link as one element of a field value, without a comma.
@@ -140,7 +164,9 @@ fn split_element(text: &str) -> (&str, &str) {
 fn parse_element(text: &str) -> Option<Link> {
     let (target, mut rest) = text.trim_matches([' ', '\t']).strip_prefix('<')?.split_once('>')?;
     let target = target.trim_matches([' ', '\t']);
-    if target.len() > MAX_URI_LENGTH || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+    let is_unusable =
+        |character| character <= ' ' || matches!(character, '\x7f' | char::REPLACEMENT_CHARACTER);
+    if target.len() > MAX_URI_LENGTH || target.contains(is_unusable) {
         return None;
     }
     let mut rel: Option<String> = None;
@@ -286,6 +312,7 @@ mod tests {
             "<a>; rel",
             "<a>; rel=\"\"",
             "<a b>; rel=x",
+            "<a\u{fffd}>; rel=x",
             "<a>; =x; rel=up",
             "<a> rel=up",
             "<a>; rel=up; x=\"\\\u{1}\"",
@@ -299,6 +326,17 @@ mod tests {
         }
         assert!(links("<never closed; rel=up, <b>; rel=up").len() <= 1);
         assert!(links("<a>; rel=\"never closed, <b>; rel=up").is_empty());
+    }
+
+    #[test]
+    fn an_open_quote_in_one_field_does_not_hide_the_next() {
+        let values = ["<a>; rel=up; title=\"never closed", "<b>; rel=up; title=\"\u{fffd}\""];
+        let read = parse_link_headers(values).unwrap();
+        assert_eq!(read.iter().map(|link| link.target.as_str()).collect::<Vec<_>>(), ["b"]);
+        let many = "<a>;rel=b,".repeat(MAX_LINKS / 2 + 1);
+        assert_eq!(parse_link_headers([&many, &many]), Err(LinkHeaderError::TooMany));
+        let long = " ".repeat(MAX_LINK_HEADER_LENGTH / 2 + 1);
+        assert_eq!(parse_link_headers([&long, &long]), Err(LinkHeaderError::TooLong));
     }
 
     #[test]

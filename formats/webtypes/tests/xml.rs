@@ -292,7 +292,7 @@ fn bytes_must_be_the_encoding_they_should_be() {
     assert_eq!(code(b"<a>\xff</a>"), "xml.encoding");
     assert_eq!(code(b"<a>\xc3(</a>"), "xml.encoding");
     assert_eq!(code(b"<!-- \xed\xa0\x80 --><a/>"), "xml.encoding");
-    assert_eq!(code("<?xml version='1.0' encoding='ISO-8859-1'?><a/>"), "xml.encoding");
+    assert_eq!(code("<?xml version='1.0' encoding='ISO-8859-15'?><a/>"), "xml.encoding");
     assert_eq!(code("<?xml version='1.0' encoding='UTF-16'?><a/>"), "xml.encoding");
     assert_eq!(
         read(b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?><a/>").unwrap(),
@@ -307,6 +307,43 @@ fn bytes_must_be_the_encoding_they_should_be() {
 fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
     let unit = |unit: u16| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() };
     text.encode_utf16().flat_map(unit).collect()
+}
+
+#[test]
+fn latin_text_is_read_where_it_is_declared() {
+    for label in ["ISO-8859-1", "windows-1252", "latin1"] {
+        let declared = format!("<?xml version='1.0' encoding='{label}'?><a>caf");
+        let bytes = [declared.as_bytes(), b"\xe9 \x80\x85</a>"].concat();
+        assert_eq!(read(&bytes).unwrap(), ["<a", "\"café €…", ">"], "{label}");
+    }
+}
+
+#[test]
+fn a_charset_is_used_for_bytes_that_are_not_utf_8() {
+    let read = |media_type: &str, bytes: &[u8], piece: usize| {
+        let (mut reader, mut text) = (Reader::new(&[]), String::new());
+        reader.use_charset(media_type);
+        let mut pieces = bytes.chunks(piece);
+        loop {
+            match reader.next()? {
+                Token::NeedInput => match pieces.next() {
+                    Some(piece) => reader.push(piece),
+                    None => reader.finish(),
+                },
+                Token::Text(more) => text.push_str(more),
+                Token::Done => return Ok::<_, SyntaxError>(text),
+                _ => {}
+            }
+        }
+    };
+    let latin = "text/xml; charset=ISO-8859-1";
+    let utf_8 = "<?xml version='1.0'?><a>café</a>".as_bytes();
+    let mixed = b"<?xml version='1.0' encoding='UTF-8'?><a>caf\xe9\xe9</a>";
+    for piece in [1, 3, 100] {
+        assert_eq!(read(latin, utf_8, piece).unwrap(), "café");
+        assert_eq!(read(latin, mixed, piece).unwrap(), "caféé");
+        assert_eq!(read("text/xml", mixed, piece).unwrap_err().code(), "xml.encoding");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::read::Tolerance;
 use crate::sink::options::SinkOptions;
 use crate::uri_list::UriList;
 use abreast_net::Authorization;
+use abreast_rdf::Contexts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,6 +227,10 @@ pub struct SyncOptions {
     /// How many earlier versions of each resource are kept in the state folder, where the Source
     /// links to them.
     pub history: Option<u32>,
+    /// The contexts that descriptions in JSON-LD may name; none is fetched.
+    pub contexts: Contexts,
+    /// Leaves statements that are not valid out of whole copies of a set of descriptions.
+    pub leave_out_invalid: bool,
     /// Properties of deprecated entities whose objects are to be used instead, the best first.
     pub replaced_by: Vec<String>,
     /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow
@@ -259,6 +264,8 @@ impl SyncOptions {
             allow_downgrade: false,
             max_delete: MaxDelete::Default,
             replaced_by: crate::deprecation::REPLACED_BY.map(str::to_owned).into(),
+            contexts: Contexts::default(),
+            leave_out_invalid: false,
             moved: false,
             immutable: false,
             backup_dir: None,

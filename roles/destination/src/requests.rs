@@ -10,6 +10,7 @@ use crate::origins::Origins;
 use crate::read::pieces::{Documents, Network};
 use crate::robots::Robots;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
+use abreast_rdf::Contexts;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +47,9 @@ pub(crate) struct Requests<'a> {
     pub(crate) robots: Option<Arc<Robots>>,
     /// Whether IRIs in place of blank nodes are resources of their own in this Source.
     pub(crate) skolems_are_resources: Cell<bool>,
+    /// How descriptions are read: the contexts of JSON-LD, and whether statements that are not valid are left out.
+    pub(crate) contexts: Contexts,
+    pub(crate) leave_out_invalid: bool,
     /// Where documents are read from.
     pub(crate) documents: Rc<dyn Documents>,
     /// What answers named as copies of other Sources.
@@ -93,6 +97,8 @@ impl<'a> Requests<'a> {
             diagnostics: Diagnostics::new(options.tolerance),
             robots: (!options.ignore_robots).then(Arc::default),
             skolems_are_resources: Cell::default(),
+            contexts: options.contexts.clone(),
+            leave_out_invalid: options.leave_out_invalid,
             documents: Rc::new(Network),
             origins: Origins::default(),
             opened: Rc::default(),

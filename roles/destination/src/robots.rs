@@ -171,15 +171,21 @@ fn parse(text: &str) -> Read {
     Read { rules: Rules::new(paths), delay }
 }
 
+/// The lines of a robots.txt, as names in lower case and values without comments; `\r` alone ends a line
+/// too [rfc9309 §2.2].
+pub(crate) fn fields(text: &str) -> impl Iterator<Item = (String, &str)> {
+    text.trim_start_matches('\u{feff}').split(['\r', '\n']).filter_map(|line| {
+        let (name, value) = line.split('#').next()?.split_once(':')?;
+        Some((name.trim().to_ascii_lowercase(), value.trim()))
+    })
+}
+
 /// The rules for us: those of the groups that name us, else those for all.
 fn written_for_us(text: &str) -> Written {
     let (mut ours, mut all) = (None::<Written>, Written::default());
     // Which of the two the current group is for, and whether its names are still being listed.
     let (mut for_us, mut for_all, mut naming) = (false, false, false);
-    for line in text.trim_start_matches('\u{feff}').lines() {
-        let line = line.split('#').next().unwrap_or_default();
-        let Some((key, value)) = line.split_once(':') else { continue };
-        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+    for (key, value) in fields(text) {
         if key == "user-agent" {
             if !naming {
                 (for_us, for_all, naming) = (false, false, true);
@@ -273,6 +279,15 @@ mod tests {
             "\0\u{fffd}::",
         ] {
             assert_eq!(parse(text), Read::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_end_with_cr_lf_or_both() {
+        for end in ["\n", "\r", "\r\n"] {
+            let text = ["\u{feff}User-agent: *", "Disallow: /a # not this", ""].join(end);
+            let rules = parse(&text).rules;
+            assert!(!rules.allow("/a/b") && rules.allow("/b"), "{end:?}");
         }
     }
 

@@ -266,6 +266,7 @@ impl<'a> Run<'a> {
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
         let rules = Arc::new(Rules {
+            contexts: options.contexts.clone(),
             require_fixity: options.require_fixity,
             authorization: options.authorization.clone(),
             authorized_url: options.url.clone(),

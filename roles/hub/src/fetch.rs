@@ -434,7 +434,7 @@ impl Fetcher {
         let Some(found) = self.named(url, &answer)? else { return Ok(()) };
         let Some(topic) = self.engine.topic(&found) else { return Ok(()) };
         let media_type = media_type(&answer).to_owned();
-        let links = PublishedLinks::read(links(&answer))
+        let links = PublishedLinks::read(links(&answer).iter().map(String::as_str))
             .map_or_else(|_| String::new(), |links| links.others);
         let notification =
             NewNotification { media_type, links, payload: Payload::Bytes(shared(&answer.body)) };
@@ -494,7 +494,9 @@ impl Fetcher {
     /// The topic's URL by its own account; `None` when it does not name this hub.
     fn named(&self, url: &str, answer: &Answer) -> Result<Option<String>, String> {
         let options = &self.engine.options;
-        match discover(url, links(answer), media_type(answer), &answer.body) {
+        let links = links(answer);
+        let links = links.iter().map(String::as_str);
+        match discover(url, links, media_type(answer), &answer.body) {
             Ok(found) if found.hubs.iter().any(|hub| options.is_own(hub)) => {
                 let same = origin_of(&found.topic) == origin_of(url);
                 if same {
@@ -584,8 +586,8 @@ impl Fetcher {
     }
 }
 
-fn links(answer: &Answer) -> impl Iterator<Item = &str> {
-    answer.headers.get_all("link").iter().filter_map(|value| value.to_str().ok())
+fn links(answer: &Answer) -> Vec<String> {
+    abreast_net::values(&answer.headers, "link")
 }
 
 fn media_type(answer: &Answer) -> &str {

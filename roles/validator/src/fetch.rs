@@ -49,10 +49,8 @@ impl ResponseFacts {
     fn of(response: &Response) -> Self {
         let header = |name: &str| response.header(name).map(str::to_owned);
         let links: Vec<Link> = response
-            .headers()
-            .get_all("link")
+            .values("link")
             .iter()
-            .filter_map(|value| value.to_str().ok())
             .filter_map(|value| abreast_webtypes::parse_link_header(value).ok())
             .flatten()
             .filter(|link| link.anchor().is_none())

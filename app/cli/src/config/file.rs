@@ -63,6 +63,10 @@ pub(crate) struct SetFile {
     /// Of `origin = "rdf"`: the beginning of the IRIs of the entities, which their addresses here
     /// leave out.
     pub(crate) namespace: Option<String>,
+    /// Of `origin = "rdf"` and `"sparql"`: leave out statements that are not valid, in place of reading
+    /// nothing.
+    #[serde(default)]
+    pub(crate) leave_out_invalid: bool,
     /// Of `origin = "rdf"` and `"sparql"`: the beginning of the IRIs of blank nodes that belong to
     /// several entities or to none. Default: they get none.
     pub(crate) skolemize: Option<String>,

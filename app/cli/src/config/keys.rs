@@ -33,6 +33,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "origin",
     "namespace",
     "skolemize",
+    "leave_out_invalid",
     "base",
     "graphs",
     "endpoint",
@@ -74,7 +75,9 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
             let old = set.get("records").and_then(toml::Value::as_bool) == Some(true);
             Some(if old { "records" } else { "folder" }.into())
         }
-        "wait_for_quiet" | "follow_links" | "initial_changes" => Some(false.into()),
+        "wait_for_quiet" | "follow_links" | "initial_changes" | "leave_out_invalid" => {
+            Some(false.into())
+        }
         "events" => Some(true.into()),
         "links" | "categories" | "set_links" | "graphs" | "label_predicates" | "include"
         | "exclude" | "filter" | "filter_from" => Some(toml::Value::Array(Vec::new())),

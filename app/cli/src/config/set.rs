@@ -101,6 +101,8 @@ pub(crate) struct RdfOrigin {
     pub(crate) base: Option<String>,
     /// The graphs whose statements count; empty for all.
     pub(crate) graphs: Vec<String>,
+    /// Statements that are not valid are left out.
+    pub(crate) leave_out_invalid: bool,
     pub(crate) namespace: String,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) hold_deletions: Duration,
@@ -144,6 +146,12 @@ pub(super) fn check_set(
     check_skolemize(&set, problems);
     check_document_base(&set, problems);
     check_graphs(&set, problems);
+    if set.leave_out_invalid && !set.is_rdf() {
+        problems.push(
+            "`leave_out_invalid`: only RDF has statements (help: leave it out, or set `origin = \"rdf\"`)"
+                .to_owned(),
+        );
+    }
     let feeds = check_feeds(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
     let mut missing = None;
@@ -236,6 +244,7 @@ pub(super) fn check_set(
             skolemize: set.skolemize,
             base: set.base,
             graphs: set.graphs,
+            leave_out_invalid: set.leave_out_invalid,
             namespace,
             digests,
             hold_deletions,

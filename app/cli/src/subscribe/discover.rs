@@ -73,8 +73,7 @@ pub(super) async fn stream(
             let topic = topic.or_else(|| named(here)).unwrap_or_else(|| response.url().to_owned());
             return Ok(Stream { topic, url: here.to_owned(), response });
         }
-        let links = response.headers().get_all(LINK).iter().filter_map(|value| value.to_str().ok());
-        let links: Vec<String> = links.map(str::to_owned).collect();
+        let links = response.values(LINK.as_str());
         let mut body = Vec::new();
         response.set_limit(MAX_DOCUMENT);
         response

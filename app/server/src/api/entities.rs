@@ -27,6 +27,7 @@ struct Imported {
     deleted: u64,
     unchanged: u64,
     left_out: u64,
+    invalid_statements: u64,
     shared_blank_nodes: u64,
     unreached_blank_nodes: u64,
 }
@@ -34,7 +35,8 @@ struct Imported {
 impl From<RdfReport> for Imported {
     fn from(report: RdfReport) -> Self {
         let RdfReport { entities, created, updated, deleted, unchanged, .. } = report;
-        let RdfReport { left_out, shared_blank_nodes, unreached_blank_nodes, .. } = report;
+        let RdfReport { left_out, invalid_statements, .. } = report;
+        let RdfReport { shared_blank_nodes, unreached_blank_nodes, .. } = report;
         Self {
             entities,
             created,
@@ -42,6 +44,7 @@ impl From<RdfReport> for Imported {
             deleted,
             unchanged,
             left_out,
+            invalid_statements,
             shared_blank_nodes,
             unreached_blank_nodes,
         }

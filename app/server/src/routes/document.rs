@@ -37,11 +37,24 @@ pub(crate) async fn answer(
         query: query.map(str::to_owned),
         gzip: [false, true].map(|worth| accepts_gzip(headers, worth)),
     };
-    let ready = match wanted.obtain(site, single_flight).await {
+    let path = Arc::clone(&wanted.path);
+    let mut ready = match wanted.obtain(site, single_flight).await {
         Ok(ready) => ready,
         Err(error) => return Ok(refusal(&error)),
     };
-    let mut answer = represent(site, &ready, headers)?;
+    let mut is_other_form = false;
+    if let Some((media_type, added)) = ready.document.other_form
+        && negotiate::prefers(headers, media_type, ready.document.content_type)
+    {
+        let gzip = [false, true].map(|worth| accepts_gzip(headers, worth));
+        let wanted = DocumentRequest { path: format!("{path}{added}").into(), query: None, gzip };
+        ready = match wanted.obtain(site, single_flight).await {
+            Ok(ready) => ready,
+            Err(error) => return Ok(refusal(&error)),
+        };
+        is_other_form = true;
+    }
+    let mut answer = represent(site, &ready, headers, is_other_form)?;
     let copies = copies.and_then(|copies| HeaderValue::from_str(&copies).ok());
     answer.more.extend(copies.map(|copies| (LINK, copies)));
     Ok(answer.answer(method, headers))
@@ -137,11 +150,18 @@ impl DocumentRequest {
     }
 }
 
-fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Representation> {
+/// With `is_other_form`, `Accept` chose this document in place of another one.
+fn represent(
+    site: &Site,
+    ready: &Ready,
+    headers: &HeaderMap,
+    is_other_form: bool,
+) -> io::Result<Representation> {
     let Ready { document, body, gzip } = ready;
     let modified = modified_of(document, abreast_core::SystemClock.now());
     let chosen = choose_media_type(document.media_types, headers);
-    let vary = if chosen.is_some() { "Accept, Accept-Encoding" } else { "Accept-Encoding" };
+    let is_chosen = chosen.is_some() || is_other_form;
+    let vary = if is_chosen { "Accept, Accept-Encoding" } else { "Accept-Encoding" };
     let mut more = vec![
         (VARY, HeaderValue::from_static(vary)),
         (

@@ -62,12 +62,7 @@ async fn post(
         None => Publisher::Anonymous,
     };
     let content_type = header(request.headers(), &CONTENT_TYPE);
-    let links = request
-        .headers()
-        .get_all(LINK)
-        .iter()
-        .filter_map(|value| value.to_str().ok().map(str::to_owned));
-    let links = links.collect();
+    let links = abreast_net::values(request.headers(), LINK.as_str());
     let most = hub.hub.options().max_body.max(MAX_FORM_LENGTH);
     let body = match body_of(request, most).await {
         Ok(body) => body,

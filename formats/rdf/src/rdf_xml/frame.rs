@@ -89,7 +89,7 @@ impl Parser {
         let base = options.base_iri()?;
         Ok(Self {
             open: Vec::new(),
-            outside: Scope::new(base),
+            outside: Scope::new(base, options.left_out.is_some()),
             ids: HashSet::new(),
             hashers: [RandomState::new(), RandomState::new()],
             blanks: 0,

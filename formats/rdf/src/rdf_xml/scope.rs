@@ -11,14 +11,16 @@ use std::rc::Rc;
 pub(super) struct Scope {
     base: Option<Rc<Iri<String>>>,
     language: Option<Rc<str>>,
+    /// What is no IRI is passed on as it is: the statement is checked later.
+    is_lenient: bool,
 }
 
 const BASE_HELP: &str =
     "write absolute IRIs, give the document an `xml:base`, or state its base IRI";
 
 impl Scope {
-    pub(super) fn new(base: Option<Iri<String>>) -> Self {
-        Self { base: base.map(Rc::new), language: None }
+    pub(super) fn new(base: Option<Iri<String>>, is_lenient: bool) -> Self {
+        Self { base: base.map(Rc::new), language: None, is_lenient }
     }
 
     /// The scope inside an element with these attributes.
@@ -33,10 +35,10 @@ impl Scope {
             Some("") => scope.language = None,
             Some(language) => {
                 // Checked here, so that the fault is at the attribute.
-                Literal::new_language_tagged_literal("", language).map_err(|_| {
+                if !self.is_lenient && Literal::new_language_tagged_literal("", language).is_err() {
                     let message = format!("`{}` is not a language tag", excerpt(language));
-                    Fault::new("rdf.language", message)
-                })?;
+                    return Err(Fault::new("rdf.language", message));
+                }
                 scope.language = Some(language.to_ascii_lowercase().into());
             }
             None => {}
@@ -64,6 +66,10 @@ impl Scope {
         // [rdf-xml §5.3].
         let absolute = Iri::parse(reference);
         match (absolute, &self.base) {
+            (Err(_), None) if self.is_lenient => Ok(reference.to_owned()),
+            (Err(_), Some(base)) if self.is_lenient => {
+                Ok(base.resolve(reference).map_or_else(|_| reference.to_owned(), Iri::into_inner))
+            }
             (Ok(iri), _) => Ok(iri.into_inner().to_owned()),
             (Err(_), Some(base)) => base
                 .resolve(reference)

@@ -24,7 +24,7 @@ pub(crate) use tolerance::Notes;
 pub use tolerance::{Finding, Tolerance};
 pub(crate) use values::{
     Fault, MAX_LINKS, MAX_VALUE_LENGTH, StringPool, checked, is_before, length, note_space,
-    note_unknown, parse_datetime, too_many_links,
+    note_unknown, parse_datetime, parse_lastmod, too_many_links,
 };
 pub(crate) use write::datetime;
 pub use write::write_end;

@@ -2,7 +2,7 @@
 
 use super::shape::{check_deeper, is_entry, wrong_root};
 use super::tolerance::Findings;
-use super::values::{Fault, MAX_VALUE_LENGTH, StringPool, has_control_or_less};
+use super::values::{Fault, MAX_VALUE_LENGTH, StringPool, has_control_or_less, trimmed};
 use super::{Finding, Limits, Notes, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
 use abreast_webtypes::SyntaxError as Error;
 use abreast_webtypes::xml::{self, Element, Ns, Token};
@@ -236,6 +236,12 @@ impl<V: Version> Parser<V> {
             skipped: 0,
             failed: None,
         }
+    }
+
+    /// Takes the media type of the document into account, before its first bytes: `charset` may state the
+    /// encoding [[`xml::Reader::use_charset`]].
+    pub fn use_charset(&mut self, media_type: &str) {
+        self.xml.use_charset(media_type);
     }
 
     /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
@@ -624,7 +630,7 @@ impl<V: Version> Parser<V> {
 
     fn end_text(&mut self) -> Result<(), Fault> {
         if let Place::Field(field) = self.place {
-            let text = self.text.trim_ascii();
+            let text = trimmed(&self.text);
             if text.len() > MAX_VALUE_LENGTH {
                 return Err(too_long(V::code(field), MAX_VALUE_LENGTH));
             }
@@ -632,15 +638,15 @@ impl<V: Version> Parser<V> {
             return self.version.end_field(field, entry, text, spare, notes);
         }
         let loc = V::loc(&mut self.entry);
-        let trimmed = loc.trim_ascii();
-        if trimmed.len() != loc.len() {
-            if V::REPAIRS {
+        let inside = trimmed(loc);
+        if inside.len() != loc.len() {
+            if V::REPAIRS || inside.len() != loc.trim_ascii().len() {
                 self.notes.add(
                     "rs.loc-space",
                     format!("`loc` has white space around it: \"{}\"", excerpt(loc)),
                 );
             }
-            *loc = trimmed.to_owned();
+            *loc = inside.to_owned();
         }
         if loc.len() > MAX_URI_LENGTH {
             return Err(too_long("rs.loc", MAX_URI_LENGTH));

@@ -60,16 +60,34 @@ impl StringPool {
     }
 }
 
+/// A value without white space around it. Editors add no-break spaces and byte order marks, which cannot
+/// belong to any value.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
+}
+
+/// Reads the time when a resource was modified. Without a date (none at all, only an offset, or a year that
+/// databases have in place of none) it is not stated.
+pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cDatetime>, Fault> {
+    let value = trimmed(text);
+    if value.is_empty() || value.starts_with(['+', '-', 'T']) || value.starts_with("0000") {
+        let message = format!("`lastmod` is \"{}\", without a date; ignored", excerpt(value));
+        notes.add("rs.no-date", message);
+        return Ok(None);
+    }
+    parse_datetime("lastmod", text, notes).map(Some)
+}
+
 /// Reads a datetime; white space around it does not matter.
 ///
-/// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without
+/// Lenient: a blank for the `T` and an offset without colon or minutes mean one thing only. A time without
 /// zone is taken for UTC: conclusions from it must allow for all zones.
 pub(crate) fn parse_datetime(
     name: &str,
     text: &str,
     notes: &mut Notes,
 ) -> Result<W3cDatetime, Fault> {
-    let text = text.trim_ascii();
+    let text = trimmed(text);
     let cause = match W3cDatetime::parse(text.as_bytes()) {
         Ok(read) => return Ok(read),
         Err(cause) => cause,
@@ -87,6 +105,8 @@ pub(crate) fn parse_datetime(
         && repaired.contains(&b':')
     {
         repaired.insert(repaired.len() - 2, b':');
+    } else if let [.., b':', _, _, b'+' | b'-', b'0'..=b'9', b'0'..=b'9'] = repaired[..] {
+        repaired.extend(b":00");
     }
     match W3cDatetime::parse(&repaired) {
         Ok(read) => {
@@ -135,7 +155,7 @@ pub(crate) fn checked(
     most: usize,
     spare: &mut StringPool,
 ) -> Result<String, Fault> {
-    let text = text.trim_ascii();
+    let text = trimmed(text);
     if text.len() > most {
         return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
     }

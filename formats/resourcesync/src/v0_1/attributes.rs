@@ -65,6 +65,11 @@ pub(super) fn read_link(
             _ => {}
         }
     }
+    // The other registered name of the same relation type.
+    if link.has_rel("previous") && !link.has_rel("prev") {
+        notes.add("rs.previous", "relation type `previous`; expected `prev`".to_owned());
+        link.rel.push_str(" prev");
+    }
     if link.href.is_empty() && link.has_rel("prev") && link.has_rel(CHANGE_SET) {
         // Without it the document would be a Sitemap, or its changes all there are.
         return Err(Fault::new("rs.link", "a link to a previous change set without `href`"));

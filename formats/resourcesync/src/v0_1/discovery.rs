@@ -27,7 +27,7 @@ impl LinkKind {
         match () {
             () if has("sitemap") => Some(Self::Sitemap),
             () if has(CHANGE_SET) && has("current") => Some(Self::CurrentChangeSet),
-            () if has(CHANGE_SET) && !has("prev") => Some(Self::ChangeSet),
+            () if has(CHANGE_SET) && !has("prev") && !has("previous") => Some(Self::ChangeSet),
             () if has(DUMP) => Some(Self::Dump),
             () => None,
         }

@@ -6,7 +6,7 @@ use crate::sitemap::{
     Child, Fault, MAX_LINKS, MAX_VALUE_LENGTH, Notes, RS_NAMESPACE, SITEMAP_NAMESPACE, SM,
     SPEC_MAX_ENTRIES, StringPool, Version, XHTML_NAMESPACE, check_attribute, check_in_entry,
     check_in_head, checked, is_before, length, note_space, note_unknown, parse_datetime,
-    too_many_links,
+    parse_lastmod, too_many_links,
 };
 use abreast_webtypes::xml::{Element, Ns};
 use abreast_webtypes::{Algorithm, MAX_URI_LENGTH, W3cDatetime, excerpt};
@@ -273,7 +273,7 @@ impl Version for V0_1 {
             !repeated && !text.is_empty()
         };
         match field {
-            Field::Lastmod => self.lastmod = Some(parse_datetime("lastmod", text, notes)?),
+            Field::Lastmod => self.lastmod = parse_lastmod(text, notes)?,
             Field::Expires => self.expires = Some(parse_datetime("expires", text, notes)?),
             Field::Fixity(algorithm) => read_fixity(entry, algorithm, text, notes),
             Field::Size => {

@@ -4,7 +4,7 @@ use super::attributes::{AlphaField, read_alpha, read_entry_md, read_head_md, rea
 use super::{Capability, Change, Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
 use crate::sitemap::{
     Child, Fault, MAX_LINKS, Notes, SM, StringPool, Version, change_set, check_attribute,
-    check_in_entry, check_in_head, parse_datetime, too_many_links,
+    check_in_entry, check_in_head, parse_lastmod, too_many_links,
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 
@@ -167,7 +167,7 @@ impl Version for V1_1 {
     ) -> Result<(), Fault> {
         match field {
             Field::Lastmod => {
-                let lastmod = parse_datetime("lastmod", text, notes)?;
+                let Some(lastmod) = parse_lastmod(text, notes)? else { return Ok(()) };
                 match entry.lastmod.replace(lastmod) {
                     None => {}
                     Some(before) if before == lastmod => {

@@ -1,5 +1,6 @@
 //! Decoding of bytes to characters, with line numbers, before any markup is parsed.
 
+use super::encoding::{declared, is_windows_1252, windows_1252};
 use crate::SyntaxError;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
@@ -10,7 +11,9 @@ pub(super) struct Input {
     /// Where the next token begins.
     pub(super) at: usize,
     encoding: Encoding,
-    /// Bytes of an unfinished character, or the first few before the encoding is known.
+    /// From the first byte on that is not UTF-8, it is windows-1252.
+    falls_back: bool,
+    /// Bytes of an unfinished character, or the first ones before the encoding is known.
     carry: Vec<u8>,
     taken: u64,
     limit: u64,
@@ -31,8 +34,15 @@ pub(super) struct Input {
 enum Encoding {
     Unknown,
     Utf8,
-    Utf16 { big_endian: bool },
+    Utf16 {
+        big_endian: bool,
+    },
+    /// ISO-8859-1 as well.
+    Windows1252,
 }
+
+/// Most bytes of an XML declaration that states an encoding.
+const DECLARATION_MAX: usize = 1 << 10;
 
 #[derive(Clone)]
 struct EncodingFault {
@@ -57,6 +67,7 @@ impl Input {
             text: String::new(),
             at: 0,
             encoding: Encoding::Unknown,
+            falls_back: false,
             carry: Vec::new(),
             taken: 0,
             limit,
@@ -85,8 +96,21 @@ impl Input {
         &self.text
     }
 
-    pub(super) fn is_utf16(&self) -> bool {
-        matches!(self.encoding, Encoding::Utf16 { .. })
+    /// Whether an XML declaration may state this encoding.
+    pub(super) fn may_be(&self, label: &str) -> bool {
+        let is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name));
+        let is_utf_8 = || is(&["utf-8", "utf8", "us-ascii", "ascii"]);
+        match self.encoding {
+            Encoding::Utf16 { .. } => is(&["utf-16", "utf-16le", "utf-16be"]),
+            // It may have fallen back to this behind the declaration.
+            Encoding::Windows1252 => is_windows_1252(label) || self.falls_back && is_utf_8(),
+            _ => is_utf_8(),
+        }
+    }
+
+    /// From the first byte on that is not UTF-8, it is windows-1252.
+    pub(super) fn fall_back(&mut self) {
+        self.falls_back = true;
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -113,6 +137,10 @@ impl Input {
         }
         if self.encoding == Encoding::Unknown && self.stop.is_none() {
             self.detect();
+        }
+        if !self.carry.is_empty() && self.encoding == Encoding::Utf8 && self.falls_back {
+            let rest = std::mem::take(&mut self.carry);
+            self.append(&windows_1252(&rest));
         }
         if !self.carry.is_empty() {
             self.stop(
@@ -178,11 +206,11 @@ impl Input {
 
     fn decode(&mut self, mut bytes: &[u8]) {
         if self.encoding == Encoding::Unknown {
-            let wanted = 4 - self.carry.len();
-            let (first, more) = bytes.split_at(wanted.min(bytes.len()));
-            self.carry.extend_from_slice(first);
-            bytes = more;
-            if self.carry.len() < 4 {
+            while let ([byte, more @ ..], false) = (bytes, self.is_detectable()) {
+                self.carry.push(*byte);
+                bytes = more;
+            }
+            if !self.is_detectable() {
                 return;
             }
             self.detect();
@@ -199,12 +227,24 @@ impl Input {
             self.utf8(&piece);
         }
         if self.stop.is_none() {
-            self.utf8(bytes);
+            match self.encoding {
+                Encoding::Windows1252 => self.append(&windows_1252(bytes)),
+                _ => self.utf8(bytes),
+            }
         }
     }
 
-    /// Decides by the first bytes, at most four; without a byte order mark it is UTF-8 [xml
-    /// §4.3.3].
+    /// Whether enough is there: four bytes, or the whole XML declaration.
+    fn is_detectable(&self) -> bool {
+        let first = &self.carry;
+        first.len() >= 4
+            && (!first.starts_with(b"<?xm")
+                || first.ends_with(b"?>")
+                || first.len() >= DECLARATION_MAX)
+    }
+
+    /// Decides by the first bytes; without a byte order mark it is UTF-8, unless the XML declaration
+    /// states otherwise [xml §4.3.3].
     fn detect(&mut self) {
         let first = std::mem::take(&mut self.carry);
         let utf16 = |big_endian| (Encoding::Utf16 { big_endian }, 2);
@@ -222,11 +262,13 @@ impl Input {
             [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
             [0xfe, 0xff, ..] => utf16(true),
             [0xff, 0xfe, ..] => utf16(false),
+            _ if declared(&first).is_some_and(is_windows_1252) => (Encoding::Windows1252, 0),
             _ => (Encoding::Utf8, 0),
         };
         self.encoding = encoding;
         match encoding {
             Encoding::Utf16 { .. } => self.utf16(&first[mark..]),
+            Encoding::Windows1252 => self.append(&windows_1252(&first)),
             _ => self.utf8(&first[mark..]),
         }
     }
@@ -239,6 +281,9 @@ impl Input {
                 self.append(std::str::from_utf8(good).unwrap_or_default());
                 if error.error_len().is_none() {
                     self.carry.extend_from_slice(bad);
+                } else if self.falls_back {
+                    self.encoding = Encoding::Windows1252;
+                    self.append(&windows_1252(bad));
                 } else {
                     let message = format!("byte 0x{:02x} is not UTF-8 here", bad[0]);
                     self.stop("xml.encoding", message, Some(UTF_8_HELP));

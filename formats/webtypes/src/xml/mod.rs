@@ -9,11 +9,12 @@
 //! | `xml.doctype` | a DOCTYPE, before anything in it is read; with [`Reader::allow_entities`], all of it but plain entities |
 //! | `xml.depth` | elements nested deeper than [`MAX_DEPTH`] |
 //! | `xml.attributes` | more than [`MAX_ATTRIBUTES`] on one element or [`MAX_NAMESPACES`] in scope, or a duplicate |
-//! | `xml.encoding` | bytes that are not the encoding they should be, or an encoding other than UTF-8 and UTF-16 |
+//! | `xml.encoding` | bytes that are not the encoding they should be, or an encoding other than UTF-8, UTF-16, ISO-8859-1 and windows-1252 |
 //! | `xml.eof` | a document that ends before its root element does |
 //! | `xml.size` | a token, a name or a document that is too long |
 //! | `xml.syntax` | anything else that is not well-formed, and entities that are not predefined |
 
+mod encoding;
 mod entities;
 mod escape;
 mod input;
@@ -23,6 +24,7 @@ mod references;
 mod scope;
 mod tag;
 
+pub use encoding::utf8_begin;
 pub use escape::write_escaped;
 pub use input::first_forbidden;
 pub use namespaces::Ns;

@@ -1,5 +1,6 @@
 //! The tokenizer: framing, the stack of open elements, references.
 
+use super::encoding;
 use super::entities::Entities;
 use super::input::{Input, InputEnd};
 use super::namespaces::{Namespaces, Ns};
@@ -296,6 +297,15 @@ impl Reader {
         self.end_due = false;
         self.close();
         self.close();
+    }
+
+    /// Takes the media type of the document into account, before the first byte: if its `charset` is
+    /// ISO-8859-1 or windows-1252, that is used from the first byte on that is not UTF-8. Many servers state a
+    /// default one, whatever a document is in.
+    pub fn use_charset(&mut self, media_type: &str) {
+        if encoding::charset(media_type).is_some_and(encoding::is_windows_1252) {
+            self.input.fall_back();
+        }
     }
 
     /// Takes more bytes. Pull until [`Token::NeedInput`] between pushes, else they pile up.
@@ -691,19 +701,12 @@ impl Reader {
         if !pairs.next_if(|pair| pair.0 == "version").is_some_and(|pair| pair.1.starts_with("1.")) {
             return self.syntax("the XML declaration has no version 1.x");
         }
-        if let Some((_, encoding)) = pairs.next_if(|pair| pair.0 == "encoding") {
-            let is = |name: &str| encoding.eq_ignore_ascii_case(name);
-            let right = if self.input.is_utf16() {
-                is("utf-16") || is("utf-16le") || is("utf-16be")
-            } else {
-                is("utf-8") || is("utf8") || is("us-ascii") || is("ascii")
-            };
-            if !right {
-                let message = format!("the document declares the encoding `{}`", excerpt(encoding));
-                return Err(self.error("xml.encoding", message).with_help(
-                    "save it as UTF-8 and declare that; UTF-16 needs a byte order mark",
-                ));
-            }
+        let stated = pairs.next_if(|pair| pair.0 == "encoding");
+        if let Some((_, encoding)) = stated.filter(|(_, encoding)| !self.input.may_be(encoding)) {
+            let message = format!("the document declares the encoding `{}`", excerpt(encoding));
+            return Err(self
+                .error("xml.encoding", message)
+                .with_help("save it as UTF-8 and declare that; UTF-16 needs a byte order mark"));
         }
         pairs.next_if(|pair| pair.0 == "standalone" && matches!(pair.1, "yes" | "no"));
         match pairs.next() {

@@ -13,7 +13,7 @@ use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use crate::verify::Hasher;
 use abreast_warc::{
-    CountingReader, Kind as WarcKind, Payload, ReadError, parse_digest, read_record,
+    CountingReader, Kind as WarcKind, Payload, ReadError, parse_digest, read_record, skip_padding,
 };
 use abreast_webtypes::W3cDatetime;
 use std::fs::File;
@@ -180,6 +180,7 @@ fn scan(
     let mut scanner = Scanner { hasher, check, buffer: vec![0; BLOCK_BYTES], allowance };
     let mut found = Vec::new();
     loop {
+        skip_padding(&mut input).map_err(|cause| broken(input.taken, &ReadError::Io(cause)))?;
         let offset = input.taken;
         let read = read_record(&mut input).map_err(|error| broken(offset, &error))?;
         let Some(read) = read else { return Ok(found) };
@@ -314,7 +315,8 @@ impl Scanner<'_> {
             }
             _ => RecordKind::Whole,
         };
-        let modified = field("Last-Modified").and_then(|text| httpdate::parse_http_date(text).ok());
+        let modified =
+            field("Last-Modified").and_then(|text| httpdate::parse_http_date(&text).ok());
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let target = head.target().unwrap_or_default();
         let target = target.split('#').next().unwrap_or_default();
@@ -398,6 +400,21 @@ mod tests {
             for path in [id.clone(), format!("<{id}>"), "http://h/a".to_owned()] {
                 assert_eq!(read(&package, "http://h/z", Some(&path)).unwrap(), b"one", "{path}");
             }
+        }
+    }
+
+    #[test]
+    fn folded_lines_and_zeros_at_the_end_are_read() {
+        for mut warc in [Warc::new(), Warc::plain()] {
+            let fields = warc.fields("resource", "http://h/a", "text/plain", b"one");
+            let folded = fields.replace("WARC-Target-URI: ", "WARC-Target-URI:\r\n ");
+            assert_ne!(fields, folded);
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Length:\r\n\t3\r\nTransfer-Encoding:\r\n chunked\r\n";
+            warc.record(&folded, b"one").response("http://h/b", head, b"3\r\ntwo\r\n0\r\n\r\n");
+            let package = open(&[&warc.finish()[..], &[0; 700]].concat()).unwrap();
+            assert_eq!(read(&package, "http://h/a", None).unwrap(), b"one");
+            assert_eq!(read(&package, "http://h/b", None).unwrap(), b"two");
         }
     }
 

@@ -76,10 +76,12 @@ impl Subscriber {
         };
         let answer = self.client.send(&request).await.and_then(Response::require_success);
         let mut answer = answer.map_err(|error| error.to_string())?;
-        let links = answer.headers().get_all("link").iter().filter_map(|value| value.to_str().ok());
+        let links = answer.values("link");
         let odd =
             |error| format!("the topic {} does not state how to subscribe: {error}", topic.url);
-        if let Some(found) = in_headers(answer.url(), links).map_err(odd)? {
+        if let Some(found) =
+            in_headers(answer.url(), links.iter().map(String::as_str)).map_err(odd)?
+        {
             return Ok(Topic { url: found.topic, hubs: found.hubs, asking: Asking::WebSub });
         }
         let mut body = Vec::new();

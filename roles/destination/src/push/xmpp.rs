@@ -60,13 +60,10 @@ impl Subscriber {
                     self.inbox.pull();
                     return Ok(());
                 }
-                Event::Retracted { node: of, .. } | Event::Emptied { node: of }
-                    if of == node.name() =>
-                {
-                    self.inbox.pull();
-                }
+                Event::Emptied { node: of } if of == node.name() => self.inbox.pull(),
                 Event::Missed => self.inbox.pull(),
-                // Of another node.
+                // Of another node; or an item was retracted, as the oldest one is for each new one: what it
+                // had is in the documents still.
                 _ => {}
             }
         }

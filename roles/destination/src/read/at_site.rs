@@ -4,17 +4,25 @@
 use super::Reader;
 use super::choice::{AnswerHead, HEAD_BYTES};
 use super::resourcesync::discover::{Discovered, discover};
+use super::resourcesync::links::in_header;
 use super::resourcesync::reader::ResourceSync;
 use super::resourcesync_0_1::reader::ResourceSync01;
 use super::resourcesync_0_1::{PROTOCOL as OLD, recognise, site};
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::requests::Requests;
+use abreast_webtypes::xml::utf8_begin;
 
 /// A reader with the name of its protocol; `None` for that of ResourceSync 1.1.
 pub(crate) type AtSite = (Option<&'static str>, Box<dyn Reader>);
 /// Finds it for an address.
 pub(crate) type FindAtSite = fn(&Requests<'_>, &SyncOptions) -> Result<AtSite, Error>;
+
+/// Whether links in the values of `Link` headers lead from a resource to documents of its Source, of either
+/// version.
+pub(crate) fn leads_on(values: &[String]) -> bool {
+    values.iter().any(|value| !in_header(value).is_empty() || !site::in_header(value).is_empty())
+}
 
 /// The reader for what the given address leads to.
 pub(super) fn reader_at_site(
@@ -45,7 +53,9 @@ fn old_sitemap(requests: &Requests<'_>, found: &Discovered) -> Result<Option<sit
         return Ok(None);
     }
     let is_old = requests.open(list, HEAD_BYTES, |answer| {
-        answer.is_ok_and(|begun| recognise::recognises(&AnswerHead { bytes: &begun.begin }))
+        answer.is_ok_and(|begun| {
+            recognise::recognises(&AnswerHead { bytes: &utf8_begin(&begun.begin) })
+        })
     })?;
     let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
     Ok(is_old.then(|| {

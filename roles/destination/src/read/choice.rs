@@ -3,15 +3,17 @@
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
-use super::at_site::FindAtSite;
+use super::at_site::{FindAtSite, leads_on};
 use super::driver::Driver;
+use super::resourcesync_0_1::recognise::{is_dump_begin, unpacked};
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::requests::Requests;
 use crate::state::key;
-use abreast_net::Unpacker;
 use abreast_store::mirror::Mirror;
+use abreast_webtypes::xml::utf8_begin;
+use std::borrow::Cow;
 
 /// Bytes of an answer that readers are chosen by.
 pub(crate) const HEAD_BYTES: usize = 4 << 10;
@@ -36,15 +38,15 @@ const PROTOCOLS: &[Protocol] =
 /// The begin of what an address answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerHead<'a> {
-    /// The first bytes, at least [`HEAD_BYTES`] if there are so many; none of a failure.
+    /// The first bytes, in UTF-8 if they are text, at least [`HEAD_BYTES`] if there are so many; none of a
+    /// failure.
     pub(crate) bytes: &'a [u8],
 }
 
 impl AnswerHead<'_> {
-    /// Whether it is a document of the family of Sitemaps, packed perhaps.
+    /// Whether it is a document of the family of Sitemaps.
     pub(crate) fn is_sitemap(&self) -> bool {
-        self.bytes.starts_with(&Unpacker::MAGIC)
-            || matches!(self.root_element(), Some("urlset" | "sitemapindex"))
+        matches!(self.root_element(), Some("urlset" | "sitemapindex"))
     }
 
     /// The local name of the root element, if the answer is XML.
@@ -167,12 +169,18 @@ fn choose_any(
         return Ok(Chosen::of(protocol));
     }
     let found = requests.open(&options.url, HEAD_BYTES, |answer| {
-        let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
+        let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin));
+        let head = AnswerHead { bytes: &bytes };
+        let is_linked = answer.is_ok_and(|begun| leads_on(&begun.response.values("link")));
+        let unpacked = unpacked(&bytes);
+        let is_packed = matches!(unpacked, Cow::Owned(_));
+        let is_sitemap = AnswerHead { bytes: &unpacked }.is_sitemap();
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
-            (Some(protocol), _) => Err(protocol),
-            (None, Some(at_site)) if !head.is_sitemap() => Ok(at_site),
-            (None, _) => Err(fallback),
+            // A package that leads to its Source is a resource, and not a dump.
+            (Some(protocol), _) if !(is_linked && is_dump_begin(&bytes)) => Err(protocol),
+            (_, Some(at_site)) if !is_sitemap && (is_linked || !is_packed) => Ok(at_site),
+            _ => Err(fallback),
         }
     })?;
     let chosen = match found {

@@ -256,8 +256,7 @@ pub(crate) fn unasked(url: &str) -> Error {
 
 impl Answered {
     pub(crate) fn of(response: &Response) -> Self {
-        let links = response.headers().get_all("link").iter();
-        let links = links.filter_map(|link| link.to_str().ok()).map(str::to_owned).collect();
+        let links = response.values("link");
         Self::from_headers(response.url(), &|name| response.header(name), links)
     }
 

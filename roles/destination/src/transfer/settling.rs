@@ -230,6 +230,7 @@ impl Pair {
         let mut planner = Planner::new(&self.options, &self.mirror, self.state.clone()).unwrap();
         let mut report = Reporter::new(&observer, &shared, false);
         let rules = Arc::new(Rules {
+            contexts: self.options.contexts.clone(),
             require_fixity: false,
             authorization: None,
             authorized_url: String::new(),

@@ -276,6 +276,7 @@ pub(crate) async fn finish(
         received,
         address,
         head,
+        contexts: &rules.contexts,
         notices,
     };
     writer.store(task, body).await

@@ -560,12 +560,108 @@ fn robots_and_plain_sitemaps_are_enough() {
         server.url("/a")
     );
     server.body("/some.xml", plain);
-    server.body("/robots.txt", format!("User-agent: *\nSitemap: {}\n", server.url("/some.xml")));
     server.body("/a", "1");
-    let copy = Copy::of(server.url("/"));
-    let ran = copy.try_run();
-    assert_eq!(ran.exit(), 0, "{:?} {}", ran.codes, ran.code());
-    assert_eq!(copy.paths(), ["a"]);
+    // A comment, a byte order mark, the old line end of Macintosh, and the same line twice.
+    let some = server.url("/some.xml");
+    for robots in [
+        format!("User-agent: *\nSitemap: {some}\n"),
+        format!("\u{feff}Sitemap: {some} # all\rSITEMAP: /some.xml\rUser-agent: *\r"),
+    ] {
+        server.body("/robots.txt", robots.clone());
+        let copy = Copy::of(server.url("/"));
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{robots:?} {:?} {}", ran.codes, ran.code());
+        assert_eq!(copy.paths(), ["a"]);
+    }
+}
+
+#[test]
+fn links_with_bytes_beyond_ascii_or_folded_lines_lead_on() {
+    let server = site();
+    for field in [
+        &b"Link: </maps/capabilitylist.xml>; rel=\"resourcesync\"; title=\"caf\xc3\xa9\""[..],
+        b"Link: </\xe9>; rel=\"resourcesync\", </maps/capabilitylist.xml>; rel=\"resourcesync\"; title=\"\xe9\"",
+        b"Link: </never>; rel=\"next\r\nLink: </maps/capabilitylist.xml>;\r\n\trel=resourcesync",
+    ] {
+        let head = [b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n", field, b"\r\n"].concat();
+        server.put("/about.txt", Answer::raw([&head[..], b"Content-Length: 1\r\n\r\nx"].concat()));
+        let ran = synced(&copy_of(server.url("/about.txt"), None).options);
+        assert_eq!(ran.exit, 0, "{} {}", field.escape_ascii(), ran.text);
+    }
+}
+
+#[test]
+fn sitemaps_are_read_in_the_encoding_they_are_in() {
+    let server = Server::start();
+    server.body("/caf%C3%A9", "1");
+    let document = |declaration: &str| {
+        let url = server.url("/caf\u{e9}");
+        format!(
+            "{declaration}<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>{url}</loc></url></urlset>"
+        )
+    };
+    let latin = |text: String| {
+        text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect::<Vec<_>>()
+    };
+    let utf_16 = |to_bytes: fn(u16) -> [u8; 2]| {
+        let text = document("\u{feff}<?xml version='1.0' encoding='UTF-16'?>");
+        text.encode_utf16().flat_map(to_bytes).collect::<Vec<_>>()
+    };
+    for (media_type, bytes) in [
+        ("application/xml", utf_16(u16::to_be_bytes)),
+        ("application/xml", utf_16(u16::to_le_bytes)),
+        ("application/xml", latin(document("<?xml version='1.0' encoding='ISO-8859-1'?>"))),
+        ("text/xml", latin(document("<?xml version='1.0' encoding='windows-1252'?>"))),
+        ("text/xml; charset=ISO-8859-1", latin(document(""))),
+        ("text/xml; charset=ISO-8859-1", document("").into_bytes()),
+    ] {
+        server.put("/s.xml", Answer::ok(&*bytes).header("Content-Type", media_type));
+        let copy = Copy::of(server.url("/s.xml"));
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{media_type} {:?} {}", ran.reported, bytes.escape_ascii());
+        assert_eq!(copy.paths(), ["%_caf%C3%A9"], "{media_type}");
+    }
+}
+
+#[test]
+fn a_resource_leads_to_its_source_whatever_it_is() {
+    let server = site();
+    let gzip = |bytes: &[u8]| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut out, bytes).unwrap();
+        out.finish().unwrap()
+    };
+    let rdf =
+        b"<?xml version='1.0'?><r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>";
+    let svg = b"<svg xmlns='http://www.w3.org/2000/svg'/>";
+    let oai = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'/>";
+    let turtle = b"<http://h/a> a <http://h/B> .";
+    let (packed, warc) = (gzip(rdf), gzip(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"));
+    for bytes in [
+        &rdf[..],
+        svg,
+        oai,
+        turtle,
+        b"<rss version='2.0'/>",
+        b"PK\x03\x04 and so on",
+        b"\xff\xfe<\0a\0/\0>\0",
+        b"{\"@id\": \"http://h/a\"}",
+        &packed,
+        &warc,
+    ] {
+        let link = "</maps/capabilitylist.xml>; rel=\"resourcesync\"";
+        server.put("/a", Answer::ok(bytes).header("Link", link));
+        let ran = synced(&copy_of(server.url("/a"), None).options);
+        assert_eq!(ran.exit, 0, "{} {}", bytes.escape_ascii(), ran.text);
+    }
+    // Documents are themselves.
+    let sitemap = server.page("/sitemap.xml");
+    for bytes in [gzip(&sitemap), sitemap] {
+        let link = "</nothing>; rel=\"resourcesync\"";
+        server.put("/some.xml", Answer::ok(bytes).header("Link", link));
+        let ran = synced(&copy_of(server.url("/some.xml"), None).options);
+        assert_eq!(ran.exit, 0, "{}", ran.text);
+    }
 }
 
 #[test]

@@ -295,6 +295,8 @@ fn documents_of_something_else_are_refused() {
     for (body, code) in [
         (r#"{"type": "Person", "x": "OrderedCollection"}"#, "emm.type"),
         (r#"{"type": "OrderedCollection"}"#, "emm.empty"),
+        (r#"{"type": "OrderedCollection", "totalItems": 3}"#, "emm.empty"),
+        (r#"{"type": "OrderedCollection", "totalItems": [0]}"#, "emm.empty"),
         (r#"{"type": "OrderedCollection", "#, "emm.json"),
         (r#"["OrderedCollection"]"#, "emm.type"),
         ("", "emm.json"),
@@ -307,6 +309,25 @@ fn documents_of_something_else_are_refused() {
     source.answer_first(|_, _| None);
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
+}
+
+#[test]
+fn an_entry_point_that_states_that_it_is_empty_is_empty() {
+    let source = with_numbers(Habits::default(), 3);
+    for zero in ["0", "\"0\""] {
+        let body = format!(r#"{{"type": "OrderedCollection", "totalItems": {zero}}}"#);
+        source.answer_first(move |target, _| {
+            (target == "/feed").then(|| Answer::ok(body.as_bytes()))
+        });
+        let copy = copy_of(&source);
+        for _ in 0..2 {
+            let ran = copy.try_run();
+            assert_eq!(ran.exit(), 0, "{zero}: {:?} {:?}", ran.result, ran.reported);
+        }
+        source.answer_first(|_, _| None);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_same(&copy, &source);
+    }
 }
 
 #[test]

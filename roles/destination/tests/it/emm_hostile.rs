@@ -1,5 +1,6 @@
 //! Copies of change feeds whose server is hostile, or only wrong.
 
+use crate::copy::Copy;
 use crate::emm::{assert_same, copy_of, with_numbers};
 use crate::emm_source::{Change, Habits};
 use crate::rdf::{canonical, quads};
@@ -47,6 +48,55 @@ fn contexts_are_never_requested() {
     assert_same(&copy, &source);
     let asked = source.server.take_log();
     assert!(asked.iter().all(|line| !line.contains("context")), "{asked:?}");
+}
+
+#[test]
+fn entities_in_json_ld_with_a_remote_context_are_kept() {
+    const LINKED_ART: &str = "https://linked.art/ns/v1/linked-art.json";
+    let context = r#"{"@context": {"id": "@id", "type": "@type", "_label": "http://www.w3.org/2000/01/rdf-schema#label"}}"#;
+    for media_type in [
+        "application/ld+json; profile=\"https://linked.art/ns/v1/linked-art.json\"",
+        "application/json",
+    ] {
+        let source = with_numbers(Habits { has_links: false, ..Habits::default() }, 2);
+        let document = |iri: &str| {
+            format!(r#"{{"@context": "{LINKED_ART}", "id": "{iri}", "_label": "Spring"}}"#)
+        };
+        let iris = [source.iri(0), source.iri(1)];
+        let documents = iris.each_ref().map(|iri| document(iri));
+        let answers = documents.clone();
+        source.answer_first(move |target, _| {
+            let number = target.strip_prefix("/id/")?.parse::<usize>().ok()?;
+            Some(Answer::ok(answers[number].as_str()).header("content-type", media_type))
+        });
+        // In a folder they are as they were sent.
+        let files = Copy::of(source.url());
+        let ran = files.try_run();
+        assert_eq!(ran.exit(), 0, "{media_type} {:?}", ran.reported);
+        assert_eq!(files.texts().into_values().collect::<Vec<_>>(), documents);
+        assert_eq!(files.try_run().summary().updated, 0);
+        // For statements the context is needed.
+        let mut copy = copy_of(&source);
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.count("jsonld.context")), (3, 2), "{:?}", ran.reported);
+        assert!(
+            ran.reported.iter().any(|it| it.message.contains("--context")),
+            "{:?}",
+            ran.reported
+        );
+        copy.options.contexts = copy.options.contexts.with(LINKED_ART, context);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+        let label = "http://www.w3.org/2000/01/rdf-schema#label";
+        let expected: String =
+            iris.iter().map(|iri| format!("<{iri}> <{label}> \"Spring\" .\n")).collect();
+        let parser = oxigraph::io::RdfParser::from_format(oxigraph::io::RdfFormat::NTriples);
+        let expected: Vec<oxigraph::model::Quad> =
+            parser.for_slice(expected.as_bytes()).map(Result::unwrap).collect();
+        assert_eq!(canonical(quads(copy.folder())), canonical(expected));
+        let asked = source.server.take_log();
+        assert!(asked.iter().all(|line| !line.contains("context")), "{asked:?}");
+    }
 }
 
 #[test]

@@ -1485,16 +1485,21 @@ fn addresses_of_other_protocols_are_no_resources() {
 #[test]
 fn a_site_with_addresses_of_other_protocols_only_is_not_in_sync() {
     let source = OldSource::new();
-    source.server.body(
-        "/s.xml",
-        document("urlset", "", &format!(
-            "<url><loc rs:protocol=\"http://www.openarchives.org/OAI/openarchivesprotocol.html\">{}</loc></url>",
-            source.server.url("/oaipmh")
-        )),
-    );
-    let copy = copy_of(&source);
-    let ran = copy.try_run();
-    assert_ne!(ran.exit(), 0, "{:?}", ran.reported);
+    let (oai, url) =
+        ("http://www.openarchives.org/OAI/openarchivesprotocol.html", source.server.url("/oaipmh"));
+    for inside in [
+        format!("<url><loc rs:protocol=\"{oai}\">{url}</loc></url>"),
+        format!("<xhtml:link rel=\"alternate\" rs:protocol=\"{oai}\" href=\"{url}\"/>"),
+    ] {
+        source.server.body("/s.xml", document("urlset", "", &inside));
+        let ran = copy_of(&source).try_run();
+        assert_eq!(
+            (ran.exit(), ran.code()),
+            (4, "discover.oai-pmh"),
+            "{inside} {:?}",
+            ran.reported
+        );
+    }
 }
 
 #[test]

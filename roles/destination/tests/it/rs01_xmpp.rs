@@ -72,6 +72,13 @@ impl World {
             let after = self.source.now();
             self.source.set("/d/pushed", &format!("{number} of {}", self.id));
             self.push(&after, "/d/pushed");
+            // Services that keep one item retract the one before.
+            let retracted = format!(
+                "<message from='{SERVICE}'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='papers'>\
+                 <retract id='{}'/></items></event></message>",
+                self.id - 1
+            );
+            self.server.send(&retracted);
         }
         assert_eq!(self.requests(), 0, "the change set was requested");
     }

@@ -210,6 +210,11 @@ pub trait ResolvedDocument: Send + Sync {
         &[]
     }
 
+    /// Another form of it: its media type, and what is added to the path for it.
+    fn other_form(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
     /// The topic that notifies of its changes, if there is one: answers name the topic and its hubs.
     fn topic(&self) -> Option<String> {
         None

@@ -104,6 +104,8 @@ pub struct Document {
     /// The media types as which its bytes may be sent, the usual one first; empty if there is only
     /// the one.
     pub media_types: &'static [&'static str],
+    /// Another form of it: its media type, and what is added to the path for it.
+    pub other_form: Option<(&'static str, &'static str)>,
     /// The sets to which an answer with it links.
     pub introduces: Vec<Arc<PublishedSet>>,
     /// The topic that notifies of its changes, and its hubs, as a `Link` header.
@@ -273,6 +275,7 @@ impl DocumentCache {
                 topic_links(hubs.map(String::as_str), &topic, "")
             }),
             media_types: resolved.media_types(),
+            other_form: resolved.other_form(),
             introduces: resolved.introduces(),
             content_type: rendered.content_type,
             tag,

@@ -443,6 +443,8 @@ fn patches_lead_from_each_description_to_the_next() {
         assert_eq!(document["partOf"]["id"], url(&format!("emm/0.1/activity/{at}")));
         let text = document["content"].as_str().unwrap();
         assert_eq!(inline.next().unwrap()["instrument"]["content"], text);
+        let form = publisher.document(&format!("set/{path}")).unwrap().other_form;
+        assert_eq!(form, Some(("application/rdf-patch", ".rdfp")));
         for path in [format!("{path}.rdfp"), path.replace("0.1", "1.0")] {
             assert_eq!(raw(&publisher, &path), (text.to_owned(), "application/rdf-patch"));
         }

@@ -189,6 +189,20 @@ fn wrong_input_records_nothing() {
 }
 
 #[test]
+fn invalid_statements_can_be_left_out() {
+    let mut place = Place::new();
+    place.options.sort.leave_out_invalid = true;
+    let good = "<http://a/1> <http://p> <http://a/2> .\n";
+    let wrong = format!("{good}<http://a/2> <p> <http://a/2> .\n<http://a/3> <http://p> <a b> .\n");
+    let turtle = format!("{good}<http://a/2> <http://p> <http://a/|>, \"x\"@toolonglanguage .\n");
+    for input in [input(Syntax::NTriples, &wrong), file(&wrong), input(Syntax::Turtle, &turtle)] {
+        let report = place.read(vec![input]).unwrap();
+        assert_eq!((report.invalid_statements, report.entities), (2, 1), "{report:?}");
+    }
+    assert_eq!(place.changes(0).len(), 1);
+}
+
+#[test]
 fn the_deletion_of_most_of_a_set_needs_a_confirmation() {
     let mut place = Place::new();
     let all: Vec<_> = (0..40).map(|n| format!("<http://a/{n}> <http://p> \"{n}\" .\n")).collect();

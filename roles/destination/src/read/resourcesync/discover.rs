@@ -18,6 +18,7 @@ use crate::read::{check_url, sets};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry};
 use abreast_store::mirror::Mirror;
+use std::collections::HashSet;
 use url::Url;
 
 /// Most documents read.
@@ -582,13 +583,14 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     let absolute =
         |base: &str, link: &str| Url::parse(base).ok()?.join(link).ok().map(String::from);
     let mut resolve = |base: &str, links: Vec<String>| -> Vec<String> {
+        let mut seen = HashSet::new();
         let links = links.into_iter().filter_map(|link| absolute(base, &link));
-        links.filter(|link| admission.check(link).is_ok()).collect()
+        links.filter(|link| admission.check(link).is_ok() && seen.insert(link.clone())).collect()
     };
     let read = match page {
         Page::Other(body) => {
             let text = body.trim_ascii_start();
-            if is_oai_pmh(text) {
+            if linked.is_empty() && is_oai_pmh(text) {
                 let message = format!(
                     "{url} is an OAI-PMH endpoint, which is another protocol than ResourceSync"
                 );
@@ -596,7 +598,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                     "ask the repository for its ResourceSync documents; many have them at /.well-known/resourcesync",
                 ));
             }
-            if is_rss(text) {
+            if linked.is_empty() && is_rss(text) {
                 let message = format!(
                     "{url} is an RSS feed, which names neither all resources nor deletions"
                 );

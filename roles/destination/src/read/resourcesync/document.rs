@@ -5,11 +5,13 @@ use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
 use crate::read::choice::AnswerHead;
 use crate::read::pieces::{Answered, Asked, Go, Wanted, receive};
+use crate::read::resourcesync_0_1::recognise::unpacked;
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_received, refusal};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
+use abreast_webtypes::xml::utf8_begin;
 use abreast_webtypes::{Moment, W3cDatetime};
 
 /// Longest page scanned for links; a document shows in as many bytes what it is.
@@ -175,9 +177,13 @@ pub(crate) fn read_page(
     let mut received = receive(requests, &asked)?.ok_or_else(|| sitemap::unasked(url))?;
     let stated = received.answered.links.iter();
     links.extend(stated.flat_map(|value| super::links::in_header(value)));
+    let is_linked = crate::read::at_site::leads_on(&received.answered.links);
     let begin = received.first_bytes(PAGE_BYTES_MAX)?;
-    if !is_document(&begin) {
-        return Ok(Page::Other(begin));
+    // A resource leads to its Source, whatever it is.
+    let unpacked = unpacked(&begin);
+    let head = AnswerHead { bytes: &utf8_begin(&unpacked) };
+    if !is_document(&begin) || is_linked && !head.is_sitemap() {
+        return Ok(Page::Other(utf8_begin(&begin).into_owned()));
     }
     let mut checked = Checked::new(url, diagnostics, each);
     let read = read_received(requests, received, &mut |part| checked.part(part))?;
@@ -187,9 +193,10 @@ pub(crate) fn read_page(
 /// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a
 /// page nor of OAI-PMH, nor of a host about itself (RFC 6415).
 pub(super) fn is_document(begin: &[u8]) -> bool {
-    let text = begin.trim_ascii_start();
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
-    let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
+    let begin = utf8_begin(begin);
+    let text = begin.trim_ascii_start();
+    let is_xml = text.starts_with(b"<");
     let is_host_meta = AnswerHead { bytes: text }.root_element() == Some("XRD");
     let is_other =
         super::discover::is_oai_pmh(text) || super::discover::is_rss(text) || is_host_meta;

@@ -45,13 +45,9 @@ fn is_relation(token: &str) -> bool {
 
 /// Targets of `Sitemap:` lines in a robots.txt.
 pub(crate) fn in_robots(text: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(text)
-        .lines()
-        .filter_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.trim().eq_ignore_ascii_case("sitemap").then(|| value.trim().to_owned())
-        })
-        .filter(|value| !value.is_empty())
+    crate::robots::fields(&String::from_utf8_lossy(text))
+        .filter(|(name, value)| name == "sitemap" && !value.is_empty())
+        .map(|(_, value)| value.to_owned())
         .collect()
 }
 
@@ -84,6 +80,10 @@ mod tests {
             in_robots(b"User-agent: *\nSITEMAP : http://h/s.xml\nSitemap:\n# Sitemap: no\n"),
             ["http://h/s.xml"]
         );
+        for end in ["\n", "\r", "\r\n"] {
+            let lines = ["\u{feff}Sitemap: /one", "sitemap: /two # the new one", "#Sitemap: /no"];
+            assert_eq!(in_robots(lines.join(end).as_bytes()), ["/one", "/two"], "{end:?}");
+        }
     }
 
     proptest! {

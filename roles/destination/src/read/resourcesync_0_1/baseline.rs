@@ -38,7 +38,7 @@ pub(super) fn sitemap_snapshot(
     let read = read_snapshot(walk, sitemap, &mut sitemaps, true)?;
     if let Some(count) = sitemaps.only_others() {
         let message = format!(
-            "{sitemap} lists no resource: all its {count} entries are addresses of other protocols, such as OAI-PMH"
+            "{sitemap} lists no resource, only addresses of other protocols, such as OAI-PMH: {count}"
         );
         return Err(Error::new("discover.oai-pmh", ExitCode::SourceInvalid, message).with_help(
             "ask the repository for documents of ResourceSync that list its resources",

@@ -104,7 +104,7 @@ pub(super) fn read_manifest(
     diagnostics: &Diagnostics,
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
 ) -> Result<Manifest, Error> {
-    let (mut entries, mut placed, now) = (0_u64, 0_u64, now());
+    let (mut entries, mut placed, mut others, now) = (0_u64, 0_u64, 0_u64, now());
     let manifest =
         manifest::read_manifest::<V0_1>(package, url, diagnostics, &mut |part, manifest| {
             match part {
@@ -112,8 +112,8 @@ pub(super) fn read_manifest(
                     check_head(head).map_err(|what| refusal(url, what))?;
                     manifest.at = head.modified.map(|modified| modified.instant);
                 }
-                DocumentPart::Entry(_, entry)
-                    if entry.protocol.is_some() || is_gone(entry, now) => {}
+                DocumentPart::Entry(_, entry) if entry.protocol.is_some() => others += 1,
+                DocumentPart::Entry(_, entry) if is_gone(entry, now) => {}
                 DocumentPart::Entry(_, entry) => {
                     entries += 1;
                     placed += u64::from(entry.path.is_some());
@@ -124,6 +124,10 @@ pub(super) fn read_manifest(
             }
             Ok(())
         })?;
+    if others > 0 && entries == 0 {
+        let what = "all entries of its manifest are addresses of other protocols, such as OAI-PMH";
+        return Err(refusal(url, what));
+    }
     if entries > 0 && placed == 0 && !package.is_warc() {
         return Err(refusal(url, "none of the entries of its manifest has `rs:path`")
             .with_help("give the address of the document that lists the dump, if there is one"));

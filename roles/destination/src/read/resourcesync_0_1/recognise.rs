@@ -36,7 +36,7 @@ pub(crate) fn recognises(head: &AnswerHead<'_>) -> bool {
 }
 
 /// Whether an answer begins as a dump does: a ZIP or WARC file, packed perhaps.
-pub(super) fn is_dump_begin(begin: &[u8]) -> bool {
+pub(crate) fn is_dump_begin(begin: &[u8]) -> bool {
     is_dump(&unpacked(begin))
 }
 
@@ -45,7 +45,7 @@ fn is_dump(begin: &[u8]) -> bool {
 }
 
 /// The begin of what is in a file packed with gzip; any other as it is.
-fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
     if !begin.starts_with(&Unpacker::MAGIC) {
         return begin.into();
     }

@@ -160,7 +160,8 @@ impl Page {
     }
 }
 
-fn in_header(value: &str) -> Links {
+/// Links to documents of 0.1 in a `Link` header.
+pub(crate) fn in_header(value: &str) -> Links {
     let links = parse_link_header(value).unwrap_or_default().into_iter();
     links
         .filter(|link| link.anchor().is_none())

@@ -13,7 +13,7 @@ use crate::read::sitemap::document::{Part, read, unasked};
 use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
 use crate::select::{OtherCategories, is_any};
-use abreast_resourcesync::v0_1::{Change, Entry, Head, Root, V0_1};
+use abreast_resourcesync::v0_1::{Change, Entry, Head, Link, OAI_PMH_PROTOCOL, Root, V0_1};
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 
 /// Sitemaps, and what those read so far state.
@@ -32,7 +32,7 @@ pub(super) struct Sitemaps<'a> {
     /// Something shows that they are Sitemaps: an index, or a resource without a kind of change.
     is_sure: bool,
     has_entries: bool,
-    /// Entries that are addresses of other protocols.
+    /// Entries, and links of a document, that are addresses of other protocols.
     of_others: u64,
 }
 
@@ -130,6 +130,9 @@ impl Lists for Sitemaps<'_> {
     }
 
     fn note(&mut self, url: &str, read: &Read, member: Option<&Member>) {
+        let is_other =
+            |link: &&Link| link.protocol.as_deref().map(str::trim) == Some(OAI_PMH_PROTOCOL);
+        self.of_others += read.head.links.iter().filter(is_other).count() as u64;
         let found = EntryPoints::of(read, url, self.options);
         let Some(member) = member else {
             (self.entry_points, self.modified) = (found, read.modified());

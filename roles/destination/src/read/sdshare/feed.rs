@@ -79,6 +79,7 @@ struct Reading<'r, 'a> {
 impl Pieces for Reading<'_, '_> {
     fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
         self.parser = Parser::new(&*answered.url, Limits::default());
+        self.parser.use_charset(answered.media_type.as_deref().unwrap_or_default());
         self.answered.clone_from(answered);
         Ok(())
     }

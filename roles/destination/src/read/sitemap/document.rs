@@ -191,6 +191,7 @@ struct Reading<'a, V: Version> {
 impl<V: Version> Pieces for Reading<'_, V> {
     fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
         self.answered.clone_from(answered);
+        self.parser.use_charset(answered.media_type.as_deref().unwrap_or_default());
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use crate::sink::Body;
 use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{
-    ReadLimits, ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines, is_skolem_iri,
-    skolem_root, write_statement,
+    Contexts, ReadLimits, ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines,
+    is_skolem_iri, skolem_root, write_statement,
 };
 use abreast_store::mirror::{Pending, Task};
 use abreast_webtypes::{count, excerpt};
@@ -57,9 +57,11 @@ pub(super) fn describe(
         return described(&root, body.bytes);
     }
     let sent = body.media_type.as_deref();
-    let syntax = syntax_of(sent, None, [item.href(), &item.uri]).ok_or_else(|| not_rdf(sent))?;
+    let addresses = [item.href(), item.uri.as_str()];
+    let syntax = syntax_of(sent, item.accept(), addresses).ok_or_else(|| not_rdf(sent))?;
     let mut statements = Statements::new(graph, &root);
     statements.by_address = item.href() == item.uri;
+    statements.contexts = body.contexts.clone();
     let file = body.file.as_mut().map(|temporary| &mut temporary.file);
     let base = body.address.as_deref().unwrap_or_else(|| item.href());
     statements.read_sent(syntax, body.bytes, file, base)?;
@@ -118,7 +120,7 @@ pub(crate) fn syntax_of(
     if let Some(syntax) = sent.and_then(Syntax::of_media_type) {
         return Some(sure(syntax));
     }
-    let asked_for = asked.and_then(Syntax::of_media_type);
+    let asked_for = asked.and_then(Syntax::of_media_type).or_else(|| json_ld_of(sent?, asked?));
     let named = addresses.into_iter().find_map(syntax_of_name);
     if let Some(syntax) = asked_for.or(named).filter(|_| is_vague(sent)) {
         let is_doubtful = named.is_none() && sent.is_some_and(is_plain);
@@ -127,6 +129,14 @@ pub(crate) fn syntax_of(
     // As SDShare calls N-Triples.
     let is_plain = sent.or(asked).is_some_and(is_plain);
     is_plain.then_some(SentSyntax { syntax: Syntax::NTriples, is_doubtful: true })
+}
+
+/// JSON-LD that came as plain JSON, where it was one of the types that were asked for.
+fn json_ld_of(sent: &str, asked: &str) -> Option<Syntax> {
+    let is_asked =
+        asked.split(',').any(|asked| Syntax::of_media_type(essence(asked)) == Some(Syntax::JsonLd));
+    let is_json = essence(sent).eq_ignore_ascii_case("application/json");
+    (is_json && is_asked).then_some(Syntax::JsonLd)
 }
 
 /// The syntax by the end of an address.
@@ -153,9 +163,11 @@ pub(crate) fn describe_answer(
     syntax: SentSyntax,
     (bytes, file): (&[u8], Option<&mut File>),
     address: &str,
+    contexts: &Contexts,
 ) -> Result<Option<Lines>, Failure> {
     let root = super::iri(&item.uri)?;
     let mut statements = Statements::new(&Graph::Default, &root);
+    statements.contexts = contexts.clone();
     statements.is_fragment = true;
     let is_blank = file.is_none() && bytes.iter().all(u8::is_ascii_whitespace);
     statements.read_sent(syntax, bytes, file, address)?;
@@ -226,10 +238,12 @@ struct Statements<'a> {
     has_several: bool,
     /// What is stated of it.
     of_other: Vec<u8>,
+    /// The contexts that JSON-LD may name.
+    contexts: Contexts,
 }
 
 impl<'a> Statements<'a> {
-    const fn new(graph: &'a Graph, root: &'a NamedNode) -> Self {
+    fn new(graph: &'a Graph, root: &'a NamedNode) -> Self {
         Self {
             graph,
             root,
@@ -244,6 +258,7 @@ impl<'a> Statements<'a> {
             other: None,
             has_several: false,
             of_other: Vec::new(),
+            contexts: Contexts::default(),
         }
     }
 
@@ -273,7 +288,8 @@ impl<'a> Statements<'a> {
         // Statements of others are counted, and not kept.
         let mut limits = ReadLimits::in_memory();
         limits.expansion.most = u64::MAX;
-        let mut options = ReadOptions::default().with_limits(limits);
+        let mut options =
+            ReadOptions::default().with_limits(limits).with_contexts(self.contexts.clone());
         if NamedNode::new(base).is_ok() {
             options = options.with_base(base);
         }
@@ -313,6 +329,12 @@ impl<'a> Statements<'a> {
         }
         read.map_err(|error| match error.syntax().map_or("body.read", |fault| fault.code()) {
             code @ "rdf.size" => Failure::refused(code, error.to_string()),
+            code @ "jsonld.context" => {
+                let message = error.to_string();
+                let what = message.lines().next().unwrap_or_default();
+                let help = "keep the context in a file, and name it: `--context URL=FILE`";
+                Failure::new(code, format!("{what}\n  help: {help}"))
+            }
             code => Failure::new(code, error.to_string()),
         })
     }
@@ -499,6 +521,7 @@ mod tests {
     #[test]
     fn the_syntax_is_the_media_types_or_else_the_names() {
         let (turtle, plain) = ("text/turtle; charset=utf-8", "Text/Plain; charset=utf-8");
+        let several = "application/n-triples, application/ld+json;q=0.7";
         for (sent, asked, href, expected) in [
             (Some(turtle), None, "http://h/a.nt", Some((Syntax::Turtle, false))),
             (Some("application/xml"), None, "http://h/a.rdf?x=1.nt", Some((Syntax::RdfXml, false))),
@@ -512,6 +535,9 @@ mod tests {
             (Some(plain), Some(plain), "http://h/a?b.nt", Some((Syntax::NTriples, true))),
             (Some(plain), Some(turtle), "http://h/a", Some((Syntax::Turtle, true))),
             (None, Some(plain), "http://h/a", Some((Syntax::NTriples, true))),
+            (Some("application/json"), Some(several), "http://h/a", Some((Syntax::JsonLd, false))),
+            (Some("application/json"), Some(turtle), "http://h/a", Some((Syntax::Turtle, false))),
+            (Some("application/json"), None, "http://h/a", None),
             (None, None, "http://h/a", None),
         ] {
             let found = syntax_of(sent, asked, [href, "http://h/x"]);

@@ -13,6 +13,7 @@ use abreast_folder::Dir;
 use abreast_rdf::Syntax;
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
+use std::io::Seek as _;
 
 impl Fetcher {
     /// Stores a description that came with a list.
@@ -77,7 +78,19 @@ impl Fetcher {
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
         let address = facts.address.as_deref().unwrap_or_else(|| item.href());
-        let described = describe_answer(item, syntax, (&self.storer.bytes, file), address)?;
+        let contexts = &self.storer.rules.contexts;
+        let described =
+            describe_answer(item, syntax, (&self.storer.bytes, file), address, contexts);
+        let described = match described {
+            // Kept as it is: a target that needs the statements reports what is missing.
+            Err(failure) if failure.code == "jsonld.context" => {
+                if let Some(temporary) = incoming.file.as_mut() {
+                    temporary.file.rewind()?;
+                }
+                return self.store(task, listed, (incoming, facts), true).await;
+            }
+            described => described?,
+        };
         let Some((lines, notices)) = described else { return self.nothing_stated() };
         self.storer.rules.deprecations.described(&item.uri, &lines);
         self.storer.rules.skolems.described(&item.uri, &lines);

@@ -25,6 +25,7 @@ use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large
 use crate::verify::{Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
+use abreast_rdf::Contexts;
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
 use again::Again;
@@ -34,6 +35,8 @@ use std::sync::Arc;
 /// The rules for all items of a run.
 #[derive(Debug)]
 pub(crate) struct Rules {
+    /// The contexts that descriptions in JSON-LD may name.
+    pub(crate) contexts: Contexts,
     pub(crate) require_fixity: bool,
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.

@@ -33,7 +33,7 @@ use crate::scan::Lost;
 use crate::{DigestPolicy, Held, Rest};
 use abreast_contents::{Contents, View};
 use abreast_core::{ChangeLog, LogError, SetId};
-use abreast_rdf::Syntax;
+use abreast_rdf::{LeftOut, Syntax};
 use abreast_statements::{Error, SortOptions, SortedStatements};
 use abreast_webtypes::{Timestamp, count};
 
@@ -131,6 +131,8 @@ pub struct RdfReport {
     pub unchanged: u64,
     /// Entities that cannot be recorded, for their IRI or description is too large: what was recorded of them before stays.
     pub left_out: u64,
+    /// Statements that are not valid and were left out, where the options ask for that.
+    pub invalid_statements: u64,
     /// Blank nodes that belong to the descriptions of several entities: each has a copy.
     pub shared_blank_nodes: u64,
     /// Blank nodes that belong to no entity: they are not published.
@@ -167,8 +169,32 @@ impl RdfReport {
         }
     }
 
+    /// Counts statements that are not valid; the first ones are named.
+    pub(super) fn leave_out_statements(&mut self, left_out: &LeftOut) {
+        for fault in left_out.first() {
+            tracing::warn!("a statement is left out: {fault}");
+        }
+        self.invalid_statements += left_out.count();
+    }
+
+    /// What was left out, for status pages; `None` if nothing was.
+    pub(super) fn problem(&self) -> Option<String> {
+        let entities = (self.left_out > 0)
+            .then(|| format!("entities too large to be recorded: {}", self.left_out));
+        let statements = (self.invalid_statements > 0)
+            .then(|| format!("statements that are not valid: {}", self.invalid_statements));
+        let all: Vec<_> = entities.into_iter().chain(statements).collect();
+        (!all.is_empty()).then(|| format!("{} (see the log)", all.join("; ")))
+    }
+
     /// Reports what is lost or unstable in what was read.
     pub fn warn(&self) {
+        if self.invalid_statements > 0 {
+            tracing::warn!(
+                "statements that are not valid and were left out: {}",
+                self.invalid_statements
+            );
+        }
         if self.left_out > 0 {
             tracing::warn!(
                 "entities that cannot be recorded: {}; what was recorded of them before stays",
@@ -260,10 +286,13 @@ fn planned(
     mut statements: SortedStatements,
 ) -> Result<(plan::Plan, RdfReport), RdfError> {
     let options = target.options;
+    let left_out = statements.left_out().clone();
     if let Some(base) = &options.skolemize {
         statements = abreast_statements::skolemized(&options.sort, statements, base)?;
     }
-    comparison::compare(target, &statements)
+    let (plan, mut report) = comparison::compare(target, &statements)?;
+    report.leave_out_statements(&left_out);
+    Ok((plan, report))
 }
 
 /// Does what needs temporary files: the error of one names their folder.
@@ -287,7 +316,8 @@ fn in_place(
     let [RdfInput { syntax: Syntax::NTriples, bytes: RdfBytes::File(file), .. }] = inputs else {
         return Ok(None);
     };
-    if target.options.skolemize.is_some() || !target.options.sort.graphs.is_empty() {
+    let sort = &target.options.sort;
+    if target.options.skolemize.is_some() || !sort.graphs.is_empty() || sort.leave_out_invalid {
         return Ok(None);
     }
     let statements = SortedStatements::new(file.try_clone()?, false)?;

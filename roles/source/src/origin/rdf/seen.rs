@@ -161,7 +161,8 @@ pub(super) fn record(
 ) -> Vec<u8> {
     let mut record = digest(files, options, head).to_vec();
     let RdfReport { shared_blank_nodes, unreached_blank_nodes, unstable, left_out, .. } = report;
-    for count in [shared_blank_nodes, unreached_blank_nodes, unstable, left_out] {
+    let invalid = &report.invalid_statements;
+    for count in [shared_blank_nodes, unreached_blank_nodes, unstable, left_out, invalid] {
         record.extend(count.to_le_bytes());
     }
     record
@@ -186,14 +187,17 @@ pub(super) fn parse(
         unreached_blank_nodes: count(1)?,
         unstable: count(2)?,
         left_out: count(3)?,
+        // Earlier versions left none out.
+        invalid_statements: count(4).unwrap_or_default(),
         ..RdfReport::default()
     })
 }
 
 /// A digest of the files, of how they are read and of what the set was after that.
 fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
+    let invalid = if options.sort.leave_out_invalid { " without invalid statements" } else { "" };
     let text = format!(
-        "2 {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
+        "2{invalid} {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
         options.digests,
         options.sort.graphs,
         options.skolemize,

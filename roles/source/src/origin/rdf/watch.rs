@@ -335,10 +335,9 @@ impl Shared {
                     let mut peak = self.peak.lock().unwrap_or_else(PoisonError::into_inner);
                     peak.note(Instant::now(), report.entities);
                 }
-                let problem = (report.left_out > 0).then(|| {
-                    format!("entities too large to be recorded: {} (see the log)", report.left_out)
-                });
-                self.status.scanned(now, report.left_out, problem.into_iter().collect());
+                let (problem, count) =
+                    (report.problem(), report.left_out + report.invalid_statements);
+                self.status.scanned(now, count, problem.into_iter().collect());
                 self.status.set(WatchState::Watching);
             }
             Err(RdfError::Statements(abreast_statements::Error::Stopped)) => {}

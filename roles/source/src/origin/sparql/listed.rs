@@ -7,7 +7,9 @@ use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
 use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
 use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record_state};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, statements};
+use abreast_rdf::{
+    DescriptionLimits, Entities, LeftOut, Naming, ReadLimits, ReadOptions, statements,
+};
 use abreast_statements::LineSorter;
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -199,7 +201,8 @@ impl Poll<'_> {
             }
             let iris: Vec<String> = part.iter().map(|(iri, _)| iri.clone()).collect();
             match self.fetch(&iris, DEPTHS[depth]).await? {
-                Fetched::All(entities) => {
+                Fetched::All(entities, left_out) => {
+                    self.report.leave_out_statements(&left_out);
                     let Taken { deeper, singly } = self.take(&part, &entities, DEPTHS[depth])?;
                     parts.extend(singly.into_iter().map(|entity| (vec![entity], depth)));
                     for deeper in deeper {
@@ -256,7 +259,10 @@ impl Poll<'_> {
                 Err(Failure::Other(error)) => return Err(error),
             };
             let mut entities = Entities::default();
-            let options = ReadOptions::default().with_limits(ReadLimits::in_memory());
+            let mut options = ReadOptions::default().with_limits(ReadLimits::in_memory());
+            let left_out = LeftOut::default().of(&self.sparql.url);
+            let leaves_out = self.target.options.sort.leave_out_invalid;
+            options.left_out = leaves_out.then(|| left_out.clone());
             let read = abreast_rdf::read(syntax, BufReader::new(file), &options, &mut |quad| {
                 entities.add(quad.into());
                 ControlFlow::Continue(())
@@ -275,10 +281,10 @@ impl Poll<'_> {
                         .failed(format!("the answer cannot be read: {error}")));
                 }
             }
-            let received = entities.statements() as u64;
+            let received = entities.statements() as u64 + left_out.count();
             let all = self.endpoint.count(query::count(&pattern, true)).await?;
             if received >= all {
-                return Ok(Fetched::All(entities));
+                return Ok(Fetched::All(entities, left_out));
             }
             // It may have changed between the two.
             what = format!("the answer has {received} of {all} statements");
@@ -365,7 +371,8 @@ fn named(iris: &[String]) -> String {
 
 /// An answer with descriptions.
 enum Fetched {
-    All(Entities),
+    /// All of it, and what cannot be used of it.
+    All(Entities, LeftOut),
     /// It is not complete.
     Part(String),
     /// It is longer than answers may be.

@@ -159,7 +159,7 @@ impl SparqlSet {
         let bytes = RdfBytes::Stream(Box::new(file));
         let input = RdfInput { name: sparql.url.clone(), syntax, base: None, bytes };
         let statements = abreast_statements::sorted(&self.options.sort, [input])?;
-        let received = statements.count()?;
+        let received = statements.count()? + statements.left_out().count();
         // The store may have become smaller meanwhile; statements in several graphs may count several times.
         if received < before
             && received < endpoint.count(query::count(&pattern, false)).await?

@@ -3,7 +3,7 @@
 use super::activity::Activities;
 use super::pages::Pages;
 use super::patches::{self, skolem_base};
-use super::paths::{Feed, FeedPath, View};
+use super::paths::{Feed, FeedPath, RDF_PATCH, View};
 use crate::projection::sdshare::newest_snapshot;
 use crate::projection::{HeadReader, Output, Rendered, ResolvedDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
@@ -74,6 +74,11 @@ impl ResolvedDocument for FeedDocument<'_> {
             FeedPath::Log(..) => &[],
             path => path.feed().profile.media_types(),
         }
+    }
+
+    fn other_form(&self) -> Option<(&'static str, &'static str)> {
+        let is_json = matches!(&self.path, FeedPath::Patch(_, _, false));
+        (is_json && !self.media_types().is_empty()).then_some((rdf_patch::MEDIA_TYPE, RDF_PATCH))
     }
 
     fn topic(&self) -> Option<String> {

@@ -31,6 +31,9 @@ use abreast_webtypes::{decode_segment, encode_segment};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+/// What is added to the path of an Entity Patch for the patch as it is.
+pub(super) const RDF_PATCH: &str = ".rdfp";
+
 /// Positions of the log that a page has, whether they are listed on it or not.
 pub const POSITIONS_PER_PAGE: u64 = 1_000;
 
@@ -283,7 +286,9 @@ impl<'p> FeedPath<'p> {
             let (number, raw) = match activity.split_once('/') {
                 None => (activity, None),
                 Some((number, "instrument/1")) => (number, Some(false)),
-                Some((number, "instrument/1.rdfp")) => (number, Some(true)),
+                Some((number, name)) if name.strip_suffix(RDF_PATCH) == Some("instrument/1") => {
+                    (number, Some(true))
+                }
                 Some(_) => return None,
             };
             let position = Position(plain_number(number)?);

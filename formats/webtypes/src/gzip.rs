@@ -1,0 +1,102 @@
+//! Gzip as it is found: several members, and zeros behind the last one.
+
+use flate2::bufread::GzDecoder;
+use std::io::{self, BufRead, Read};
+
+/// Most zeros between and behind members, in bytes.
+pub const MAX_GZIP_PADDING: u64 = 1 << 20;
+
+/// Unpacks gzip from its beginning to its end: all members [rfc1952 §2.2], and zeros behind the last one,
+/// which some programs fill blocks with. Anything else behind it is an error, and so are more zeros than
+/// [`MAX_GZIP_PADDING`].
+///
+/// An input that answers [`io::ErrorKind::WouldBlock`] can be read again when it has more.
+///
+/// ```
+/// use flate2::{Compression, write::GzEncoder};
+/// use std::io::{Read as _, Write as _};
+///
+/// let mut packed = Vec::new();
+/// for part in ["two ", "members"] {
+///     let mut member = GzEncoder::new(&mut packed, Compression::fast());
+///     member.write_all(part.as_bytes())?;
+///     member.finish()?;
+/// }
+/// packed.extend([0; 512]);
+/// let mut text = String::new();
+/// abreast_webtypes::GzipReader::new(&packed[..]).read_to_string(&mut text)?;
+/// assert_eq!(text, "two members");
+/// # std::io::Result::Ok(())
+/// ```
+pub struct GzipReader<R: BufRead> {
+    /// Absent while a member is replaced by the next one.
+    decoder: Option<GzDecoder<R>>,
+    /// A member ended, and no other began.
+    is_between: bool,
+    padding: u64,
+}
+
+impl<R: BufRead> GzipReader<R> {
+    /// Unpacks from where the input is.
+    pub fn new(packed: R) -> Self {
+        Self { decoder: Some(GzDecoder::new(packed)), is_between: false, padding: 0 }
+    }
+
+    /// The packed input.
+    pub fn get_mut(&mut self) -> &mut R {
+        self.decoder.as_mut().expect("is only absent within `read`").get_mut()
+    }
+
+    /// Passes over zeros; whether another member begins.
+    fn next_member(&mut self) -> io::Result<bool> {
+        loop {
+            let packed = self.get_mut().fill_buf()?;
+            let zeros = packed.iter().take_while(|byte| **byte == 0).count();
+            let (is_end, has_more) = (packed.is_empty(), zeros < packed.len());
+            self.get_mut().consume(zeros);
+            self.padding += zeros as u64;
+            if self.padding > MAX_GZIP_PADDING {
+                let message = format!("more than {MAX_GZIP_PADDING} zeros behind a member");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            if is_end || has_more {
+                return Ok(has_more);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for GzipReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.is_between {
+                if !self.next_member()? {
+                    return Ok(0);
+                }
+                let decoder = self.decoder.take().expect("is only absent here");
+                self.decoder = Some(GzDecoder::new(decoder.into_inner()));
+                self.is_between = false;
+            }
+            let count = self.decoder.as_mut().expect("is only absent above").read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            self.is_between = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_zeros_end() {
+        let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut member, b"x").unwrap();
+        let packed = member.finish().unwrap();
+        let endless = (&packed[..]).chain(io::BufReader::new(io::repeat(0)));
+        let error = io::copy(&mut GzipReader::new(endless), &mut io::sink()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}
