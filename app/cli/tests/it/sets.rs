@@ -433,7 +433,8 @@ fn audit_explains_what_to_do_about_files_of_others() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("all others are your own: keep them") && !text.contains("--baseline"),
+        text.contains("all other extra files are your own: keep them")
+            && !text.contains("--baseline"),
         "{text}"
     );
 }
