@@ -167,7 +167,7 @@ fn commands(file: &Path) -> Vec<(&'static str, Vec<String>)> {
     let owned = |arguments: &[&str]| arguments.iter().map(|&one| one.to_owned()).collect();
     let is_rdf = ["nt", "ttl", "trig", "rdf", "jsonld"]
         .iter()
-        .any(|extension| file.extension().is_some_and(|found| found == extension));
+        .any(|extension| file.extension().is_some_and(|found| found == *extension));
     let mut commands = vec![("validate", owned(&["validate", &path]))];
     if is_rdf {
         let arguments = ["import", "set", &path, "--data", "store", "--dry-run"];
