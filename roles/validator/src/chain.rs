@@ -205,7 +205,8 @@ mod tests {
             ("2026-01-05T00:00:00Z", "2026-01-05T00:00:00Z", false),
             ("2026-01-06T00:00:00Z", "2026-01-05T00:00:00Z", false),
         ] {
-            let [one, other] = [until, from].map(|time: &str| W3cDatetime::parse(time.as_bytes()).unwrap());
+            let [one, other] =
+                [until, from].map(|time: &str| W3cDatetime::parse(time.as_bytes()).unwrap());
             assert_eq!(is_apart(Capability::ChangeDump, one, other), is_gap, "{until} {from}");
             let is_gap = is_before(one, other);
             assert_eq!(is_apart(Capability::ChangeList, one, other), is_gap, "{until} {from}");

@@ -145,7 +145,7 @@ impl<W: DocumentObserver> Checker<W> {
                 ..ElementFaults::default()
             },
             state: judge::State::default(),
-            reader: Self::reader(Limits::default()),
+            reader: Some(Self::reader(Limits::default())),
             refusal: None,
             bytes: 0,
             entries: 0,
@@ -156,12 +156,12 @@ impl<W: DocumentObserver> Checker<W> {
 
     /// The document is the manifest in a package, of which copies read more entries.
     pub(crate) fn of_manifest(mut self) -> Self {
-        self.reader = Self::reader(Limits::of_manifest());
+        self.reader = Some(Self::reader(Limits::of_manifest()));
         self
     }
 
-    fn reader(limits: Limits) -> Option<Box<(Parser, v1_1::Entry)>> {
-        Some(Box::new((Parser::new(limits), v1_1::Entry::default())))
+    fn reader(limits: Limits) -> Box<(Parser, v1_1::Entry)> {
+        Box::new((Parser::new(limits), v1_1::Entry::default()))
     }
 
     /// The server's clock may be ahead of this one.

@@ -269,9 +269,8 @@ mod tests {
     #[test]
     fn copies_refuse_documents_with_many_entries() {
         let entry = "<url><loc>h:a</loc></url>".repeat(200_001);
-        let text = format!(
-            "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{entry}</urlset>"
-        );
+        let text =
+            format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{entry}</urlset>");
         let found = check_document(text.as_bytes(), usize::MAX, Findings::new("", Mode::Normal, 1));
         let message = found.message_of(&r::A_ITEMS).unwrap_or_default();
         assert!(message.ends_with("copies refuse it: more than 200000 entries"), "{message}");

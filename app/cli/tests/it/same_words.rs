@@ -54,11 +54,15 @@ fn outputs(list: String, status: &'static str, of_resource: &'static str) -> Out
                 http::send(stream, "200 OK", headers, one.as_bytes())
             }
             "/changes.xml" => {
-                let changes = format!("{URLSET}<rs:md capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"/><url><loc>{{B}}/a</loc><rs:md change=\"created\" datetime=\"2026-01-02T00:00:00Z\"/></url></urlset>");
+                let changes = format!(
+                    "{URLSET}<rs:md capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"/><url><loc>{{B}}/a</loc><rs:md change=\"created\" datetime=\"2026-01-02T00:00:00Z\"/></url></urlset>"
+                );
                 http::send(stream, "200 OK", headers, changes.replace("{B}", &base).as_bytes())
             }
             "/dump.xml" => {
-                let dump = format!("{URLSET}<rs:md capability=\"resourcedump\" at=\"2026-01-01T00:00:00Z\"/><url><loc>{{B}}/p.zip</loc></url></urlset>");
+                let dump = format!(
+                    "{URLSET}<rs:md capability=\"resourcedump\" at=\"2026-01-01T00:00:00Z\"/><url><loc>{{B}}/p.zip</loc></url></urlset>"
+                );
                 http::send(stream, "200 OK", headers, dump.replace("{B}", &base).as_bytes())
             }
             "/p.zip" => http::send(stream, "200 OK", "", &package(&base)),

@@ -52,7 +52,7 @@ fn good_examples_of_0_1_have_only_notes() {
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if !name.ends_with(".xml") || name.contains("as-printed") {
+        if path.extension().is_none_or(|ending| ending != "xml") || name.contains("as-printed") {
             continue;
         }
         count += 1;

@@ -5,7 +5,7 @@ use crate::cases::{failure, inspect};
 use crate::server::Server;
 use crate::site::{Break, broken};
 use Break::{AddFinding, ForHead, Header, Repeat, Replace, SmallFiles};
-use abreast_validator::{Finding, text};
+use abreast_validator::{Finding, Severity, text};
 use std::collections::BTreeSet;
 
 const DESCRIPTION: &str = "/.well-known/resourcesync";
@@ -344,6 +344,26 @@ fn each_mutant_is_found_by_its_rule() {
         .filter_map(|(what, rule, breaks)| Some(format!("{what}: {}", failure(rule, breaks)?)))
         .collect();
     assert!(failures.is_empty(), "{} mutants\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A second entry is a problem where copies refuse the document, and else a warning.
+#[test]
+fn second_entries_are_judged_as_copies_do() {
+    for (path, change, severity) in [
+        ("/rl.xml", Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl1.xml"), Severity::Error),
+        ("/cl.xml", Replace("/cl.xml", "{B}/cl2.xml", "{B}/cl1.xml"), Severity::Warning),
+        ("/rd.xml", Replace("/rd.xml", "{B}/p2.zip", "{B}/p1.zip"), Severity::Warning),
+    ] {
+        let server = Server::start(|base| broken(base, &[change]));
+        let report = inspect(&server, "/caps.xml", |_| {});
+        let again = |found: &&Finding| found.message.contains("more than once");
+        let found: Vec<_> = report.findings.iter().filter(again).collect();
+        let is_it = |found: &&Finding| found.severity == severity && found.url.ends_with(path);
+        assert!(!found.is_empty() && found.iter().all(is_it), "{path}\n{}", text(&report));
+        let mut documents = report.documents.iter();
+        let document = documents.find(|document| document.url.ends_with(path)).unwrap();
+        assert_eq!(document.problem.is_some(), severity == Severity::Error, "{path}");
+    }
 }
 
 #[test]
