@@ -8,7 +8,7 @@ use crate::rule::Rule;
 use crate::rules as r;
 use crate::values::is_before;
 use abreast_resourcesync::v1_1::Capability;
-use abreast_webtypes::W3cDatetime;
+use abreast_webtypes::{Precision, W3cDatetime};
 
 /// A finding: its rule, its place, its message.
 pub(crate) type Fault = (&'static Rule, (u64, u64), String);
@@ -45,6 +45,23 @@ pub(crate) enum Openness {
     Stated,
     /// The list itself has no `until`.
     Own,
+}
+
+/// Is there time between two? In a Change Dump one unit, as the coarser of them is written, is none: the core
+/// specification does not state whether `until` is within the interval.
+fn is_apart(of: Capability, one: W3cDatetime, other: W3cDatetime) -> bool {
+    const SECOND: i64 = 1_000_000;
+    let unit = match one.precision.min(other.precision) {
+        Precision::Year => 366 * 24 * 3_600 * SECOND,
+        Precision::Month => 31 * 24 * 3_600 * SECOND,
+        Precision::Day => 24 * 3_600 * SECOND,
+        Precision::Minute => 60 * SECOND,
+        Precision::Second => SECOND,
+        Precision::Fraction => SECOND / 1_000,
+    };
+    let permitted = if of == Capability::ChangeList { 0 } else { unit };
+    let between = other.instant.as_micros().saturating_sub(one.instant.as_micros());
+    is_before(one, other) && between > permitted
 }
 
 /// Intervals of one document, in their order.
@@ -99,7 +116,7 @@ impl Chain {
                 faults.push((order, next.place, message));
             }
         } else if let (Some(until), Some(from)) = (until, next.from)
-            && is_before(until.time, from.time)
+            && is_apart(of, until.time, from.time)
             && self.compares(until, from)
         {
             let (until, from) = (until.time.instant, from.time.instant);
@@ -134,7 +151,7 @@ impl Chain {
         };
         let stated = |time| Bound { time, is_stated: true };
         if let (Some(from), Some(first)) = (from.map(stated), first.from)
-            && is_before(from.time, first.time)
+            && is_apart(of, from.time, first.time)
             && self.compares(from, first)
         {
             let (from, first) = (from.time.instant, first.time.instant);
@@ -144,7 +161,7 @@ impl Chain {
         let due = if self.is_alone { Openness::Stated } else { Openness::Own };
         let ends_before = match (until.map(stated), last.until) {
             (Some(until), Some(last)) => {
-                is_before(last.time, until.time) && self.compares(last, until)
+                is_apart(of, last.time, until.time) && self.compares(last, until)
             }
             (Some(_), None) => last.open == Some(due),
             _ => false,
@@ -161,6 +178,38 @@ impl Chain {
             let (until, latest) = (until.time.instant, latest.time.instant);
             let message = format!("the {whole} ends at {until}, before the {what} from {latest}");
             faults.push((rule, place, message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_unit_between_two_packages_is_no_gap() {
+        for (until, from, is_gap) in [
+            ("2026-01-04T23:59:59Z", "2026-01-05T00:00:00Z", false),
+            ("2026-01-04T23:59:58Z", "2026-01-05T00:00:00Z", true),
+            ("2026-01-04T23:59:59.999Z", "2026-01-05T00:00:00Z", false),
+            ("2026-01-04T23:59:59.999Z", "2026-01-05T00:00:00.000Z", false),
+            ("2026-01-04T23:59:59.9Z", "2026-01-05T00:00:00.0Z", true),
+            ("2026-01-04T23:59Z", "2026-01-05T00:00:00Z", false),
+            ("2026-01-04T23:58Z", "2026-01-05T00:00Z", true),
+            ("2026-01-04", "2026-01-05", false),
+            ("2026-01-04", "2026-01-06", true),
+            ("2025-12", "2026-01", false),
+            ("2025-12", "2026-02", true),
+            ("2024", "2025", false),
+            ("2024", "2026", true),
+            ("2026-01-05T00:00:00Z", "2026-01-05T00:00:00Z", false),
+            ("2026-01-06T00:00:00Z", "2026-01-05T00:00:00Z", false),
+        ] {
+            let [one, other] =
+                [until, from].map(|time: &str| W3cDatetime::parse(time.as_bytes()).unwrap());
+            assert_eq!(is_apart(Capability::ChangeDump, one, other), is_gap, "{until} {from}");
+            let is_gap = is_before(one, other);
+            assert_eq!(is_apart(Capability::ChangeList, one, other), is_gap, "{until} {from}");
         }
     }
 }

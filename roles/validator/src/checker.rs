@@ -103,6 +103,9 @@ enum CheckerState {
     },
 }
 
+/// Of a document that is read all the same.
+pub(crate) const NOT_UTF_8: &str = "the document is in another encoding";
+
 /// Checks one document.
 pub(crate) struct Checker<W> {
     xml: Reader,
@@ -142,13 +145,23 @@ impl<W: DocumentObserver> Checker<W> {
                 ..ElementFaults::default()
             },
             state: judge::State::default(),
-            reader: Some(Box::new((Parser::new(Limits::default()), v1_1::Entry::default()))),
+            reader: Some(Self::reader(Limits::default())),
             refusal: None,
             bytes: 0,
             entries: 0,
             complete: false,
             broken: false,
         }
+    }
+
+    /// The document is the manifest in a package, of which copies read more entries.
+    pub(crate) fn of_manifest(mut self) -> Self {
+        self.reader = Some(Self::reader(Limits::of_manifest()));
+        self
+    }
+
+    fn reader(limits: Limits) -> Box<(Parser, v1_1::Entry)> {
+        Box::new((Parser::new(limits), v1_1::Entry::default()))
     }
 
     /// The server's clock may be ahead of this one.
@@ -210,6 +223,9 @@ impl<W: DocumentObserver> Checker<W> {
             self.end_head();
             judge::end(&self.head, &self.state, self.entries, &mut self.found);
         }
+        if !self.xml.is_utf_8() {
+            self.found.add(&r::SITEMAP_UTF_8, (0, 0), || NOT_UTF_8.to_owned());
+        }
         if self.entries > SPEC_MAX_ENTRIES {
             self.found
                 .add(&r::ITEMS, (0, 0), || format!("the document has {} entries", self.entries));
@@ -233,7 +249,7 @@ impl<W: DocumentObserver> Checker<W> {
                         None => format!("{} ({})", error.message(), error.code()),
                     };
                     let place = (error.line(), error.column());
-                    self.found.add(r::of_syntax(error.code()), place, || message);
+                    self.found.add(r::of_sitemap_syntax(error.code()), place, || message);
                     return;
                 }
                 Ok(Token::NeedInput) => return,
@@ -400,8 +416,7 @@ impl<W: DocumentObserver> Checker<W> {
                 });
             }
         }
-        if entry.loc.len() > values::SITEMAP_URI_MAX {
-            let length = entry.loc.chars().count();
+        if let Some(length) = values::too_many_characters(&entry.loc) {
             found.add(&r::SITEMAP_LOC, entry.place, || format!("`loc` has {length} characters"));
         }
         judge::entry(&self.head, entry, &mut self.state, found);
@@ -413,4 +428,26 @@ impl<W: DocumentObserver> Checker<W> {
 pub(crate) fn a_moment_after(now: SystemTime) -> Timestamp {
     let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
     Timestamp::from_seconds(i64::try_from(seconds).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Mode;
+
+    /// As many as copies read of a manifest, and not of other documents.
+    #[test]
+    fn copies_read_manifests_with_many_entries() {
+        let entry = "<url><loc>h:a</loc></url>".repeat(200_001);
+        let text = format!(
+            "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/'>\
+             <rs:md capability='resourcedump-manifest' at='2026-01-01T00:00:00Z'/>{entry}</urlset>"
+        );
+        let found = Findings::new("", Mode::Normal, 1);
+        let mut checker = Checker::new(found, (), u64::MAX).of_manifest();
+        checker.feed(text.as_bytes());
+        checker.finish();
+        assert!(checker.refusal.is_none(), "{:?}", checker.refusal);
+        assert_eq!(checker.entries, 200_001);
+    }
 }

@@ -46,6 +46,12 @@ impl ResponseFacts {
         matches!(self.status, 200 | 203)
     }
 
+    /// The bytes of the resource by Content-Length, which of an encoded answer is that of other bytes.
+    pub(crate) fn length(&self) -> Option<u64> {
+        let coding = self.content_encoding.as_deref().unwrap_or("identity");
+        self.content_length.filter(|_| coding.eq_ignore_ascii_case("identity"))
+    }
+
     fn of(response: &Response) -> Self {
         let header = |name: &str| response.header(name).map(str::to_owned);
         let links: Vec<Link> = response

@@ -310,7 +310,7 @@ fn hash(text: &str, digests: &mut Digests, faults: &mut ElementFaults) {
     } else if text.trim_ascii().is_empty() {
         faults.add(&r::HASH, "`hash` is empty");
     } else if let Some(name) = values::twice_in_hash(text) {
-        faults.add(&r::HASH, format!("`hash` has two digests of {}", excerpt(name)));
+        faults.add(&r::HASH_ONCE, format!("`hash` has different digests of {}", excerpt(name)));
     } else if let Some(message) = values::odd_algorithm(text) {
         faults.add(&r::HASH_ALGORITHM, message);
     }

@@ -117,7 +117,7 @@ pub(crate) async fn get(
         let mut file = file.borrow_mut();
         let begun = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
         *failed.borrow_mut() = begun.err();
-        stated.set(facts.content_length);
+        stated.set(facts.length());
         too_large.set(facts.content_length.is_some_and(|length| length > most));
         making.set(facts.status == 202);
         if too_large.get() || making.get() { Go::Enough } else { Go::On }
@@ -200,7 +200,8 @@ pub(crate) fn check(
         paths: HashMap::new(),
     };
     let mut checker =
-        Checker::new(Findings::new(&label, of.mode, of.most_each), observer, MANIFEST_BYTES_MAX);
+        Checker::new(Findings::new(&label, of.mode, of.most_each), observer, MANIFEST_BYTES_MAX)
+            .of_manifest();
     if let Err(error) = each_piece(&mut archive, number, budget, |bytes| checker.feed(bytes))? {
         found.add(&r::MANIFEST, (0, 0), || format!("the manifest cannot be unpacked: {error}"));
         return Ok((package, Vec::new()));

@@ -297,7 +297,8 @@ impl<'a> Relations<'a> {
             return;
         }
         if target == number {
-            self.add(number, &r::LISTED_ONCE, child.place, || "it names itself".to_owned());
+            let rule = r::of_second_entry(capability, doc.root());
+            self.add(number, rule, child.place, || "it names itself".to_owned());
         }
         if is_index {
             self.add(number, &r::NO_NESTING, child.place, || format!("{url} is a {name}"));

@@ -119,8 +119,7 @@ impl Feeds<'_> {
                 let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
                 if let Some(set) = self.read_alpha(child, Some(from)).await? {
                     if !set.head.change_set {
-                        let message = || format!("{} is not a change set", excerpt(&target));
-                        self.add(number, &r::A_CHANGE_SET, 0, message);
+                        self.no_change_set(number, child, &set);
                     } else if self.walks(child) {
                         self.change_sets(child, set).await?;
                     }
@@ -131,6 +130,16 @@ impl Feeds<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A document that a link calls a change set is none, perhaps because its `rs:type` is missing.
+    fn no_change_set(&mut self, number: usize, child: usize, facts: &Facts) {
+        let target = excerpt(&self.walked.nodes[child].url);
+        self.add(number, &r::A_CHANGE_SET, 0, || format!("{target} is not a change set"));
+        if let Some(line) = facts.change_in_sitemap {
+            let message = || "a change in a document without `rs:type=\"changeset\"`".to_owned();
+            self.add(child, &r::A_TYPE, line, message);
+        }
     }
 
     /// Reads one document; `None` when it cannot be fetched, which is a finding where the link is.
@@ -248,5 +257,22 @@ impl Feeds<'_> {
         let message = || "neither robots.txt nor /.well-known/host-meta names it".to_owned();
         self.add(number, &r::A_DISCOVERY, 0, message);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Mode;
+
+    /// The reader of the validator goes on where that of copies ends.
+    #[test]
+    fn copies_refuse_documents_with_many_entries() {
+        let entry = "<url><loc>h:a</loc></url>".repeat(200_001);
+        let text =
+            format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{entry}</urlset>");
+        let found = check_document(text.as_bytes(), usize::MAX, Findings::new("", Mode::Normal, 1));
+        let message = found.message_of(&r::A_ITEMS).unwrap_or_default();
+        assert!(message.ends_with("copies refuse it: more than 200000 entries"), "{message}");
     }
 }

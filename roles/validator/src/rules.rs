@@ -3,6 +3,7 @@
 use crate::rule::Level::{Must, Practice, Recommended, Should};
 use crate::rule::Rule;
 use abreast_core::Severity::{Error, Note, Warning};
+use abreast_resourcesync::v1_1::{Capability, Root};
 
 /// The rule that a fault of the XML reader breaks, by its code.
 pub(crate) fn of_syntax(code: &str) -> &'static Rule {
@@ -10,6 +11,23 @@ pub(crate) fn of_syntax(code: &str) -> &'static Rule {
         "xml.doctype" => &DOCTYPE,
         "xml.encoding" => &UTF_8,
         _ => &WELL_FORMED,
+    }
+}
+
+/// The same in a document of the Sitemap formats.
+pub(crate) fn of_sitemap_syntax(code: &str) -> &'static Rule {
+    match code {
+        "xml.encoding" => &SITEMAP_UTF_8,
+        other => of_syntax(other),
+    }
+}
+
+/// The rule that a second entry for one document or package breaks. Copies refuse Resource List Indexes with one, and
+/// read the document once that another index names twice.
+pub(crate) fn of_second_entry(capability: Capability, root: Root) -> &'static Rule {
+    match (capability, root) {
+        (Capability::ResourceList, Root::SitemapIndex) => &LISTED_ONCE,
+        _ => &NAMED_ONCE,
     }
 }
 
@@ -29,7 +47,9 @@ rules! {
         "write the document with an XML library";
     DOCTYPE: "XML-2.8-doctype", Practice, Error / Error, "xml §2.8", "A document has no DOCTYPE, though XML permits one",
         "leave the DTD and its entities out: readers refuse the document, since entities expand without bounds";
-    UTF_8: "XML-4.3.3-utf-8", Must, Error / Error, "xml §4.3.3, sitemap", "A document is in UTF-8, though XML permits other encodings",
+    UTF_8: "XML-4.3.3-utf-8", Practice, Error / Error, "xml §4.3.3", "A document is in UTF-8, or in UTF-16 with a byte order mark, though XML permits other encodings",
+        "save the document as UTF-8, and declare that";
+    SITEMAP_UTF_8: "SITEMAP-utf-8", Must, Error / Error, "sitemap", "A Sitemap is in UTF-8",
         "save the document as UTF-8, and declare that";
     ROOT: "RS-7-root", Must, Error / Error, "rs-core §7", "The root is `urlset` or `sitemapindex` in the Sitemap namespace",
         "use the namespace http://www.sitemaps.org/schemas/sitemap/0.9 for `urlset` and `sitemapindex`";
@@ -91,8 +111,10 @@ rules! {
         "use a type of the IANA link relation registry, or a URI of your own";
     PRI: "RS-7-pri", Must, Error / Note, "rs-core §7", "`pri` is a number from 1 to 999,999",
         "1 is the highest priority; leave it out for the lowest";
-    HASH: "RS-7-hash", Must, Error / Note, "rs-core §7", "`hash` is a list of `algorithm:digest` in hex, with one digest of each algorithm",
+    HASH: "RS-7-hash", Must, Error / Note, "rs-core §7", "`hash` is a list of `algorithm:digest` in hex",
         "write for example md5:1e0d5cb8ef6ba40c99b14c0237be735e, several separated by blanks";
+    HASH_ONCE: "RS-7-hash-once", Practice, Warning / Note, "rs-core §7", "`hash` has one digest of each algorithm",
+        "leave out the digest that is not of the bytes delivered: readers compare with one of them";
     HASH_ALGORITHM: "RS-7-hash-algorithm", Practice, Note / Note, "rs-core §7", "Digests are of an algorithm that readers know",
         "add md5, sha-1, sha-256 or sha-512";
     LENGTH: "RS-7-length", Must, Error / Error, "rs-core §7", "`length` is a number of bytes",
@@ -147,8 +169,10 @@ rules! {
         "give index, lists and the Capability List's entry the same `capability`";
     NO_NESTING: "RS-6.1-no-nesting", Must, Error / Error, "rs-core §6.1", "An index points to lists, not to other indexes",
         "one index holds 50,000 lists of 50,000 entries";
-    LISTED_ONCE: "RS-6.1-once", Practice, Error / Warning, "rs-core §6.1, §11.1, §13.1", "Indexes and dumps list each document and package once, and not themselves",
-        "remove the second entry: readers stop there";
+    LISTED_ONCE: "RS-6.1-once", Practice, Error / Warning, "rs-core §6.1, §10.2", "A Resource List Index lists each Resource List once, and not itself",
+        "remove the second entry: copies refuse the index";
+    NAMED_ONCE: "RS-6.1-once-other", Practice, Warning / Note, "rs-core §6.1, §11.1, §12.2, §13.1", "Other indexes and dumps list each document and package once, and not themselves",
+        "remove the second entry: readers use one of them";
     REACHABLE: "RS-6.2-reachable", Must, Error / Error, "rs-core §6.2", "Documents that are linked to can be fetched",
         "correct the link, or publish the document";
     UP_LEADS: "RS-6.2-up-leads", Must, Error / Error, "rs-core §6.2", "`up` leads to the Capability List, and from there to the Source Description",
@@ -283,7 +307,7 @@ rules! {
         "add `rs:ln rel=\"index\"`";
     CHANGE_DUMP_ORDER: "RS-13.1-order", Should, Warning / Note, "rs-core §13.1", "Packages are in forward chronological order",
         "put the package of the oldest changes first";
-    CHANGE_DUMP_SPAN: "RS-13.1-span", Must, Error / Warning, "rs-core §13.1", "The packages of a Change Dump cover the interval it states, without a gap",
+    CHANGE_DUMP_SPAN: "RS-13.1-span", Practice, Warning / Note, "rs-core §13.1", "The packages of a Change Dump cover the interval it states, without a gap",
         "`from` of the dump is that of its first package, `from` of a package is `until` of the one before, and `until` of the dump, if any, that of its last";
     CHANGE_DUMP_PATH: "RS-13.2-path", Must, Error / Error, "rs-core §13.2", "Entries of a Change Dump Manifest have a `path`, unless deleted",
         "add the path of the bitstream in the package";
@@ -623,7 +647,7 @@ rules! {
         "add the time at which the entity changed";
     IIIF_OBJECT: "IIIF-3.3-object", Must, Error / Error, "iiif-discovery §3.3", "`object` of an activity of IIIF has `id`, an HTTP(S) URI, and `type`",
         "write for example {\"id\": \"https://…/manifest.json\", \"type\": \"Manifest\"}";
-    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an object of IIIF is a URI, `seeAlso` and `provider` are arrays of objects with `id` and `type`",
+    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an `object` or `target` of IIIF is a URI, `seeAlso` is an array of objects with `id` and `type`, `provider` of objects with a URI as `id`, the `type` Agent and `label`",
         "write for example \"seeAlso\": [{\"id\": \"https://…\", \"type\": \"Dataset\"}]";
     IIIF_TARGET: "IIIF-3.3-target", Must, Error / Error, "iiif-discovery §3.3", "A `Move` has a `target` with `id` and `type` that is not its `object`",
         "add where the resource is now";
@@ -727,7 +751,7 @@ rules! {
         "link to it from the `url` of the change";
     A_PARTIAL: "RS01-4.3.2-protocol", Must, Error / Warning, "rs-0.1 §4.3.2", "Partial content has `rs:protocol`",
         "state the format, for example https://www.iana.org/assignments/media-types/application/json-patch+json";
-    A_TYPE: "RS01-5.1-type", Recommended, Warning / Note, "rs-0.1 §5.1", "The root of a change set has `rs:type=\"changeset\"`, and no other document has one",
+    A_TYPE: "RS01-5.1-type", Recommended, Warning / Note, "rs-0.1 §5.1", "The root of a change set has `rs:type=\"changeset\"`: of a document that another links to as one, that has `prev`, or with another value",
         "write it exactly so: readers take a document without it for a Sitemap";
     A_CHANGE: "RS01-5.1-change", Must, Error / Error, "rs-0.1 §5.1", "A change has either `lastmod`, with `rs:type` created or updated, or `expires`",
         "write one of them: a deletion has `expires`, every other change `lastmod`";

@@ -281,9 +281,19 @@ impl One<'_> {
         Ok(true)
     }
 
-    /// Compares the length of a resource that is too large to be read with Content-Length.
+    /// Compares the length of a resource that is too large to be read with Content-Length. Many servers do not
+    /// answer HEAD, or state no length or 0 then: the head of GET decides, whose body is not read.
     async fn ask_length(&self, client: &Client) -> Result<bool, &'static str> {
-        match fetch::head(client, &self.listed.uri, self.budget).await {
+        let uri = &self.listed.uri;
+        let mut answer = fetch::head(client, uri, self.budget).await;
+        let is_useful = match &answer {
+            Ok(facts) => facts.is_success() && facts.length().is_some_and(|length| length > 0),
+            Err(failure) => !matches!(failure, Failure::Missing(_)),
+        };
+        if !is_useful {
+            answer = fetch::url(client, uri, true, self.budget, |_| Go::On, |_| Go::Enough).await;
+        }
+        match answer {
             Ok(facts) => self.too_large(&facts, None),
             Err(Failure::Missing(message)) => {
                 self.add(&r::AVAILABLE, || format!("{}: {message}", excerpt(&self.listed.uri)));
@@ -297,7 +307,7 @@ impl One<'_> {
     /// Judges a resource that was not read to its end, by Content-Length or the bytes read so far.
     fn too_large(&self, facts: &ResponseFacts, read: Option<u64>) {
         let uri = || excerpt(&self.listed.uri);
-        let stated = facts.content_length.filter(|_| facts.content_encoding.is_none());
+        let stated = facts.length();
         let at_least = if stated.is_none() { "at least " } else { "" };
         if let (Some(length), Some(bytes)) = (self.listed.length, stated.or(read))
             && length != bytes

@@ -17,18 +17,21 @@ pub(crate) fn bad_hash(value: &str) -> Option<(&str, String)> {
     value.split_ascii_whitespace().find_map(|token| hash_fault(token).map(|fault| (token, fault)))
 }
 
-/// An algorithm with two digests.
+/// An algorithm with two different digests.
 pub(crate) fn twice_in_hash(value: &str) -> Option<&str> {
-    let names = || value.split_ascii_whitespace().filter_map(|token| token.split(':').next());
-    let same = |one: &str, other: &str| {
+    let digests = || value.split_ascii_whitespace().filter_map(|token| token.split_once(':'));
+    let is_same = |one: &str, other: &str| {
         let known = Algorithm::from_token(one.as_bytes());
         one.eq_ignore_ascii_case(other)
             || known.is_some() && known == Algorithm::from_token(other.as_bytes())
     };
-    names()
+    let differ = |(one, digest): (&str, &str), (other, another): (&str, &str)| {
+        is_same(one, other) && !digest.eq_ignore_ascii_case(another)
+    };
+    digests()
         .enumerate()
-        .find(|(at, name)| names().take(*at).any(|before| same(before, name)))
-        .map(|(_, name)| name)
+        .find(|(at, own)| digests().take(*at).any(|before| differ(before, *own)))
+        .map(|(_, (name, _))| name)
 }
 
 fn hash_fault(token: &str) -> Option<String> {
@@ -156,7 +159,14 @@ pub(crate) fn essence(value: &str) -> String {
 }
 
 /// Characters of a URI in a Sitemap [sitemap].
-pub(crate) const SITEMAP_URI_MAX: usize = 2_047;
+const SITEMAP_URI_MAX: usize = 2_047;
+
+/// The characters of a `loc` that has too many of them [sitemap].
+pub(crate) fn too_many_characters(loc: &str) -> Option<usize> {
+    // There are never more characters than bytes.
+    let count = if loc.len() > SITEMAP_URI_MAX { loc.chars().count() } else { 0 };
+    Some(count).filter(|count| *count > SITEMAP_URI_MAX)
+}
 
 /// The fault of a relative or empty reference.
 pub(crate) const NOT_ABSOLUTE: &str = "is not absolute";
@@ -413,6 +423,21 @@ mod tests {
     }
 
     #[test]
+    fn one_algorithm_has_one_digest() {
+        for (value, name) in [
+            ("md5:00 sha-1:11", None),
+            ("md5:0a md5:0a", None),
+            ("md5:0a MD5:0A", None),
+            ("sha256:0a sha-256:0a", None),
+            ("md5:0a md5:0b", Some("md5")),
+            ("sha256:0a md5:0c sha-256:0b", Some("sha-256")),
+            ("whirlpool:0a WHIRLPOOL:0b", Some("WHIRLPOOL")),
+        ] {
+            assert_eq!(twice_in_hash(value), name, "{value}");
+        }
+    }
+
+    #[test]
     fn odd_names_of_algorithms_are_named() {
         for (value, announced) in [
             ("md5:00", None),
@@ -422,6 +447,18 @@ mod tests {
             ("md5:00 SHA-1:00", Some("the algorithm `SHA-1` is written `sha-1`")),
         ] {
             assert_eq!(odd_algorithm(value).as_deref(), announced, "{value}");
+        }
+    }
+
+    #[test]
+    fn characters_of_a_loc_are_counted() {
+        for (loc, count) in [
+            ("a".repeat(2_047), None),
+            ("a".repeat(2_048), Some(2_048)),
+            ("\u{e4}".repeat(2_047), None),
+            ("\u{e4}".repeat(2_048), Some(2_048)),
+        ] {
+            assert_eq!(too_many_characters(&loc), count, "{} bytes", loc.len());
         }
     }
 

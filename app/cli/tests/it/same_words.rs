@@ -4,12 +4,29 @@
 use crate::world::abreast;
 use abreast_testkit::{http, run};
 use serde_json::Value;
+use std::io::{Cursor, Write as _};
 use std::process::Output;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const URLSET: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">";
 const INDEX: &str = "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">";
 const MD: &str = "<rs:md capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"/>";
 const A: &str = "<url><loc>{B}/a</loc><rs:md length=\"1\"/></url>";
+
+/// A package with one resource.
+fn package(base: &str) -> Vec<u8> {
+    let manifest = format!(
+        "{URLSET}<rs:md capability=\"resourcedump-manifest\" at=\"2026-01-01T00:00:00Z\"/>\
+         <url><loc>{base}/a</loc><rs:md length=\"1\" path=\"/a\"/></url></urlset>"
+    );
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in [("manifest.xml", manifest.as_bytes()), ("a", b"a")] {
+        zip.start_file(name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
 
 /// The outputs of the three commands for `/list.xml`.
 struct Outputs {
@@ -36,6 +53,19 @@ fn outputs(list: String, status: &'static str, of_resource: &'static str) -> Out
                 let one = format!("{URLSET}{MD}{A}</urlset>").replace("{B}", &base);
                 http::send(stream, "200 OK", headers, one.as_bytes())
             }
+            "/changes.xml" => {
+                let changes = format!(
+                    "{URLSET}<rs:md capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"/><url><loc>{{B}}/a</loc><rs:md change=\"created\" datetime=\"2026-01-02T00:00:00Z\"/></url></urlset>"
+                );
+                http::send(stream, "200 OK", headers, changes.replace("{B}", &base).as_bytes())
+            }
+            "/dump.xml" => {
+                let dump = format!(
+                    "{URLSET}<rs:md capability=\"resourcedump\" at=\"2026-01-01T00:00:00Z\"/><url><loc>{{B}}/p.zip</loc></url></urlset>"
+                );
+                http::send(stream, "200 OK", headers, dump.replace("{B}", &base).as_bytes())
+            }
+            "/p.zip" => http::send(stream, "200 OK", "", &package(&base)),
             "/a" => http::send(stream, of_resource, "", b"a"),
             _ => http::send(stream, "404 Not Found", "", b""),
         }
@@ -87,6 +117,36 @@ fn what_one_command_refuses_all_refuse_in_the_same_words() {
         let message = problem.split_once(": ").map_or(&*problem, |(_, message)| message);
         assert!(!outputs.is_synced && sync.contains(&problem), "{problem}: {all}");
         assert!(validate.contains(message), "{message}: {all}");
+    }
+}
+
+#[test]
+fn what_copies_read_once_is_a_warning() {
+    const CHANGES: &str = "<rs:md capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"/>";
+    const DUMP: &str = "<rs:md capability=\"resourcedump\" at=\"2026-01-01T00:00:00Z\"/>";
+    let one = |path: &str| format!("<sitemap><loc>{{B}}{path}</loc></sitemap>");
+    let package = "<url><loc>{B}/p.zip</loc></url>";
+    for (list, words) in [
+        (format!("{INDEX}{CHANGES}{0}{0}</sitemapindex>", one("/changes.xml")), "more than once"),
+        (
+            format!("{INDEX}{CHANGES}{}{}</sitemapindex>", one("/changes.xml"), one("/list.xml")),
+            "names itself",
+        ),
+        (format!("{INDEX}{DUMP}{0}{0}</sitemapindex>", one("/dump.xml")), "more than once"),
+        (
+            format!("{INDEX}{DUMP}{}{}</sitemapindex>", one("/dump.xml"), one("/list.xml")),
+            "names itself",
+        ),
+        (format!("{URLSET}{DUMP}{package}{package}</urlset>"), "more than once"),
+    ] {
+        let outputs = outputs(list.clone(), "200 OK", "200 OK");
+        let (validate, explore, sync) = (&outputs.validate, &outputs.explore, &outputs.sync);
+        let all =
+            format!("== {list}\n-- validate\n{validate}\n-- explore\n{explore}\n-- sync\n{sync}");
+        assert_eq!(problem(explore), None, "{all}");
+        assert!(outputs.is_synced, "{all}");
+        let is_warning = |line: &str| line.contains("warning") && line.contains(words);
+        assert!(validate.lines().any(is_warning), "{all}");
     }
 }
 

@@ -23,6 +23,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Those of manifests in packages: 2,000,000 entries, since there is one for each member, or several where a
+    /// resource changed again.
+    pub const fn of_manifest() -> Self {
+        Self { entries: 2_000_000, bytes: DEFAULT_MAX_DOCUMENT_LENGTH }
+    }
+
     /// Refuses documents with more entries.
     #[must_use]
     pub const fn with_entries(mut self, entries: u64) -> Self {

@@ -265,6 +265,11 @@ impl<V: Version> Parser<V> {
         &self.head
     }
 
+    /// Whether the document is in UTF-8, as far as it was read.
+    pub fn is_utf_8(&self) -> bool {
+        self.xml.is_utf_8()
+    }
+
     /// How many entries were reported.
     pub fn entries(&self) -> u64 {
         self.entries

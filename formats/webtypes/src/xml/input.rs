@@ -96,6 +96,11 @@ impl Input {
         &self.text
     }
 
+    /// Whether what was read is in UTF-8, as far as it was read.
+    pub(super) fn is_utf_8(&self) -> bool {
+        matches!(self.encoding, Encoding::Unknown | Encoding::Utf8)
+    }
+
     /// Whether an XML declaration may state this encoding.
     pub(super) fn may_be(&self, label: &str) -> bool {
         let is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name));

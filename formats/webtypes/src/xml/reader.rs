@@ -308,6 +308,11 @@ impl Reader {
         }
     }
 
+    /// Whether the document is in UTF-8, as far as it was read.
+    pub fn is_utf_8(&self) -> bool {
+        self.input.is_utf_8()
+    }
+
     /// Takes more bytes. Pull until [`Token::NeedInput`] between pushes, else they pile up.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {

@@ -230,22 +230,7 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
             judge.add(&r::EMM_OBJECT_UPDATED, &place, || "it has no `updated`".to_owned());
         }
         if is_iiif {
-            collection::described(
-                judge,
-                object,
-                &["seeAlso", "provider"],
-                &r::IIIF_OBJECT_MEMBERS,
-                &place,
-            );
-            let canonical = object.get("canonical");
-            let fault = canonical.map(|canonical| match canonical.as_str() {
-                None => Some(kind_of(canonical)),
-                Some(text) => values::absolute_fault(text),
-            });
-            if let Some(fault) = fault.flatten() {
-                let message = || format!("it is not a URI: {fault}");
-                judge.add(&r::IIIF_OBJECT_MEMBERS, &format!("{place}/canonical"), message);
-            }
+            members_of_iiif(judge, object, &place);
         }
         if let Some(why) = all.iter().find_map(|term| judge.contexts.nothing(term)) {
             judge.add(&r::CF_TERM, &format!("{place}/type"), || why);
@@ -257,6 +242,22 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
     }
     if several.is_empty() {
         judge.add(rule, &place, || "it is missing".to_owned());
+    }
+}
+
+/// What an `object` or `target` may have [iiif-discovery §3.3].
+fn members_of_iiif(judge: &mut Judge<'_>, object: &Object, place: &str) {
+    let rule = &r::IIIF_OBJECT_MEMBERS;
+    collection::described(judge, object, &["seeAlso"], rule, place);
+    collection::provider(judge, object, rule, place);
+    let canonical = object.get("canonical");
+    let fault = canonical.map(|canonical| match canonical.as_str() {
+        None => Some(kind_of(canonical)),
+        Some(text) => values::absolute_fault(text),
+    });
+    if let Some(fault) = fault.flatten() {
+        let message = || format!("it is not a URI: {fault}");
+        judge.add(rule, &format!("{place}/canonical"), message);
     }
 }
 
@@ -277,6 +278,9 @@ fn target(judge: &mut Judge<'_>, map: &Object, at: &str, item: &Item) {
     let target = map.get("target").and_then(Value::as_object);
     let place = format!("{at}/target");
     let url = target.and_then(id).unwrap_or_default();
+    if let Some(target) = target {
+        members_of_iiif(judge, target, &place);
+    }
     if target.is_none_or(|target| types(target).is_empty()) || !is_url(url) {
         let message = || "a `Move` needs an object with `id` and `type` as `target`".to_owned();
         judge.add(&r::IIIF_TARGET, &place, message);

@@ -91,6 +91,23 @@ pub(super) fn described(
     }
 }
 
+/// `provider`: an array of agents, each a URI of any scheme [iiif-discovery §3.3].
+pub(super) fn provider(judge: &mut Judge<'_>, map: &Object, rule: &'static Rule, at: &str) {
+    let Some(value) = map.get("provider") else { return };
+    let is_agent = |one: &Value| {
+        one.as_object().is_some_and(|one| {
+            id(one).is_some_and(|id| values::absolute_fault(id).is_none())
+                && types(one).contains(&"Agent")
+                && one.contains_key("label")
+        })
+    };
+    if !value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_agent)) {
+        let message =
+            || "it is not an array of objects with `id`, the `type` Agent and `label`".to_owned();
+        judge.add(rule, &format!("{at}/provider"), message);
+    }
+}
+
 pub(super) fn page(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
     head(judge, map, PAGE);
     for name in ["next", "prev"] {

@@ -1,6 +1,6 @@
 //! One document by itself: what the lenient reader accepts and refuses, as findings.
 
-use crate::checker::a_moment_after;
+use crate::checker::{NOT_UTF_8, a_moment_after};
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -106,6 +106,9 @@ pub(super) struct Facts {
     pub(super) lists: Vec<ListedSitemap>,
     /// The members of a dump.
     pub(super) members: HashMap<String, Member>,
+    /// The line of the first change in a document that is not a change set, which a Sitemap may have
+    /// [rs-0.1 §3.1.2].
+    pub(super) change_in_sitemap: Option<u64>,
     /// URIs of its changes, each with the first and the last of them.
     pub(super) changed: HashMap<u64, Changed>,
 }
@@ -148,8 +151,6 @@ pub(super) struct Checker {
     pub(super) names_records: bool,
     /// What copies read documents with, until it refuses this one.
     reader: Option<Box<(Parser, Entry)>>,
-    /// Changes in a document that is not a change set.
-    changes_in_sitemap: u64,
     /// Times after this one are in the future.
     now: Timestamp,
     is_broken: bool,
@@ -158,9 +159,24 @@ pub(super) struct Checker {
 }
 
 impl Checker {
+    /// Of the manifest of a dump.
+    pub(super) fn of_manifest(url: &str, max_bytes: u64, seed: u64) -> Self {
+        let limits = Limits::of_manifest().with_bytes(max_bytes);
+        Self::with_limits(url, (limits, limits), seed, 1)
+    }
+
     /// Of the document at a URL, with a sample of that many of its resources.
     pub(super) fn new(url: &str, max_bytes: u64, seed: u64, sample: usize) -> Self {
-        let limits = Limits::default().with_entries(ENTRIES_MAX).with_bytes(max_bytes);
+        let of_copies = Limits::default().with_bytes(max_bytes);
+        Self::with_limits(url, (of_copies.with_entries(ENTRIES_MAX), of_copies), seed, sample)
+    }
+
+    fn with_limits(
+        url: &str,
+        (limits, of_copies): (Limits, Limits),
+        seed: u64,
+        sample: usize,
+    ) -> Self {
         Self {
             url: url.to_owned(),
             listed: Sketch::new(sample),
@@ -169,8 +185,7 @@ impl Checker {
             seed,
             facts: Facts::default(),
             names_records: false,
-            reader: Some(Box::new((Parser::new(limits), Entry::default()))),
-            changes_in_sitemap: 0,
+            reader: Some(Box::new((Parser::new(of_copies), Entry::default()))),
             now: a_moment_after(SystemTime::now()),
             is_broken: false,
             is_complete: false,
@@ -220,6 +235,9 @@ impl Checker {
             }
             self.parser.finish();
             self.run(found);
+        }
+        if !self.parser.is_utf_8() {
+            found.add(&r::SITEMAP_UTF_8, (0, 0), || NOT_UTF_8.to_owned());
         }
         for finding in self.parser.findings() {
             let rule = rule_of(finding);
@@ -277,12 +295,7 @@ impl Checker {
         check_entry(&facts.head, entry, found);
         check_time(&facts.head, entry, self.now, found);
         if facts.head.root == Root::UrlSet && !facts.head.change_set && entry.change.is_some() {
-            self.changes_in_sitemap += 1;
-            if self.changes_in_sitemap == 1 {
-                let message =
-                    || "a change in a document without `rs:type=\"changeset\"`".to_owned();
-                found.add(&r::A_TYPE, (entry.line, 0), message);
-            }
+            facts.change_in_sitemap.get_or_insert(entry.line);
         }
         if let Some(path) = &entry.path {
             check_path(path, self.names_records, entry.line, found);
@@ -401,7 +414,7 @@ fn rule_of_code(code: &str) -> &'static Rule {
         "rs.order" => &r::A_ORDER,
         "rs.text" => &r::A_TEXT,
         "rs.repeated" | "rs.empty" | "rs.value" => &r::A_VALUE,
-        other => r::of_syntax(other),
+        other => r::of_sitemap_syntax(other),
     }
 }
 
@@ -488,8 +501,7 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
         let message = || format!("`rs:contentencoding` is \"{}\"", excerpt(encoding));
         found.add(&r::A_ENCODING, place, message);
     }
-    if entry.loc.len() > values::SITEMAP_URI_MAX {
-        let length = entry.loc.chars().count();
+    if let Some(length) = values::too_many_characters(&entry.loc) {
         found.add(&r::SITEMAP_LOC, place, || format!("`loc` has {length} characters"));
     }
     for link in &entry.links {

@@ -122,7 +122,7 @@ impl Feeds<'_> {
         let label = format!("{url}!/{MANIFEST}");
         let (most, seed) = (self.options.max_document_bytes, self.options.seed);
         let found = Findings::new(&label, self.options.mode, self.options.most_each);
-        (Checker::new(&label, most, seed, 1), found)
+        (Checker::of_manifest(&label, most, seed), found)
     }
 }
 

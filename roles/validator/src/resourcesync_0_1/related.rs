@@ -99,8 +99,7 @@ impl Feeds<'_> {
             let Some(child) = self.child((number, 0), &target, FoundBy::Down) else { break };
             let Some(before) = self.read_alpha(child, Some((number, 0))).await? else { break };
             if !before.head.change_set {
-                let message = || format!("{} is not a change set", excerpt(&target));
-                self.add(number, &r::A_CHANGE_SET, 0, message);
+                self.no_change_set(number, child, &before);
                 break;
             }
             self.neighbours(number, &set, &target, &before);

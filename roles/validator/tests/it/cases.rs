@@ -34,7 +34,7 @@ const NO_SETS: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0
 pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("XML-2.1-well-formed", &[Replace("/rl1.xml", "</urlset>", "</urlse>")]),
     ("XML-2.8-doctype", &[Replace("/rl1.xml", "<urlset", "<!DOCTYPE urlset><urlset")]),
-    ("XML-4.3.3-utf-8", &[Replace("/rl1.xml", "\"UTF-8\"", "\"ISO-8859-1\"")]),
+    ("SITEMAP-utf-8", &[Replace("/rl1.xml", "\"UTF-8\"", "\"ISO-8859-1\"")]),
     ("RS-7-root", &[Replace("/rl1.xml", "sitemap/0.9", "sitemap/0.8")]),
     ("RS-7-md", &[Replace("/rl1.xml", "<rs:md capability=", "<rs:mx capability=")]),
     (
@@ -78,6 +78,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("RS-7-rel-registered", &[Replace("/cl1.xml", "rel=\"via\"", "rel=\"origin\"")]),
     ("RS-7-pri", &[Replace("/cl1.xml", "pri=\"1\"", "pri=\"0\"")]),
     ("RS-7-hash", &[Replace("/rl1.xml", "hash=\"md5:", "hash=\"md5:zz")]),
+    (
+        "RS-7-hash-once",
+        &[Replace("/rl1.xml", "hash=\"md5:", "hash=\"md5:1e0d5cb8ef6ba40c99b14c0237be735e md5:")],
+    ),
     ("RS-7-hash-algorithm", &[Replace("/rl1.xml", "hash=\"md5:", "hash=\"whirlpool:")]),
     ("RS-7-length", &[Replace("/rl1.xml", "length=\"5\"", "length=\"5 bytes\"")]),
     ("RS-7-type", &[Replace("/rl1.xml", "text/plain", "text")]),
@@ -110,6 +114,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ),
     ("RS-6.1-no-nesting", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl.xml")]),
     ("RS-6.1-once", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl1.xml")]),
+    ("RS-6.1-once-other", &[Replace("/cl.xml", "{B}/cl2.xml", "{B}/cl1.xml")]),
     ("RS-6.2-reachable", &[Remove("/rl2.xml")]),
     ("RS-6.2-up-leads", &[Replace("/rl1.xml", "{B}/caps.xml", "{B}/rl.xml")]),
     ("RS-6.2-up-once", &[Repeat("/cl2.xml", UP, 1)]),

@@ -1,6 +1,7 @@
 //! Documents judged by themselves.
 
 use abreast_validator::{Finding, Mode, Severity, check_document};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn examples() -> Vec<(String, Vec<u8>)> {
@@ -40,6 +41,65 @@ fn specification_examples_get_only_notes_in_lenient_mode() {
             worst(&found).is_none_or(|found| found.severity == Severity::Note),
             "{name}: {found:#?}"
         );
+    }
+}
+
+/// Those of ResourceSync 0.1, without misprints. One has nothing that only 0.1 has: a plain Sitemap.
+#[test]
+fn good_examples_of_0_1_have_only_notes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/resourcesync-0.1");
+    let (mut count, mut plain) = (0, BTreeSet::new());
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.extension().is_none_or(|ending| ending != "xml") || name.contains("as-printed") {
+            continue;
+        }
+        count += 1;
+        for mode in [Mode::Lenient, Mode::Normal] {
+            let found = check_document(name, &std::fs::read(&path).unwrap(), mode);
+            let is_plain = found.iter().any(|found| found.rule.id == "RS-7-md");
+            let is_note = |found: &Finding| found.severity == Severity::Note;
+            plain.extend(is_plain.then(|| name.to_owned()));
+            assert!(is_plain || found.iter().all(is_note), "{name}: {found:#?}");
+        }
+    }
+    assert_eq!(count, 30);
+    assert_eq!(plain, BTreeSet::from(["ex-2.1.xml".to_owned()]));
+}
+
+/// Sitemaps are in UTF-8; other documents may be in UTF-16 with a byte order mark.
+#[test]
+fn encodings_are_judged_by_the_kind_of_document() {
+    let sitemap = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' \
+        xmlns:rs='http://www.openarchives.org/rs/terms/'>\
+        <rs:md capability='resourcelist' at='2026-01-01T00:00:00Z'/></urlset>";
+    let of_0_1 = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' \
+        xmlns:rs='http://www.openarchives.org/rs/terms/' rs:type='changeset'></urlset>";
+    let feed = "<feed xmlns='http://www.w3.org/2005/Atom'><title>a</title><id>urn:a</id>\
+        <updated>2026-01-01T00:00:00Z</updated><author><name>A</name></author></feed>";
+    let declared = |text: &str, encoding: &str| {
+        format!("<?xml version='1.0' encoding='{encoding}'?>{text}").into_bytes()
+    };
+    let utf_16 = |text: &str| {
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        units.flat_map(u16::to_be_bytes).collect::<Vec<_>>()
+    };
+    let of_sitemap = Some("SITEMAP-utf-8");
+    for (what, bytes, rule) in [
+        ("UTF-8", declared(sitemap, "UTF-8"), None),
+        ("UTF-16", utf_16(sitemap), of_sitemap),
+        ("ISO-8859-1", declared(sitemap, "ISO-8859-1"), of_sitemap),
+        ("EUC-JP", declared(sitemap, "EUC-JP"), of_sitemap),
+        ("0.1 in UTF-8", declared(of_0_1, "UTF-8"), None),
+        ("0.1 in UTF-16", utf_16(of_0_1), of_sitemap),
+        ("0.1 in EUC-JP", declared(of_0_1, "EUC-JP"), of_sitemap),
+        ("Atom in UTF-8", declared(feed, "UTF-8"), None),
+        ("Atom in UTF-16", utf_16(feed), None),
+    ] {
+        let found = check_document("d", &bytes, Mode::Normal);
+        let ids = found.iter().map(|found| found.rule.id).filter(|id| id.ends_with("-utf-8"));
+        assert_eq!(ids.collect::<Vec<_>>(), Vec::from_iter(rule), "{what}: {found:#?}");
     }
 }
 

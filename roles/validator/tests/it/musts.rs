@@ -1,8 +1,9 @@
-//! Every MUST of the specifications about documents and Sources has a document that breaks it, which one of its
-//! rules finds.
+//! Every MUST of the core specification about documents and Sources has a document that breaks it, which one of
+//! its rules finds. Those MUSTs are in `conformance/rs-core/manifest.toml`. Where a rule is for one MUST only, its
+//! case in `cases.rs` is that document; of the others there is one for each here.
 //!
-//! The MUSTs of the core specification are those of `conformance/rs-core/manifest.toml`. Where a rule is for one
-//! MUST only, its case in `cases.rs` is that document; of the others there is one for each here.
+//! Of the other specifications only EMM, IIIF and ResourceSync 0.1 are checked here, and less strictly: each row of
+//! their tables in `docs` names a rule that has a case, or has a reason for none.
 
 use crate::cases::{all_cases, failure};
 use crate::site::{Break, Members};

@@ -4,8 +4,9 @@
 use crate::cases::{failure, inspect};
 use crate::server::Server;
 use crate::site::{Break, broken};
-use Break::{AddFinding, Header, Repeat, Replace, SmallFiles};
-use abreast_validator::text;
+use Break::{AddFinding, ForHead, Header, Repeat, Replace, SmallFiles};
+use abreast_validator::{Finding, Severity, text};
+use std::collections::BTreeSet;
 
 const DESCRIPTION: &str = "/.well-known/resourcesync";
 /// The entries of the Change List Index without their intervals.
@@ -28,6 +29,14 @@ const NO_CAPABILITIES: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/s
 
 const IIIF_TYPE: &str = "\"type\":\"http://ns.example/Term\",";
 const CANONICAL: &str = "\"type\":\"http://ns.example/Term\",\"canonical\":\"a\",";
+const PROVIDER_WITHOUT_LABEL: &str =
+    "\"type\":\"http://ns.example/Term\",\"provider\":[{\"id\":\"urn:x:1\",\"type\":\"Agent\"}],";
+const PROVIDER_OF_A_TYPE: &str = "\"type\":\"http://ns.example/Term\",\
+    \"provider\":[{\"id\":\"urn:x:1\",\"type\":\"Person\",\"label\":{\"en\":[\"A\"]}}],";
+const PROVIDER_OF_URN: &str = "\"type\":\"http://ns.example/Term\",\
+    \"provider\":[{\"id\":\"urn:x:1\",\"type\":\"Agent\",\"label\":{\"en\":[\"A\"]}}],";
+const MOVE: &str = "\"type\":\"Move\",\
+    \"target\":{\"id\":\"http://h.example/z\",\"type\":\"Manifest\",\"seeAlso\":{}}";
 const PROVIDER: &str = "\"type\":\"http://ns.example/Term\",\"provider\":{},";
 /// 2,048 characters.
 pub(crate) const LONG_URI: &str = {
@@ -199,7 +208,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     (
         "two digests of one algorithm",
-        "RS-7-hash",
+        "RS-7-hash-once",
         &[Replace("/rl1.xml", "hash=\"md5:", "hash=\"md5:1e0d5cb8ef6ba40c99b14c0237be735e MD5:")],
     ),
     (
@@ -233,6 +242,11 @@ const MUTANTS: &[Mutant] = &[
             ),
             Repeat("/cd.xml", LATER_PACKAGE, 1),
         ],
+    ),
+    (
+        "an encoding that readers refuse",
+        "SITEMAP-utf-8",
+        &[Replace("/rl1.xml", "\"UTF-8\"", "\"EUC-JP\"")],
     ),
     ("two links `index`", "RS-6.2-up-once", &[Replace("/rl1.xml", INDEX, TWO_INDEXES)]),
     (
@@ -270,7 +284,27 @@ const MUTANTS: &[Mutant] = &[
         "IIIF-3.3-members",
         &[Replace("/iiif/page/1", IIIF_TYPE, PROVIDER)],
     ),
-    ("a package twice", "RS-6.1-once", &[Replace("/rd.xml", "{B}/p2.zip", "{B}/p1.zip")]),
+    (
+        "`provider` without `label`",
+        "IIIF-3.3-members",
+        &[Replace("/iiif/page/1", IIIF_TYPE, PROVIDER_WITHOUT_LABEL)],
+    ),
+    (
+        "`provider` that is no agent",
+        "IIIF-3.3-members",
+        &[Replace("/iiif/page/1", IIIF_TYPE, PROVIDER_OF_A_TYPE)],
+    ),
+    (
+        "`seeAlso` of `target` that is no array",
+        "IIIF-3.3-members",
+        &[Replace("/iiif/page/1", "\"type\":\"Create\"", MOVE)],
+    ),
+    ("a package twice", "RS-6.1-once-other", &[Replace("/rd.xml", "{B}/p2.zip", "{B}/p1.zip")]),
+    (
+        "a Change List Index that names itself",
+        "RS-6.1-once-other",
+        &[Replace("/cl.xml", "{B}/cl2.xml", "{B}/cl.xml")],
+    ),
     (
         "a Content-Encoding that the list does not state",
         "RS-7-encoding-true",
@@ -310,6 +344,77 @@ fn each_mutant_is_found_by_its_rule() {
         .filter_map(|(what, rule, breaks)| Some(format!("{what}: {}", failure(rule, breaks)?)))
         .collect();
     assert!(failures.is_empty(), "{} mutants\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A second entry is a problem where copies refuse the document, and else a warning.
+#[test]
+fn second_entries_are_judged_as_copies_do() {
+    for (path, change, severity) in [
+        ("/rl.xml", Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl1.xml"), Severity::Error),
+        ("/cl.xml", Replace("/cl.xml", "{B}/cl2.xml", "{B}/cl1.xml"), Severity::Warning),
+        ("/rd.xml", Replace("/rd.xml", "{B}/p2.zip", "{B}/p1.zip"), Severity::Warning),
+    ] {
+        let server = Server::start(|base| broken(base, &[change]));
+        let report = inspect(&server, "/caps.xml", |_| {});
+        let again = |found: &&Finding| found.message.contains("more than once");
+        let found: Vec<_> = report.findings.iter().filter(again).collect();
+        let is_it = |found: &&Finding| found.severity == severity && found.url.ends_with(path);
+        assert!(!found.is_empty() && found.iter().all(is_it), "{path}\n{}", text(&report));
+        let mut documents = report.documents.iter();
+        let document = documents.find(|document| document.url.ends_with(path)).unwrap();
+        assert_eq!(document.problem.is_some(), severity == Severity::Error, "{path}");
+    }
+}
+
+#[test]
+fn a_provider_of_iiif_may_be_a_urn() {
+    let breaks = [Replace("/iiif/page/1", IIIF_TYPE, PROVIDER_OF_URN)];
+    assert!(failure("IIIF-3.3-members", &breaks).is_some());
+}
+
+/// Servers that state no length to HEAD, or a wrong one: what GET states counts.
+#[test]
+fn answers_to_head_are_no_faults() {
+    let rows: &[(&str, &[Break], &[&str])] = &[
+        ("405", &[ForHead("/r/b.txt", "Status", "405 Method Not Allowed")], &["WALK-limit"]),
+        ("501", &[ForHead("/r/b.txt", "Status", "501 Not Implemented")], &["WALK-limit"]),
+        ("404", &[ForHead("/r/b.txt", "Status", "404 Not Found")], &["WALK-limit"]),
+        ("0", &[ForHead("/r/b.txt", "Content-Length", "0")], &["WALK-limit"]),
+        ("none", &[Header("/r/b.txt", "Transfer-Encoding", "chunked")], &["WALK-limit"]),
+        (
+            "405, and another length",
+            &[
+                ForHead("/r/b.txt", "Status", "405 Method Not Allowed"),
+                Replace("/rl1.xml", "length=\"14\"", "length=\"15\""),
+            ],
+            &["RS-7-length-true", "WALK-limit"],
+        ),
+    ];
+    for (what, breaks, expected) in rows {
+        let server = Server::start(|base| broken(base, breaks));
+        let report = inspect(&server, "/rl1.xml", |options| {
+            options.max_file_bytes = 10;
+            options.depth = 0;
+        });
+        let found = report.findings.iter().filter(|found| found.url.ends_with("/rl1.xml"));
+        let found: BTreeSet<_> = found.map(|found| found.rule.id).collect();
+        assert_eq!(found, expected.iter().copied().collect(), "{what}\n{}", text(&report));
+    }
+}
+
+/// Content-Length of an encoded answer is the length of other bytes.
+#[test]
+fn lengths_of_encoded_answers_are_not_compared() {
+    let breaks = [
+        Header("/r/b.txt", "Content-Encoding", "gzip"),
+        Header("/c1.zip", "Content-Encoding", "gzip"),
+        Replace("/rl1.xml", "length=\"14\"", "length=\"15\""),
+        Replace("/cd.xml", "length=\"", "length=\"9"),
+    ];
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = inspect(&server, "/caps.xml", |options| options.max_file_bytes = 10);
+    let is_wrong = |found: &Finding| found.rule.id == "RS-7-length-true";
+    assert!(!report.findings.iter().any(is_wrong), "{}", text(&report));
 }
 
 #[test]

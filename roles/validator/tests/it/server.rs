@@ -101,7 +101,7 @@ fn serve(
     }
     let body: &[u8] = if status.starts_with("304") { b"" } else { &answer.body };
     let chunked = answer.headers.contains_key("Transfer-Encoding");
-    if !status.starts_with("304") && !chunked {
+    if !status.starts_with("304") && !chunked && !headers.contains_key("Content-Length") {
         out.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
     }
     out.extend_from_slice(b"\r\n");

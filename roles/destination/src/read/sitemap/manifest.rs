@@ -14,9 +14,6 @@ use std::io::Read as _;
 const NAME: &str = "manifest.xml";
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
-/// Most entries of one manifest: it has one for each member, or several where a resource changed
-/// again.
-const ENTRIES_MAX: u64 = 2_000_000;
 
 /// Takes a part of a manifest, and adds it.
 type Each<'a, V> = &'a mut dyn FnMut(Part<'_, V>, &mut Manifest) -> Result<(), Error>;
@@ -51,8 +48,7 @@ pub(crate) fn read_manifest<V: Version>(
     let mut manifest = Manifest::new(package);
     manifest.name(number);
     let name = format!("{url}!/{NAME}");
-    let limits = Limits::default().with_entries(ENTRIES_MAX);
-    let mut parser = Parser::<V>::with_tolerance(limits, diagnostics.tolerance);
+    let mut parser = Parser::<V>::with_tolerance(Limits::of_manifest(), diagnostics.tolerance);
     // It is not an answer by itself.
     let answered = Answered::default();
     let (mut entry, mut block) = (V::Entry::default(), vec![0; BLOCK_BYTES]);
