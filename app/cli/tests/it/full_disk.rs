@@ -392,12 +392,6 @@ fn a_copy_of_statements_whose_disk_fills_up_is_continued() {
     assert_eq!(lines, 140 * 800);
 }
 
-/// Free bytes of a file system.
-fn free_bytes(path: &Path) -> u64 {
-    let stat = rustix::fs::statvfs(path).unwrap();
-    stat.f_bavail * stat.f_frsize
-}
-
 fn is_whole(store: &Path) -> bool {
     run(abreast().arg("check").arg(store).arg("--read-data")).status.success()
 }
