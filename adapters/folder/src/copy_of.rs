@@ -8,10 +8,10 @@ use crate::{Dir, sealed, unsealed};
 /// The record of one copy. Each line is an address, or `part`, an address, and the path of a folder of the copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyOf {
-    /// Addresses of the Sources of the whole copy. The first two are those of its own Source: the address that the user gave, and
-    /// its first document.
+    /// Addresses of the Source of the copy. The first two are the address that the user gave, and its first document.
     pub sources: Vec<String>,
-    /// Folders of the copy that its Source copied from other Sources, with the address of each: their paths in the copy.
+    /// Folders of the copy that its Source copied from other Sources, with the address of each: their paths in the copy. The path
+    /// is empty where that is the whole copy, or where it has no folders of its own.
     pub parts: Vec<(Vec<u8>, String)>,
     /// The digest of the record is wrong.
     pub is_damaged: bool,
@@ -52,7 +52,7 @@ impl CopyOf {
         parsed
     }
 
-    /// Adds an address of a Source of the whole copy, unless there are too many.
+    /// Adds an address of the Source of the copy, unless there are too many.
     pub fn add_source(&mut self, address: &str) {
         if is_line(address.as_bytes())
             && address.contains("://")
@@ -68,7 +68,7 @@ impl CopyOf {
         let is_address = is_line(address.as_bytes()) && !address.contains(' ');
         let is_known = |(known, of): &(Vec<u8>, String)| *known == path && of == address;
         if is_address
-            && is_line(&path)
+            && !path.contains(&b'\n')
             && self.parts.len() < Self::SOURCES_MAX
             && !self.parts.iter().any(is_known)
         {
@@ -115,10 +115,12 @@ mod tests {
             written.add_source(address);
         }
         written.add_part(b"x y/\xff".to_vec(), "http://c/");
+        written.add_part(Vec::new(), "http://d/");
         written.add_part(b"x\ny".to_vec(), "http://c/");
         written.add_part(b"x".to_vec(), "http://c/ d");
         assert_eq!(written.sources, ["http://a/", "http://a/", "http://b/"]);
-        assert_eq!(written.parts, [(b"x y/\xff".to_vec(), "http://c/".to_owned())]);
+        let parts = [(&b"x y/\xff"[..], "http://c/"), (b"", "http://d/")];
+        assert_eq!(written.parts, parts.map(|(path, url)| (path.to_vec(), url.to_owned())));
         assert_eq!(CopyOf::parse(&written.to_record()), written);
         // Of earlier versions.
         let earlier = CopyOf::parse(b"http://a/\nhttp://a/capabilitylist.xml\n");

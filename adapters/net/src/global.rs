@@ -1,6 +1,45 @@
 //! Globally reachable IP addresses, as opposed to private and special ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::{Host, Url};
+
+/// From where the host of an address can be reached, as far as the address shows it. The order is from near to far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Only this machine.
+    Machine,
+    /// Only this network.
+    Network,
+    /// Anywhere; so is a name, which may stand for any host.
+    Anywhere,
+}
+
+impl Reach {
+    /// The reach of an absolute URL.
+    pub fn of(url: &str) -> Self {
+        let address = match Url::parse(url) {
+            Ok(url) => match url.host() {
+                Some(Host::Ipv4(v4)) => IpAddr::V4(v4),
+                Some(Host::Ipv6(v6)) => IpAddr::V6(v6).to_canonical(),
+                Some(Host::Domain(name)) if is_localhost(name) => return Self::Machine,
+                _ => return Self::Anywhere,
+            },
+            Err(_) => return Self::Anywhere,
+        };
+        match address {
+            _ if is_global(address) => Self::Anywhere,
+            _ if address.is_loopback() || address.is_unspecified() => Self::Machine,
+            _ => Self::Network,
+        }
+    }
+}
+
+/// A name that stands for this machine.
+fn is_localhost(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    let last = name.rsplit('.').next().unwrap_or(name);
+    last.eq_ignore_ascii_case("localhost")
+}
 
 /// Reachable from the Internet: not this machine, its network, its provider's services, nor a range
 /// set aside for tests, documents or groups: IANA's registries of special-purpose addresses.
@@ -48,7 +87,49 @@ fn is_global_v6(v6: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_global;
+    use super::{Reach, is_global};
+
+    #[test]
+    fn an_address_shows_from_where_its_host_is_reached() {
+        for (reach, urls) in [
+            (
+                Reach::Machine,
+                &[
+                    "http://127.0.0.1:8080/",
+                    "http://127.1/x",
+                    "https://localhost/",
+                    "http://LOCALHOST.:80/",
+                    "http://a.localhost/",
+                    "http://[::1]/",
+                    "http://[::ffff:127.0.0.1]/",
+                    "http://0.0.0.0/",
+                ][..],
+            ),
+            (
+                Reach::Network,
+                &[
+                    "http://10.0.0.1/",
+                    "http://192.168.1.1:80/",
+                    "http://169.254.169.254/",
+                    "http://[fd00::1]/",
+                    "http://[fe80::1]/",
+                ],
+            ),
+            (
+                Reach::Anywhere,
+                &[
+                    "http://8.8.8.8/",
+                    "https://papers.example.org/",
+                    "http://localhost.example/",
+                    "x",
+                ],
+            ),
+        ] {
+            for url in urls {
+                assert_eq!(Reach::of(url), reach, "{url}");
+            }
+        }
+    }
 
     #[test]
     fn special_addresses_are_not_global() {

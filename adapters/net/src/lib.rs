@@ -45,7 +45,7 @@ pub use client::Client;
 pub use connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, client_group};
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind};
-pub use global::is_global;
+pub use global::{Reach, is_global};
 pub use http::header::{HeaderName, HeaderValue};
 pub use http::request::Parts;
 pub use http::{HeaderMap, Method, StatusCode};

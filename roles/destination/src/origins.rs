@@ -1,10 +1,11 @@
 //! The parts of a Source that are copies of other Sources, as its answers name them.
 
 use abreast_folder::CopyOf;
-use abreast_net::Response;
+use abreast_net::{Reach, Response};
 use abreast_webtypes::{parse_link_header, resolve};
 use std::cell::RefCell;
 use std::rc::Rc;
+use url::Url;
 
 /// The relation of a link to the origin of what was copied [rs-core §14.8].
 const RELATION: &str = "via";
@@ -29,9 +30,12 @@ impl Origins {
             let (Ok(part), Ok(source)) = (resolve(url, anchor), resolve(url, &link.target)) else {
                 continue;
             };
+            // A Source names parts of its own, and no address that would mean another host here.
+            let is_part =
+                part.ends_with('/') && !part.contains(['?', '#']) && has_origin_of(&part, url);
+            let is_usable = is_part && Reach::of(&source) >= Reach::of(url);
             let next = (part, source);
-            if known.len() < CopyOf::SOURCES_MAX && next.0.ends_with('/') && !known.contains(&next)
-            {
+            if is_usable && known.len() < CopyOf::SOURCES_MAX && !known.contains(&next) {
                 known.push(next);
             }
         }
@@ -41,6 +45,11 @@ impl Origins {
     pub(crate) fn all(&self) -> Vec<(String, String)> {
         self.0.borrow().clone()
     }
+}
+
+fn has_origin_of(one: &str, other: &str) -> bool {
+    let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+    origin(one).is_some_and(|found| found.is_tuple() && Some(found) == origin(other))
 }
 
 #[cfg(test)]
@@ -56,6 +65,13 @@ mod tests {
             "<http://a/>; rel=via",
             "<http://a/>; rel=up; anchor=\"http://b/r/x/\"",
             "<http://a/>; rel=via; anchor=\"http://b/r/x\"",
+            // Not of this Source, or no folder.
+            "<http://a/>; rel=via; anchor=\"http://c/r/x/\"",
+            "<http://a/>; rel=via; anchor=\"https://b/r/x/\"",
+            "<http://a/>; rel=via; anchor=\"http://b:81/r/x/\"",
+            "<http://a/>; rel=via; anchor=\"http://b/r/?x/\"",
+            "<http://a/>; rel=via; anchor=\"http://b/r/#x/\"",
+            "<http://a/>; rel=via; anchor=\"urn:x/\"",
         ] {
             origins.add("http://b/list.xml", value);
         }
@@ -66,5 +82,23 @@ mod tests {
             origins.add("http://b/", &format!("<x{number}>; rel=via; anchor=\"/r/\""));
         }
         assert_eq!(origins.all().len(), CopyOf::SOURCES_MAX);
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_not_taken_for_one_here() {
+        for (url, target, is_noted) in [
+            ("http://b.example/", "http://127.0.0.1:8080/", false),
+            ("http://b.example/", "http://localhost/", false),
+            ("http://8.8.8.8/", "http://10.0.0.1/", false),
+            ("http://10.0.0.2/", "http://127.0.0.1/", false),
+            ("http://10.0.0.2/", "http://10.0.0.1/", true),
+            ("http://127.0.0.1/", "http://127.0.0.1:8080/", true),
+            ("http://localhost/", "http://10.0.0.1/", true),
+            ("http://127.0.0.1/", "http://a.example/", true),
+        ] {
+            let origins = Origins::default();
+            origins.add(url, &format!("<{target}>; rel=via; anchor=\"/r/\""));
+            assert_eq!(origins.all().len(), usize::from(is_noted), "{url} {target}");
+        }
     }
 }

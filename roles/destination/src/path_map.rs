@@ -124,6 +124,17 @@ impl PathMap {
         &self.base
     }
 
+    /// The path of the folder with the resources whose URIs begin with `uri`, which ends with a slash: empty for the base.
+    pub fn folder_of(&self, uri: &str) -> Option<Vec<u8>> {
+        if self.base == uri {
+            return Some(Vec::new());
+        }
+        let mut path = Vec::new();
+        self.path_into(&format!("{uri}_"), Form::Plain, &mut path).ok()?;
+        path.truncate(path.iter().rposition(|byte| *byte == b'/')?);
+        Some(path)
+    }
+
     /// Writes the relative path of a URI into `out`, replacing what it held. A fragment is part of
     /// the last name, as a query is.
     ///

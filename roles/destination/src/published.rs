@@ -7,6 +7,7 @@ use crate::sink::Sink;
 use crate::sink::options::SinkOptions;
 use crate::state_folder::make_folder;
 use abreast_folder::{CopyOf, Folder};
+use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
 
 /// The store of a Source in its published folder.
@@ -81,55 +82,127 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes in the folder of a copy the addresses that it is made from. `false` if what was noted before was damaged.
-pub(crate) fn note_source(folder: &Folder, urls: [&str; 2]) -> Result<bool, Error> {
-    note(folder, |record, known| {
-        for url in urls {
-            record.add_source(url);
-        }
-        record.sources.extend(known.sources.into_iter().skip(urls.len()));
-        record.parts = known.parts;
-    })
-}
-
-/// Notes in the folder of a copy which of its folders its Source copied from other Sources: each is in `parts` with the address of
-/// its Source. What is in no folder of its own makes all of the copy one of that Source, from then on: its Source may not
-/// publish that part any longer only because it recognised its own copy.
-pub(crate) fn note_parts(
+/// The folders of a copy with what its Source copied from other ones, each with the address of its Source: of those that answers
+/// named, the ones that are there or planned.
+pub(crate) fn parts_of(
     folder: &Folder,
     sink: &dyn Sink,
-    parts: Vec<(String, String)>,
-) -> Result<(), Error> {
-    note(folder, |record, known| {
-        record.sources = known.sources;
-        for (uri, source) in parts {
-            match sink.folder_of(&uri).filter(|path| !path.is_empty()) {
-                Some(path) => record.add_part(path, &source),
-                None => record.add_source(&source),
+    mirror: &Mirror,
+    named: Vec<(String, String)>,
+) -> Result<Vec<(Vec<u8>, String)>, Error> {
+    let mut parts = Vec::new();
+    for (uri, source) in named {
+        let Some(path) = sink.folder_of(&uri) else { continue };
+        let mut planned = Vec::new();
+        if !is_there(folder, &path) {
+            mirror.pending_after(&uri, 1, &mut planned)?;
+            if !planned.iter().any(|task| task.pending.uri.starts_with(&uri)) {
+                continue;
             }
         }
-        // A Source that was just started may not name all.
-        let is_there = |path: &[u8]| folder.dir(path.split(|byte| *byte == b'/')).is_ok();
-        for (path, source) in known.parts.into_iter().filter(|(path, _)| is_there(path)) {
-            record.add_part(path, &source);
-        }
-    })
-    .map(drop)
+        parts.push((path, source));
+    }
+    Ok(parts)
 }
 
-fn note(folder: &Folder, change: impl FnOnce(&mut CopyOf, CopyOf)) -> Result<bool, Error> {
+/// Whether a folder of the copy is there.
+fn is_there(folder: &Folder, path: &[u8]) -> bool {
+    path.is_empty() || folder.dir(path.split(|byte| *byte == b'/')).is_ok()
+}
+
+/// Notes in the folder of a copy, before anything is stored in it, the addresses that it is made from, and which of its folders its
+/// Source copied from other Sources. A part that was noted stays while its folder is there: its Source may not name it only because it
+/// was just started, or recognised its own copy. That a part is the whole copy is forgotten only if asked. `false` if what was
+/// noted before was damaged: what is readable of it counts.
+pub(crate) fn note_sources(
+    folder: &Folder,
+    urls: [&str; 2],
+    parts: Vec<(Vec<u8>, String)>,
+    forgets_whole: bool,
+) -> Result<bool, Error> {
     let state = make_folder(&folder.root(), STATE_FOLDER.as_bytes())?;
     let name = CopyOf::NAME.as_bytes();
     let bytes = state.read_begin(name, CopyOf::BYTES_MAX).ok();
     let known = bytes.as_deref().map(CopyOf::parse).unwrap_or_default();
-    let is_intact = !known.is_damaged;
     let mut record = CopyOf::default();
-    // The Source names again what a damaged record had.
-    change(&mut record, if is_intact { known } else { CopyOf::default() });
+    for url in urls {
+        record.add_source(url);
+    }
+    let remains =
+        |path: &[u8]| if path.is_empty() { !forgets_whole } else { is_there(folder, path) };
+    let known_parts = known.parts.into_iter().filter(|(path, _)| remains(path));
+    for (path, source) in parts.into_iter().chain(known_parts) {
+        record.add_part(path, &source);
+    }
     let record = record.to_record();
     if bytes.as_ref() != Some(&record) {
         crate::state_folder::replace(&state, CopyOf::NAME, &record)
             .map_err(|cause| crate::state::unusable(folder.path(), cause))?;
     }
-    Ok(is_intact)
+    Ok(!known.is_damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path_map::{NameRules, PathMap};
+
+    const URLS: [&str; 2] = ["http://b/", "http://b/list.xml"];
+
+    fn part(path: &str, address: &str) -> (Vec<u8>, String) {
+        (path.as_bytes().to_vec(), address.to_owned())
+    }
+
+    fn noted(folder: &Folder) -> CopyOf {
+        CopyOf::read(&folder.root(), b".abreast/copy-of").unwrap()
+    }
+
+    #[test]
+    fn parts_stay_noted_while_they_are_there() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let named = vec![part("x", "http://a/"), part("y/z", "http://c/"), part("", "http://d/")];
+        assert!(note_sources(&folder, URLS, named.clone(), false).unwrap());
+        assert_eq!(
+            (noted(&folder).sources, noted(&folder).parts),
+            (URLS.map(str::to_owned).to_vec(), named)
+        );
+        std::fs::create_dir_all(place.path().join("y/z")).unwrap();
+        assert!(note_sources(&folder, URLS, vec![part("w", "http://a/")], false).unwrap());
+        let expected = [part("w", "http://a/"), part("y/z", "http://c/"), part("", "http://d/")];
+        assert_eq!(noted(&folder).parts, expected);
+        // That all of the copy is of another Source can be undone.
+        assert!(note_sources(&folder, URLS, Vec::new(), true).unwrap());
+        assert_eq!(noted(&folder).parts, [part("y/z", "http://c/")]);
+    }
+
+    #[test]
+    fn a_damaged_record_keeps_what_is_readable() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        std::fs::create_dir_all(place.path().join("x")).unwrap();
+        let parts = vec![part("x", "http://a/"), part("", "http://d/")];
+        note_sources(&folder, URLS, parts.clone(), false).unwrap();
+        let file = place.path().join(".abreast/copy-of");
+        let mut record = std::fs::read(&file).unwrap();
+        record[3] ^= 1;
+        std::fs::write(&file, record).unwrap();
+        assert!(!note_sources(&folder, URLS, Vec::new(), false).unwrap());
+        assert_eq!((noted(&folder).parts, noted(&folder).is_damaged), (parts, false));
+        assert!(note_sources(&folder, URLS, Vec::new(), false).unwrap());
+    }
+
+    #[test]
+    fn only_the_base_itself_is_the_whole_copy() {
+        let map = PathMap::new("http://b/r/", NameRules::default()).unwrap();
+        let long = format!("http://b/r/{}/", "a".repeat(10_000));
+        let folder_of = |uri: &str| map.folder_of(uri).map(|path| String::from_utf8(path).unwrap());
+        assert_eq!(folder_of("http://b/r/").as_deref(), Some(""));
+        assert_eq!(folder_of("http://b/r/x%20y/z/").as_deref(), Some("x y/z"));
+        // Above the base, beside it, on another host, and too long.
+        for uri in ["http://b/", "http://b/other/", "http://c/r/", &long] {
+            assert_ne!(folder_of(uri).as_deref(), Some(""), "{uri}");
+        }
+        assert_eq!(folder_of(&long), None);
+    }
 }

@@ -15,7 +15,7 @@ use crate::path_map::{NameRules, PathMap};
 use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
-use crate::published::{note_parts, note_source};
+use crate::published::{note_sources, parts_of};
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
@@ -256,13 +256,6 @@ impl<'a> Run<'a> {
         created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
-        if options.sink.is_local()
-            && !options.dry_run
-            && !note_source(self.folder, [&options.url, &start.first])?
-        {
-            let message = "the record of the Sources of the copy was damaged; it is written again";
-            self.report.notice("state.record", &options.url, message);
-        }
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
         let rules = Arc::new(Rules {
@@ -311,11 +304,8 @@ impl<'a> Run<'a> {
         if is_needed {
             self.ensure_sink(&start)?;
         }
-        if let Some(sink) = &self.planner.sink
-            && options.sink.is_local()
-            && !options.dry_run
-        {
-            note_parts(self.folder, &**sink, self.requests.origins.all())?;
+        if options.sink.is_local() && !options.dry_run {
+            self.note_sources(&start.first)?;
         }
         if is_needed {
             carried_out = self.carry_out(reader, &rules);
@@ -340,6 +330,21 @@ impl<'a> Run<'a> {
         let state = self.state;
         fetch_versions(&mut self.context(), state, &rules)?;
         self.report.summary.cursor = Position::load(mirror)?.text();
+        Ok(())
+    }
+
+    /// Notes in the folder of the copy where its resources come from.
+    fn note_sources(&mut self, first: &str) -> Result<(), Error> {
+        let (options, folder) = (self.options, self.folder);
+        let named = self.requests.origins.all();
+        let parts = match &self.planner.sink {
+            Some(sink) => parts_of(folder, &**sink, self.planner.mirror, named)?,
+            None => Vec::new(),
+        };
+        if !note_sources(folder, [&options.url, first], parts, options.baseline)? {
+            let message = "the record of the Sources of the copy was damaged; it is written again";
+            self.report.notice("state.record", &options.url, message);
+        }
         Ok(())
     }
 

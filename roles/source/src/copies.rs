@@ -2,9 +2,11 @@
 //! in a copy of a copy.
 
 use crate::names::key_of;
-use abreast_folder::CopyOf;
+use abreast_folder::{CopyOf, ErrorKind, Folder};
+use abreast_net::Reach;
 use abreast_webtypes::{Link, visible, without_login, write_link};
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most bytes of the links of one answer: web servers in front often read 4 KiB of header fields.
@@ -16,14 +18,48 @@ const COPIES_MAX: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct Copies(Arc<Mutex<State>>);
 
+/// Device and inode of a folder.
+pub(crate) type Number = (u64, u64);
+
 #[derive(Debug, Default)]
 struct State {
-    /// The folders of each copy, the first one its own, that are of others, with the addresses of their Sources.
-    others: BTreeMap<Vec<u8>, Vec<(Vec<u8>, String)>>,
-    /// The folders in each copy that are copies of this Source.
-    own: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
-    /// All of these.
+    /// By the paths of the copies.
+    found: BTreeMap<Vec<u8>, Found>,
+    /// The folders in copies that are copies of this Source.
     hidden: HashSet<Vec<u8>>,
+    /// It was reported that not all are named.
+    is_cut: bool,
+}
+
+/// One copy.
+#[derive(Debug)]
+struct Found {
+    number: Number,
+    others: Vec<Other>,
+    /// The folders in it that are copies of this Source.
+    own: Vec<Vec<u8>>,
+}
+
+/// A folder of a copy, the copy's own one first, with an address of its Source that may be named.
+#[derive(Debug)]
+struct Other {
+    path: Vec<u8>,
+    address: String,
+    reach: Reach,
+}
+
+impl Other {
+    fn new(path: Vec<u8>, address: &str) -> Self {
+        let end = address.find(['?', '#']).unwrap_or(address.len());
+        let address = without_login(&address[..end]).into_owned();
+        Self { path, reach: Reach::of(&address), address }
+    }
+}
+
+impl State {
+    fn hide(&mut self) {
+        self.hidden = self.found.values().flat_map(|found| &found.own).cloned().collect();
+    }
 }
 
 impl Copies {
@@ -36,68 +72,112 @@ impl Copies {
         self.lock().hidden.contains(path)
     }
 
+    /// Whether the copy at a path is noted, and is this folder.
+    pub(crate) fn has(&self, path: &[u8], number: Number) -> bool {
+        self.lock().found.get(path).is_some_and(|found| found.number == number)
+    }
+
     /// Notes what a folder is: a published copy with this record, or not a copy.
-    pub(crate) fn set(&self, path: &[u8], copy: Option<CopyOf>, is_own: impl Fn(&str) -> bool) {
+    pub(crate) fn set(
+        &self,
+        path: &[u8],
+        copy: Option<(Number, CopyOf)>,
+        is_own: impl Fn(&str) -> bool,
+    ) {
         let mut state = self.lock();
-        if copy.is_none() && state.others.is_empty() && state.own.is_empty() {
+        if copy.is_none() && state.found.is_empty() {
             return;
         }
-        let known = state.own.remove(path);
-        state.others.remove(path);
-        let (mut others, mut own) = (Vec::new(), Vec::new());
-        if let Some(copy) = copy.filter(|_| state.others.len() < COPIES_MAX) {
-            others.extend(copy.sources.into_iter().map(|source| (path.to_vec(), source)));
+        let known = state.found.remove(path).map(|found| found.own).unwrap_or_default();
+        let mut own = Vec::new();
+        if let Some((number, copy)) = copy.filter(|_| state.found.len() < COPIES_MAX) {
+            let sources = copy.sources.iter();
+            let mut others: Vec<_> =
+                sources.map(|source| Other::new(path.to_vec(), source)).collect();
             for (part, address) in copy.parts {
-                let part = if path.is_empty() { part } else { [path, b"/", &part].concat() };
-                if is_own(&address) {
+                let is_whole = part.is_empty();
+                let part = match (path, &part[..]) {
+                    (b"", _) => part,
+                    (_, b"") => path.to_vec(),
+                    _ => [path, b"/", &part].concat(),
+                };
+                if !is_own(&address) {
+                    others.push(Other::new(part, &address));
+                } else if !is_whole {
                     own.push(part);
-                } else {
-                    others.push((part, address));
                 }
             }
-            others.retain(|(part, _)| !own.contains(part));
+            others.retain(|other| !own.contains(&other.path));
+            state.found.insert(path.to_vec(), Found { number, others, own: own.clone() });
         }
-        for part in &own {
-            if !known.as_ref().is_some_and(|known| known.contains(part)) {
-                let part = String::from_utf8_lossy(part);
-                tracing::warn!(
-                    "`{}` is a copy of this Source itself, which is not published",
-                    visible(&part)
-                );
-            }
+        for part in own.iter().filter(|part| !known.contains(part)) {
+            let part = String::from_utf8_lossy(part);
+            tracing::warn!(
+                "`{}` is a copy of this Source itself, which is not published",
+                visible(&part)
+            );
         }
-        if !others.is_empty() {
-            state.others.insert(path.to_vec(), others);
+        if !known.is_empty() || !own.is_empty() {
+            state.hide();
         }
-        if known.is_some() || !own.is_empty() {
-            if !own.is_empty() {
-                state.own.insert(path.to_vec(), own);
-            }
-            state.hidden = state.own.values().flatten().cloned().collect();
+    }
+
+    /// Forgets the copies at or beneath a path that are not there any more.
+    pub(crate) fn sweep(&self, folder: &Folder, path: &[u8]) {
+        let known: Vec<_> = {
+            let state = self.lock();
+            let range = state.found.range::<[u8], _>((Bound::Included(path), Bound::Unbounded));
+            let beneath = range.map(|(known, _)| known).take_while(|known| known.starts_with(path));
+            beneath.filter(|known| is_beneath(known, path)).cloned().collect()
+        };
+        let names = |path: &[u8]| folder.dir(path.split(|b| *b == b'/').filter(|n| !n.is_empty()));
+        let is_gone = |path: &Vec<u8>| {
+            let absent = [ErrorKind::NotFound, ErrorKind::NotFolder, ErrorKind::Symlink];
+            names(path).is_err_and(|error| absent.contains(&error.kind()))
+        };
+        let gone: Vec<_> = known.into_iter().filter(is_gone).collect();
+        if !gone.is_empty() {
+            let mut state = self.lock();
+            state.found.retain(|path, _| !gone.contains(path));
+            state.hide();
         }
     }
 
     /// The links of an answer about a set whose resources have addresses below `resources`: where the resources in each copy come
-    /// from. `None` if there is no copy.
+    /// from. `None` if there is no copy. Addresses that are of this machine or its network only are not named where those of the set
+    /// are of more: they would mean another host there.
     pub fn links(&self, resources: &str) -> Option<String> {
-        let state = self.lock();
-        if state.others.is_empty() {
+        let mut state = self.lock();
+        if state.found.is_empty() {
             return None;
         }
-        let mut value = String::new();
-        for (path, anchor, target) in announced(&state, resources).take(CopyOf::SOURCES_MAX) {
+        let (mut value, mut cut) = (String::new(), None);
+        for (path, anchor, target) in announced(&state, resources) {
             let params = vec![("anchor".to_owned(), anchor)];
             let mut next = if value.is_empty() { String::new() } else { ", ".to_owned() };
             write_link(&mut next, &Link { target, rel: "via".into(), params });
             if value.len() + next.len() > LINKS_BYTES_MAX {
-                let path = String::from_utf8_lossy(path);
-                tracing::debug!("no link names the Source of `{}`", visible(&path));
-                continue;
+                cut = Some(String::from_utf8_lossy(path).into_owned());
+                break;
             }
             value.push_str(&next);
         }
+        if let Some(path) = cut
+            && !std::mem::replace(&mut state.is_cut, true)
+        {
+            tracing::warn!(
+                "answers do not name the Sources of all copies in the folder, such as that of `{}`: their links have at most {LINKS_BYTES_MAX} bytes",
+                visible(&path)
+            );
+        }
         (!value.is_empty()).then_some(value)
     }
+}
+
+/// Whether a path is another one, or in it.
+fn is_beneath(path: &[u8], outer: &[u8]) -> bool {
+    let rest = path.strip_prefix(outer);
+    outer.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 /// The path of each copy, its address below `resources`, and an address of its Source.
@@ -105,25 +185,27 @@ fn announced<'s>(
     state: &'s State,
     resources: &'s str,
 ) -> impl Iterator<Item = (&'s [u8], String, String)> {
-    let mut folder: (&[u8], Vec<String>) = Default::default();
+    let reach = Reach::of(resources);
+    let mut folder: (&[u8], Vec<&str>) = Default::default();
     // The document that was found is a better name of a Source than the address that led to it.
-    let of_copy = |others: &'s Vec<(Vec<u8>, String)>| {
-        let has_document = others.get(1).is_some_and(|(path, _)| *path == others[0].0);
+    let of_copy = |found: &'s Found| {
+        let others = &found.others;
+        let has_document = others.get(1).is_some_and(|other| other.path == others[0].path);
         let order = if has_document { [1, 0] } else { [0, 1] };
         order.into_iter().chain(2..).take(others.len()).map(|at| &others[at])
     };
-    state.others.values().flat_map(of_copy).filter_map(move |(path, address)| {
-        let address = without_login(address.split(['?', '#']).next()?).into_owned();
+    let others = state.found.values().flat_map(of_copy).filter(move |other| other.reach >= reach);
+    others.filter_map(move |Other { path, address, .. }| {
         if folder.0 != path {
             folder = (path, Vec::new());
         }
-        if folder.1.iter().any(|known| known.starts_with(&address)) {
+        if folder.1.iter().any(|known| known.starts_with(address)) {
             return None;
         }
-        folder.1.push(address.clone());
+        folder.1.push(address);
         let slash = if path.is_empty() { "" } else { "/" };
         let key = if path.is_empty() { String::new() } else { key_of(path) };
-        Some((path.as_slice(), format!("{resources}{key}{slash}"), address))
+        Some((path.as_slice(), format!("{resources}{key}{slash}"), address.clone()))
     })
 }
 
@@ -133,7 +215,7 @@ mod tests {
 
     fn set(copies: &Copies, path: &[u8], text: &str) {
         let copy = CopyOf::parse(text.as_bytes());
-        copies.set(path, Some(copy), |url| url.starts_with("http://h/"));
+        copies.set(path, Some(((0, 0), copy)), |url| url.starts_with("http://h/"));
     }
 
     #[test]
@@ -163,10 +245,73 @@ mod tests {
         let copies = Copies::default();
         for number in 0..10_000 {
             let path = format!("{number}");
-            set(&copies, path.as_bytes(), &format!("http://{number}/\n"));
+            set(&copies, path.as_bytes(), &format!("http://n{number}/\n"));
         }
         let links = copies.links("http://h/set/r/").unwrap();
         assert!((1_500..=LINKS_BYTES_MAX).contains(&links.len()), "{}", links.len());
-        assert_eq!(copies.lock().others.len(), COPIES_MAX);
+        assert!(copies.lock().is_cut);
+        assert_eq!(copies.lock().found.len(), COPIES_MAX);
+    }
+
+    #[test]
+    fn addresses_of_a_machine_stay_in_it() {
+        let copies = Copies::default();
+        let record = "http://127.0.0.1:8080/\nhttp://localhost/list.xml\npart http://10.1.1.1/ x\n\
+                      part http://[::1]/ y\npart http://c.example/ z\n";
+        set(&copies, b"b", record);
+        for (resources, expected) in [
+            ("http://127.0.0.1/r/", 5),
+            ("http://localhost:80/r/", 5),
+            ("http://192.168.1.1/r/", 2),
+            ("http://8.8.8.8/r/", 1),
+            ("https://papers.example.org/r/", 1),
+        ] {
+            let links = copies.links(resources).unwrap();
+            assert_eq!(links.matches("rel=").count(), expected, "{resources}: {links}");
+        }
+        set(&copies, b"b", "http://127.0.0.1:8080/\n");
+        assert_eq!(copies.links("http://8.8.8.8/r/"), None);
+    }
+
+    #[test]
+    fn a_part_without_a_folder_is_the_whole_copy() {
+        let copies = Copies::default();
+        set(&copies, b"b", "http://b/\nhttp://b/\npart http://c/ \npart http://h/ \n");
+        let links = copies.links("http://x/").unwrap();
+        let expected = "<http://b/>; rel=\"via\"; anchor=\"http://x/b/\", \
+                        <http://c/>; rel=\"via\"; anchor=\"http://x/b/\"";
+        assert_eq!(links, expected);
+        // The rule for folders hides it.
+        assert!(!copies.has_own_part(b"b") && !copies.has_own_part(b"b/"));
+        set(&copies, b"", "http://b/\nhttp://b/\npart http://h/ \npart http://h/ y\n");
+        assert!(!copies.has_own_part(b"") && copies.has_own_part(b"y"));
+    }
+
+    #[test]
+    fn copies_that_are_gone_are_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let copies = Copies::default();
+        let known = || {
+            let state = copies.lock();
+            let paths = state.found.keys().map(|path| String::from_utf8(path.clone()).unwrap());
+            (paths.collect::<Vec<_>>().join(" "), state.hidden.len())
+        };
+        for path in ["", "a", "a/b", "a b", "c/d"] {
+            std::fs::create_dir_all(place.path().join(path)).unwrap();
+            set(&copies, path.as_bytes(), "http://x/\npart http://h/ own\n");
+        }
+        copies.sweep(&folder, b"");
+        assert_eq!(known(), (" a a b a/b c/d".to_owned(), 5));
+        std::fs::remove_dir(place.path().join("a b")).unwrap();
+        std::fs::remove_dir_all(place.path().join("a")).unwrap();
+        std::fs::write(place.path().join("a"), "").unwrap();
+        copies.sweep(&folder, b"a/x");
+        assert_eq!(known().1, 5);
+        copies.sweep(&folder, b"a");
+        assert_eq!(known(), (" a b c/d".to_owned(), 3));
+        std::fs::rename(place.path().join("c"), place.path().join("e")).unwrap();
+        copies.sweep(&folder, b"");
+        assert_eq!(known(), (String::new(), 1));
     }
 }

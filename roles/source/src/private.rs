@@ -3,7 +3,7 @@
 //!
 //! They are recognised by what is in them. The folder of a copy is published unless it is a copy of this Source.
 
-use crate::copies::Copies;
+use crate::copies::{Copies, Number};
 use abreast_folder::{CopyOf, Dir, ErrorKind, Folder, Hiding, Kind, Stat};
 use abreast_webtypes::visible;
 use std::collections::{HashMap, HashSet};
@@ -78,7 +78,9 @@ impl Private {
     }
 
     fn is_own(&self, copy: &CopyOf) -> bool {
-        copy.sources.iter().any(|source| self.has(source))
+        let whole = copy.parts.iter().filter(|(path, _)| path.is_empty());
+        let mut sources = copy.sources.iter().chain(whole.map(|(_, address)| address));
+        sources.any(|source| self.has(source))
     }
 
     /// Whether this is an address of the Source.
@@ -91,7 +93,7 @@ impl Private {
     pub(crate) fn own_parts(&self, folder: &Path) -> Vec<PathBuf> {
         let copy = Folder::open(folder).ok().and_then(|folder| copy_in(&folder.root()));
         let parts = copy.into_iter().flat_map(|copy| copy.parts);
-        let own = parts.filter(|(_, address)| self.has(address));
+        let own = parts.filter(|(path, address)| !path.is_empty() && self.has(address));
         own.map(|(path, _)| folder.join(OsStr::from_bytes(&path))).collect()
     }
 
@@ -198,21 +200,27 @@ struct Folders {
     known: Mutex<Known>,
 }
 
-/// Device and inode of a folder.
-type Number = (u64, u64);
+/// What a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Private,
+    /// A copy that is published.
+    Copy,
+    Other,
+}
 
 #[derive(Default)]
 struct Known {
     /// Those asked about most recently, and those before: the older generation is dropped when the
     /// younger one is full.
-    young: HashMap<Number, (Stamp, bool)>,
-    old: HashMap<Number, (Stamp, bool)>,
+    young: HashMap<Number, (Stamp, Answer)>,
+    old: HashMap<Number, (Stamp, Answer)>,
     /// Hidden folders that the log has.
     reported: HashSet<Number>,
 }
 
 impl Known {
-    fn get(&mut self, number: Number) -> Option<(Stamp, bool)> {
+    fn get(&mut self, number: Number) -> Option<(Stamp, Answer)> {
         self.young.get(&number).copied().or_else(|| {
             let known = self.old.remove(&number)?;
             self.insert(number, known);
@@ -220,7 +228,7 @@ impl Known {
         })
     }
 
-    fn insert(&mut self, number: Number, known: (Stamp, bool)) {
+    fn insert(&mut self, number: Number, known: (Stamp, Answer)) {
         if self.young.len() >= REMEMBERED_MAX / 2 {
             self.old = std::mem::take(&mut self.young);
         }
@@ -250,14 +258,27 @@ impl Folders {
             ((own.device, own.inode), [Some(stamp_of(&own)), state.as_ref().map(stamp_of)]);
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().get(number);
-        if let Some((_, is_private)) = known.filter(|(known, _)| *known == stamp) {
-            return is_private;
+        match known.filter(|(known, _)| *known == stamp) {
+            Some((_, Answer::Private)) => return true,
+            // Not where a folder around it was renamed.
+            Some((_, Answer::Copy)) if self.private.copies.has(path, number) => return false,
+            Some((_, Answer::Other)) => {
+                self.private.copies.set(path, None, |_| false);
+                return false;
+            }
+            _ => {}
         }
         let copy = state.as_ref().and_then(|_| copy_in(dir));
         let is_own_copy =
             || !is_root && copy.as_ref().is_some_and(|copy| self.private.is_own(copy));
         let reason = store_of(dir).or_else(|| is_own_copy().then_some(OWN_COPY));
         let published = copy.filter(|_| reason.is_none());
+        let answer = match (&reason, &published) {
+            (Some(_), _) => Answer::Private,
+            (None, Some(_)) => Answer::Copy,
+            (None, None) => Answer::Other,
+        };
+        let published = published.map(|copy| (number, copy));
         self.private.copies.set(path, published, |address| self.private.has(address));
         let mut known = lock();
         if let Some(what) = reason
@@ -276,7 +297,7 @@ impl Folders {
         if is_recent(&own) || state.as_ref().is_some_and(is_recent) {
             known.forget(number);
         } else {
-            known.insert(number, (stamp, reason.is_some()));
+            known.insert(number, (stamp, answer));
         }
         reason.is_some()
     }
@@ -372,6 +393,8 @@ mod tests {
             ("http://127.0.0.1/\nhttps://papers.example.org/set/capabilitylist.xml\n", true),
             ("https://papers.example.org.example.net/", false),
             ("https://other.example/", false),
+            ("https://other.example/\npart https://papers.example.org/ \n", true),
+            ("https://other.example/\npart https://papers.example.org/ b\n", false),
         ] {
             let place = tempfile::tempdir().unwrap();
             write(place.path(), "copy/.abreast/copy-of", text.as_bytes());
@@ -381,6 +404,49 @@ mod tests {
             let folder = opened(&place.path().join("copy"), &private);
             assert!(folder.selects(b"a", Kind::File));
         }
+    }
+
+    #[test]
+    fn an_own_part_stays_hidden_when_folders_are_renamed() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let rename = |from: &str, to: &str| fs::rename(at(from), at(to)).unwrap();
+        let record = |part: &str| format!("http://b/\nhttp://b/\npart http://h/ {part}\n");
+        for (path, part) in [("o/1/copy", "x"), ("o/2/copy", "y")] {
+            write(place.path(), &format!("{path}/.abreast/copy-of"), record(part).as_bytes());
+        }
+        // What changed just now is examined each time.
+        std::thread::sleep(RECENT + Duration::from_millis(200));
+        let private = Private::new(["http://h/".to_owned()]);
+        let folder = opened(place.path(), &private);
+        let hidden = || -> Vec<_> {
+            let paths = ["o/1", "o/2", "q/1", "q/2"].map(|path| [("x", path), ("y", path)]);
+            let paths = paths.into_iter().flatten();
+            let paths = paths.map(|(part, path)| format!("{path}/copy/{part}"));
+            paths
+                .filter(|path| at(path.rsplit_once('/').unwrap().0).is_dir())
+                .filter(|path| folder.hidden_folder(path.as_bytes(), Kind::Folder).is_some())
+                .collect()
+        };
+        for path in ["o/1/copy/x", "o/2/copy/x", "o/1/copy/y", "o/2/copy/y"] {
+            fs::create_dir(at(path)).unwrap();
+        }
+        std::thread::sleep(RECENT + Duration::from_millis(200));
+        for _ in 0..2 {
+            assert_eq!(hidden(), ["o/1/copy/x", "o/2/copy/y"]);
+        }
+        rename("o", "q");
+        assert_eq!(hidden(), ["q/1/copy/x", "q/2/copy/y"]);
+        // Two folders change places.
+        rename("q/1", "q/3");
+        rename("q/2", "q/1");
+        rename("q/3", "q/2");
+        assert_eq!(hidden(), ["q/1/copy/y", "q/2/copy/x"]);
+        // It was forgotten meanwhile.
+        rename("q", "o");
+        private.copies().sweep(&folder, b"");
+        rename("o", "q");
+        assert_eq!(hidden(), ["q/1/copy/y", "q/2/copy/x"]);
     }
 
     #[test]
@@ -396,6 +462,7 @@ mod tests {
             fs::remove_file(place.path().join("a/source.db")).unwrap();
         }
     }
+
     #[test]
     fn a_store_is_private_however_long_its_path_is() {
         let place = tempfile::tempdir().unwrap();
@@ -421,11 +488,11 @@ mod tests {
         let mut known = Known::default();
         let stamp = [Some((1, 1)), None];
         let busy = (0, 0);
-        known.insert(busy, (stamp, true));
+        known.insert(busy, (stamp, Answer::Private));
         for inode in 1..100_000 {
-            known.insert((1, inode), (stamp, false));
+            known.insert((1, inode), (stamp, Answer::Other));
             assert!(known.young.len() + known.old.len() <= REMEMBERED_MAX);
-            assert_eq!(known.get(busy), Some((stamp, true)), "{inode}");
+            assert_eq!(known.get(busy), Some((stamp, Answer::Private)), "{inode}");
             assert!(known.get((1, inode.saturating_sub(2_000).max(1))).is_some(), "{inode}");
         }
     }

@@ -203,7 +203,11 @@ impl Watching {
         if self.options.ingest.links.depend_on_files() {
             pass.report.touched.push(key.clone());
         }
-        match inspect(folder, path) {
+        let found = inspect(folder, path);
+        if !matches!(found, PathState::Folder) {
+            self.options.private.copies().sweep(folder, path);
+        }
+        match found {
             // What a folder took the place of is replaced rather than lost.
             PathState::Folder => pass.work.push(Work::Gone { key }),
             PathState::File(_) if is_folder(&*self.log, self.set, &key)? => {
@@ -538,6 +542,7 @@ impl<'w> Round<'w> {
         let begun = Instant::now();
         self.unsure.forget();
         let mut report = scan_reading(&self.folder, b"", &**log, *set, &scan_options, reading)?;
+        options.private.copies().sweep(&self.folder, b"");
         self.watching.aliases.replace(std::mem::take(&mut report.aliases));
         self.unsure.scanned(begun.elapsed());
         let IngestReport { problem_count, problems, .. } = &report.ingest;
@@ -712,6 +717,7 @@ impl<'w> Round<'w> {
                 empty: Duration::ZERO,
             };
             let mut found = walk(&self.folder, path, &**log, *set, scan_options, reading)?;
+            options.private.copies().sweep(&self.folder, path);
             aliases.add(found.aliases);
             lost.add(found.lost);
             found.ingest.deferred.append(&mut found.replaced);

@@ -44,6 +44,12 @@ impl Source {
         Self::listening(&mut Self::command(folder, port, more))
     }
 
+    /// The same, with its log in a file.
+    pub(crate) fn start_logged(folder: &Path, log: &Path, more: &[&str]) -> Self {
+        let log = std::fs::File::create(log).unwrap();
+        Self::listening_with(&mut Self::command(folder, 0, more), log.into())
+    }
+
     /// Begins to serve, and is killed before it can, or just after.
     pub(crate) fn kill_at_start(folder: &Path, port: u16, more: &[&str], after: Duration) {
         Self::kill_soon(Self::command(folder, port, more), after);
@@ -92,7 +98,11 @@ impl Source {
 
     /// A server by a command, ready or not.
     pub(crate) fn listening(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::listening_with(command, Stdio::null())
+    }
+
+    fn listening_with(command: &mut Command, log: Stdio) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (mut address, mut hint) = (None, None);
         for line in out.lines() {

@@ -139,14 +139,7 @@ impl Sink for FolderSink {
     }
 
     fn folder_of(&self, uri: &str) -> Option<Vec<u8>> {
-        let map = &self.copy.map;
-        if map.base().starts_with(uri) {
-            return Some(Vec::new());
-        }
-        let mut path = Vec::new();
-        map.path_into(&format!("{uri}_"), Form::Plain, &mut path).ok()?;
-        path.truncate(path.iter().rposition(|byte| *byte == b'/')?);
-        Some(path)
+        self.copy.map.folder_of(uri)
     }
 
     fn sweep(&self, uri: &str) {

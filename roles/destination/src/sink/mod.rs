@@ -127,9 +127,9 @@ pub(crate) trait Sink: Debug + Send + Sync {
     }
 
     /// The path in the copy of the folder that has the resources whose URIs begin with `uri`, which ends with a slash: empty
-    /// for all of the copy. `None` if the copy has no folder of its own for them.
+    /// for all of the copy, and where it has no folders of its own. `None` if they can be in no folder.
     fn folder_of(&self, _uri: &str) -> Option<Vec<u8>> {
-        None
+        Some(Vec::new())
     }
 
     /// Removes what is left of a body that was begun and is wanted no longer.
