@@ -40,6 +40,8 @@ struct SlotHolder {
     asked: AtomicBool,
     /// Requests whose answers are not complete.
     in_flight: AtomicUsize,
+    /// The client does not read what is to be written.
+    is_blocked: AtomicBool,
     /// When it was asked to close.
     asked_to_close: Mutex<Option<Instant>>,
     leave: Notify,
@@ -62,6 +64,22 @@ pub struct InFlight(Arc<SlotHolder>);
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the stream of a connection reports of its writes.
+#[derive(Debug)]
+pub struct Writes(Arc<SlotHolder>);
+
+impl Writes {
+    /// Some bytes could not be written yet.
+    pub fn blocked(&self) {
+        self.0.is_blocked.store(true, Ordering::Relaxed);
+    }
+
+    /// Everything was written.
+    pub fn flushed(&self) {
+        self.0.is_blocked.store(false, Ordering::Relaxed);
     }
 }
 
@@ -150,9 +168,15 @@ impl ConnectionSlot {
         InFlight(Arc::clone(&self.holder))
     }
 
-    /// Whether the answer to a request is not complete.
+    /// For the stream of this connection, which reports what it writes.
+    pub fn writes(&self) -> Writes {
+        Writes(Arc::clone(&self.holder))
+    }
+
+    /// Whether the answer to a request is not complete, or bytes of one are not written.
     pub fn is_in_flight(&self) -> bool {
         self.holder.in_flight.load(Ordering::Relaxed) > 0
+            || self.holder.is_blocked.load(Ordering::Relaxed)
     }
 
     /// Waits until the place is needed for somebody else.

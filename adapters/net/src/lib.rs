@@ -42,7 +42,9 @@ pub use accept::{accept_until, serve_until};
 pub use bandwidth::Bandwidth;
 pub use budget::Budget;
 pub use client::Client;
-pub use connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, client_group};
+pub use connection_slots::{
+    CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, Writes, client_group,
+};
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind};
 pub use global::{Reach, is_global};

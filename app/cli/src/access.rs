@@ -393,6 +393,11 @@ fn usual_netrc() -> Result<PathBuf> {
 }
 
 /// A small file of text; others had better not be able to read it.
+/// Whether the secret in a file can be read, as it is when it is used.
+pub(crate) fn check_secret(path: &Path) -> Result<()> {
+    read_limited(path, SECRET_MAX).map(drop)
+}
+
 fn read_limited(path: &Path, most: u64) -> Result<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let task = || format!("cannot read `{}`", path.display());

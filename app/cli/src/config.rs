@@ -51,6 +51,7 @@ pub(crate) struct ServeConfig {
     /// The store may be new, even if another one has the history.
     pub(crate) new_store: bool,
     pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) strip_prefix: bool,
     pub(crate) api: crate::api::ApiConfig,
     pub(crate) push: crate::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
@@ -195,6 +196,7 @@ impl ServeConfig {
             data_in_file,
             new_store,
             trusted_proxies,
+            strip_prefix: file.strip_prefix.unwrap_or(false),
             api,
             push,
             sets,

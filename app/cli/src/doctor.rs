@@ -221,10 +221,10 @@ fn is_ours(mut address: SocketAddr) -> bool {
 /// The configuration file: its errors, and each folder that it names.
 fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
     let shown = path.display();
-    let mut folders: Vec<PathBuf> = file.store_folder().into_iter().collect();
-    folders.extend(file.set.iter().map(|set| set.folder.clone()));
-    // A store that is made at the first start is in a folder that is there.
-    folders.retain(|folder| !folder.as_os_str().is_empty());
+    let store = file.store_folder().filter(|folder| !folder.as_os_str().is_empty());
+    let mut published: Vec<PathBuf> = file.set.iter().map(|set| set.folder.clone()).collect();
+    // Sets of records and of endpoints have none.
+    published.retain(|folder| !folder.as_os_str().is_empty());
     let faults = match crate::settings::faults_of(file) {
         Ok(faults) => faults,
         Err(error) => vec![error.to_string()],
@@ -236,15 +236,26 @@ fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
         let (what, help) = fault.split_once(" (help: ").unwrap_or((&fault, "correct it"));
         doctor.report("config", false, what, help.trim_end_matches(')'));
     }
-    let mut seen = BTreeSet::new();
-    for folder in folders {
-        let there = folder.ancestors().find(|above| above.exists()).unwrap_or(&folder).to_owned();
-        let is_made = folder.ends_with(".abreast") || folder == there;
-        let there = if is_made { there } else { folder };
-        if seen.insert(there.clone()) {
-            check_folder(doctor, &there);
-        }
+    // Published folders are only read.
+    for folder in published.into_iter().collect::<BTreeSet<_>>() {
+        let (what, good) = match std::fs::read_dir(&folder) {
+            Ok(_) => (folder.display().to_string(), true),
+            Err(error) => (format!("{}: {error}", folder.display()), false),
+        };
+        doctor.report("readable", good, &what, "make the folder, or let this user read it");
     }
+    // A store that is not there yet is made in the nearest folder that is.
+    if let Some(store) = store
+        && let Some(there) = nearest(&store)
+    {
+        check_folder(doctor, &there);
+    }
+}
+
+/// A folder, or the nearest one above it that is there.
+fn nearest(folder: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(folder).ok()?;
+    whole.ancestors().find(|above| above.exists()).map(Path::to_owned)
 }
 
 fn check_folder(doctor: &mut Doctor, folder: &Path) {

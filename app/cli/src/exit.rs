@@ -25,13 +25,21 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
         return refused.code;
     }
     let secret = error.downcast_ref::<SecretError>();
-    if error.chain().any(is_denied) || secret.is_some_and(|error| error.is_denied) {
+    if of_machine(error).any(is_denied) || secret.is_some_and(|error| error.is_denied) {
         return DISK;
     }
     if error.is::<UsageError>() || error.is::<SecretForSeveral>() || secret.is_some() {
         return USAGE;
     }
     error.chain().find_map(code_of).unwrap_or(1)
+}
+
+/// The causes on this machine: what a network error is caused by, such as a connection that a firewall refuses, is no
+/// permission of a file.
+pub(crate) fn of_machine(
+    error: &anyhow::Error,
+) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    error.chain().take_while(|cause| !cause.is::<abreast_net::Error>())
 }
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
@@ -140,6 +148,31 @@ fn of_xmpp(error: &abreast_xmpp::Error) -> u8 {
 mod tests {
     use super::*;
     use anyhow::Context as _;
+
+    #[test]
+    fn denied_connections_are_of_the_network() {
+        #[derive(Debug)]
+        struct Outer(abreast_net::Error);
+        impl std::fmt::Display for Outer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("while asking")
+            }
+        }
+        impl std::error::Error for Outer {
+            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let of_net = || abreast_net::Error::needs_tls("http://h/");
+        let outer = anyhow::Error::new(Outer(of_net())).context("while starting");
+        assert_eq!(of_machine(&outer).count(), 2);
+        assert_eq!(code(&outer), 6);
+        // A cause within the network error is not looked at.
+        let within = anyhow::Error::new(denied()).context(of_net());
+        assert!(!of_machine(&within).any(is_denied));
+        assert_eq!(code(&within), 6);
+    }
 
     #[test]
     fn a_cause_has_its_code_however_deep_it_lies() {

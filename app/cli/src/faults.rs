@@ -5,8 +5,10 @@
 //! its keys here, and does not report again what follows from a fault that is reported already.
 
 use crate::config::File;
+use abreast_webtypes::without_login;
 use serde::Deserialize as _;
 use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,8 +77,19 @@ static ENDPOINT: TableKeys = plain("`endpoint`", crate::config::ENDPOINT_KEYS, &
 static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
 
 /// Keys whose values are times.
-const TIMES: &[&str] =
-    &["debounce", "rescan", "reread", "hold_deletions", "every", "age", "interval", "timeout"];
+const TIMES: &[&str] = &[
+    "debounce",
+    "rescan",
+    "reread",
+    "hold_deletions",
+    "every",
+    "age",
+    "interval",
+    "timeout",
+    "lease",
+    "keep",
+    "open_lists",
+];
 /// Keys that must be there: their tables cannot be read without them.
 const NEEDED: &[&str] = &["match", "rel", "href", "every", "url"];
 
@@ -272,7 +285,7 @@ pub(crate) fn read(text: &str) -> File {
         let unquoted = text.lines().nth(line.saturating_sub(1)).and_then(in_quotes);
         let (message, help) = match (error.message(), unquoted) {
             ("duplicate key", _) => (error.message(), "remove one of the two".to_owned()),
-            (_, Some(quoted)) => ("text must be in quotes", quoted),
+            (_, Some(quoted)) => quoted,
             (message, None) => (
                 message,
                 "a line is `key = value`, with text in quotes, `[table]`, `[[table]]` or a comment after `#`"
@@ -379,13 +392,26 @@ fn help_for(message: &str, key: &[&str]) -> String {
     }
 }
 
-/// A line whose value is text without quotes, with quotes.
-fn in_quotes(line: &str) -> Option<String> {
+/// What is wrong with a line whose value is text without quotes, or a boolean in other letters, and how to write it;
+/// without a login.
+fn in_quotes(line: &str) -> Option<(&'static str, String)> {
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.split(" #").next().unwrap_or_default().trim());
-    let is_text = !value.is_empty() && !value.contains(['"', '\'', '[', '{', ',']);
-    let value = abreast_webtypes::visible(value);
-    is_text.then(|| format!("{} = \"{value}\"", abreast_webtypes::visible(key)))
+    let key = abreast_webtypes::visible(key);
+    if let truth @ ("true" | "false") = &*value.to_ascii_lowercase() {
+        return Some(("a boolean is in small letters", format!("write {key} = {truth}")));
+    }
+    // A number or a date that is written wrongly is not text, unless it is an address.
+    let is_number = value.starts_with(|first: char| first.is_ascii_digit())
+        && value.parse::<SocketAddr>().is_err()
+        && value.parse::<IpAddr>().is_err();
+    if is_number || value.is_empty() || value.contains(['"', '\'', '[', '{', ',', '=']) {
+        return None;
+    }
+    let has_login = value.split_once('@').is_some_and(|(login, _)| login.contains(':'));
+    let shown = if has_login { without_login(value) } else { value.into() };
+    let shown = abreast_webtypes::visible(&shown);
+    Some(("text must be in quotes", format!("{key} = \"{shown}\"")))
 }
 
 type LineAt<'a> = dyn Fn(Option<Range<usize>>) -> usize + 'a;

@@ -90,6 +90,7 @@ struct HubConfig {
     base_url: Option<String>,
     data: PathBuf,
     trusted_proxies: TrustedProxies,
+    strip_prefix: bool,
     api: ApiConfig,
     push: PushConfig,
 }
@@ -161,6 +162,7 @@ impl HubConfig {
             base_url: file.base_url,
             data,
             trusted_proxies,
+            strip_prefix: file.strip_prefix.unwrap_or(false),
             api,
             push: PushConfig { notify: None, ..push },
         })
@@ -186,7 +188,8 @@ fn serve(config: HubConfig) -> Result<()> {
         .context("cannot start threads")?;
     let options = ServerOptions {
         trusted_proxies: config.trusted_proxies,
-        connections: crate::open_files::connections(0, ServerOptions::default().connections),
+        connections: crate::open_files::connections(0, ServerOptions::default().connections)?,
+        strip_prefix: config.strip_prefix,
         ..ServerOptions::default()
     };
     let server = runtime.block_on(Server::bind(config.listen, options)).context(

@@ -71,25 +71,44 @@ fn filter(given: Option<&OsStr>, level: &str) -> (EnvFilter, Option<String>) {
         return (EnvFilter::new(level), None);
     };
     let text = given.to_string_lossy();
-    // A word that is not a level is taken for the name of a part, of which there is none.
-    let unknown = text.split(',').find(|directive| {
-        let directive = directive.trim();
-        !directive.is_empty()
-            && !directive.contains(['=', '['])
-            && directive.parse::<LevelFilter>().is_err()
-            && !directive.starts_with("abreast")
+    // Names of fields have commas between them.
+    if text.contains(['[', '{'])
+        && let Ok(filter) = EnvFilter::try_new(&*text)
+    {
+        return (filter, None);
+    }
+    let (usable, unusable): (Vec<&str>, Vec<&str>) = text
+        .split(',')
+        .map(str::trim)
+        .filter(|directive| !directive.is_empty())
+        .partition(|directive| EnvFilter::try_new(directive).is_ok());
+    let is_level = |directive: &&str| directive.parse::<LevelFilter>().is_ok();
+    // A word that is not a level is the name of a part; a misspelt level is one, too.
+    let word = usable.iter().find(|directive| {
+        !is_level(directive) && !directive.contains(['=', '[']) && !directive.starts_with("abreast")
     });
-    let wrong = match (EnvFilter::try_new(&*text), unknown) {
-        (Ok(filter), None) => return (filter, None),
-        (Ok(_), Some(unknown)) => format!("`{}` is neither a level nor PART=LEVEL", unknown.trim()),
-        (Err(error), _) => error.to_string(),
+    let wrong = match (unusable.first(), word) {
+        (None, None) => return (EnvFilter::new(&*text), None),
+        (Some(unusable), _) => {
+            format!("`{}` cannot be used and is left out", abreast_webtypes::visible(unusable))
+        }
+        (None, Some(word)) => format!(
+            "`{}` is no level, and is taken for the name of a part",
+            abreast_webtypes::visible(word)
+        ),
+    };
+    // Without a level, all other parts would log nothing.
+    let kept = if usable.iter().any(is_level) {
+        usable.join(",")
+    } else {
+        [&[level][..], &usable].concat().join(",")
     };
     let shown = abreast_webtypes::visible(&text);
     let wrong = format!(
-        "ABREAST_LOG is `{shown}`: {wrong}; it is ignored\n  help: levels are error, warn, info, debug and trace; \
+        "ABREAST_LOG is `{shown}`: {wrong}\n  help: levels are error, warn, info, debug and trace; \
          for one part: abreast_net=debug,info"
     );
-    (EnvFilter::new(level), Some(wrong))
+    (EnvFilter::new(kept), Some(wrong))
 }
 
 fn is_json() -> bool {
@@ -111,7 +130,8 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
         7 => "delete.held",
         10 => "locked",
         exit::AUTH => "access",
-        exit::DISK if error.chain().any(exit::is_denied) => "path.denied",
+        exit::DISK if exit::of_machine(error).any(exit::is_denied) => "path.denied",
+        exit::DISK if error.chain().any(exit::is_full) => "disk.full",
         exit::DISK => "io",
         130 => "cancelled",
         _ => "failed",
@@ -228,5 +248,26 @@ fn panicked(panic: &PanicHookInfo<'_>) {
         tracing::error!("{text}");
     } else {
         terminal::warning(&format!("abreast: {text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_used_of_a_log_filter_is_kept() {
+        for (given, kept, is_wrong) in [
+            ("info,hyper", "info,hyper", true),
+            ("debgu", "debgu,warn", true),
+            ("abreast=debgu,info", "info", true),
+            ("abreast=debug,info", "abreast=debug,info", false),
+            ("[span{a=1,b=2}]=debug", "[span{a=1,b=2}]=debug", false),
+            ("", "warn", false),
+        ] {
+            let (found, wrong) = filter(Some(OsStr::new(given)), "warn");
+            assert_eq!(found.to_string(), EnvFilter::new(kept).to_string(), "{given}");
+            assert_eq!(wrong.is_some(), is_wrong, "{given}: {wrong:?}");
+        }
     }
 }

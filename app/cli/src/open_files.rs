@@ -1,5 +1,6 @@
 //! The limit of open files, and the connections that fit into it.
 
+use crate::config::UsageError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// File descriptors of a server without sets and connections: its stores, threads and hub.
@@ -8,8 +9,8 @@ const OWN: u64 = 40;
 const EACH_SET: u64 = 6;
 /// File descriptors of a connection: the socket, and the file that is sent.
 const EACH_CONNECTION: u64 = 2;
-/// Connections of a server, however few files it may open.
-const CONNECTIONS_MIN: usize = 8;
+/// Connections without which a server does not start: half of them are for event streams, and some for uploads.
+const CONNECTIONS_MIN: usize = 64;
 
 /// Many connections and folders need many file descriptors: take all that the system allows.
 pub(crate) fn raise_limit() {
@@ -18,18 +19,37 @@ pub(crate) fn raise_limit() {
 }
 
 /// How many connections a server of so many sets has at a time, at most `most`: as the limit of open files allows.
-pub(crate) fn connections(sets: usize, most: usize) -> usize {
-    let Some(files) = getrlimit(Resource::Nofile).current else { return most };
-    let fitting = fitting(files, sets as u64);
+///
+/// # Errors
+/// Too few files may be open for a server that stays reachable.
+pub(crate) fn connections(sets: usize, most: usize) -> anyhow::Result<usize> {
+    match getrlimit(Resource::Nofile).current {
+        Some(files) => fit(files, sets as u64, most),
+        None => Ok(most),
+    }
+}
+
+fn fit(files: u64, sets: u64, most: usize) -> anyhow::Result<usize> {
+    let needed = |connections: usize| OWN + EACH_SET * sets + EACH_CONNECTION * connections as u64;
+    let allow = |connections: usize| {
+        let files = needed(connections);
+        format!("allow {files} files: `ulimit -Hn`, or LimitNOFILE={files} in a unit of systemd")
+    };
+    let fitting = fitting(files, sets);
+    if fitting < CONNECTIONS_MIN {
+        return Err(UsageError(format!(
+            "at most {files} files can be open: too few for {sets} sets and {CONNECTIONS_MIN} connections (help: {})",
+            allow(CONNECTIONS_MIN)
+        ))
+        .into());
+    }
     if fitting < most {
-        let needed = OWN + EACH_SET * sets as u64 + EACH_CONNECTION * most as u64;
         tracing::warn!(
-            "at most {files} files can be open: at most {} connections at a time (help: allow {needed} files: \
-             `ulimit -Hn`, or LimitNOFILE= in a unit of systemd)",
-            fitting.max(CONNECTIONS_MIN)
+            "at most {files} files can be open: at most {fitting} connections at a time (help: {})",
+            allow(most)
         );
     }
-    fitting.clamp(CONNECTIONS_MIN, most)
+    Ok(fitting.min(most))
 }
 
 fn fitting(files: u64, sets: u64) -> usize {
@@ -47,5 +67,10 @@ mod tests {
         assert_eq!(fitting(1_024, 1), 489);
         assert_eq!(fitting(1_024, 200), 0);
         assert!(fitting(20_000, 200) > 2_048);
+        assert_eq!(fit(20_000, 200, 2_048).unwrap(), 2_048);
+        assert_eq!(fit(1_024, 1, 2_048).unwrap(), 489);
+        assert_eq!(fit(174, 1, 2_048).unwrap(), 64);
+        let error = fit(173, 1, 2_048).unwrap_err().to_string();
+        assert!(error.contains("LimitNOFILE=174"), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::ChangeLog;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{ServedSet, Server, ServerOptions, Site, TrustedProxies};
+use abreast_server::{ServedSet, Server, ServerOptions, Site};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
@@ -116,8 +116,7 @@ impl Running {
     /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
         let metrics = metrics_recorder();
-        let Listening { runtime, server, address } =
-            listen(config.listen, config.sets.len(), config.trusted_proxies.clone())?;
+        let Listening { runtime, server, address } = listen(&config)?;
         let is_new = crate::served::check_new(&config)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
@@ -238,13 +237,16 @@ struct Listening {
     address: SocketAddr,
 }
 
-fn listen(address: SocketAddr, sets: usize, trusted_proxies: TrustedProxies) -> Result<Listening> {
+fn listen(config: &ServeConfig) -> Result<Listening> {
+    let (address, sets, strip_prefix) = (config.listen, config.sets.len(), config.strip_prefix);
+    let trusted_proxies = config.trusted_proxies.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    let connections = crate::open_files::connections(sets, ServerOptions::default().connections);
-    let options = ServerOptions { trusted_proxies, connections, ..ServerOptions::default() };
+    let connections = crate::open_files::connections(sets, ServerOptions::default().connections)?;
+    let options =
+        ServerOptions { trusted_proxies, strip_prefix, connections, ..ServerOptions::default() };
     let server = runtime.block_on(Server::bind(address, options)).context(
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;

@@ -104,10 +104,9 @@ fn checked(file: File) -> Result<Checked> {
             [("password_file", &endpoint.password_file), ("token_file", &endpoint.token_file)]
         {
             let Some(path) = path else { continue };
-            if let Err(error) = std::fs::File::open(path) {
-                let shown = path.display();
+            if let Err(error) = crate::access::check_secret(path) {
                 let text = format!(
-                    "`endpoint.{key}`: cannot read `{shown}`: {error} (help: name a file that this user may read)"
+                    "`endpoint.{key}`: {error:#} (help: name a file that this user may read)"
                 );
                 faults.extend(file.origins.fault(&format!("set.{number}.endpoint.{key}"), text));
             }
@@ -194,6 +193,7 @@ fn show_server(args: &ShowArgs, table: &Table) {
         setting(table, "base_url", base_given, of_address),
         setting(table, "data", data_given, data),
         setting(table, "trusted_proxies", proxies, Some(Value::Array(Vec::new()))),
+        setting(table, "strip_prefix", None, Some(Value::Boolean(false))),
     ];
     show_table(args, "serve", None, &settings);
     let none = Table::new();

@@ -260,12 +260,14 @@ const FILTER_FILE_MAX: u64 = 1 << 20;
 impl FilterArgs {
     fn made(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let raw = RawFilterArgs::from_arg_matches(matches)?;
-        let files = raw.filter_from.iter().chain(&raw.uris_from);
-        let is_denied = files.map(std::fs::File::open).any(|opened| {
-            opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-        });
+        let files: Vec<_> = raw.filter_from.iter().chain(&raw.uris_from).cloned().collect();
         Self::of(matches, raw).map_err(|message| {
             use clap::error::ErrorKind::{Io, ValueValidation};
+            // Only after reading failed: a pipe gives its content once.
+            let is_denied = files.iter().filter(|path| is_regular(path)).any(|path| {
+                let opened = std::fs::File::open(path);
+                opened.is_err_and(|error| crate::exit::is_denied(&error))
+            });
             clap::Error::raw(if is_denied { Io } else { ValueValidation }, message + "\n")
         })
     }
@@ -309,6 +311,14 @@ pub(crate) fn ordered_rules(
     // Of one file, in its order.
     rules.sort_by_key(|(place, _)| *place);
     Ok(rules.into_iter().map(|(_, rule)| rule).collect())
+}
+
+/// Whether opening a path waits for nobody. A folder that may not be searched hides what the path is.
+fn is_regular(path: &std::path::Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(stat) => stat.is_file(),
+        Err(error) => crate::exit::is_denied(&error),
+    }
 }
 
 pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> {

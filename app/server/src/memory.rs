@@ -3,6 +3,7 @@
 //! Requests wait for it in the order in which they came, and hold it only while the server itself works: a client
 //! that is slow to send or to receive holds none, as large bodies are in files then.
 
+use crate::places::ClientPlaces;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -11,19 +12,27 @@ const TOTAL: u64 = 160 << 20;
 const UNIT: u64 = 64 << 10;
 /// Documents that are made for one request, and bodies that are received, at once.
 const SHARES: usize = 64;
+/// Event streams at a time, and at most half of the connections. One client alone has half of them.
+const STREAMS: usize = 1_024;
 
-/// What is left for requests.
+/// What is left for requests, and for event streams.
 #[derive(Debug)]
 pub struct Memory {
     bytes: Arc<Semaphore>,
     made: Arc<Semaphore>,
     received: Arc<Semaphore>,
+    pub(crate) streams: ClientPlaces,
 }
 
 impl Default for Memory {
     fn default() -> Self {
         let of = |count| Arc::new(Semaphore::new(count));
-        Self { bytes: of((TOTAL / UNIT) as usize), made: of(SHARES), received: of(SHARES) }
+        Self {
+            bytes: of((TOTAL / UNIT) as usize),
+            made: of(SHARES),
+            received: of(SHARES),
+            streams: ClientPlaces::new(STREAMS),
+        }
     }
 }
 

@@ -1,66 +1,82 @@
 //! Places that clients share: one client alone leaves as many free as it takes.
 
 use abreast_hub::Client;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
 
 /// Places that each client may take, however few are free.
 const EACH_MIN: usize = 2;
 
 /// A number of places. A client (an address, or a /64 network of IPv6) may take another place while fewer are taken by
-/// it than are free: alone it takes half of all, and the next client half of the rest.
-#[derive(Debug)]
-pub(crate) struct ClientPlaces {
-    total: usize,
-    taken: Mutex<Taken>,
-    freed: Notify,
-}
+/// it than are free: alone it takes half of all, and the next client half of the rest. Clients whose addresses a proxy
+/// hides cannot be told apart: they have no such share, and leave a quarter of all places to others.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlaces(Arc<Mutex<Taken>>);
 
 #[derive(Debug)]
 struct Taken {
+    total: usize,
     count: usize,
     by_client: BTreeMap<IpAddr, usize>,
+    /// In the order in which they came.
+    waiting: VecDeque<(Client, oneshot::Sender<Place>)>,
 }
 
 /// A place, free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'p> {
-    places: &'p ClientPlaces,
+pub(crate) struct Place {
+    places: ClientPlaces,
     client: IpAddr,
 }
 
+impl Taken {
+    fn may_enter(&self, client: &Client) -> bool {
+        let free = self.total.saturating_sub(self.count);
+        let own = self.by_client.get(&client.group()).copied().unwrap_or(0);
+        let is_within_share = match client.address() {
+            Some(_) => own < free.max(EACH_MIN),
+            None => own < EACH_MIN || free > self.total / 4,
+        };
+        free > 0 && is_within_share
+    }
+}
+
 impl ClientPlaces {
-    pub(crate) const fn new(total: usize) -> Self {
-        let taken = Taken { count: 0, by_client: BTreeMap::new() };
-        Self { total, taken: Mutex::new(taken), freed: Notify::const_new() }
+    pub(crate) fn new(total: usize) -> Self {
+        Self(Arc::new(Mutex::new(Taken {
+            total,
+            count: 0,
+            by_client: BTreeMap::new(),
+            waiting: VecDeque::new(),
+        })))
+    }
+
+    /// At most so many places from now on.
+    pub(crate) fn limit(&self, most: usize) {
+        let mut taken = self.lock();
+        taken.total = taken.total.min(most);
     }
 
     /// A place for a client, if it may have one now.
-    pub(crate) fn try_enter(&self, client: &Client) -> Option<Place<'_>> {
-        let client = client.group();
-        let mut taken = self.lock();
-        let free = self.total.saturating_sub(taken.count);
-        let own = taken.by_client.get(&client).copied().unwrap_or(0);
-        if free == 0 || own >= free.max(EACH_MIN) {
-            return None;
-        }
-        taken.count += 1;
-        *taken.by_client.entry(client).or_default() += 1;
-        Some(Place { places: self, client })
+    pub(crate) fn try_enter(&self, client: &Client) -> Option<Place> {
+        self.take(&mut self.lock(), client)
     }
 
-    /// A place for a client, as soon as it may have one.
-    pub(crate) async fn enter(&self, client: &Client) -> Place<'_> {
-        loop {
-            let mut freed = std::pin::pin!(self.freed.notified());
-            freed.as_mut().enable();
-            if let Some(place) = self.try_enter(client) {
-                return place;
+    /// A place for a client, as soon as it may have one; those that may have one get it in the order in which they came.
+    pub(crate) async fn enter(&self, client: &Client) -> Option<Place> {
+        let place = {
+            let mut taken = self.lock();
+            if let Some(place) = self.take(&mut taken, client) {
+                return Some(place);
             }
-            freed.await;
-        }
+            let (sender, place) = oneshot::channel();
+            taken.waiting.push_back((*client, sender));
+            place
+        };
+        // It is sent a place before it is forgotten.
+        place.await.ok()
     }
 
     /// How many are taken.
@@ -68,23 +84,41 @@ impl ClientPlaces {
         self.lock().count
     }
 
+    fn take(&self, taken: &mut Taken, client: &Client) -> Option<Place> {
+        taken.may_enter(client).then(|| {
+            taken.count += 1;
+            let client = client.group();
+            *taken.by_client.entry(client).or_default() += 1;
+            Place { places: self.clone(), client }
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
-        taken.count -= 1;
-        if let Some(own) = taken.by_client.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                taken.by_client.remove(&self.client);
+        let next = {
+            let mut taken = self.places.lock();
+            taken.count -= 1;
+            if let Some(own) = taken.by_client.get_mut(&self.client) {
+                *own -= 1;
+                if *own == 0 {
+                    taken.by_client.remove(&self.client);
+                }
             }
+            // Those that left no longer wait.
+            taken.waiting.retain(|(_, sender)| !sender.is_closed());
+            let first = taken.waiting.iter().position(|(client, _)| taken.may_enter(client));
+            let next = first.and_then(|at| taken.waiting.remove(at));
+            next.and_then(|(client, sender)| Some((sender, self.places.take(&mut taken, &client)?)))
+        };
+        // One that left meanwhile gives its place to the next.
+        if let Some((sender, place)) = next {
+            drop(sender.send(place));
         }
-        drop(taken);
-        self.places.freed.notify_waiters();
     }
 }
 
@@ -120,12 +154,51 @@ mod tests {
                 let mut own: Vec<_> = std::iter::from_fn(|| places.try_enter(&client(1))).collect();
                 let (one, waits) = (client(1), std::time::Duration::from_millis(20));
                 assert!(tokio::time::timeout(waits, places.enter(&client(1))).await.is_err());
-                let other = places.enter(&client(2)).await;
+                let other = places.enter(&client(2)).await.unwrap();
                 let (entered, ()) = tokio::join!(places.enter(&one), async {
                     tokio::task::yield_now().await;
                     own.truncate(1);
                 });
                 drop((entered, other, own));
+                assert_eq!(places.taken(), 0);
+            },
+        );
+    }
+
+    #[test]
+    fn clients_behind_a_proxy_leave_places_to_others() {
+        let places = ClientPlaces::new(64);
+        let hidden = Client::behind(IpAddr::from([192, 0, 2, 1]));
+        let taken: Vec<_> = std::iter::from_fn(|| places.try_enter(&hidden)).collect();
+        assert_eq!(taken.len(), 48);
+        assert!(places.try_enter(&client(2)).is_some());
+    }
+
+    #[test]
+    fn places_are_given_in_the_order_of_arrival() {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(
+            async {
+                let places = ClientPlaces::new(2);
+                let mut held: Vec<_> = (1..3).map(|n| places.try_enter(&client(n))).collect();
+                let order = Mutex::new(Vec::new());
+                let wait = async |number: u8| {
+                    let place = places.enter(&client(number)).await;
+                    order.lock().unwrap().push(number);
+                    place
+                };
+                let left = tokio::time::timeout(std::time::Duration::ZERO, wait(9)).await;
+                assert!(left.is_err());
+                tokio::join!(
+                    async { drop(wait(5).await) },
+                    async { drop(wait(3).await) },
+                    async { drop(wait(4).await) },
+                    async {
+                        tokio::task::yield_now().await;
+                        drop(held.pop());
+                    }
+                );
+                assert_eq!(*order.lock().unwrap(), [5, 3, 4]);
+                drop(held);
                 assert_eq!(places.taken(), 0);
             },
         );

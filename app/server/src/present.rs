@@ -1,4 +1,4 @@
-//! Errors and probes as they leave: no path of this machine in them, and a page for browsers.
+//! Errors and probes as they leave: paths of this machine cut to their last part, and a page for browsers.
 
 use crate::body::ResponseBody;
 use crate::negotiate;
@@ -49,9 +49,11 @@ pub(crate) async fn present(
     let is_of_server = is_probe || head.status.is_server_error();
     let shown = if is_of_server { without_paths(&text) } else { text.clone() };
     // No `Vary`: nothing stores an error (`no-store`).
-    let page = (is_problem && negotiate::prefers(request, "text/html", PROBLEM))
-        .then(|| serde_json::from_str::<Problem>(&shown).ok())
-        .flatten();
+    // Clients that accept JSON read problem documents.
+    let wants_page = negotiate::prefers(request, "text/html", PROBLEM)
+        && negotiate::prefers(request, "text/html", "application/json");
+    let page =
+        (is_problem && wants_page).then(|| serde_json::from_str::<Problem>(&shown).ok()).flatten();
     let body = match page {
         Some(problem) => {
             let html = HeaderValue::from_static("text/html; charset=utf-8");

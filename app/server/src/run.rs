@@ -61,6 +61,8 @@ pub struct ServerOptions {
     pub stop_timeout: Duration,
     /// Proxies whose reports of client addresses are believed. Default: none.
     pub trusted_proxies: TrustedProxies,
+    /// Whether paths of requests begin with the path of the public URL, which is removed. Default: no, as a proxy removes it.
+    pub strip_prefix: bool,
 }
 
 impl Default for ServerOptions {
@@ -71,6 +73,7 @@ impl Default for ServerOptions {
             stall_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(8),
             trusted_proxies: TrustedProxies::default(),
+            strip_prefix: false,
         }
     }
 }
@@ -119,6 +122,11 @@ impl Server {
             }
         };
         let stop_timeout = self.options.stop_timeout;
+        // Neither may take all connections.
+        site.memory.streams.limit(self.options.connections / 2);
+        if let Some(api) = &site.api {
+            api.fit(self.options.connections);
+        }
         let connection_slots = ConnectionSlots::new(self.options.connections);
         let shared = Arc::new(Shared {
             site,
@@ -193,11 +201,12 @@ async fn serve(
         }
     });
     let options = &shared.options;
+    let stream = ClientStream::new(stream, options.stall_timeout, place.writes());
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(ClientStream::new(stream, options.stall_timeout)), service);
+        .serve_connection(TokioIo::new(stream), service);
     serve_until(connection, &place, stopped(stop)).await;
 }
 
@@ -208,7 +217,9 @@ async fn handle(
 ) -> io::Result<Answer> {
     let site = &shared.site;
     let base = site.publisher.urls().base();
-    if let Some(uri) = without_prefix(request.uri(), base, |name| site.sets.find(name).is_some()) {
+    if shared.options.strip_prefix
+        && let Some(uri) = without_prefix(request.uri(), base)
+    {
         *request.uri_mut() = uri;
     }
     // What is decided by the request once it is handed over.

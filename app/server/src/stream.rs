@@ -1,6 +1,7 @@
 //! Limits on a client's connection: it reads responses in time and ends its lines with CRLF.
 
 use crate::lines::Lines;
+use abreast_net::Writes;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,11 +17,12 @@ pub(crate) struct ClientStream {
     /// Runs only while the client does not read.
     stalled: Option<Pin<Box<Sleep>>>,
     lines: Lines,
+    writes: Writes,
 }
 
 impl ClientStream {
-    pub(crate) fn new(stream: TcpStream, stall: Duration) -> Self {
-        Self { stream, stall, stalled: None, lines: Lines::default() }
+    pub(crate) fn new(stream: TcpStream, stall: Duration, writes: Writes) -> Self {
+        Self { stream, stall, stalled: None, lines: Lines::default(), writes }
     }
 
     fn watch<T>(
@@ -32,6 +34,7 @@ impl ClientStream {
             self.stalled = None;
             return written;
         }
+        self.writes.blocked();
         let stall = self.stall;
         let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
         ready!(timer.as_mut().poll(cx));
@@ -84,7 +87,11 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        // Called once everything before it was written.
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_flush(cx))?;
+        this.writes.flushed();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

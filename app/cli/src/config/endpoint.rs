@@ -1,7 +1,7 @@
 //! `endpoint` of a `[[set]]`: the SPARQL endpoint that has its entities.
 
 use crate::access::{AccessArgs, SecretError};
-use abreast_source::origin::sparql::{EntityPattern, QueryGraph, SparqlOptions};
+use abreast_source::origin::sparql::{EntityPattern, PendingSecret, QueryGraph, SparqlOptions};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -137,7 +137,10 @@ pub(super) fn check(
         // The other sets are served all the same, and this one from its store.
         Err(error) if error.is::<SecretError>() => {
             options.url = crate::access::without_login(&file.url).0;
-            options.unusable = Some(format!("{error:#}"));
+            options.secret = Some(PendingSecret::new(move |net| {
+                let read = access.apply_to_origin(&file.url, net);
+                read.map(drop).map_err(|error| format!("{error:#}"))
+            }));
         }
         Err(error) => problems.push(format!(
             "`endpoint.url`: {error:#} (help: for example `https://id.example.org/sparql`)"

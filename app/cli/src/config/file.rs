@@ -20,6 +20,8 @@ pub(crate) struct File {
     pub(crate) data: Option<PathBuf>,
     /// Proxies whose `X-Forwarded-For` is believed: addresses and networks. Default: none.
     pub(crate) trusted_proxies: Option<Vec<String>>,
+    /// Whether a proxy leaves the path of `base_url` in requests. Default false: it removes it.
+    pub(crate) strip_prefix: Option<bool>,
     /// The API.
     pub(crate) api: Option<crate::api::ApiFile>,
     /// The hub.

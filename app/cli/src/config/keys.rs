@@ -10,6 +10,7 @@ pub(crate) const FILE_KEYS: &[&str] = &[
     "base_url",
     "data",
     "trusted_proxies",
+    "strip_prefix",
     "api",
     "hub",
     "notify",

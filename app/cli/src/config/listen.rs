@@ -59,7 +59,14 @@ pub(crate) fn address_of(text: &str) -> Result<SocketAddr, String> {
         let help = if host.is_empty() || host.starts_with(':') || host.parse::<u16>().is_ok() {
             format!("127.0.0.1:{port} for this machine alone, 0.0.0.0:{port} for all addresses")
         } else {
-            format!("for example {}:8080", host.split(':').next().unwrap_or_default())
+            // The host of a URL or of an IPv6 address, which is in brackets.
+            let host = host.split_once("://").map_or(host, |(_, rest)| rest);
+            let host = host.split('/').next().unwrap_or_default();
+            let name = match host.split_once(']') {
+                Some((address, _)) => format!("{address}]"),
+                None => host.split(':').next().unwrap_or_default().to_owned(),
+            };
+            format!("for example {name}:8080")
         };
         return Err(format!("`listen`: `{text}` is not HOST:PORT (help: {help})"));
     }
@@ -87,6 +94,11 @@ mod tests {
             ("127.0.0.1:", "for example 127.0.0.1:8080"),
             ("127.0.0.1:http", "for example 127.0.0.1:8080"),
             ("127.0.0.1:99999", "for example 127.0.0.1:8080"),
+            ("[::1]", "for example [::1]:8080"),
+            ("[::1]:http", "for example [::1]:8080"),
+            ("http://x", "for example x:8080"),
+            ("http://x/", "for example x:8080"),
+            ("http://x:80/", "for example x:8080"),
         ] {
             let refused = address_of(text).unwrap_err();
             assert!(refused.contains("is not HOST:PORT (help: "), "{refused}");

@@ -71,7 +71,9 @@ pub(super) async fn put(
         )
         .help("set `max_content` under `[api]` higher"));
     }
-    let _place = context.api.uploads.enter(&context.client).await;
+    let Some(_place) = context.api.uploads.enter(&context.client).await else {
+        return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
+    };
     let condition = condition(request.headers());
     let key = Naming::key(&path);
     let id = target.published.id;

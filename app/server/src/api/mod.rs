@@ -55,7 +55,8 @@ use std::time::Duration;
 use tokens::Tokens;
 use tokio::sync::oneshot;
 
-/// Bodies on their way in at a time; one client alone has half of them.
+/// Bodies on their way in at a time; one client alone has half of them. Of a server with fewer than 512 connections an
+/// eighth of these.
 const UPLOADS: usize = 64;
 
 /// The document that describes this interface.
@@ -124,6 +125,11 @@ impl Api {
     pub fn new(options: ApiOptions) -> io::Result<Self> {
         let tokens = Tokens::open(options.tokens.clone())?;
         Ok(Self { options, tokens, uploads: ClientPlaces::new(UPLOADS), keys: Mutex::default() })
+    }
+
+    /// Bodies on their way in never take most of so many connections.
+    pub(crate) fn fit(&self, connections: usize) {
+        self.uploads.limit(connections / 8);
     }
 }
 

@@ -1,7 +1,6 @@
 //! `/livez`, `/readyz`, `/metrics`: whether the server lives, whether it can serve, and its
 //! figures.
 
-use super::topic;
 use crate::respond::{Answer, text, try_later};
 use crate::site::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
@@ -103,8 +102,8 @@ impl SetState {
     }
 }
 
-/// Ready when the server can serve: its stores can be read and written, no set is being read for the first time, and at
-/// least one set is published. The state of each set is in the answer, and does not take the other sets down.
+/// Ready when the server can serve: its stores can be read and written, and at least one set is published. The state of
+/// each set is in the answer, and does not make the server unready.
 pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
@@ -118,7 +117,6 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         return try_later(&format!("the hub: {error}"), 10);
     }
     let (mut states, mut is_published, mut wait) = (Vec::new(), site.sets.is_empty(), 10);
-    let mut is_reading = false;
     for set in site.sets.all() {
         let slug = &set.published.slug;
         let state = match SetState::of(site, set) {
@@ -129,13 +127,12 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         if matches!(state, SetState::Reading | SetState::Incomplete) {
             wait = 2;
         }
-        is_reading |= matches!(state, SetState::Reading);
         if let Some(text) = state.text() {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             states.push(format!("set `{slug}` {text}"));
         }
     }
-    if is_reading || !is_published {
+    if !is_published {
         return try_later(&some_of(&states).join("; "), wait);
     }
     let mut ready = "ready\n".to_owned();
@@ -204,13 +201,13 @@ pub(crate) fn metrics(site: &Site) -> Answer {
         }
     }
     if let Some(hub) = &site.hub {
-        measure(hub);
+        measure(site, hub);
     }
     text("text/plain; version=0.0.4; charset=utf-8", (site.metrics)())
 }
 
 /// The hub counts by itself: its totals are handed on.
-fn measure(hub: &SiteHub) {
+fn measure(site: &Site, hub: &SiteHub) {
     let metrics = hub.hub.metrics();
     for (name, total) in [
         ("abreast_hub_accepted_total", metrics.accepted),
@@ -236,7 +233,7 @@ fn measure(hub: &SiteHub) {
         ("abreast_hub_broken_origins", metrics.broken_origins),
         ("abreast_hub_unverified", metrics.unverified),
         ("abreast_hub_failing_hubs", metrics.failing_hubs),
-        ("abreast_hub_event_streams", topic::streams() as u64),
+        ("abreast_hub_event_streams", site.memory.streams.taken() as u64),
     ] {
         gauge!(name).set(now as f64);
     }

@@ -147,5 +147,5 @@ pub(crate) async fn events(
             "which topic? Ask for /hub/events?topic=URL, the URL percent-encoded",
         );
     };
-    events_of(hub, &topic, by, headers, stop).await
+    events_of((site, hub), &topic, by, headers, stop).await
 }

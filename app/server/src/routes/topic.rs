@@ -3,7 +3,7 @@
 
 use crate::body::ResponseBody;
 use crate::negotiate;
-use crate::places::{ClientPlaces, Place};
+use crate::places::Place;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_core::Offset;
@@ -24,9 +24,6 @@ use tokio::sync::watch;
 
 /// Interval of keep-alive lines in an idle stream.
 const ALIVE: Duration = Duration::from_secs(15);
-/// Streams at a time: they must not take all connections. One client alone has half of them.
-const MAX_STREAMS: usize = 1_024;
-static STREAMS: ClientPlaces = ClientPlaces::new(MAX_STREAMS);
 /// When a reader should come back after a stream ended.
 const RETRY: Duration = Duration::from_secs(2);
 /// Where a reader wants to continue [html-events §9.2].
@@ -43,7 +40,7 @@ pub(crate) async fn answer(
         || problem(StatusCode::NOT_FOUND, "no notifications are published for this set");
     let Some(hub) = &site.hub else { return not_there() };
     if wants_events(headers) {
-        return events_of(hub, &published.url, (method, client), headers, stop).await;
+        return events_of((site, hub), &published.url, (method, client), headers, stop).await;
     }
     let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
     let read = tokio::task::spawn_blocking(move || {
@@ -108,7 +105,7 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
 
 /// A topic's notifications as Server-Sent Events; the id of each is its offset.
 pub(crate) async fn events_of(
-    hub: &SiteHub,
+    (site, hub): (&Site, &SiteHub),
     topic: &str,
     (method, client): (&Method, &Client),
     headers: &HeaderMap,
@@ -141,7 +138,7 @@ pub(crate) async fn events_of(
     let body = if method == Method::HEAD {
         ResponseBody::empty()
     } else {
-        let Some(place) = STREAMS.try_enter(client) else {
+        let Some(place) = site.memory.streams.try_enter(client) else {
             return try_later(
                 "too many event streams of this client, or of all; a callback at the hub takes no place",
                 60,
@@ -160,22 +157,13 @@ pub(crate) async fn events_of(
     answer
 }
 
-/// How many streams there are.
-pub(crate) fn streams() -> usize {
-    STREAMS.taken()
-}
-
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// The stream's bytes. The current offset comes first, so that a reader that is disconnected before
 /// the first notification still knows where to continue.
-fn event_stream(
-    events: Events,
-    stop: watch::Receiver<bool>,
-    place: Place<'static>,
-) -> ResponseBody {
+fn event_stream(events: Events, stop: watch::Receiver<bool>, place: Place) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);
     first.extend_from_slice(format!("id: {}\n\n", events.after().0).as_bytes());

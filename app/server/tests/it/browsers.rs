@@ -68,15 +68,18 @@ fn errors_are_pages_for_browsers_and_json_for_others() {
         assert!(page.text().contains(&format!("<h1>{status} ")), "{path}: {}", page.text());
         assert!(page.text().contains("<a href=\"https://example.org/\">"), "{path}");
         assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
-        for headers in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json, text/html")]]
-        {
+        for headers in [
+            &[][..],
+            &[("Accept", "*/*")],
+            &[("Accept", "application/json, text/html;q=0.5")],
+            &[("Accept", "application/problem+json, text/html;q=0.5")],
+            &[("Accept", "application/json")],
+        ] {
             let reply = world.served.ask(method, path, headers);
             assert_eq!(reply.status, status, "{path}");
             let json = serde_json::from_str::<serde_json::Value>(&reply.text());
-            if headers.len() != 1 || headers[0].1 != "application/json, text/html" {
-                assert_eq!(reply.header("content-type"), "application/problem+json", "{path}");
-                assert_eq!(json.unwrap()["status"], status, "{path}");
-            }
+            assert_eq!(reply.header("content-type"), "application/problem+json", "{path}");
+            assert_eq!(json.unwrap()["status"], status, "{path}");
             assert_eq!(reply.header("cache-control"), "no-store", "{path}");
         }
     }
@@ -98,12 +101,15 @@ fn the_root_of_a_set_leads_to_its_page() {
 }
 
 #[test]
-fn the_prefix_of_the_public_url_is_there_or_removed() {
+fn the_prefix_of_the_public_url_is_removed_if_set() {
     let world = World::new();
     world.write("a b", "1");
     world.publish();
-    let served =
-        Served::start(world.site_at("https://example.org/my/data/"), ServerOptions::default());
+    let serve = |base: &str, strip_prefix: bool| {
+        let options = ServerOptions { strip_prefix, ..ServerOptions::default() };
+        Served::start(world.site_at(base), options)
+    };
+    let served = serve("https://example.org/my/data/", true);
     for path in [
         "/",
         "/set/capabilitylist.xml",
@@ -121,8 +127,26 @@ fn the_prefix_of_the_public_url_is_there_or_removed() {
         assert_eq!(removed.body, kept.body, "{path}");
     }
     assert_eq!(served.get("/my/data").status, 200);
-    assert_eq!(served.get("/my/set/capabilitylist.xml").status, 404);
-    assert_eq!(served.get("/my/data/set/none").status, 404);
+    for path in ["/my/set/capabilitylist.xml", "/my/data/set/none", "/my/data/my/data/metrics"] {
+        assert_eq!(served.get(path).status, 404, "{path}");
+    }
+    // By default a proxy removes it: nothing that it does not hand on is found by another path.
+    for (base, path, status) in [
+        ("https://example.org/my/data/", "/my/data/metrics", 404),
+        ("https://example.org/my/data/", "/my/data/set/r/a%20b", 404),
+        ("https://example.org/api/", "/api/v1/none", 404),
+        ("https://example.org/hub/", "/hub", 404),
+        ("https://example.org/set/", "/set/r/a%20b", 200),
+        ("https://example.org/set/", "/set/readyz", 404),
+        ("https://example.org/set/", "/set/set/r/a%20b", 404),
+    ] {
+        assert_eq!(serve(base, false).get(path).status, status, "{base} {path}");
+    }
+    // As written: once, also where a set or a part of the server has the name.
+    let served = serve("https://example.org/set/", true);
+    assert_eq!(served.get("/set/set/r/a%20b").status, 200);
+    assert_eq!(served.get("/set/readyz").status, 200);
+    assert_eq!(served.get("/set/r/a%20b").status, 404);
 }
 
 #[test]

@@ -109,3 +109,31 @@ fn headers_that_are_sent_in_part_do_not_delay_the_stop() {
     eventually("the server ends", || served.has_ended());
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn answers_that_are_not_read_yet_are_sent_whole_at_a_stop() {
+    let world = World::new();
+    world.write("large", vec![b'x'; LARGE]);
+    let options =
+        ServerOptions { stop_timeout: Duration::from_secs(60), ..ServerOptions::default() };
+    let served = world.serve_with(options);
+    // Some end so that their last bytes wait in the server, whatever the sockets hold.
+    let mut clients: Vec<_> = (1..90)
+        .map(|step| {
+            let mut client = served.connect();
+            let size = step * (100 << 10);
+            let range = format!("bytes=0-{}", size - 1);
+            client.request("GET", "/set/r/large", &[("Range", &range)]);
+            assert_eq!(client.head().unwrap().unwrap().status, 206);
+            (client, size)
+        })
+        .collect();
+    served.tell_stop();
+    std::thread::sleep(Duration::from_millis(1_500));
+    for (client, size) in &mut clients {
+        let mut body = Vec::new();
+        let read = client.stream.read_to_end(&mut body).map(|_| body.len());
+        assert_eq!(read.unwrap(), *size);
+    }
+    eventually("the server ends", || served.has_ended());
+}

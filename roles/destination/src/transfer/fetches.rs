@@ -37,6 +37,7 @@ impl Transfer<'_> {
         }
         // Too many members of packages failed.
         if report.summary.budget_spent {
+            report.summary.untried = self.mirror.pending_counts()?.fetches;
             return Ok(());
         }
         report.begin_phase("fetching");

@@ -44,8 +44,30 @@ pub struct SparqlOptions {
     pub max_bytes: u64,
     /// The HTTP client.
     pub net: abreast_net::Options,
-    /// Why the endpoint cannot be asked, for example a secret that cannot be read: each poll fails with this.
-    pub unusable: Option<String>,
+    /// A secret that could not be read yet: each poll tries again, and fails while it cannot be read.
+    pub secret: Option<PendingSecret>,
+}
+
+/// Reads a secret into the options of the HTTP client.
+#[derive(Clone)]
+pub struct PendingSecret(Arc<ReadSecret>);
+
+/// Fails with the reason.
+type ReadSecret = dyn Fn(&mut abreast_net::Options) -> Result<(), String> + Send + Sync;
+
+impl PendingSecret {
+    /// A secret that this reads; it fails with the reason.
+    pub fn new(
+        read: impl Fn(&mut abreast_net::Options) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl std::fmt::Debug for PendingSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PendingSecret")
+    }
 }
 
 impl SparqlOptions {
@@ -67,7 +89,7 @@ impl SparqlOptions {
             batch: 100,
             max_bytes: 16 << 30,
             net,
-            unusable: None,
+            secret: None,
         }
     }
 }
@@ -107,8 +129,11 @@ impl SparqlSet {
     /// The endpoint fails, its answers are wrong or not complete, or too much would be deleted:
     /// nothing is recorded then. Or the log, the contents or the disk fail.
     pub fn read(&mut self) -> Result<RdfReport, RdfError> {
-        if let Some(reason) = &self.sparql.unusable {
-            return Err(RdfError::Endpoint(format!("{}: {reason}", self.sparql.url)));
+        if let Some(PendingSecret(read)) = &self.sparql.secret {
+            let url = &self.sparql.url;
+            read(&mut self.sparql.net)
+                .map_err(|reason| RdfError::Endpoint(format!("{url}: {reason}")))?;
+            self.sparql.secret = None;
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = Arc::clone(&self.options.sort.stop);
