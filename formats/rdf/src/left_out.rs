@@ -13,7 +13,7 @@ const NAMED: usize = 10;
 const LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString";
 const DIR_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString";
 
-/// What readers leave out in place of refusing a document: lines of N-Triples and N-Quads that are no
+/// What readers leave out while the rest is used: lines of N-Triples and N-Quads that are no
 /// statements, and in any syntax statements with an IRI or a language tag that is not one [rfc3987 §2.2].
 /// A last line without an end that is no statement, and more such lines than statements, are still errors.
 /// Clones count together.
