@@ -26,6 +26,9 @@ pub struct SortOptions {
     /// Statements that cannot be used are left out ([`SortedStatements::left_out`]); else the first one is an
     /// error.
     pub leave_out_invalid: bool,
+    /// The inputs may break off, as answers of endpoints: lines of N-Triples and N-Quads that are no statements
+    /// are errors with `leave_out_invalid` too.
+    pub may_break_off: bool,
     /// The contexts that JSON-LD may name.
     pub contexts: Contexts,
     /// Set to end it early.
@@ -40,6 +43,7 @@ impl SortOptions {
             memory: 64 << 20,
             graphs: Vec::new(),
             leave_out_invalid: false,
+            may_break_off: false,
             contexts: Contexts::default(),
             stop: Arc::default(),
         }
@@ -219,7 +223,10 @@ pub fn sorted(
     let (mut entities, mut blank) = (sorter(), sorter());
     let mut line = Vec::with_capacity(256);
     let mut graphs = GraphFilter::new(options);
-    let left_out = LeftOut::default();
+    let mut left_out = LeftOut::default();
+    if options.may_break_off {
+        left_out = left_out.of_statements();
+    }
     for (number, input) in inputs.into_iter().enumerate() {
         let Input { name, syntax, base, bytes } = input;
         // Labels of blank nodes belong to their document.
@@ -235,6 +242,7 @@ pub fn sorted(
             }
             Bytes::Stream(bytes) => bytes,
         };
+        let bytes = Stoppable { bytes, stop: &options.stop };
         let mut failed = None;
         let mut push = |line: &[u8]| {
             let sorter = if line.starts_with(b"_") { &mut blank } else { &mut entities };
@@ -258,11 +266,11 @@ pub fn sorted(
                 push(&line)
             })
         };
+        options.check_stop()?;
         done.map_err(|cause| Error::Input { name, cause })?;
         if let Some(error) = failed {
             return Err(error.into());
         }
-        options.check_stop()?;
     }
     graphs.check()?;
     let (mut file, mut blank) = (entities.finish()?, blank.finish()?);
@@ -272,4 +280,46 @@ pub fn sorted(
     let mut sorted = SortedStatements::new(file, true)?;
     sorted.left_out = left_out;
     Ok(sorted)
+}
+
+/// An input that ends early when it is to stop, whether its statements are used or left out.
+struct Stoppable<'s> {
+    bytes: Box<dyn Read>,
+    stop: &'s AtomicBool,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.load(Ordering::Relaxed) { Ok(0) } else { self.bytes.read(buffer) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statements without end, none of which is valid; all is to stop after the first of them.
+    struct Invalid(Arc<AtomicBool>);
+
+    impl Read for Invalid {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            assert!(!self.0.swap(true, Ordering::Relaxed), "reading goes on");
+            let statement = b"<http://h/a|b> <http://h/p> <http://h/b> .\n";
+            buffer[..statement.len()].copy_from_slice(statement);
+            Ok(statement.len())
+        }
+    }
+
+    #[test]
+    fn reading_stops_at_statements_that_are_left_out() {
+        for syntax in [Syntax::NTriples, Syntax::NQuads, Syntax::Turtle] {
+            let folder = tempfile::tempdir().unwrap();
+            let options =
+                SortOptions { leave_out_invalid: true, ..SortOptions::new(folder.path()) };
+            let bytes =
+                Bytes::Stream(Box::new(io::BufReader::new(Invalid(Arc::clone(&options.stop)))));
+            let input = Input { name: "d".to_owned(), syntax, base: None, bytes };
+            assert!(matches!(sorted(&options, [input]), Err(Error::Stopped)), "{syntax:?}");
+        }
+    }
 }

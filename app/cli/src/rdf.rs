@@ -9,7 +9,7 @@ use crate::stores::{Stores, Task};
 use crate::unwritable_store::Readable;
 use abreast_contents::{Contents, View};
 use abreast_core::{Beginning, ChangeLog, Clock as _, NewSet, SetId, SystemClock};
-use abreast_rdf::Syntax;
+use abreast_rdf::{Contexts, Syntax};
 use abreast_source::origin::rdf::{
     Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
     each_row, replace,
@@ -92,8 +92,11 @@ pub(crate) struct JsonLdContext {
 /// # Errors
 /// It is not of that form, or the file has no context.
 pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
-    let split = text.rsplit_once('=').filter(|(url, file)| url.contains(':') && !file.is_empty());
-    let (url, file) = split.ok_or("expected URL=FILE")?;
+    let all = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    let all = all.filter(|(url, file)| url.contains(':') && !file.is_empty());
+    // URLs and names of files may have the character as well.
+    let named = all.clone().find(|(_, file)| Path::new(file).is_file());
+    let (url, file) = named.or_else(|| all.last()).ok_or("expected URL=FILE")?;
     let read = || -> std::io::Result<String> {
         let mut document = String::new();
         OpenFile::open(file)?.take(CONTEXT_MAX + 1).read_to_string(&mut document)?;
@@ -108,6 +111,7 @@ pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
     if json.get("@context").is_none() {
         return Err(format!("`{file}` has no `@context`"));
     }
+    Contexts::check(&document).map_err(|error| format!("`{file}` cannot be used: {error}"))?;
     Ok(JsonLdContext { url: url.to_owned(), document: document.into() })
 }
 

@@ -65,7 +65,6 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     for JsonLdContext { url, document } in &args.context {
         options.contexts = std::mem::take(&mut options.contexts).with(url, document);
     }
-    options.leave_out_invalid = args.leave_out_invalid;
     if !args.replaced_by.is_empty() {
         options.replaced_by.clone_from(&args.replaced_by);
     }

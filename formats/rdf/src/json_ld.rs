@@ -1,11 +1,11 @@
-//! JSON-LD, with the contexts at hand and no others.
+//! JSON-LD, with the contexts that were given and no others.
 
 use crate::json_memory;
 use crate::nesting::Brackets;
 use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
 use crate::term_chains::{self, Terms};
-use abreast_webtypes::excerpt;
+use abreast_webtypes::{SyntaxError, excerpt};
 use memchr::{memchr_iter, memmem, memrchr};
 use oxjsonld::{JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
@@ -24,7 +24,7 @@ const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or 
 const NO_BASE: &str = "abreast-no-base://document/";
 const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
 const CONTEXT_HELP: &str =
-    "copy the terms of the context into `@context` of the document, or add it to those at hand";
+    "copy the terms of the context into `@context` of the document, or give the context";
 
 const TYPE_LATE: &str = "@type must be the first key";
 const TYPE_MAP_HELP: &str = "maps of types (`\"@container\": \"@type\"`) are read only if their nodes have no `@id`; state `@type` in each node";
@@ -55,10 +55,12 @@ pub(crate) fn read(
     Brackets::json(ReadLimits { depth, ..options.limits }).feed(&document)?;
     let base = options.base_iri()?;
     let mut context = Terms::default();
+    let mut unknown = false;
     let mut add = |iri: &str| {
-        let known = options.contexts.get(iri);
-        let terms = known.map(|text| term_chains::check(text.as_bytes(), &mut |_| {}));
-        context = context.max(terms.and_then(Result::ok).unwrap_or_default());
+        // Once is enough for all that are not known.
+        if options.contexts.get(iri).is_some() || !std::mem::replace(&mut unknown, true) {
+            context = context.max(options.contexts.terms(iri));
+        }
     };
     let terms = term_chains::check(&document, &mut add)?;
     let base_length = base.as_ref().map_or(0, |base| base.as_str().len());
@@ -70,13 +72,15 @@ pub(crate) fn read(
     let parser = JsonLdParser::new()
         .with_base_iri(base.map_or_else(|| NO_BASE.to_owned(), oxiri::Iri::into_inner))
         .map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
-    let missing = Arc::new(Mutex::new(None));
+    let missing = Arc::new(Mutex::new(None::<(String, Option<SyntaxError>)>));
     let noted = Arc::clone(&missing);
     let contexts = options.contexts.clone();
     let quads = parser.for_slice(&document).with_load_document_callback(move |iri, _| {
-        let Some(context) = contexts.get(iri) else {
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(iri.to_owned());
-            return Err("the context is not at hand".into());
+        let fault = contexts.fault(iri);
+        let Some(context) = contexts.get(iri).filter(|_| fault.is_none()) else {
+            let unusable = (iri.to_owned(), fault.cloned());
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(unusable);
+            return Err("the context cannot be used".into());
         };
         Ok(JsonLdRemoteDocument {
             document: context.as_bytes().to_vec(),
@@ -86,7 +90,7 @@ pub(crate) fn read(
     for quad in quads {
         let quad = quad.map_err(|error| {
             let missing = missing.lock().unwrap_or_else(PoisonError::into_inner).take();
-            fault(&error, missing.as_deref(), &document)
+            fault(&error, missing, &document)
         })?;
         if !has_base && let Some(iri) = relative(quad.as_ref()) {
             let place = memmem::find(&document, format!("\"{iri}\"").as_bytes())
@@ -124,10 +128,19 @@ fn without_base(node: NamedNodeRef<'_>) -> Option<&str> {
     Some(rest.strip_prefix("//document/").unwrap_or(rest))
 }
 
-fn fault(error: &JsonLdSyntaxError, missing: Option<&str>, document: &[u8]) -> ReadError {
-    if let Some(iri) = missing {
+/// `unusable` is a context and what is wrong with it, or nothing where it was not given.
+fn fault(
+    error: &JsonLdSyntaxError,
+    unusable: Option<(String, Option<SyntaxError>)>,
+    document: &[u8],
+) -> ReadError {
+    if let Some((iri, Some(fault))) = &unusable {
+        let message = format!("the context `{}` cannot be used: {}", excerpt(iri), fault.message());
+        return ReadError::new(fault.code(), (0, 0), message, Some("correct the context"));
+    }
+    if let Some((iri, None)) = &unusable {
         let message =
-            format!("the context `{}` is not at hand, and none is ever fetched", excerpt(iri));
+            format!("the context `{}` was not given, and none is ever fetched", excerpt(iri));
         let place =
             memmem::find(document, iri.as_bytes()).map_or((0, 0), |at| place(&document[..at]));
         return ReadError::new("jsonld.context", place, message, Some(CONTEXT_HELP));

@@ -9,8 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Statements that are named.
 const NAMED: usize = 10;
 
-/// What readers leave out in place of refusing a document: lines of N-Triples and N-Quads that are no
+/// Datatypes of literals with a language tag, and of no others [rdf11-concepts §3.3].
+const LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString";
+const DIR_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString";
+
+/// What readers leave out while the rest is used: lines of N-Triples and N-Quads that are no
 /// statements, and in any syntax statements with an IRI or a language tag that is not one [rfc3987 §2.2].
+/// A last line without an end that is no statement, and more such lines than statements, are still errors.
 /// Clones count together.
 ///
 /// ```
@@ -32,6 +37,7 @@ const NAMED: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct LeftOut {
     document: Arc<str>,
+    pub(crate) are_lines_statements: bool,
     found: Arc<Mutex<Found>>,
 }
 
@@ -45,7 +51,14 @@ impl LeftOut {
     /// The same, for a document of that name.
     #[must_use]
     pub fn of(&self, document: &str) -> Self {
-        Self { document: document.into(), found: Arc::clone(&self.found) }
+        Self { document: document.into(), ..self.clone() }
+    }
+
+    /// The same, for documents that may break off, such as answers of endpoints: lines that are no statements
+    /// are errors.
+    #[must_use]
+    pub fn of_statements(self) -> Self {
+        Self { are_lines_statements: true, ..self }
     }
 
     /// How many statements were left out.
@@ -76,17 +89,8 @@ impl LeftOut {
     }
 
     /// Notes a fault of a line.
-    ///
-    /// # Errors
-    /// It is not one of the document.
-    pub(crate) fn line(&self, error: ReadError) -> Result<(), ReadError> {
-        match error {
-            ReadError::Syntax(fault) => {
-                self.note(&fault);
-                Ok(())
-            }
-            error @ ReadError::Io(_) => Err(error),
-        }
+    pub(crate) fn line(&self, error: &ReadError) {
+        self.note(error);
     }
 
     /// Whether a statement that was read without checks can be used; else it is noted.
@@ -113,7 +117,13 @@ fn fault_in(quad: QuadRef<'_>) -> Option<String> {
             {
                 return Some(format!("`{}` is not a language tag", excerpt(tag)));
             }
-            Some(literal.datatype())
+            let datatype = literal.datatype();
+            if literal.language().is_none()
+                && matches!(datatype.as_str(), LANG_STRING | DIR_LANG_STRING)
+            {
+                return Some(format!("a literal of `{}` has no language tag", datatype.as_str()));
+            }
+            Some(datatype)
         }
         TermRef::BlankNode(_) => None,
     };
@@ -151,19 +161,21 @@ mod tests {
         let good = "<http://h/a> <http://h/p> <http://h/b> .\n";
         let lines = format!(
             "{good}<http://h/a b> <http://h/p> 1 .\n<http://h/a> <http://h/p>\n{good}\
-             <http://h/a> <http://h/p> \"x\"@toolonglanguage .\r{good}\u{0}\n{good}"
+             <http://h/a> <http://h/p> \"x\"@toolonglanguage .\r{good}\u{0}\n{good}\
+             <http://h/a> <http://h/p> \"x\"^^<{LANG_STRING}> ."
         );
         let turtle = format!(
-            "{good}<http://h/a> <http://h/p> <http://h/a|b>, 1 ; <http://h/q> \"x\"@toolonglanguage, <#c> .\n"
+            "{good}<http://h/a> <http://h/p> <http://h/a|b>, 1 ; <http://h/q> \"x\"@toolonglanguage, <#c>, \
+             \"x\"^^<{LANG_STRING}>, \"x\"^^<{DIR_LANG_STRING}> .\n"
         );
         let xml = "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:p='http://h/'>\
              <r:Description r:about='http://h/a'><p:p r:resource='http://h/b c'/><p:p r:resource='b'/></r:Description>\
              <r:Description r:about='http://h/{x}'><p:p>1</p:p></r:Description></r:RDF>";
         for (syntax, text, used, left_out) in [
-            (Syntax::NTriples, lines.as_str(), 4, 4),
-            (Syntax::NQuads, &lines, 4, 4),
-            (Syntax::Turtle, &turtle, 3, 2),
-            (Syntax::TriG, &turtle, 3, 2),
+            (Syntax::NTriples, lines.as_str(), 4, 5),
+            (Syntax::NQuads, &lines, 4, 5),
+            (Syntax::Turtle, &turtle, 3, 4),
+            (Syntax::TriG, &turtle, 3, 4),
             (Syntax::RdfXml, xml, 1, 2),
         ] {
             let found = counts(syntax, text);
@@ -178,7 +190,7 @@ mod tests {
         let good = "<http://h/a> <http://h/p> <http://h/b> .\n";
         let (left_out, mut used) = (LeftOut::default(), 0);
         let options = ReadOptions::default().with_document(1).with_left_out(left_out.of("d"));
-        let text = format!("{good}broken\n_:x <http://h/p> <b> .\n{good}broken again");
+        let text = format!("{good}broken\n_:x <http://h/p> <b> .\n{good}broken again\n");
         read_lines(text.as_bytes(), &options, &mut |_| {
             used += 1;
             ControlFlow::Continue(())
@@ -193,7 +205,56 @@ mod tests {
 
     #[test]
     fn many_are_counted_and_few_are_named() {
-        let (_, count, first) = counts(Syntax::NTriples, &"broken\n".repeat(20_000));
+        let line = "<http://h/a> <http://h/p> <http://h/b> .\nbroken\n";
+        let (_, count, first) = counts(Syntax::NTriples, &line.repeat(20_000));
         assert_eq!((count, first.len()), (20_000, NAMED));
+    }
+
+    #[test]
+    fn documents_that_break_off_or_are_others_are_errors() {
+        let good = "<http://h/a> <http://h/p> <http://h/b> .\n";
+        let wrong = "<http://h/a|b> <http://h/p> <http://h/b> .\n";
+        let page = "<!DOCTYPE html>\n<html>\n<body>404</body>\n</html>\n";
+        // Whether they can be read, and whether they can where each line is a statement.
+        for (text, is_read, is_read_strictly) in [
+            (good.to_owned(), true, true),
+            (good.trim_end().to_owned(), true, true),
+            (format!("{good}{}", wrong.trim_end()), true, true),
+            (wrong.repeat(9), true, true),
+            (format!("{good}broken\n"), true, false),
+            (format!("{good}{good}broken\n# comment\n\n"), true, false),
+            (format!("{good}broken\nbroken\n"), false, false),
+            (format!("{good}<http://h/a> <http://h/p"), false, false),
+            (format!("{good}<http://h/a> <http://h/p> \"x"), false, false),
+            (page.to_owned(), false, false),
+            (format!("{good}{page}"), false, false),
+        ] {
+            let options = ReadOptions::default();
+            for (left_out, expected) in [
+                (LeftOut::default(), is_read),
+                (LeftOut::default().of_statements(), is_read_strictly),
+            ] {
+                let options = options.clone().with_left_out(left_out.of("d"));
+                let done = |_: &[u8]| ControlFlow::Continue(());
+                let lines = read_lines(text.as_bytes(), &options, &mut { done });
+                assert_eq!(lines.is_ok(), expected, "{text} {lines:?}");
+                for syntax in [Syntax::NTriples, Syntax::NQuads] {
+                    let done =
+                        read(syntax, text.as_bytes(), &options, &mut |_| ControlFlow::Continue(()));
+                    assert_eq!(done.is_ok(), expected, "{text} {done:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_counts_for_the_limits() {
+        let base = format!("http://h/{}", "x".repeat(30_000));
+        let items = "[] <http://h/p> <#a|b> .\n".repeat(1_000);
+        let text = format!("@base <{base}> .\n{items}");
+        let options = ReadOptions::default().with_left_out(LeftOut::default());
+        let done =
+            read(Syntax::Turtle, text.as_bytes(), &options, &mut |_| ControlFlow::Continue(()));
+        assert_eq!(done.unwrap_err().syntax().map(|fault| fault.code()), Some("rdf.size"));
     }
 }

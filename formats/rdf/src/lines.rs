@@ -9,6 +9,7 @@ use crate::syntax::Syntax;
 use memchr::{memchr, memchr_iter, memrchr};
 use oxrdf::{GraphNameRef, QuadRef};
 use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
+use std::cell::{Cell, RefCell};
 use std::io::Read;
 use std::ops::ControlFlow;
 
@@ -21,7 +22,13 @@ pub(crate) fn read(
     options: &ReadOptions,
     visit: &mut Visit<'_>,
 ) -> Result<(), ReadError> {
-    pieces(input, options, &mut |lines, before| parse(syntax, lines, options, before, visit))
+    let reading = Reading::new(syntax, options);
+    let mut visit = |quad: QuadRef<'_>| {
+        reading.used.set(reading.used.get() + 1);
+        visit(quad)
+    };
+    pieces(input, options, &mut |lines, before| reading.parse(lines, before, &mut visit))?;
+    reading.check()
 }
 
 /// Reads N-Triples and visits its statements as [`write_statement`] writes them, without their ends. Lines that
@@ -35,6 +42,11 @@ pub fn read_lines(
     visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Result<(), ReadError> {
     let prefix = options.document.map(|number| format!("d{number}_").into_bytes());
+    let reading = Reading::new(Syntax::NTriples, options);
+    let visit = &mut |line: &[u8]| {
+        reading.used.set(reading.used.get() + 1);
+        visit(line)
+    };
     let mut line = Vec::new();
     let parsed = |lines: &[u8], before, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| {
         let mut written = Vec::new();
@@ -44,10 +56,10 @@ pub fn read_lines(
             visit(&written[..written.len() - 1])
         };
         match options.document {
-            None => parse(Syntax::NTriples, lines, options, before, &mut each),
+            None => reading.parse(lines, before, &mut each),
             Some(number) => {
                 let mut each = |quad: QuadRef<'_>| renamed(quad, number, &mut each);
-                parse(Syntax::NTriples, lines, options, before, &mut each)
+                reading.parse(lines, before, &mut each)
             }
         }
     };
@@ -83,7 +95,8 @@ pub fn read_lines(
             at = next;
         }
         parsed(&lines[odd..], before, visit)
-    })
+    })?;
+    reading.check()
 }
 
 type EachPiece<'a> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, ReadError> + 'a;
@@ -138,20 +151,102 @@ fn count_lines(lines: &[u8]) -> u64 {
     (memchr_iter(b'\n', lines).count() + lone) as u64
 }
 
+/// The reading of a document.
+struct Reading<'o> {
+    syntax: Syntax,
+    options: &'o ReadOptions,
+    /// Statements that were visited.
+    used: Cell<u64>,
+    /// Lines that are no statements.
+    broken: Cell<u64>,
+    first_broken: RefCell<Option<ReadError>>,
+}
+
+impl<'o> Reading<'o> {
+    fn new(syntax: Syntax, options: &'o ReadOptions) -> Self {
+        let (used, broken, first_broken) = (Cell::new(0), Cell::new(0), RefCell::new(None));
+        Self { syntax, options, used, broken, first_broken }
+    }
+
+    fn parse(
+        &self,
+        lines: &[u8],
+        before: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, ReadError> {
+        match &self.options.left_out {
+            None => parse(self.syntax, lines, self.options.lenient, before, visit),
+            Some(left_out) => self.parse_each(lines, left_out, before, visit),
+        }
+    }
+
+    /// Parses line by line, and leaves out what cannot be used.
+    fn parse_each(
+        &self,
+        lines: &[u8],
+        left_out: &LeftOut,
+        mut before: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, ReadError> {
+        let Self { syntax, options, .. } = *self;
+        let mut was_carriage_return = false;
+        for line in lines.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+            if was_carriage_return && line == b"\n" {
+                was_carriage_return = false;
+                continue;
+            }
+            let text = line.trim_ascii_end();
+            match parse(syntax, text, options.lenient, before, visit) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
+                Err(error) if is_statement(syntax, text) => left_out.line(&error),
+                // The document may break off there.
+                Err(error)
+                    if left_out.are_lines_statements
+                        || !line.ends_with(b"\n") && !line.ends_with(b"\r") =>
+                {
+                    return Err(error);
+                }
+                Err(error) => {
+                    left_out.line(&error);
+                    self.broken.set(self.broken.get() + 1);
+                    self.first_broken.borrow_mut().get_or_insert(error);
+                }
+            }
+            was_carriage_return = line.ends_with(b"\r");
+            before += 1;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Refuses a document most of which is no statements: it is of another syntax, such as a page with an error.
+    fn check(self) -> Result<(), ReadError> {
+        let error = self.first_broken.into_inner();
+        error.filter(|_| self.broken.get() > self.used.get()).map_or(Ok(()), Err)
+    }
+}
+
+/// Whether a line that cannot be used is a statement, apart from its IRIs and language tags.
+fn is_statement(syntax: Syntax, line: &[u8]) -> bool {
+    let mut is_statement = false;
+    let parsed = parse(syntax, line, true, 0, &mut |_| {
+        is_statement = true;
+        ControlFlow::Continue(())
+    });
+    parsed.is_ok() && is_statement
+}
+
 fn parse(
     syntax: Syntax,
     lines: &[u8],
-    options: &ReadOptions,
+    is_lenient: bool,
     before: u64,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>, ReadError> {
-    if let Some(left_out) = &options.left_out {
-        return parse_each(syntax, lines, (options, left_out), before, visit);
-    }
     let fault = |error: TurtleSyntaxError| syntax_error(&error, before);
     if syntax == Syntax::NQuads {
         let parser = NQuadsParser::new();
-        let parser = if options.lenient { parser.lenient() } else { parser };
+        let parser = if is_lenient { parser.lenient() } else { parser };
         for quad in parser.for_slice(lines) {
             if visit(quad.map_err(fault)?.as_ref()).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -159,7 +254,7 @@ fn parse(
         }
     } else {
         let parser = NTriplesParser::new();
-        let parser = if options.lenient { parser.lenient() } else { parser };
+        let parser = if is_lenient { parser.lenient() } else { parser };
         for triple in parser.for_slice(lines) {
             let triple = triple.map_err(fault)?;
             let quad = QuadRef::new(
@@ -172,32 +267,6 @@ fn parse(
                 return Ok(ControlFlow::Break(()));
             }
         }
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-/// Parses line by line, and leaves out those that are no statements.
-fn parse_each(
-    syntax: Syntax,
-    lines: &[u8],
-    (options, left_out): (&ReadOptions, &LeftOut),
-    mut before: u64,
-    visit: &mut Visit<'_>,
-) -> Result<ControlFlow<()>, ReadError> {
-    let options = ReadOptions { left_out: None, ..options.clone() };
-    let mut was_carriage_return = false;
-    for line in lines.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
-        if was_carriage_return && line == b"\n" {
-            was_carriage_return = false;
-            continue;
-        }
-        match parse(syntax, line.trim_ascii_end(), &options, before, visit) {
-            Ok(ControlFlow::Continue(())) => {}
-            Ok(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
-            Err(error) => left_out.line(error)?,
-        }
-        was_carriage_return = line.ends_with(b"\r");
-        before += 1;
     }
     Ok(ControlFlow::Continue(()))
 }

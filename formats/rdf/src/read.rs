@@ -225,13 +225,13 @@ pub fn read(
     let is_checked = matches!(syntax, Syntax::NTriples | Syntax::NQuads | Syntax::JsonLd);
     let left_out = options.left_out.as_ref().filter(|_| !is_checked);
     let mut visit = |quad: QuadRef<'_>| {
-        if left_out.is_some_and(|left_out| !left_out.passes(quad)) {
-            return ControlFlow::Continue(());
-        }
         written += length(quad);
         is_exceeded = written > expansion.allowed(read.get());
         match options.document {
             _ if is_exceeded => ControlFlow::Break(()),
+            _ if left_out.is_some_and(|left_out| !left_out.passes(quad)) => {
+                ControlFlow::Continue(())
+            }
             None => visit(quad),
             Some(number) => renamed(quad, number, visit),
         }

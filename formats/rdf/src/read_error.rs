@@ -16,7 +16,7 @@ pub enum ReadError {
     /// | `rdf.language` | a language tag that is not well-formed |
     /// | `rdf.size` | a line, literal, name or document longer than its limit, or statements that are |
     /// | `rdf.depth` | brackets nested deeper than the limit |
-    /// | `jsonld.context` | a context that is not at hand; none is ever fetched |
+    /// | `jsonld.context` | a context that was not given; none is ever fetched |
     /// | `xml.*` | XML that is refused: see [`abreast_webtypes::xml`] |
     ///
     /// Where a parser does not state the place, the line is 0.

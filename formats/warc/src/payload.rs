@@ -37,7 +37,11 @@ impl HttpHead {
             is_wanted.then(|| value.trim().to_owned())
         })?;
         let folded = lines.take_while(|line| is_folded(line));
-        let value = folded.fold(first, |value, line| format!("{value} {}", line.trim()));
+        let value = folded.fold(first, |mut value, line| {
+            value.push(' ');
+            value.push_str(line.trim());
+            value
+        });
         Some(value.trim().to_owned())
     }
 

@@ -7,6 +7,8 @@ use thiserror::Error;
 
 /// Longest head of a record, and of an answer in it.
 const HEAD_MAX: usize = 1 << 20;
+/// Most zeros behind the last record, in bytes.
+const PADDING_MAX: usize = 1 << 20;
 
 /// Why no record could be read.
 #[derive(Debug, Error)]
@@ -193,9 +195,8 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
         let text = String::from_utf8_lossy(&line);
         if let (true, Some((_, value))) = (text.starts_with([' ', '\t']), head.fields.last_mut()) {
             // A folded line (ISO 28500, section 4).
-            let whole = format!("{value} {}", text.trim());
-            value.clear();
-            value.push_str(whole.trim());
+            value.push(' ');
+            value.push_str(text.trim());
             continue;
         }
         let (name, value) = text
@@ -203,22 +204,34 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
             .ok_or(ReadError::Syntax("a line of a record's head has no colon"))?;
         head.fields.push((name.trim().to_owned(), value.trim().to_owned()));
     }
+    for (_, value) in &mut head.fields {
+        value.truncate(value.trim_end().len());
+        value.drain(..value.len() - value.trim_start().len());
+    }
     let length = head.field("Content-Length").and_then(|text| text.parse().ok());
     let left = length.ok_or(ReadError::Syntax("a record has no Content-Length"))?;
     Ok(Some(Read { head, block: Block { input, left, is_ended: false } }))
 }
 
-/// Passes over zeros, which some programs fill blocks with behind the last record. A record has none before it.
+/// Passes over zeros, which some programs fill blocks with behind the last record, up to 1 MiB.
 ///
 /// # Errors
-/// The input cannot be read.
-pub fn skip_padding(input: &mut impl BufRead) -> io::Result<()> {
+/// There are more, another record follows them, or the input cannot be read.
+pub fn skip_padding(input: &mut impl BufRead) -> Result<(), ReadError> {
+    let mut skipped = 0;
     loop {
-        let bytes = input.fill_buf()?;
+        let bytes = input.fill_buf().map_err(ReadError::Io)?;
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-        let is_more = zeros > 0 && zeros == bytes.len();
+        let (is_end, has_more) = (bytes.is_empty(), zeros < bytes.len());
         input.consume(zeros);
-        if !is_more {
+        skipped += zeros;
+        if skipped > PADDING_MAX {
+            return Err(ReadError::Syntax("more than 1 MiB of zeros between records"));
+        }
+        if has_more && skipped > 0 {
+            return Err(ReadError::Syntax("a record behind zeros"));
+        }
+        if is_end || has_more {
             return Ok(());
         }
     }

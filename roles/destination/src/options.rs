@@ -229,8 +229,6 @@ pub struct SyncOptions {
     pub history: Option<u32>,
     /// The contexts that descriptions in JSON-LD may name; none is fetched.
     pub contexts: Contexts,
-    /// Leaves statements that are not valid out of whole copies of a set of descriptions.
-    pub leave_out_invalid: bool,
     /// Properties of deprecated entities whose objects are to be used instead, the best first.
     pub replaced_by: Vec<String>,
     /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow
@@ -265,7 +263,6 @@ impl SyncOptions {
             max_delete: MaxDelete::Default,
             replaced_by: crate::deprecation::REPLACED_BY.map(str::to_owned).into(),
             contexts: Contexts::default(),
-            leave_out_invalid: false,
             moved: false,
             immutable: false,
             backup_dir: None,

@@ -135,7 +135,7 @@ impl<'a> Reporter<'a> {
                 self.new_failures += skipped;
             }
             let message = format!(
-                "entries or statements that cannot be understood and were left out (`--lenient`, `--leave-out-invalid`): {skipped}"
+                "entries that cannot be understood and were left out (`--lenient`): {skipped}"
             );
             self.problem("rs.entry", url, &message);
         }

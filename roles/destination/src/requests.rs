@@ -47,9 +47,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) robots: Option<Arc<Robots>>,
     /// Whether IRIs in place of blank nodes are resources of their own in this Source.
     pub(crate) skolems_are_resources: Cell<bool>,
-    /// How descriptions are read: the contexts of JSON-LD, and whether statements that are not valid are left out.
+    /// The contexts of JSON-LD.
     pub(crate) contexts: Contexts,
-    pub(crate) leave_out_invalid: bool,
     /// Where documents are read from.
     pub(crate) documents: Rc<dyn Documents>,
     /// What answers named as copies of other Sources.
@@ -98,7 +97,6 @@ impl<'a> Requests<'a> {
             robots: (!options.ignore_robots).then(Arc::default),
             skolems_are_resources: Cell::default(),
             contexts: options.contexts.clone(),
-            leave_out_invalid: options.leave_out_invalid,
             documents: Rc::new(Network),
             origins: Origins::default(),
             opened: Rc::default(),

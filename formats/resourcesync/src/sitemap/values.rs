@@ -70,7 +70,10 @@ pub(crate) fn trimmed(text: &str) -> &str {
 /// databases have in place of none) it is not stated.
 pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cDatetime>, Fault> {
     let value = trimmed(text);
-    if value.is_empty() || value.starts_with(['+', '-', 'T']) || value.starts_with("0000") {
+    let is_time = value
+        .strip_prefix(['+', '-', 'T'])
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if value.is_empty() || is_time || value.starts_with("0000") {
         let message = format!("`lastmod` is \"{}\", without a date; ignored", excerpt(value));
         notes.add("rs.no-date", message);
         return Ok(None);

@@ -13,6 +13,8 @@ pub(super) struct Input {
     encoding: Encoding,
     /// From the first byte on that is not UTF-8, it is windows-1252.
     falls_back: bool,
+    /// It has a character of UTF-8 with several bytes, or a byte order mark: all of it is UTF-8 then.
+    is_utf_8: bool,
     /// Bytes of an unfinished character, or the first ones before the encoding is known.
     carry: Vec<u8>,
     taken: u64,
@@ -68,6 +70,7 @@ impl Input {
             at: 0,
             encoding: Encoding::Unknown,
             falls_back: false,
+            is_utf_8: false,
             carry: Vec::new(),
             taken: 0,
             limit,
@@ -143,7 +146,11 @@ impl Input {
         if self.encoding == Encoding::Unknown && self.stop.is_none() {
             self.detect();
         }
-        if !self.carry.is_empty() && self.encoding == Encoding::Utf8 && self.falls_back {
+        if !self.carry.is_empty()
+            && self.encoding == Encoding::Utf8
+            && self.falls_back
+            && !self.is_utf_8
+        {
             let rest = std::mem::take(&mut self.carry);
             self.append(&windows_1252(&rest));
         }
@@ -264,7 +271,10 @@ impl Input {
                 self.stop("xml.encoding", message, Some(UTF_8_HELP));
                 return;
             }
-            [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
+            [0xef, 0xbb, 0xbf, ..] => {
+                self.is_utf_8 = true;
+                (Encoding::Utf8, 3)
+            }
             [0xfe, 0xff, ..] => utf16(true),
             [0xff, 0xfe, ..] => utf16(false),
             _ if declared(&first).is_some_and(is_windows_1252) => (Encoding::Windows1252, 0),
@@ -280,13 +290,17 @@ impl Input {
 
     fn utf8(&mut self, bytes: &[u8]) {
         match std::str::from_utf8(bytes) {
-            Ok(text) => self.append(text),
+            Ok(text) => {
+                self.is_utf_8 |= self.falls_back && !text.is_ascii();
+                self.append(text);
+            }
             Err(error) => {
                 let (good, bad) = bytes.split_at(error.valid_up_to());
+                self.is_utf_8 |= !good.is_ascii();
                 self.append(std::str::from_utf8(good).unwrap_or_default());
                 if error.error_len().is_none() {
                     self.carry.extend_from_slice(bad);
-                } else if self.falls_back {
+                } else if self.falls_back && !self.is_utf_8 {
                     self.encoding = Encoding::Windows1252;
                     self.append(&windows_1252(bad));
                 } else {

@@ -180,7 +180,7 @@ fn scan(
     let mut scanner = Scanner { hasher, check, buffer: vec![0; BLOCK_BYTES], allowance };
     let mut found = Vec::new();
     loop {
-        skip_padding(&mut input).map_err(|cause| broken(input.taken, &ReadError::Io(cause)))?;
+        skip_padding(&mut input).map_err(|error| broken(input.taken, &error))?;
         let offset = input.taken;
         let read = read_record(&mut input).map_err(|error| broken(offset, &error))?;
         let Some(read) = read else { return Ok(found) };

@@ -9,7 +9,7 @@ use crate::package::listing::ListedPackage;
 use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
-use abreast_rdf::{LeftOut, Syntax};
+use abreast_rdf::Syntax;
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};
 use std::fs::File;
@@ -40,8 +40,6 @@ pub(crate) struct SortedDescriptions {
     statements: SortedStatements,
     /// IRIs in place of blank nodes that are parts of descriptions.
     parts: u64,
-    /// Statements that are not valid.
-    left_out: LeftOut,
 }
 
 /// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
@@ -58,7 +56,6 @@ pub(crate) fn fetch_sorted(
     };
     let sort = SortOptions {
         memory: SORT_BYTES,
-        leave_out_invalid: requests.leave_out_invalid,
         contexts: requests.contexts.clone(),
         ..SortOptions::new(downloads.path())
     };
@@ -76,10 +73,7 @@ pub(crate) fn fetch_sorted(
                 bytes: Bytes::of_file(bytes),
             });
             let sorted = abreast_statements::sorted(sort, inputs)?;
-            let left_out = sorted.left_out().clone();
-            let (sorted, parts) =
-                if are_resources { (sorted, 0) } else { with_parts(sort, sorted)? };
-            Ok((sorted, parts, left_out))
+            if are_resources { Ok((sorted, 0)) } else { with_parts(sort, sorted) }
         });
         let fetch = || {
             for file in files {
@@ -110,8 +104,8 @@ pub(crate) fn fetch_sorted(
     for file in files {
         downloads.discard(&package(file));
     }
-    let (statements, parts, left_out) = sorted.map_err(|error| unreadable(name, error))?;
-    Ok(SortedDescriptions { statements, parts, left_out })
+    let (statements, parts) = sorted.map_err(|error| unreadable(name, error))?;
+    Ok(SortedDescriptions { statements, parts })
 }
 
 /// Hands over the descriptions of a whole copy; how many there are.
@@ -129,10 +123,6 @@ pub(crate) fn hand_over(
         walk.resource(&described.listed(name), as_of, Some(described.lines))
     })?;
     walk.parts(sorted.parts);
-    for fault in sorted.left_out.first() {
-        walk.notice("rdf.left-out", name, &format!("a statement is left out: {fault}"));
-    }
-    walk.skipped(name, sorted.left_out.count())?;
     blanks.report(walk, name);
     Ok(count)
 }
@@ -280,8 +270,9 @@ fn unreadable(name: &str, error: abreast_statements::Error) -> Error {
     };
     let message = format!("cannot use the snapshot {name}: {error}");
     let unusable = Error::new(code, exit, message).with_cause(error);
-    if matches!(code, "rdf.iri" | "rdf.language") {
-        return unusable.with_help("with `--leave-out-invalid` such statements are left out");
+    if code == "jsonld.context" {
+        return unusable
+            .with_help("give the context with `--context URL=FILE`: it is never fetched");
     }
     unusable
 }

@@ -305,28 +305,6 @@ fn nothing_is_deleted_for_a_snapshot_that_cannot_be_used() {
 }
 
 #[test]
-fn invalid_statements_of_a_snapshot_can_be_left_out() {
-    let source = with_numbers(Habits::default(), 9);
-    source.make_snapshot();
-    let mut copy = copy_of(&source);
-    let text = format!(
-        "{}<http://id.example.org/a b> <http://h/p> \"1\" .\nbroken\n",
-        source.statements()
-    );
-    source.answer_first(move |target, _| {
-        let answer = Answer::ok(text.as_str()).header("content-type", "application/n-triples");
-        (target == "/snapshot").then_some(answer)
-    });
-    let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.code()), (4, "rdf.iri"), "{:?}", ran.reported);
-    copy.options.leave_out_invalid = true;
-    let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.count("rdf.left-out")), (3, 2), "{:?}", ran.reported);
-    assert_eq!(ran.summary().skipped, 2);
-    assert_same(&copy, &source);
-}
-
-#[test]
 fn an_empty_snapshot_deletes_nothing() {
     let source = with_numbers(Habits::default(), 5);
     source.make_snapshot();

@@ -263,6 +263,50 @@ fn answers_without_end_are_refused() {
 }
 
 #[test]
+fn broken_lines_of_an_answer_are_no_statements() {
+    let good = "<http://a/1> <http://p> \"1\" .\n<http://a/1> <http://p> \"2\" .\n";
+    for (last, is_read) in [
+        ("<http://a/1> <http://p> <http://a/|> .\n", true),
+        ("<http://a/1> <http://p> \"x\"@toolonglanguage .\n", true),
+        ("<http://a/1> <http://p> <http://a", false),
+        ("<http://a/1> <http://p> <http://a\n", false),
+        ("Virtuoso S1T00 Error SR171: Transaction timed out\n", false),
+    ] {
+        let lists = AtomicU64::new(0);
+        let server = Server::new(move |request, stream| {
+            let query = String::from_utf8_lossy(&request.body).into_owned();
+            let results = "Content-Type: application/sparql-results+json\r\n";
+            if query.contains("COUNT") {
+                let count = r#"{"results":{"bindings":[{"n":{"type":"literal","value":"3"}}]}}"#;
+                let one = count.replace('3', "1");
+                let is_of_entities = query.contains("DISTINCT ?entity");
+                let count = if is_of_entities { &one } else { count };
+                return send(stream, "200 OK", results, count.as_bytes());
+            }
+            if query.starts_with("SELECT") {
+                let entity = r#"{"entity":{"type":"uri","value":"http://a/1"}}"#;
+                let is_first = lists.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+                let list = if is_first { entity } else { "" };
+                let list = format!(r#"{{"results":{{"bindings":[{list}]}}}}"#);
+                return send(stream, "200 OK", results, list.as_bytes());
+            }
+            let statements = format!("{good}{last}");
+            let kind = "Content-Type: application/n-triples\r\n";
+            send(stream, "200 OK", kind, statements.as_bytes())
+        });
+        for entities in [ALL, LISTED] {
+            let mut world = world_of(Endpoint::start(), &server.url("/"), entities);
+            world.set.options.sort.leave_out_invalid = true;
+            let read = world.read();
+            assert_eq!(read.is_ok(), is_read, "{entities:?} {last} {read:?}");
+            if let Ok(report) = read {
+                assert_eq!((report.entities, report.invalid_statements), (1, 1), "{report:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn statements_of_one_graph_or_of_all_are_read() {
     let data = "GRAPH <http://g/1> { <http://a/1> <http://p> \"1\", [ <http://q> \"b\" ] }
                 GRAPH <http://g/2> { <http://a/1> <http://p> \"1\" . <http://a/2> <http://p> \"2\" }

@@ -260,7 +260,7 @@ impl Poll<'_> {
             };
             let mut entities = Entities::default();
             let mut options = ReadOptions::default().with_limits(ReadLimits::in_memory());
-            let left_out = LeftOut::default().of(&self.sparql.url);
+            let left_out = LeftOut::default().of(&self.sparql.url).of_statements();
             let leaves_out = self.target.options.sort.leave_out_invalid;
             options.left_out = leaves_out.then(|| left_out.clone());
             let read = abreast_rdf::read(syntax, BufReader::new(file), &options, &mut |quad| {

@@ -14,6 +14,7 @@ pub use query::{EntityPattern, NoEntity, QueryGraph};
 use super::rdf::{RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, SetId, SystemClock};
+use abreast_statements::SortOptions;
 use endpoint::{Endpoint, Failure};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,7 +184,8 @@ impl SparqlSet {
         })?;
         let bytes = RdfBytes::Stream(Box::new(file));
         let input = RdfInput { name: sparql.url.clone(), syntax, base: None, bytes };
-        let statements = abreast_statements::sorted(&self.options.sort, [input])?;
+        let sort = SortOptions { may_break_off: true, ..self.options.sort.clone() };
+        let statements = abreast_statements::sorted(&sort, [input])?;
         let received = statements.count()? + statements.left_out().count();
         // The store may have become smaller meanwhile; statements in several graphs may count several times.
         if received < before
