@@ -11,7 +11,7 @@ const EACH_MIN: usize = 2;
 
 /// A number of places. A client (an address, or a /64 network of IPv6) may take another place while fewer are taken by
 /// it than are free: alone it takes half of all, and the next client half of the rest. Clients whose addresses a proxy
-/// hides cannot be told apart: they have no such share, and leave a quarter of all places to others.
+/// hides cannot be distinguished: they have no such share, and leave a quarter of all places to others.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientPlaces(Arc<Mutex<Taken>>);
 
