@@ -93,10 +93,10 @@ pub(crate) struct JsonLdContext {
 /// It is not of that form, or the file has no context.
 pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
     let all = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
-    let all = all.filter(|(url, file)| url.contains(':') && !file.is_empty());
+    let mut all = all.filter(|(url, file)| url.contains(':') && !file.is_empty());
     // URLs and names of files may have the character as well.
     let named = all.clone().find(|(_, file)| Path::new(file).is_file());
-    let (url, file) = named.or_else(|| all.last()).ok_or("expected URL=FILE")?;
+    let (url, file) = named.or_else(|| all.next_back()).ok_or("expected URL=FILE")?;
     let read = || -> std::io::Result<String> {
         let mut document = String::new();
         OpenFile::open(file)?.take(CONTEXT_MAX + 1).read_to_string(&mut document)?;

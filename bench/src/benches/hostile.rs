@@ -115,7 +115,7 @@ const SHAPES: &[Shape] = &[
     }),
     ("page.json", "a page of short activities", |bytes| {
         fill("{\"type\":\"OrderedCollectionPage\",\"orderedItems\":[", bytes, "{}]}", |text, _| {
-            text.push_str("{},")
+            text.push_str("{},");
         })
     }),
     ("patch.rdfp", "a patch of short rows", |bytes| {

@@ -90,7 +90,7 @@ pub(crate) fn read(
     for quad in quads {
         let quad = quad.map_err(|error| {
             let missing = missing.lock().unwrap_or_else(PoisonError::into_inner).take();
-            fault(&error, missing, &document)
+            fault(&error, missing.as_ref(), &document)
         })?;
         if !has_base && let Some(iri) = relative(quad.as_ref()) {
             let place = memmem::find(&document, format!("\"{iri}\"").as_bytes())
@@ -131,14 +131,14 @@ fn without_base(node: NamedNodeRef<'_>) -> Option<&str> {
 /// `unusable` is a context and what is wrong with it, or nothing where it was not given.
 fn fault(
     error: &JsonLdSyntaxError,
-    unusable: Option<(String, Option<SyntaxError>)>,
+    unusable: Option<&(String, Option<SyntaxError>)>,
     document: &[u8],
 ) -> ReadError {
-    if let Some((iri, Some(fault))) = &unusable {
+    if let Some((iri, Some(fault))) = unusable {
         let message = format!("the context `{}` cannot be used: {}", excerpt(iri), fault.message());
         return ReadError::new(fault.code(), (0, 0), message, Some("correct the context"));
     }
-    if let Some((iri, None)) = &unusable {
+    if let Some((iri, None)) = unusable {
         let message =
             format!("the context `{}` was not given, and none is ever fetched", excerpt(iri));
         let place =

@@ -255,6 +255,9 @@ mod tests {
         let options = ReadOptions::default().with_left_out(LeftOut::default());
         let done =
             read(Syntax::Turtle, text.as_bytes(), &options, &mut |_| ControlFlow::Continue(()));
-        assert_eq!(done.unwrap_err().syntax().map(|fault| fault.code()), Some("rdf.size"));
+        assert_eq!(
+            done.unwrap_err().syntax().map(abreast_webtypes::SyntaxError::code),
+            Some("rdf.size")
+        );
     }
 }

@@ -285,7 +285,7 @@ fn broken_lines_of_an_answer_are_no_statements() {
             }
             if query.starts_with("SELECT") {
                 let entity = r#"{"entity":{"type":"uri","value":"http://a/1"}}"#;
-                let is_first = lists.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+                let is_first = lists.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
                 let list = if is_first { entity } else { "" };
                 let list = format!(r#"{{"results":{{"bindings":[{list}]}}}}"#);
                 return send(stream, "200 OK", results, list.as_bytes());
