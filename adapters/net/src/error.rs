@@ -98,7 +98,9 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_cause(
+    /// What it was caused by.
+    #[must_use]
+    pub fn with_cause(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {

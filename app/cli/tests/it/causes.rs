@@ -274,7 +274,7 @@ fn wrong_values_of_a_configuration_get_help_that_works() {
         ("base_url = http://me:hush@h/\nSET", "text must be in quotes", "base_url = \"http://h/\""),
         ("strip_prefix = True\nSET", "small letters", "write strip_prefix = true"),
         ("data = 2026-99-99\nSET", "", "key = value"),
-        ("[hub]\nlease = 10\nSET", "expected a string", "lease = \"10s\""),
+        ("[hub]\nlease = 10\nSET", "found integer `10`", "lease = \"10s\""),
         ("SET\nrescan = 3600", "found integer `3600`", "rescan = \"3600s\""),
         ("SET\ndebounce = 1.5", "found floating point `1.5`", "debounce = \"1.5s\""),
         ("SET\ntitle = 3", "found integer `3`", "title = \"3\""),

@@ -153,7 +153,7 @@ fn check(store: &Path) -> Vec<(String, String)> {
     let found = lines.filter(|line| line["type"] == "finding" && line["severity"] == "error");
     let found = found.map(|line| {
         let field = |name: &str| line[name].as_str().unwrap().to_owned();
-        (field("code"), format!("{} {}", field("where"), field("what")))
+        (field("code"), format!("{} {}", field("location"), field("message")))
     });
     let found: Vec<_> = found.collect();
     assert_eq!(output.status.code(), Some(i32::from(!found.is_empty())), "{text}");
