@@ -92,7 +92,11 @@ impl Source {
     /// A server by a command, once it is ready.
     pub(crate) fn run(command: &mut Command) -> Self {
         let source = Self::listening(command);
-        eventually("the Source is ready", || source.status("/readyz") == Some(200));
+        eventually("the Source and each of its sets are ready", || {
+            source.answer("/readyz").is_some_and(|(status, text)| {
+                status == 200 && !String::from_utf8_lossy(&text).contains("is being read")
+            })
+        });
         source
     }
 
