@@ -3,7 +3,7 @@
 use crate::term_chains::{self, Terms};
 use abreast_webtypes::SyntaxError;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The contexts that a JSON-LD document may name.
 ///
@@ -24,6 +24,13 @@ struct Context {
 
 const ACTIVITY_STREAMS: &str = include_str!("../contexts/activitystreams.jsonld");
 
+/// Checked once: each reader of a document begins with them.
+static BUNDLED: LazyLock<Contexts> = LazyLock::new(|| {
+    Contexts::none()
+        .with("https://www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
+        .with("http://www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
+});
+
 impl Default for Contexts {
     fn default() -> Self {
         Self::bundled()
@@ -38,9 +45,7 @@ impl Contexts {
 
     /// The contexts of this crate.
     pub fn bundled() -> Self {
-        Self::none()
-            .with("https://www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
-            .with("http://www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
+        BUNDLED.clone()
     }
 
     /// Adds a context: a JSON document with `@context` in it. One that [`check`](Self::check) refuses makes the
@@ -85,5 +90,16 @@ impl Contexts {
     /// The IRIs of the contexts.
     pub fn iris(&self) -> impl Iterator<Item = &str> {
         self.documents.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundled_contexts_are_checked_once() {
+        let (first, second) = (Contexts::bundled(), Contexts::default());
+        assert!(Arc::ptr_eq(&first.documents, &second.documents));
     }
 }

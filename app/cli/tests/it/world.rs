@@ -152,10 +152,6 @@ impl Source {
         stop(self.child)
     }
 
-    fn status(&self, path: &str) -> Option<u16> {
-        get(&self.address, path).map(|(status, _)| status)
-    }
-
     /// Status and body of an answer.
     pub(crate) fn answer(&self, path: &str) -> Option<(u16, Vec<u8>)> {
         get(&self.address, path)
