@@ -14,18 +14,8 @@ use crate::tree;
 /// Where a test that cannot run states so, one line each; see CONTRIBUTING.md.
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
-/// Tests of abilities that the default build leaves out.
-const FEATURES: [&[&str]; 1] = [&[
-    "-p",
-    "abreast-destination",
-    "--features",
-    "s3",
-    "--test",
-    "it",
-    "--",
-    "objects::",
-    "deletion::",
-]];
+/// One build for all: what the default build leaves out is tested with the rest.
+const ALL: [&str; 3] = ["--workspace", "--features", "abreast/xmpp,abreast/s3"];
 
 /// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
@@ -55,12 +45,7 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     let skip_log = target().join("test-skips.log");
     fs::write(&skip_log, "").with_context(|| format!("cannot write {}", skip_log.display()))?;
 
-    run_tests(&["--workspace", "--features", "abreast/xmpp"], arguments, &tools, &skip_log, sum)?;
-    if arguments.is_empty() {
-        for feature in FEATURES {
-            run_tests(feature, &[], &tools, &skip_log, sum)?;
-        }
-    }
+    run_tests(arguments, &tools, &skip_log, sum)?;
 
     let skips = fs::read_to_string(&skip_log).unwrap_or_default();
     for skip in skips.lines() {
@@ -70,18 +55,11 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     report_missing(&tools, sum)
 }
 
-/// Runs `cargo test` with the arguments, or with `default` when there are none, and adds its
-/// results.
-fn run_tests(
-    default: &[&str],
-    arguments: &[String],
-    tools: &Tools,
-    skip_log: &Path,
-    total: &mut Sum,
-) -> Result<()> {
+/// Runs `cargo test` with the arguments, or all tests when there are none, and adds its results.
+fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut Sum) -> Result<()> {
     let mut command = cargo(&["test", "--no-fail-fast"]);
     if arguments.is_empty() {
-        command.args(default);
+        command.args(ALL);
     }
     command
         .args(arguments)
