@@ -85,7 +85,7 @@ fn held_deletions_end_when_the_files_are_back() {
 #[test]
 fn held_deletions_are_recorded_when_the_configured_time_is_over() {
     let world = with_files(20);
-    let watch = start(&world, |options| options.hold_deletions = Duration::from_millis(500));
+    let watch = start(&world, |options| options.hold_deletions = Duration::from_secs(3));
     remove(&world, 0..19);
     eventually("the deletions are held", || watch.status().held().is_some());
     eventually("the deletions are recorded", || world.keys() == ["19"]);
