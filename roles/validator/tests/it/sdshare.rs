@@ -147,6 +147,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         "ATOM-2-feed",
         &[Replace("/s/snapshots", "http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#")],
     ),
+    (
+        "XML-4.3.3-utf-8",
+        &[Replace("/s", "version=\"1.0\"?>", "version=\"1.0\" encoding=\"EUC-JP\"?>")],
+    ),
     ("ATOM-2-base", &[Replace("/s", "<feed ", "<feed xml:base=\"a b\" ")]),
     ("ATOM-4.1.1-author", &[Replace("/s", AUTHOR, "")]),
     ("ATOM-4.1.1-id-once", &[Replace(SECOND, "urn:c", "urn:a")]),
