@@ -125,8 +125,16 @@ impl Peak {
         self.now = self.now.max(resources);
     }
 
-    /// The most of the last ten to twenty minutes; 0 if none were noted.
-    pub(crate) fn most(&mut self, now: Instant) -> u64 {
+    /// What deletions are judged against: the most of the last ten to twenty minutes. Where none were noted, that is what the
+    /// set has now, and later deletions are judged against it too: files of one `rm` may be seen in several passes.
+    pub(crate) fn judged(&mut self, now: Instant, resources: u64) -> u64 {
+        if self.most(now) == 0 {
+            self.note(now, resources);
+        }
+        self.most(now)
+    }
+
+    fn most(&mut self, now: Instant) -> u64 {
         self.turn(now);
         self.now.max(self.before)
     }
@@ -198,6 +206,19 @@ mod tests {
         assert!(judge(40, 6_000, 6_000, false).is_none(), "and then 40 are removed");
         let held = judge(28, 29, 28, false).unwrap();
         assert_eq!((held.missing, held.of, held.before), (28, 28, 0), "one is new");
+    }
+
+    #[test]
+    fn the_size_that_deletions_are_judged_against_is_noted() {
+        let begun = Instant::now();
+        let mut peak = Peak::new(begun);
+        peak.note(begun, 50);
+        // New, and after a long time without any change.
+        for (mut peak, now) in [(Peak::new(begun), begun), (peak, begun + 3 * LATELY)] {
+            assert!(judge(10, 40, peak.judged(now, 40), false).is_none());
+            // The size is not noted while more files are known to be gone.
+            assert!(judge(15, 30, peak.judged(now, 30), false).is_some());
+        }
     }
 
     #[test]

@@ -465,6 +465,8 @@ impl<'w> Round<'w> {
             }
             log.complete_import(*set)?;
             self.is_first = false;
+            // The base is whole; the scan noted only what had come to rest then.
+            self.peak.note(Instant::now(), log.head(*set)?.resources);
             if report.gone > 0 {
                 // An earlier import was interrupted, and files of it are gone since.
                 deferred.extend(self.full_scan(false)?.ingest.deferred);
@@ -500,7 +502,7 @@ impl<'w> Round<'w> {
     }
 
     /// The resources that may be deleted now.
-    fn deletions(&mut self) -> Deletions {
+    fn deletions(&mut self) -> Result<Deletions, Ended> {
         let Watching { options, status, .. } = self.watching;
         let now = Instant::now();
         let over =
@@ -513,10 +515,19 @@ impl<'w> Round<'w> {
         }
         if status.take_confirmed() || over || options.hold_deletions.is_zero() {
             self.peak.forget(now);
-            return Deletions::Confirmed;
+            return Ok(Deletions::Confirmed);
         }
-        let before = self.hold.as_ref().map(|hold| hold.before);
-        Deletions::Guarded { peak: before.unwrap_or_else(|| self.peak.most(now)) }
+        let peak = match &self.hold {
+            Some(hold) => hold.before,
+            None => self.judged_size()?,
+        };
+        Ok(Deletions::Guarded { peak })
+    }
+
+    /// The size of the set that deletions are judged against.
+    fn judged_size(&mut self) -> Result<u64, Ended> {
+        let head = self.watching.log.head(self.watching.set)?;
+        Ok(self.peak.judged(Instant::now(), head.resources))
     }
 
     /// Notes the size of the set, unless something of it is gone whose deletion is not recorded yet.
@@ -532,7 +543,7 @@ impl<'w> Round<'w> {
         let Watching { log, set, options, status, .. } = self.watching;
         status.set(WatchState::Scanning);
         let importing = log.head(*set)?.takes_base();
-        let (held, deletions) = (self.pending.written(), self.deletions());
+        let (held, deletions) = (self.pending.written(), self.deletions()?);
         let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
         let scan_options = ScanOptions { ingest, read_all, held, deletions };
         // The base is whole: nothing of it is left for later.
@@ -621,10 +632,7 @@ impl<'w> Round<'w> {
         ready.extend(others);
         ready.sort_unstable();
         ready.dedup();
-        let before = match self.peak.most(Instant::now()) {
-            0 => log.head(set)?.resources,
-            peak => peak,
-        };
+        let before = self.judged_size()?;
         let writes = options.ingest.writes.count();
         let mut pass = Pass { holding: self.hold.is_some(), ..Pass::default() };
         for path in ready.iter().filter(|path| is_published_path(path)) {

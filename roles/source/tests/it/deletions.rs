@@ -85,11 +85,25 @@ fn held_deletions_end_when_the_files_are_back() {
 #[test]
 fn held_deletions_are_recorded_when_the_configured_time_is_over() {
     let world = with_files(20);
-    let watch = start(&world, |options| options.hold_deletions = Duration::from_secs(3));
+    let watch = start(&world, |options| options.hold_deletions = Duration::from_millis(500));
     remove(&world, 0..19);
     eventually("the deletions are held", || watch.status().held().is_some());
     eventually("the deletions are recorded", || world.keys() == ["19"]);
     eventually("nothing is held", || watch.status().held().is_none());
+    watch.stop();
+}
+
+#[test]
+fn files_written_just_before_the_first_scan_are_counted() {
+    let settle = Duration::from_millis(400);
+    let world = with_files(1);
+    std::thread::sleep(2 * settle);
+    (1..40).for_each(|number| world.write(&format!("{number:02}"), "1"));
+    let watch = start(&world, |options| options.ingest.settle = settle);
+    assert_eq!(world.keys().len(), 40);
+    remove(&world, 0..25);
+    eventually("the deletions are held", || watch.status().held().is_some());
+    assert_eq!(world.keys().len(), 40);
     watch.stop();
 }
 

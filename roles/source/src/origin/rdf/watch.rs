@@ -265,7 +265,7 @@ impl Shared {
     fn read(&self, folder: &mut RdfFolder, files: &[Seen]) -> Result<(), RdfError> {
         self.status.set(WatchState::Scanning);
         let confirmed = self.status.take_confirmed();
-        self.begin(&mut folder.options, confirmed);
+        self.begin(&mut folder.options, confirmed, &*folder.log, folder.set);
         let result = folder.replace(files);
         if let Err(RdfError::Unsettled(_)) = &result {
             if confirmed {
@@ -282,7 +282,7 @@ impl Shared {
         while !self.is_stopping() {
             self.status.set(WatchState::Scanning);
             let confirmed = self.status.take_confirmed();
-            self.begin(&mut set.options, confirmed);
+            self.begin(&mut set.options, confirmed, &*set.log, set.set);
             let result = set.read();
             self.report(&set.sparql.url, &result);
             let failed = result.is_err();
@@ -296,15 +296,20 @@ impl Shared {
     }
 
     /// How the deletions of the next reading are judged.
-    fn begin(&self, options: &mut RdfOptions, confirmed: bool) {
+    fn begin(&self, options: &mut RdfOptions, confirmed: bool, log: &dyn ChangeLog, set: SetId) {
         options.confirm_deletions = confirmed || self.may_delete(options);
         options.record_rest = true;
         let (now, held) = (Instant::now(), *self.held());
         let mut peak = self.peak.lock().unwrap_or_else(PoisonError::into_inner);
-        if options.confirm_deletions {
-            peak.forget(now);
-        }
-        options.peak = held.map_or_else(|| peak.most(now), |(_, before)| before);
+        options.peak = match held {
+            _ if options.confirm_deletions => {
+                peak.forget(now);
+                0
+            }
+            Some((_, before)) => before,
+            // A log that cannot be read ends the reading as well.
+            None => log.head(set).map_or(0, |head| peak.judged(now, head.resources)),
+        };
     }
 
     fn report(&self, name: &dyn std::fmt::Display, result: &Result<RdfReport, RdfError>) {
