@@ -123,6 +123,26 @@ impl ImportArgs {
     pub(crate) fn is_delta(&self) -> bool {
         self.delta || !self.add.is_empty() || !self.remove.is_empty()
     }
+
+    /// Refuses options that have no effect on such an input.
+    fn check(&self, is_rdf: bool) -> Result<()> {
+        let is_state = is_rdf && !self.is_delta();
+        for (name, is_given, has_effect, input) in [
+            ("confirm-deletions", self.confirm_deletions, is_rdf, "RDF"),
+            ("graph", !self.graph.is_empty(), is_rdf, "RDF"),
+            ("base", self.base.is_some(), is_rdf, "RDF"),
+            ("skolemize", self.skolemize.is_some(), is_state, "the complete state of an RDF set"),
+            ("leave-out-invalid", self.leave_out_invalid, is_state, "the complete state of an RDF set"),
+            ("lenient", self.lenient, self.is_delta(), "a difference (--delta, --add, --remove)"),
+        ] {
+            if is_given && !has_effect {
+                bail!(UsageError(format!(
+                    "`--{name}` is only for {input} (help: leave it out, or state the format of the input with --format)"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Records the changes that are read.
@@ -136,7 +156,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
         return import_rdf(args);
     }
     let mut total = BatchCounts::default();
-    let result = import(args, &mut total);
+    let result = args.check(false).and_then(|()| import(args, &mut total));
     let code = match &result {
         Ok(()) => 0,
         Err(error) => match crate::exit::code(error) {
@@ -166,7 +186,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
 
 /// Makes RDF files the complete state of a set.
 fn import_rdf(args: &ImportArgs) -> ExitCode {
-    let result = crate::rdf::import(args);
+    let result = args.check(true).and_then(|()| crate::rdf::import(args));
     let code = match &result {
         Ok(report) if report.left_out + report.invalid_statements > 0 => 3,
         Ok(_) => 0,

@@ -53,6 +53,48 @@ fn a_set_of_entities_is_followed_over_sdshare() {
 }
 
 #[test]
+fn contexts_are_those_that_are_given() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    fs::create_dir(path("files")).unwrap();
+    fs::write(
+        path("files/x.jsonld"),
+        "{\"@context\": \"https://id.example/c\", \"@id\": \"http://id.example/x\", \"name\": \"n\"}",
+    )
+    .unwrap();
+    let context = path("context.json");
+    fs::write(&context, "{\"@context\": {\"name\": \"http://id.example/name\"}}").unwrap();
+    let source = Source::start(&path("files"), 0, &[]);
+    eventually("it is published", || source.get("/files/r/x.jsonld").is_some());
+    let sync = |more: &[&str]| {
+        let target = format!("nquads:{}", path("copy").display());
+        let mut command = abreast();
+        command.args(["sync", &source.url(), &target]).args(more);
+        run(&mut command)
+    };
+    let output = sync(&[]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("jsonld.context") && errors.contains("https://id.example/c"), "{errors}");
+    for (text, message) in [
+        ("https://id.example/c", "FILE"),
+        ("https://id.example/c=none.json", "cannot read"),
+        ("c=context.json", "URL"),
+    ] {
+        let output = sync(&["--context", text]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && errors.contains(message), "{text}: {errors}");
+    }
+    let output = sync(&["--context", &format!("https://id.example/c={}", context.display())]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        copied(&path("copy")).values().any(|text| String::from_utf8_lossy(text).contains("<http://id.example/name> \"n\"")),
+        "{:?}",
+        copied(&path("copy"))
+    );
+}
+
+#[test]
 fn a_set_of_entities_is_followed_over_change_feeds() {
     let others = ["set/emm/0.1", "set/iiif", "set/emm/1.0/latest", "set/emm/0.1/newest"];
     for feed in [EMM, PATCHES].into_iter().chain(others) {

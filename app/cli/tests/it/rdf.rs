@@ -233,6 +233,40 @@ fn an_import_without_a_server_keeps_the_first_description() {
 }
 
 #[test]
+fn an_instrument_is_rdf_patch_where_that_is_accepted() {
+    let place = Place::new();
+    place.write("one.nt", "<http://e.org/x> <http://e.org/label> \"one\" .\n");
+    let source = place.serve_with(0, &["--versions", "5"]);
+    let path = "/set/emm/0.1/activity/1/instrument/1";
+    eventually("it is published", || source.get(path).is_some());
+    let ask = |accept: &str| {
+        let mut stream = TcpStream::connect(&source.address).unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: test\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.to_ascii_lowercase()
+    };
+    for (accept, media_type) in [
+        ("application/rdf-patch", "application/rdf-patch"),
+        ("application/rdf-patch, application/json;q=0.5", "application/rdf-patch"),
+        ("application/json", "application/json"),
+        ("application/rdf-patch;q=0, */*", "application/"),
+        ("*/*", "application/"),
+    ] {
+        let answer = ask(accept);
+        assert!(answer.starts_with("http/1.1 200 "), "{accept}: {answer}");
+        assert!(answer.contains(&format!("\r\ncontent-type: {media_type}")), "{accept}: {answer}");
+        let vary = answer.lines().find(|line| line.starts_with("vary:")).unwrap_or_default();
+        assert!(vary.contains("accept,"), "{accept}: {vary}");
+        let is_patch = answer.split_once("\r\n\r\n").unwrap().1.starts_with("h id ");
+        assert_eq!(is_patch, media_type == "application/rdf-patch", "{accept}: {answer}");
+    }
+}
+
+#[test]
 fn a_description_can_be_put_through_the_api() {
     let place = Place::new();
     let source = place.serve_given();

@@ -149,6 +149,46 @@ fn graphs_without_statements_and_missing_files_are_refused() {
 }
 
 #[test]
+fn invalid_statements_are_left_out_counted_and_named() {
+    let place = Place::new();
+    let file = place.path("some.nt");
+    fs::write(&file, format!("{DATA}<http://id.example/c d> <http://p> \"1\" .\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let (code, _, errors) = place.import(&[file]);
+    assert!(code == 2 && errors.contains("line 3"), "{code} {errors}");
+    let (code, summary, errors) = place.import(&[file, "--leave-out-invalid"]);
+    assert_eq!((code, &summary["invalid_statements"]), (3, &Value::from(1)), "{errors}");
+    assert_eq!(summary["created"], Value::from(2));
+    assert!(errors.contains("line 3"), "{errors}");
+}
+
+#[test]
+fn options_without_effect_on_the_input_are_refused() {
+    let place = Place::new();
+    let write = |name: &str, text: &str| {
+        fs::write(place.path(name), text).unwrap();
+        place.path(name).to_str().unwrap().to_owned()
+    };
+    let state = write("all.nt", DATA);
+    let delta = write("some.rdfp", "TX .\nTC .\n");
+    let records = write("some.ndjson", "");
+    for (input, options) in [
+        (&[&*state][..], &["--lenient"][..]),
+        (&["--delta", &delta], &["--leave-out-invalid"]),
+        (&["--delta", &delta], &["--skolemize", "http://e/"]),
+        (&["--add", &state], &["--leave-out-invalid"]),
+        (&[&*records], &["--leave-out-invalid"]),
+        (&[&*records], &["--confirm-deletions"]),
+        (&[&*records], &["--base", "http://e/"]),
+        (&[&*records], &["--graph", "http://g"]),
+        (&[&*records], &["--lenient"]),
+    ] {
+        let (code, _, errors) = place.import(&[input, options].concat());
+        assert!(code == 2 && errors.contains(options[0]), "{input:?} {options:?}: {code} {errors}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_shown_by_readyz() {
     let place = Place::new();
     place.write("one.nt", DATA);
