@@ -65,7 +65,7 @@ fn contexts_are_those_that_are_given() {
     let context = path("context.json");
     fs::write(&context, "{\"@context\": {\"name\": \"http://id.example/name\"}}").unwrap();
     let source = Source::start(&path("files"), 0, &[]);
-    eventually("it is published", || source.get("/files/r/x.jsonld").is_some());
+    eventually("it is published", || source.get("/set/r/x.jsonld").is_some());
     let sync = |more: &[&str]| {
         let target = format!("nquads:{}", path("copy").display());
         let mut command = abreast();
