@@ -132,7 +132,12 @@ impl ImportArgs {
             ("graph", !self.graph.is_empty(), is_rdf, "RDF"),
             ("base", self.base.is_some(), is_rdf, "RDF"),
             ("skolemize", self.skolemize.is_some(), is_state, "the complete state of an RDF set"),
-            ("leave-out-invalid", self.leave_out_invalid, is_state, "the complete state of an RDF set"),
+            (
+                "leave-out-invalid",
+                self.leave_out_invalid,
+                is_state,
+                "the complete state of an RDF set",
+            ),
             ("lenient", self.lenient, self.is_delta(), "a difference (--delta, --add, --remove)"),
         ] {
             if is_given && !has_effect {

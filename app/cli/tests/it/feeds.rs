@@ -75,7 +75,10 @@ fn contexts_are_those_that_are_given() {
     let output = sync(&[]);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("jsonld.context") && errors.contains("https://id.example/c"), "{errors}");
+    assert!(
+        errors.contains("jsonld.context") && errors.contains("https://id.example/c"),
+        "{errors}"
+    );
     for (text, message) in [
         ("https://id.example/c", "FILE"),
         ("https://id.example/c=none.json", "cannot read"),
@@ -88,7 +91,9 @@ fn contexts_are_those_that_are_given() {
     let output = sync(&["--context", &format!("https://id.example/c={}", context.display())]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(
-        copied(&path("copy")).values().any(|text| String::from_utf8_lossy(text).contains("<http://id.example/name> \"n\"")),
+        copied(&path("copy"))
+            .values()
+            .any(|text| String::from_utf8_lossy(text).contains("<http://id.example/name> \"n\"")),
         "{:?}",
         copied(&path("copy"))
     );
