@@ -359,7 +359,7 @@ impl Position {
         &self.glimpsed
     }
 
-    /// Begins again at a snapshot: nothing else of the record remains, except the run whose rows may be newer.
+    /// Begins again at a snapshot. Of the rest of the record only what describes the copy itself remains.
     pub(crate) fn reset(&mut self, at: Option<Moment>) {
         *self = Self {
             until: at.map(micros),
@@ -368,8 +368,6 @@ impl Position {
             settled: self.settled,
             listed: self.listed,
             gives_end: self.gives_end,
-            future: std::mem::take(&mut self.future),
-            watched: std::mem::take(&mut self.watched),
             ..Self::default()
         };
     }
@@ -444,6 +442,8 @@ mod tests {
         position.due = Some(Due { why: "a gap".to_owned(), is_uncertain: true });
         position.unknown = Some(Unknown::fault("a hole"));
         position.run = Some(7);
+        // The plan no longer has changes that are later than the snapshot: they are read again.
+        position.note_future(&[(1, 0), (2, 999_999)], Timestamp::from_micros(0));
         position.reset(Some(at(5)));
         let mut expected = Position { run: Some(7), ..Position::default() };
         expected.reset(Some(at(5)));
