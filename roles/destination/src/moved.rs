@@ -144,6 +144,7 @@ pub(crate) fn prepare(
         why: format!("the Source has moved to {}", options.url),
         // Nothing is newer than a list of other URIs.
         is_uncertain: is_copied_again || position.due.as_ref().is_some_and(|due| due.is_uncertain),
+        lost_until: None,
     });
     position.move_to(moved, marks.renamed());
     position.store(mirror)?;

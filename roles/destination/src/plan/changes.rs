@@ -190,7 +190,9 @@ impl PlanContext<'_, '_> {
         let settled = self.planner.settled.filter(|_| !is_uncertain && planned.is_none());
         let gone = if has.gone { mirror.gone(&pending.uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
-        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone, listed: None };
+        let lost_until = self.planner.lost_until;
+        let now = Some(now());
+        let as_of = AsOf { at, is_uncertain, lost_until, now, settled, gone, listed: None };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {

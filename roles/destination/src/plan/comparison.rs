@@ -61,7 +61,8 @@ impl PlanContext<'_, '_> {
             self.planner.selection.spare_unseen(self.planner.mirror)?;
             self.planner.mirror.plan_unseen()?;
             self.planner.mirror.forget_stale()?;
-            let is_uncertain = self.planner.uncertain_from.is_some();
+            let is_uncertain =
+                self.planner.uncertain_from.is_some() && self.planner.lost_until.is_none();
             let before = as_of.filter(|_| !is_uncertain).map(|at| at.first().as_micros());
             if is_uncertain || before.is_some() {
                 self.planner.mirror.forget_gone(before)?;
@@ -85,7 +86,9 @@ impl PlanContext<'_, '_> {
     fn spare_newer(&mut self, at: Option<Moment>) -> Result<(), Error> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
         let listed = self.planner.listed;
-        let as_of = AsOf { at, is_uncertain, now: Some(now()), listed, ..AsOf::default() };
+        let lost_until = self.planner.lost_until;
+        let now = Some(now());
+        let as_of = AsOf { at, is_uncertain, lost_until, now, listed, ..AsOf::default() };
         let has_gone = mirror.has_gone()?;
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
@@ -228,7 +231,9 @@ impl Comparison {
         let gone = if self.has_gone { mirror.gone(uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
         let (at, now) = (as_of, Some(self.now));
-        let as_of = AsOf { at, is_uncertain, now, gone, listed: planner.listed, ..AsOf::default() };
+        let (lost_until, listed_at) = (planner.lost_until, planner.listed);
+        let as_of =
+            AsOf { at, is_uncertain, lost_until, now, gone, listed: listed_at, ..AsOf::default() };
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),

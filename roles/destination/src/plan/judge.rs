@@ -55,6 +55,8 @@ pub(crate) struct AsOf {
     pub(crate) at: Option<Moment>,
     /// The copy may be of a history that the Source no longer has: the document decides.
     pub(crate) is_uncertain: bool,
+    /// That holds only for versions that runs up to this one brought.
+    pub(crate) lost_until: Option<i64>,
     /// Times of changes after this instant, in the copy's own state, show nothing.
     pub(crate) now: Option<Timestamp>,
     /// Earlier runs planned all changes up to here: a version of a coarse time before is the last one of that time.
@@ -73,7 +75,17 @@ impl AsOf {
         let is_odd = self
             .now
             .is_some_and(|now| at.first() <= now && now.plus_micros(LIST_AHEAD_MAX) < changed);
-        (!self.is_uncertain && !is_odd).then_some((changed, at))
+        (!self.is_lost(row) && !is_odd).then_some((changed, at))
+    }
+
+    /// Whether the version in the copy may be of a history that the Source no longer has.
+    fn is_lost(self, row: &Row) -> bool {
+        self.is_uncertain && self.lost_until.is_none_or(|until| row.epoch <= until)
+    }
+
+    /// Whether what the copy knows without a version may be of such a history.
+    const fn is_all_lost(self) -> bool {
+        self.is_uncertain && self.lost_until.is_none()
     }
 
     /// Whether the copy has a later version than the statement is of.
@@ -84,13 +96,13 @@ impl AsOf {
     /// Whether a change that is, or may be, later than the list deleted the resource in the copy, or brought its version. A
     /// change that brings it back may have been published late.
     fn is_older_than_known(self) -> bool {
-        let known = self.gone.zip(self.at).filter(|_| !self.is_uncertain);
+        let known = self.gone.zip(self.at).filter(|_| !self.is_all_lost());
         known.is_some_and(|(gone, at)| at.first() <= gone)
     }
 
     /// Whether the copy was compared with a later list.
     pub(crate) fn is_older_than_list(self) -> bool {
-        let known = self.listed.zip(self.at).filter(|_| !self.is_uncertain);
+        let known = self.listed.zip(self.at).filter(|_| !self.is_all_lost());
         known.is_some_and(|(listed, at)| at.last() < listed)
     }
 
@@ -354,6 +366,18 @@ mod tests {
             let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
             prop_assert_eq!(verdict == Verdict::Delete, kind < 2);
             prop_assert!(verdict != Verdict::Unknown);
+        }
+
+        #[test]
+        fn a_change_since_the_source_went_back_wins_over_an_older_list(kind in 1_u8..5, version in 2_u8..5, time in 0_i64..50, later in 1_i64..50) {
+            let (none, row) = (Digests::default(), row(version, Some(time + later), 7));
+            let as_of = AsOf { at: Some(at(time)), is_uncertain: true, lost_until: Some(6), ..AsOf::default() };
+            let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
+            prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+            let gone = AsOf { gone: Some(Timestamp::from_micros(time + later)), ..as_of };
+            prop_assert_eq!(judge(stated(2, &none, false), gone, None), Verdict::Unknown);
+            let lost = AsOf { lost_until: Some(7), ..as_of };
+            prop_assert_eq!(judge(stated(1, &none, false), lost, Some(&row)), Verdict::Delete);
         }
 
         #[test]

@@ -56,6 +56,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) epoch: i64,
     /// What this run and later ones wrote may be newer than the changes that the Source lists now.
     pub(crate) uncertain_from: Option<i64>,
+    /// Up to this run, where the copy was compared since the Source went back.
+    pub(crate) lost_until: Option<i64>,
     /// Earlier runs planned all changes up to here.
     pub(crate) settled: Option<Timestamp>,
     /// The time of the newest list of resources that was read, also in part.
@@ -134,6 +136,7 @@ impl<'a> Planner<'a> {
             since: None,
             epoch: mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok()).unwrap_or(0) + 1,
             uncertain_from: None,
+            lost_until: None,
             settled: None,
             listed: None,
             open: Open::default(),

@@ -1,6 +1,7 @@
 //! The visitor of a run: turns what a walk reads into a plan.
 
 use super::comparison::Comparison;
+use super::judge::{AsOf, Stated, Verdict, judge};
 use super::planner::PlanContext;
 use crate::admit::Admission;
 use crate::alternates::Changed;
@@ -14,7 +15,9 @@ use crate::plan::listed::Listed;
 use crate::read::walk::{Category, Visitor};
 use crate::select::OtherCategories;
 use abreast_core::Kind;
-use abreast_store::mirror::{ChangeOrder, Document, Pending, PendingAction, PendingCounts, Task};
+use abreast_store::mirror::{
+    ChangeOrder, Document, Pending, PendingAction, PendingCounts, Row, Task,
+};
 use abreast_webtypes::{Moment, Timestamp};
 
 /// Failed lists that end a run; beyond, one in a hundred.
@@ -252,6 +255,25 @@ impl Visitor for Planning<'_, '_, '_> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn differs(&mut self, listed: &Listed<'_>, time: Moment) -> Result<bool, Error> {
+        let planner = &mut *self.run.planner;
+        let row = planner.mirror.row(listed.uri)?;
+        let first = time.first().as_micros();
+        let has_it = |row: &Row| row.modified.max(row.changed).is_some_and(|own| first <= own);
+        if planner.selection.excludes_change(listed)
+            || row.as_ref().is_some_and(has_it)
+            || row.is_none() && planner.mirror.task(listed.uri)?.is_some()
+        {
+            return Ok(false);
+        }
+        if listed.is_deletion() {
+            return Ok(row.is_some());
+        }
+        listed.pending_into(&mut self.item);
+        let stated = Stated::of(&self.item, listed.digests, true);
+        Ok(judge(stated, AsOf::default(), row.as_ref()) == Verdict::Fetch)
     }
 
     fn is_open(&self, uri: &str) -> bool {

@@ -209,7 +209,8 @@ impl Driver {
                     // What an earlier history brought is deleted, however new it is.
                     let unknown = position.unknown.as_ref();
                     let is_uncertain = unknown.is_some_and(|unknown| unknown.spares_absent);
-                    Followed::Gap(Due { why, is_uncertain })
+                    let lost_until = unknown.and_then(|unknown| unknown.lost_until);
+                    Followed::Gap(Due { why, is_uncertain, lost_until })
                 }
                 None => self.follow(run, &position, None)?,
             };
@@ -260,8 +261,10 @@ impl Driver {
         let is_uncertain =
             position.due.as_ref().is_some_and(|due| due.is_uncertain) || offers.is_comparison_due;
         run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
+        // What was changed since the first comparison is of the history that the Source has.
+        run.planner.lost_until = position.due.as_ref().and_then(|due| due.lost_until);
         let mut position = position.clone();
-        if is_uncertain {
+        if is_uncertain && run.planner.lost_until.is_none() {
             position.unsettle();
         }
         let position = &position;
@@ -353,8 +356,7 @@ impl Driver {
                     run.planner.mirror.forget_absent()?;
                 }
                 let mut position = Position::load(run.planner.mirror)?;
-                let why = "the changes could not be read".to_owned();
-                position.due.get_or_insert(Due { why, is_uncertain: false });
+                position.due.get_or_insert(Due::new("the changes could not be read", false));
                 position.store(run.planner.mirror)?;
                 Ok(Followed::Unchanged)
             }

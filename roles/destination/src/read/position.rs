@@ -63,10 +63,20 @@ pub(crate) struct Position {
 
 /// A comparison that is due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Due {
     pub(crate) why: String,
     /// The Source may have gone back: later changes in the copy may be of a history that it does not have.
     pub(crate) is_uncertain: bool,
+    /// The last run whose versions may be of that history; `None` until the copy was compared with a whole list since then.
+    pub(crate) lost_until: Option<i64>,
+}
+
+impl Due {
+    /// A comparison for that reason.
+    pub(crate) fn new(why: impl Into<String>, is_uncertain: bool) -> Self {
+        Self { why: why.into(), is_uncertain, lost_until: None }
+    }
 }
 
 /// Changes that are not known until there is a newer list of all resources.
@@ -89,6 +99,9 @@ pub(crate) struct Unknown {
     /// Resources that the list lacks were not deleted, for changes that were not read may have brought them.
     #[serde(default)]
     pub(crate) spares_absent: bool,
+    /// The last run that may have brought them.
+    #[serde(default)]
+    pub(crate) lost_until: Option<i64>,
 }
 
 impl Unknown {
@@ -439,7 +452,7 @@ mod tests {
         position.reset(Some(at(10)));
         position.announce(Timestamp::from_micros(50));
         position.late_since = Some(1);
-        position.due = Some(Due { why: "a gap".to_owned(), is_uncertain: true });
+        position.due = Some(Due::new("a gap", true));
         position.unknown = Some(Unknown::fault("a hole"));
         position.run = Some(7);
         // The plan no longer has changes that are later than the snapshot: they are read again.

@@ -13,7 +13,7 @@ pub(crate) use trail::{Cut, Trail};
 pub(crate) use visitor::{Category, Visitor};
 pub(crate) use walked::Walked;
 
-use super::marks::{IsKnown, Marks, Recent};
+use super::marks::{IsKnown, Marks, Recent, resource_of};
 use super::pieces::Answered;
 use super::position::{Bookmark, Of, Position};
 use crate::admit::Admission;
@@ -461,6 +461,10 @@ impl<'w, 'a> Walk<'w, 'a> {
                 };
                 if is_late && !is_in_snapshot {
                     self.note_late(time.first());
+                } else {
+                    // One that was read before its time came is known.
+                    let is_late = is_late && !self.position.has_read(fingerprint);
+                    self.compare_with_list(listed, time, is_late)?;
                 }
                 return self.known_change(listed, order);
             }
@@ -523,6 +527,29 @@ impl<'w, 'a> Walk<'w, 'a> {
             let late = from.max(self.position.snapshot().unwrap_or(Timestamp::MIN));
             self.note_late(late);
         }
+    }
+
+    /// A list of all resources is of a later time than a change, and decides. Where a change was published after the list, and
+    /// the list lacks it, one of the two is wrong. Of several changes of a resource the last one counts.
+    fn compare_with_list(
+        &mut self,
+        listed: &Listed<'_>,
+        time: Moment,
+        is_late: bool,
+    ) -> Result<(), Error> {
+        if !is_late && self.walked.late_for_list.is_empty() {
+            return Ok(());
+        }
+        let (resource, count) = (resource_of(listed), self.walked.late_for_list.len());
+        let is_wanted = match self.walked.late_for_list.get(&resource) {
+            Some((before, _)) => *before <= time.first(),
+            None => is_late && count < FUTURE_MAX,
+        };
+        if is_wanted {
+            let differs = self.to.differs(listed, time)?;
+            self.walked.late_for_list.insert(resource, (time.first(), differs));
+        }
+        Ok(())
     }
 
     fn note_late(&mut self, time: Timestamp) {

@@ -49,7 +49,7 @@ impl Driver {
         let since = late.late_since.filter(|since| *since <= now);
         if since.is_some_and(|since| now - since >= LATE_MAX.as_secs()) {
             let why = "the documents lack what was pushed: the Source went back";
-            return Ok(Followed::Gap(Due { why: why.to_owned(), is_uncertain: true }));
+            return Ok(Followed::Gap(Due::new(why, true)));
         }
         late.late_since = since.or(Some(now));
         late.store(mirror)?;
@@ -206,9 +206,16 @@ impl Driver {
             if let (None, Some(why)) = (&unknown, recheck) {
                 unknown = Some(Unknown { why, ..Unknown::default() });
             }
+            let contradicts_list = walked.late_for_list.values().any(|late| late.1);
+            if contradicts_list && unknown.as_ref().is_none_or(|unknown| !unknown.is_fault) {
+                let why = "a change that is older than the list of all resources was published after it, and the list does not have it";
+                run.report.lacking("gap", &url, &format!("{why}; the next list decides"));
+                unknown = Some(Unknown::fault(why));
+            }
             if let Some(unknown) = unknown.as_mut().filter(|_| first.is_some()) {
                 unknown.not_before = run.planner.early;
                 unknown.spares_absent = spares_absent;
+                unknown.lost_until = run.planner.lost_until;
                 unknown.since = position.until().map(|until| until.first().as_micros());
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
@@ -238,16 +245,17 @@ impl Driver {
             let mut after = moved(after, walked, marks, is_first, mirror)?;
             if is_decidable {
                 let why = "the list of all resources lacks some that the copy has, and the changes since then are known by now";
-                after.due.get_or_insert(Due { why: why.to_owned(), is_uncertain: true });
+                let lost_until = position.unknown.as_ref().and_then(|unknown| unknown.lost_until);
+                after.due.get_or_insert(Due { lost_until, ..Due::new(why, true) });
             }
             if !is_replaced && after.until().is_none() {
-                let why = "the comparison with all changes did not reach all of them".to_owned();
-                after.due = Some(Due { why, is_uncertain: true });
+                let why = "the comparison with all changes did not reach all of them";
+                after.due = Some(Due::new(why, true));
             }
             if is_short {
                 let why = "documents of the list of all resources are of several times, and the changes end before the last of these";
                 run.report.lacking("gap", &url, why);
-                after.due = Some(Due { why: why.to_owned(), is_uncertain: true });
+                after.due = Some(Due::new(why, true));
             }
             after.store(mirror)?;
             reader.keep(mirror)?;

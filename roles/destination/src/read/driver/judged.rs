@@ -39,7 +39,7 @@ impl Judged {
         }
         let why = "the list of all resources is older than the one that was read before, and neither the list nor the changes since \
                    then account for what the copy has: the Source went back";
-        Self::Gap(Due { why: why.to_owned(), is_uncertain: true })
+        Self::Gap(Due::new(why, true))
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     let Some(until) = position.until() else {
         // A walk that was cut saw changes, and the position did not move.
         return match lost.filter(|_| walked.cut.is_none() && !is_removed) {
-            Some(lost) => Judged::Gap(Due { why: went_back(lost), is_uncertain: true }),
+            Some(lost) => Judged::Gap(Due::new(went_back(lost), true)),
             None => Judged::Continued,
         };
     };
@@ -117,7 +117,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     if position.of() == Of::Pushed && !has_later {
         Judged::Late(why)
     } else {
-        Judged::Gap(Due { why, is_uncertain })
+        Judged::Gap(Due::new(why, is_uncertain))
     }
 }
 

@@ -117,6 +117,9 @@ impl Driver {
                 if snapshot.lists_all {
                     let shows_all = is_whole && !is_undated;
                     run.conclude(&options.url, &mut comparison, shows_all, snapshot.as_of)?;
+                    if shows_all && run.planner.uncertain_from.is_some() {
+                        run.planner.lost_until.get_or_insert(run.planner.epoch - 1);
+                    }
                 } else if has_wanted {
                     run.planner.selection.leave_excluded(mirror)?;
                     run.planner.selection.keep(mirror)?;
@@ -155,12 +158,13 @@ impl Driver {
                     after.unknown = Some(Unknown { why, ..Unknown::default() });
                 }
                 // Until changes were followed: the copy may have what the Source has no longer.
-                after.due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
+                let due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
+                after.due = due.map(|due| Due { lost_until: run.planner.lost_until, ..due });
                 if !has_changes && position.until().is_none() && run.planner.open.has_older() {
                     // Of that only a part was read, and no changes lead to it.
                     let why = "the list of all resources is older than the one that was read before";
                     run.report.lacking("gap", &options.url, why);
-                    after.due = Some(Due { why: why.to_owned(), is_uncertain: true });
+                    after.due = Some(Due::new(why, true));
                 }
                 after.store(mirror)?;
                 for (url, document) in documents.iter().filter(|_| is_whole) {

@@ -74,6 +74,11 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
+    /// Whether the copy has another state of a resource than a change of that time gives, and none of that time or later.
+    fn differs(&mut self, _listed: &Listed<'_>, _time: Moment) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// Whether the list of all resources leaves it open whether it has the last change of a resource.
     fn is_open(&self, _uri: &str) -> bool {
         false

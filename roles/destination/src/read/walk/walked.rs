@@ -5,6 +5,7 @@ use crate::package::listing::Dump;
 use crate::read::position::Bookmark;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
+use std::collections::BTreeMap;
 
 /// What a walk through changes found.
 #[derive(Debug, Default)]
@@ -43,6 +44,9 @@ pub(crate) struct Walked {
     pub(crate) went_back: Option<String>,
     /// The copy is compared again with a newer snapshot, for this reason.
     pub(crate) recheck: Option<String>,
+    /// Changes that were published late and are older than the list of all resources: the last time of each resource by its
+    /// fingerprint, and whether the copy has another state.
+    pub(crate) late_for_list: BTreeMap<u64, (Timestamp, bool)>,
     /// The changes begin after the snapshot, and no document gives since when all are listed.
     pub(crate) is_apart: bool,
     /// Closed documents give their end, as [`Position`](crate::read::position::Position) notes it.

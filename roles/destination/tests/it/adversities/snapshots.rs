@@ -1,5 +1,6 @@
 //! Lists of all resources that are older than what the copy has, or newer than the changes.
 
+use super::history::HOUR;
 use super::outcome::Outcome;
 use super::table::{OLD, Row, check, row};
 use super::world::{Checked, World};
@@ -11,6 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     row("older list: of the time of a change, after a gap", of_the_same_time),
     row("older list: all documents are of a cache", cached),
     row("older list: compared with documents of a cache", compared_with_cached),
+    row("older list: after a restored backup and changes since", since_restored),
     row("older list: it is older than the first page", before_pages),
     row("newer list: pages are of a cache", newer_list),
 ];
@@ -99,6 +101,40 @@ fn compared_with_cached(world: &mut World) -> Checked {
     world.heal()?;
     world.history.set(3);
     world.history.delete(6);
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// A server was restored, the pages do not show what it lost, and changes that came since then were followed.
+fn since_restored(world: &mut World) -> Checked {
+    let backup = world.begin_changed()?;
+    let lost = std::mem::replace(&mut world.history, backup);
+    world.history.go_on_from(&lost);
+    world.history.now = lost.now + HOUR;
+    let begin_again = |world: &mut World| {
+        world.history.close();
+        world.history.wait(5);
+        world.history.newest_mut().from = world.history.now;
+        world.history.prune();
+    };
+    begin_again(world);
+    world.history.set(3);
+    (world.may_go_back, world.is_audit_blind) = (true, true);
+    world.run()?;
+    let listed = world.history.snapshot.clone();
+    world.history.make_snapshot();
+    let older = std::mem::replace(&mut world.history.snapshot, listed);
+    world.history.set(0);
+    world.history.delete(4);
+    world.run()?;
+    world.may_go_back = false;
+    begin_again(world);
+    world.history.set(1);
+    world.history.snapshot = older;
+    world.run()?;
+    world.run()?;
+    world.history.make_snapshot();
+    world.is_audit_blind = false;
     world.run()?.right()?;
     world.rest()
 }

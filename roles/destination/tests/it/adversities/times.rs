@@ -44,6 +44,7 @@ pub(super) const ORDER: &[Row] = &[
     row("order: pages are shuffled", |it| order(it, |changes| changes.rotate_left(1))),
     row("late: a change comes before others in time", |it| late(it, false)),
     row("late: a deletion comes before others in time", |it| late(it, true)),
+    row("late: changes are older than a list of all without them", late_for_list),
 ];
 
 #[test]
@@ -283,4 +284,32 @@ fn late(world: &mut World, is_deletion: bool) -> Checked {
     world.run()?.right()?;
     let entities = usize::from(world.column.name == EMM_ON);
     world.run()?.right()?.costs(entities, 8).map(drop)
+}
+
+/// Where the list decides, a run states that the two differ.
+fn late_for_list(world: &mut World) -> Checked {
+    world.history.page_size = 9;
+    world.begin(4)?;
+    world.history.set(1);
+    world.history.make_snapshot();
+    let time = world.history.now - 2 * SECOND;
+    world.history.set(2);
+    world.run()?.right()?;
+    world.compare()?.right()?;
+    for (entity, kind) in [(3, Kind::Updated), (0, Kind::Deleted), (7, Kind::Created)] {
+        let change = world.history.apply(entity, kind, time);
+        world.history.unpushed.push(change.clone());
+        let place = world.history.newest().changes.len() - 1;
+        world.history.newest_mut().changes.insert(place, change);
+    }
+    world.is_audit_blind = true;
+    world.run()?;
+    world.history.set(2);
+    world.run()?;
+    world.is_audit_blind = false;
+    world.history.make_snapshot();
+    world.run()?.right()?;
+    world.history.set(1);
+    world.run()?.right()?;
+    world.rest()
 }
