@@ -549,6 +549,8 @@ rules! {
         "choose other names";
     EMM_DEPRECATE: "EMM-4.3-context", Must, Error / Warning, "emm-1.0 §4.3", "A document with `Deprecate` has the context of Entity Metadata Management",
         "add https://emm-spec.org/1.0/context.json: Activity Streams has no such type";
+    IIIF_CONTEXT_STRINGS: "IIIF-3.4.1-strings", Must, Error / Note, "iiif-discovery §3.4.1", "`@context` of IIIF is a string, or an array of strings",
+        "publish the terms as a context of their own, and write its URL";
     IIIF_CONTEXT_FIRST: "IIIF-3.4.1-first", Should, Warning / Note, "iiif-discovery §3.4.1", "`@context` is the first member of a document",
         "write it first";
     CF_TYPE: "EMM-3.1-type", Must, Error / Warning, "emm-1.0 §3.1, §3.2, emm-0.1 §3.1, §3.2, iiif-discovery §3.1, §3.2", "`type` of an Entry Point is OrderedCollection, of a page OrderedCollectionPage",
@@ -571,7 +573,7 @@ rules! {
         "write for example {\"id\": \"https://…/page/1\", \"type\": \"OrderedCollectionPage\"}";
     IIIF_REFERENCE: "IIIF-3.1-reference", Must, Error / Note, "iiif-discovery §3.1, §3.2", "References are objects with `id` and `type`",
         "write for example {\"id\": \"https://…/page-1\", \"type\": \"OrderedCollectionPage\"}";
-    IIIF_MEMBERS: "IIIF-3.1-members", Must, Error / Note, "iiif-discovery §3.1", "`seeAlso` and `partOf` of a collection are arrays of objects, `rights` is a string",
+    IIIF_MEMBERS: "IIIF-3.1-members", Must, Error / Note, "iiif-discovery §3.1", "`seeAlso` of a collection is an array of objects with `id` and the `type` Dataset, `partOf` of objects with `id` and the `type` OrderedCollection, `rights` is a URI",
         "write for example \"seeAlso\": [{\"id\": \"https://…\", \"type\": \"Dataset\"}]";
     CF_TOTAL_SUM: "EMM-3.1-total", Should, Warning / Note, "emm-1.0 §3.1, emm-0.1 §3.1", "`totalItems` of an Entry Point is the number of activities on its pages",
         "count what the pages list, or leave it out";
@@ -637,6 +639,8 @@ rules! {
         "publish a document for each activity";
     IIIF_ID: "IIIF-3.3-id", Must, Error / Note, "iiif-discovery §3.3", "`id` of an activity of IIIF is an HTTP(S) URI",
         "write an address, or leave it out";
+    IIIF_ID_SERVED: "IIIF-3.3-id-served", Must, Error / Note, "iiif-discovery §3.3", "An activity of IIIF that is a document of its own is at its `id`",
+        "publish the document there, or correct the `id`";
     EMM_ACTIVITY_PART_OF: "EMM-3.3-part-of", Must, Error / Note, "emm-1.0 §3.3, emm-0.1 §4.1", "`partOf` of an activity is the URL of its page, as a string",
         "write the `id` of the page, or leave it out";
     EMM_OBJECT: "EMM-3.3-object", Must, Error / Error, "emm-1.0 §3.3, emm-0.1 §4.1", "`object` of an activity is an object with `id`, the IRI of the entity",
@@ -647,8 +651,10 @@ rules! {
         "add the time at which the entity changed";
     IIIF_OBJECT: "IIIF-3.3-object", Must, Error / Error, "iiif-discovery §3.3", "`object` of an activity of IIIF has `id`, an HTTP(S) URI, and `type`",
         "write for example {\"id\": \"https://…/manifest.json\", \"type\": \"Manifest\"}";
-    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an `object` or `target` of IIIF is a URI, `seeAlso` is an array of objects with `id` and `type`, `provider` of objects with a URI as `id`, the `type` Agent and `label`",
+    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an `object` or `target` of IIIF is a URI, `seeAlso` is an array of objects with `id` and the `type` Dataset, `provider` of objects with a URI as `id`, the `type` Agent and a language map as `label`",
         "write for example \"seeAlso\": [{\"id\": \"https://…\", \"type\": \"Dataset\"}]";
+    IIIF_ACTOR: "IIIF-3.3-actor", Must, Error / Note, "iiif-discovery §3.3", "`actor` of an activity of IIIF is an object with `id`, and the `type` Application, Organization or Person",
+        "write for example {\"id\": \"https://…\", \"type\": \"Organization\"}";
     IIIF_TARGET: "IIIF-3.3-target", Must, Error / Error, "iiif-discovery §3.3", "A `Move` has a `target` with `id` and `type` that is not its `object`",
         "add where the resource is now";
     EMM_APPEARANCE: "EMM-4.1-first", Must, Error / Note, "emm-1.0 §4.1, emm-0.1 §5.1", "The first activity of an entity is `Create` or `Add`",
@@ -769,6 +775,8 @@ rules! {
         "write the address that takes `POST` with `callbackURI`";
     A_PREV: "RS01-6.1-prev", Must, Error / Error, "rs-0.1 §6.1", "`prev` of a change set leads to one earlier set, and the chain has an end",
         "leave the link out of the first one";
+    A_PREVIOUS: "RS01-6.1-previous", Must, Warning / Note, "rs-0.1 §6.1", "The link to the change set before has the relation `prev`",
+        "write rel=\"prev http://www.openarchives.org/rs/changeset\": few readers know its other name, `previous`";
     A_CURRENT: "RS01-6.1-current", Should, Note / Note, "rs-0.1 §2.1, §6.1", "Change sets of a chain link to the current one",
         "add the link with rel=\"current http://www.openarchives.org/rs/changeset\"";
     A_CHAIN: "RS01-6.1-chain", Must, Error / Warning, "rs-0.1 §6.1", "A change set begins after the one before it ends",

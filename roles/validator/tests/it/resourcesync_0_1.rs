@@ -27,7 +27,8 @@ const PARTIAL: &str = "<xhtml:link rel=\"http://www.openarchives.org/rs/partial\
 const CURRENT: &str = "<xhtml:link rel=\"current http://www.openarchives.org/rs/changeset\" href=\"{B}/changes/current.xml\"/>";
 const ROOT: &str = "<urlset rs:type=\"changeset\"";
 const LATE: &str = "<xhtml:link rel=\"describedby\" href=\"{B}/about\"/>";
-const ENTRY: &str = "<url><loc>{B}/r/z</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>\n";
+pub(crate) const ENTRY: &str =
+    "<url><loc>{B}/r/z</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>\n";
 
 fn document(root: &str, content: &str) -> Vec<u8> {
     let (name, kind) = root.split_once(' ').unwrap_or((root, ""));
@@ -237,6 +238,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
             "<xhtml:link rel=\"prev http://www.openarchives.org/rs/changeset\" href=\"{B}/changes/2.xml\"/>",
         )],
     ),
+    ("RS01-6.1-previous", &[Replace("/changes/2.xml", "\"prev http", "\"previous http")]),
     ("RS01-6.1-current", &[Replace("/changes/current.xml", CURRENT, "")]),
     ("RS01-6.1-gap", &[Replace("/changes/current.xml", "<loc>{B}/r/a<", "<loc>{B}/r/d<")]),
     ("RS01-6.1-chain", &[Replace("/changes/1.xml", "2026-01-04", "2026-01-07")]),
@@ -247,7 +249,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ),
 ];
 
-fn in_manifest(members: &mut Members, from: &str, to: &str) {
+pub(crate) fn in_manifest(members: &mut Members, from: &str, to: &str) {
     let text = String::from_utf8(members[0].1.clone()).unwrap();
     assert!(text.contains(from));
     members[0].1 = text.replace(from, to).into_bytes();
