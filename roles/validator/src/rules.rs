@@ -399,6 +399,8 @@ rules! {
         "the root is `feed` in the namespace http://www.w3.org/2005/Atom";
     ATOM_BASE: "ATOM-2-base", Must, Error / Note, "rfc4287 §2", "`xml:base` leads somewhere",
         "correct the address, or write absolute links and leave `xml:base` out";
+    ATOM_TEXT: "ATOM-2-text", Practice, Warning / Warning, "rfc4287 §2", "Between elements of a feed there is no text",
+        "remove it, or write the element that it should be";
     ATOM_AUTHOR: "ATOM-4.1.1-author", Must, Error / Note, "rfc4287 §4.1.1", "The feed, or each of its entries, has an author",
         "add `<author><name>…</name></author>` to the feed";
     ATOM_ID_ONCE: "ATOM-4.1.1-id-once", Should, Warning / Note, "rfc4287 §4.1.1", "Entries with one `id` are versions of one entry",
@@ -415,6 +417,8 @@ rules! {
         "use an address of your own, or a `urn:uuid:`, that stays the same";
     ATOM_LINK: "ATOM-4.2.7-href", Must, Error / Warning, "rfc4287 §4.2.7", "Links have an `href` that leads somewhere",
         "write the absolute address";
+    ATOM_TYPE: "ATOM-4.2.7.3-type", Must, Error / Note, "rfc4287 §4.2.7.3", "`type` of a link is a media type",
+        "write type/subtype as registered, for example text/turtle";
     PAGE_NEXT: "PAGE-3-next", Must, Error / Error, "rfc5005 §3", "A page has one link `next` at most",
         "link to the page after it only: a client follows one of them";
     PAGE_LOOP: "PAGE-3-loop", Must, Error / Error, "rfc5005 §3", "The links `next` lead to an end",
@@ -429,6 +433,8 @@ rules! {
         "use another relation: some clients take every `alternate` for data of SDShare";
     SDS_TYPE: "SDS-5.1-type", Must, Error / Note, "sdshare §Server Role", "Every link of SDShare has a type; links to feeds have application/atom+xml",
         "add `type`: clients choose by it";
+    SDS_EMPTY: "SDS-5.1-empty", Practice, Note / Note, "sdshare §Server Role", "A feed that is given has an entry, which shows of which kind it is",
+        "publish a collection, or give the feed above this one";
     SDS_MIXED: "SDS-5.1-mixed", Must, Error / Warning, "sdshare §Server Role", "All entries of a feed have links of SDShare, of one kind of feed",
         "put them into feeds of their own";
     SDS_KIND: "SDS-5.1-kind", Must, Error / Error, "sdshare §Server Role", "A link leads to a feed of the kind that its relation states",
@@ -735,6 +741,8 @@ rules! {
         "split the Sitemap and publish an index; close the change set earlier";
     A_INDEX: "RS01-3.2-index", Must, Error / Error, "rs-0.1 §3.2", "The entries of an index are Sitemaps",
         "list each Sitemap itself, and no index or change set";
+    A_EMPTY: "RS01-3.2-empty", Practice, Warning / Note, "rs-0.1 §3.2", "An index has a Sitemap",
+        "publish a Sitemap, which may be empty: there is nothing that can be read";
     A_INDEX_TIME: "RS01-3.2-time", Must, Error / Warning, "rs-0.1 §3.2", "`lastmod` of an index is not later than the Sitemap's own time",
         "publish the Sitemap before its index";
     A_CATEGORIES: "RS01-3.2-categories", Must, Error / Warning, "rs-0.1 §3.2", "The categories of a Sitemap in an index are those of its resources",

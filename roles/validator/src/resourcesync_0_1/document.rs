@@ -248,6 +248,10 @@ impl Checker {
         if let Some(error) = self.facts.refusal.as_ref().filter(|_| !self.is_broken) {
             found.refuse(&r::A_READ, error);
         }
+        if self.is_complete && self.facts.head.root == Root::SitemapIndex && self.facts.entries == 0
+        {
+            found.add(&r::A_EMPTY, (0, 0), || "this index has no Sitemaps".to_owned());
+        }
         let paths = self.facts.members.len() as u64;
         if self.facts.is_whole && paths > 0 && paths < self.facts.entries {
             let message = || format!("{} of {} entries have `rs:path`", paths, self.facts.entries);
@@ -488,15 +492,11 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     if entry.time.is_none() && entry.protocol.is_none() {
         found.add(&r::A_TIME, place, || format!("{} has no time", excerpt(&entry.loc)));
     }
-    if let Some(media_type) = &entry.media_type {
-        let essence = values::essence(media_type);
-        let is_type = essence.split_once('/').is_some_and(|(kind, name)| {
-            !kind.is_empty() && !name.is_empty() && !name.contains('/')
-        });
-        if !is_type {
-            let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
-            found.add(&r::A_MIMETYPE, place, message);
-        }
+    if let Some(media_type) =
+        entry.media_type.as_deref().filter(|text| !values::is_media_type(text))
+    {
+        let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
+        found.add(&r::A_MIMETYPE, place, message);
     }
     if let Some(encoding) = entry.encoding.as_deref().filter(|text| !values::is_encoding(text)) {
         let message = || format!("`rs:contentencoding` is \"{}\"", excerpt(encoding));

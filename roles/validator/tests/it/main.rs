@@ -6,6 +6,7 @@ mod document;
 mod emm;
 mod emm_cases;
 mod emm_shapes;
+mod every_kind;
 mod musts;
 mod musts_emm_0_1;
 mod musts_emm_1_0;
