@@ -1,14 +1,14 @@
 //! One document by itself: what the lenient reader accepts and refuses, as findings.
 
+use super::codes::{message_of, rule_of, rule_of_code};
 use crate::checker::{NOT_UTF_8, a_moment_after};
 use crate::finding::Findings;
-use crate::rule::Rule;
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch, hash};
 use crate::values;
 use abreast_resourcesync::v0_1::{
-    CALLBACK_PROTOCOL, Change, DUMP, Entry, Finding, Head, Limits, Link, MIRROR, Meta, PARTIAL,
-    Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
+    CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, PARTIAL, Parser,
+    Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
 use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -384,45 +384,6 @@ impl Checker {
     }
 }
 
-/// What is wrong, without what a reader does about it.
-fn message_of(finding: &Finding) -> String {
-    let message = finding.message.as_str();
-    let reason = message.strip_prefix("left out: ").and_then(|rest| rest.rsplit_once(" ("));
-    reason.filter(|_| finding.code == "rs.entry").map_or(message, |(reason, _)| reason).to_owned()
-}
-
-/// The rule that a deviation breaks.
-fn rule_of(finding: &Finding) -> &'static Rule {
-    // An entry that was left out states why at its end.
-    let code = finding.message.rsplit_once('(').map_or("", |(_, code)| code.trim_end_matches(')'));
-    rule_of_code(if finding.code == "rs.entry" { code } else { finding.code })
-}
-
-fn rule_of_code(code: &str) -> &'static Rule {
-    match code {
-        "rs.root" | "rs.version" | "rs.namespace" | "rs.nested" => &r::A_ROOT,
-        "rs.wrapper" => &r::A_STANZA,
-        "rs.type" | "rs.type-case" | "rs.type-missing" => &r::A_TYPE,
-        "rs.prefix" => &r::A_PREFIX,
-        "rs.loc" | "rs.loc-space" => &r::A_LOC,
-        "rs.datetime" | "rs.zone" | "rs.datetime-form" | "rs.no-date" => &r::A_DATETIME,
-        "rs.modified" => &r::A_MODIFIED_VALUE,
-        "rs.change" | "rs.change-type" | "rs.expires" => &r::A_CHANGE,
-        "rs.expires-future" => &r::A_EXPIRES,
-        "rs.fixity" | "rs.fixity-hex" | "rs.fixity-type" => &r::A_FIXITY,
-        "rs.length" => &r::A_SIZE,
-        "rs.path" => &r::A_PATH,
-        "rs.link" | "rs.meta" | "rs.links" => &r::A_LINK,
-        "rs.previous" => &r::A_PREVIOUS,
-        "rs.entries" => &r::A_ITEMS,
-        "rs.bytes" | "xml.size" => &r::A_BYTES,
-        "rs.order" => &r::A_ORDER,
-        "rs.text" => &r::A_TEXT,
-        "rs.repeated" | "rs.empty" | "rs.value" => &r::A_VALUE,
-        other => r::of_sitemap_syntax(other),
-    }
-}
-
 fn check_head(head: &Head, found: &mut Findings) {
     if head.modified.is_none() {
         found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`".to_owned());
@@ -528,49 +489,4 @@ fn scheme_is(href: &str, schemes: &[&str]) -> bool {
 /// An absolute address of another scheme.
 fn scheme_is_other(href: &str, schemes: &[&str]) -> bool {
     href.contains(':') && !scheme_is(href, schemes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    /// Codes of the parser of 1.1 only, in files that both parsers use.
-    const OF_1_1: &[&str] = &[
-        "rs.capability",
-        "rs.capability-case",
-        "rs.capability-unknown",
-        "rs.change-ignored",
-        "rs.md",
-        "rs.no-at",
-        "rs.no-from",
-        "rs.no-md",
-        "rs.space",
-    ];
-
-    fn codes(folder: &Path, all: &mut BTreeSet<String>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                codes(&path, all);
-            } else {
-                let text = std::fs::read_to_string(path).unwrap();
-                let quoted = text.split('"').filter(|word| word.starts_with("rs."));
-                all.extend(quoted.map(str::to_owned));
-            }
-        }
-    }
-
-    #[test]
-    fn each_deviation_of_a_document_has_its_rule() {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../formats/resourcesync/src");
-        let mut all = BTreeSet::new();
-        for folder in ["v0_1", "sitemap"] {
-            codes(&source.join(folder), &mut all);
-        }
-        let is_due = |code: &&String| !OF_1_1.contains(&code.as_str()) && **code != "rs.entry";
-        let is_xml = |code: &&String| rule_of_code(code).id == r::of_sitemap_syntax("").id;
-        let missing: Vec<_> = all.iter().filter(is_due).filter(is_xml).collect();
-        assert!(all.len() > 30 && missing.is_empty(), "{missing:?}");
-    }
 }

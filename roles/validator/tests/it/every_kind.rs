@@ -52,7 +52,7 @@ impl Format {
 }
 
 /// Documents of the good Sources, by their paths.
-fn kinds(answers: Answers, paths: &[&str]) -> Vec<(String, String)> {
+fn kinds(answers: &Answers, paths: &[&str]) -> Vec<(String, String)> {
     let document = |path: &&str| {
         let body = answers[*path].body.clone();
         ((*path).to_owned(), String::from_utf8(body).unwrap())
@@ -62,7 +62,7 @@ fn kinds(answers: Answers, paths: &[&str]) -> Vec<(String, String)> {
 
 fn of_1_1() -> Vec<(String, String)> {
     let mut all = kinds(
-        site::good(BASE),
+        &site::good(BASE),
         &[
             "/.well-known/resourcesync",
             "/caps.xml",
@@ -96,7 +96,7 @@ fn of_1_1() -> Vec<(String, String)> {
 
 fn of_0_1() -> Vec<(String, String)> {
     let paths = ["/sitemap.xml", "/list1.xml", "/changes/current.xml", "/changes/1.xml"];
-    let mut all = kinds(resourcesync_0_1::good(BASE), &paths);
+    let mut all = kinds(&resourcesync_0_1::good(BASE), &paths);
     let manifest = resourcesync_0_1::members(BASE).remove(0).1;
     all.push(("manifest.xml".to_owned(), String::from_utf8(manifest).unwrap()));
     all
@@ -104,7 +104,7 @@ fn of_0_1() -> Vec<(String, String)> {
 
 fn of_sdshare() -> Vec<(String, String)> {
     let paths = ["/sdshare", "/s", "/s/snapshots", "/s/chunks", "/s/fragments"];
-    kinds(sdshare::good(BASE), &paths)
+    kinds(&sdshare::good(BASE), &paths)
 }
 
 /// Collects the documents in which a rule does not report a fault.
