@@ -1,5 +1,5 @@
-//! Coverage of the core specification: the table in `conformance/rs-core/manifest.toml` lists what
-//! shows that each sentence is kept. Every rule, test and case it names must exist.
+//! Coverage of the specifications: for each, a table in `conformance/*/manifest.toml` lists what shows that each
+//! sentence is kept. Every rule, test and case it names must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,16 +10,24 @@ use toml::{Table, Value};
 
 use crate::process::root;
 
-const REQUIREMENTS: &str = "conformance/rs-core/manifest.toml";
+/// The specifications with a table of requirements, by their keys in `docs/specs.toml`.
+const SPECIFICATIONS: [&str; 6] =
+    ["rs-core", "rs-0.1", "sdshare", "emm-0.1", "emm-1.0", "iiif-discovery"];
 const CASES: &str = "conformance/resourcesync-1.1/manifest.toml";
 const RULES: &str = "roles/validator/src/rules.rs";
-const RULE_CASES: &str = "roles/validator/tests/it/cases.rs";
-/// Rules of XML that Sitemaps have a rule of their own for.
-const ATOM_CASES: &str = "roles/validator/tests/it/sdshare.rs";
+const RULE_CASES: &str = "roles/validator/tests/it";
+const RULE_CASE_FILES: [&str; 4] =
+    ["cases.rs", "sdshare.rs", "emm_cases.rs", "resourcesync_0_1.rs"];
+/// What ids of rules begin with.
+const RULE_PREFIXES: [&str; 17] = [
+    "RS-", "RSA-", "RSN-", "RSCN-", "RSFN-", "RS01-", "SITEMAP-", "XML-", "HTTP-", "WALK-",
+    "ATOM-", "PAGE-", "SDS-", "AS-", "WS-", "FETCH-", "IIIF-",
+];
 
 /// One sentence of the specification.
 #[derive(Debug, Default)]
 struct Requirement {
+    /// The key of its specification, and its id there.
     id: String,
     cites: String,
     level: String,
@@ -31,10 +39,10 @@ struct Requirement {
 }
 
 impl Requirement {
-    fn read(entry: &Table) -> Result<Self> {
+    fn read(specification: &str, entry: &Table) -> Result<Self> {
         let word = |name: &str| {
             let value = entry.get(name).and_then(Value::as_str).map(str::to_owned);
-            value.with_context(|| format!("{REQUIREMENTS}: a requirement has no `{name}`"))
+            value.with_context(|| format!("{specification}: a requirement has no `{name}`"))
         };
         let list = |name: &str| {
             let values =
@@ -42,7 +50,7 @@ impl Requirement {
             values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let requirement = Self {
-            id: word("id")?,
+            id: format!("{specification} {}", word("id")?),
             cites: word("cites")?,
             level: word("level")?,
             about: word("about")?,
@@ -54,7 +62,7 @@ impl Requirement {
         let known = ["must", "should", "recommended", "may"].contains(&requirement.level.as_str())
             && ["document", "source", "destination"].contains(&requirement.about.as_str());
         if !known {
-            bail!("{REQUIREMENTS}: `{}` has an unknown `level` or `about`", requirement.id);
+            bail!("`{}` has an unknown `level` or `about`", requirement.id);
         }
         Ok(requirement)
     }
@@ -87,8 +95,8 @@ pub(crate) fn run() -> Result<()> {
     for one in &requirements {
         let mark = if one.is_covered() { " " } else { "!" };
         println!(
-            "{mark} {:13} {:11} {:11} {:2} rules {:2} tests {:2} cases  {}",
-            one.cites.replace("rs-core ", ""),
+            "{mark} {:22} {:11} {:11} {:2} rules {:2} tests {:2} cases  {}",
+            one.cites,
             one.level,
             one.about,
             one.rules.len(),
@@ -106,7 +114,7 @@ pub(crate) fn check() -> Result<()> {
     let mut faults = faults(&requirements, &known(&requirements)?);
     if !faults.is_empty() {
         faults.truncate(50);
-        bail!("{} faults in {REQUIREMENTS}\n  {}", faults.len(), faults.join("\n  "));
+        bail!("{} faults in conformance/*/manifest.toml\n  {}", faults.len(), faults.join("\n  "));
     }
     for level in ["must", "should", "recommended"] {
         let of_level: Vec<_> = requirements.iter().filter(|one| one.level == level).collect();
@@ -117,10 +125,17 @@ pub(crate) fn check() -> Result<()> {
 }
 
 fn requirements() -> Result<Vec<Requirement>> {
-    let table = read_table(REQUIREMENTS)?;
-    let entries =
-        table.get("requirement").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    entries.iter().filter_map(Value::as_table).map(Requirement::read).collect()
+    let mut requirements = Vec::new();
+    for specification in SPECIFICATIONS {
+        let path = format!("conformance/{specification}/manifest.toml");
+        let table = read_table(&path)?;
+        let entries = table.get("requirement").and_then(Value::as_array);
+        let entries = entries.with_context(|| format!("{path} has no requirement"))?;
+        for entry in entries.iter().filter_map(Value::as_table) {
+            requirements.push(Requirement::read(specification, entry)?);
+        }
+    }
+    Ok(requirements)
 }
 
 fn read_table(path: &str) -> Result<Table> {
@@ -134,11 +149,15 @@ fn read(path: &str) -> Result<String> {
 fn known(requirements: &[Requirement]) -> Result<Known> {
     let cases = read_table(CASES)?;
     let cases = cases.get("case").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut rule_cases = String::new();
+    for file in RULE_CASE_FILES {
+        rule_cases += &read(&format!("{RULE_CASES}/{file}"))?;
+    }
     let mut known = Known {
         rules: ids(&read(RULES)?, |line| {
             line.trim_start().split_once(": \"").map(|(_, rest)| rest)
         }),
-        broken_rules: ids(&(read(RULE_CASES)? + &read(ATOM_CASES)?), |line| {
+        broken_rules: ids(&rule_cases, |line| {
             line.trim_start().trim_start_matches('(').strip_prefix('"')
         }),
         cases: cases
@@ -165,8 +184,8 @@ fn known(requirements: &[Requirement]) -> Result<Known> {
 /// The rule ids that lines begin with, after what `find` cuts off.
 fn ids<'t>(text: &'t str, find: impl Fn(&'t str) -> Option<&'t str>) -> BTreeSet<String> {
     let is_id = |id: &&str| {
-        ["RS-", "RSA-", "XML-", "HTTP-", "WALK-"].iter().any(|prefix| id.starts_with(prefix))
-            && !id.contains(' ')
+        RULE_PREFIXES.iter().any(|prefix| id.starts_with(prefix)) && !id.contains(' ')
+            || id.starts_with("EMM") && id.contains('-')
     };
     let found = text.lines().filter_map(find).filter_map(|rest| rest.split('"').next());
     found.filter(is_id).map(str::to_owned).collect()
@@ -207,6 +226,9 @@ fn faults(requirements: &[Requirement], known: &Known) -> Vec<String> {
     }
     for one in requirements {
         let id = &one.id;
+        if !one.cites.starts_with(id.split(' ').next().unwrap_or_default()) {
+            faults.push(format!("`{id}` cites another specification: {}", one.cites));
+        }
         if !seen.insert(id) {
             faults.push(format!("`{id}` is there twice"));
         }
@@ -243,8 +265,8 @@ mod tests {
     use super::*;
 
     fn requirement(text: &str) -> Requirement {
-        let text = format!("id = \"x\"\ncites = \"rs-core §7\"\nsays = \"s\"\n{text}");
-        Requirement::read(&text.parse().unwrap()).unwrap()
+        let text = format!("id = \"x\"\ncites = \"s §7\"\nsays = \"s\"\n{text}");
+        Requirement::read("s", &text.parse().unwrap()).unwrap()
     }
 
     fn told(text: &str) -> String {

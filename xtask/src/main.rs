@@ -31,7 +31,7 @@ usage: cargo xtask TASK
   check [--quick | --all]      everything a change must pass, fastest first; --quick leaves out the tests
   layers                       which crate may depend on which, and who may do IO
   citations                    every [key §section] exists in docs/specs.toml
-  coverage                     each sentence of the core specification with what shows that it is kept
+  coverage                     each sentence of the specifications with what shows that it is kept
   words                        no registry host, machine path or house idiom; short test names
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each

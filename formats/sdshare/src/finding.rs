@@ -24,6 +24,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("atom.link", "a link without `href`, or with one that leads nowhere"),
     ("atom.paging", "the same link to the next page twice"),
     ("atom.paging-loop", "a page whose next page is itself"),
+    ("atom.text", "a text between the elements of a feed or entry"),
     ("atom.title", "a feed or entry without `title`, or with two"),
     (
         "atom.updated",

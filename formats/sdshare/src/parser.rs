@@ -309,7 +309,15 @@ impl Parser {
 
 impl State {
     fn text(&mut self, text: &str) {
-        let Place::Text(field, ..) = self.place else { return };
+        let field = match self.place {
+            Place::Text(field, ..) => field,
+            // A `<` that is lost makes an element a text.
+            Place::In(_) if !text.trim_ascii().is_empty() => {
+                let text = excerpt(text.trim_ascii());
+                return self.note("atom.text", format!("the text \"{text}\" between elements"));
+            }
+            _ => return,
+        };
         let most = match field {
             // One that is cut stays too long, however much of it is white space.
             Field::Id | Field::Resource | Field::OlderResource => MAX_RAW_URI_LENGTH + 4,

@@ -168,6 +168,7 @@ fn each_deviation_is_found_at_its_line() {
         (right.replace("urn:e:1", "e1"), vec!["atom.id"]),
         (right.replace("<updated>2026-01-01T00:00:00Z</updated>", ""), vec!["atom.updated"]),
         (right.replace("2026-01-01T00:00:00Z", "today"), vec!["atom.updated"]),
+        (right.replace(alternate, &format!("link /> {alternate}")), vec!["atom.text"]),
         (right.replace(alternate, ""), vec!["atom.alternate", "sdshare.alternate"]),
         (right.replace(alternate, &alternate.replace("/1", "/2")), vec!["sdshare.alternate"]),
         (right.replace(alternate, &alternate.replace("turtle", "html")), vec!["sdshare.alternate"]),

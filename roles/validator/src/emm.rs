@@ -8,6 +8,7 @@
 //! | `streams.rs` | the rules of Activity Streams for any object |
 //! | `collection.rs` | Entry Points and Change Sets |
 //! | `activity.rs` | activities |
+//! | `members.rs` | members of collections and activities that only IIIF defines |
 //! | `patch.rs` | Entity Patches |
 //! | `history.rs` | the order of activities, and what precedes what |
 //! | `pages.rs` | all pages of an Entry Point |
@@ -20,6 +21,7 @@ mod context;
 mod delivery;
 mod document;
 mod history;
+mod members;
 mod pages;
 mod patch;
 mod sample;

@@ -3,11 +3,13 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `codes.rs` | the rule of each deviation that the reader reports |
 //! | `document.rs` | one document by itself |
 //! | `related.rs` | lists of an index, change sets along `prev` |
 //! | `dump.rs` | a dump and its manifest |
 //! | `warc.rs` | the records of a dump in WARC |
 
+mod codes;
 mod document;
 mod dump;
 mod related;

@@ -399,6 +399,8 @@ rules! {
         "the root is `feed` in the namespace http://www.w3.org/2005/Atom";
     ATOM_BASE: "ATOM-2-base", Must, Error / Note, "rfc4287 §2", "`xml:base` leads somewhere",
         "correct the address, or write absolute links and leave `xml:base` out";
+    ATOM_TEXT: "ATOM-2-text", Practice, Warning / Warning, "rfc4287 §2", "Between elements of a feed there is no text",
+        "remove it, or write the element that it should be";
     ATOM_AUTHOR: "ATOM-4.1.1-author", Must, Error / Note, "rfc4287 §4.1.1", "The feed, or each of its entries, has an author",
         "add `<author><name>…</name></author>` to the feed";
     ATOM_ID_ONCE: "ATOM-4.1.1-id-once", Should, Warning / Note, "rfc4287 §4.1.1", "Entries with one `id` are versions of one entry",
@@ -415,6 +417,8 @@ rules! {
         "use an address of your own, or a `urn:uuid:`, that stays the same";
     ATOM_LINK: "ATOM-4.2.7-href", Must, Error / Warning, "rfc4287 §4.2.7", "Links have an `href` that leads somewhere",
         "write the absolute address";
+    ATOM_TYPE: "ATOM-4.2.7.3-type", Must, Error / Note, "rfc4287 §4.2.7.3", "`type` of a link is a media type",
+        "write type/subtype as registered, for example text/turtle";
     PAGE_NEXT: "PAGE-3-next", Must, Error / Error, "rfc5005 §3", "A page has one link `next` at most",
         "link to the page after it only: a client follows one of them";
     PAGE_LOOP: "PAGE-3-loop", Must, Error / Error, "rfc5005 §3", "The links `next` lead to an end",
@@ -429,6 +433,8 @@ rules! {
         "use another relation: some clients take every `alternate` for data of SDShare";
     SDS_TYPE: "SDS-5.1-type", Must, Error / Note, "sdshare §Server Role", "Every link of SDShare has a type; links to feeds have application/atom+xml",
         "add `type`: clients choose by it";
+    SDS_EMPTY: "SDS-5.1-empty", Practice, Note / Note, "sdshare §Server Role", "A feed that is given has an entry, which shows of which kind it is",
+        "publish a collection, or give the feed above this one";
     SDS_MIXED: "SDS-5.1-mixed", Must, Error / Warning, "sdshare §Server Role", "All entries of a feed have links of SDShare, of one kind of feed",
         "put them into feeds of their own";
     SDS_KIND: "SDS-5.1-kind", Must, Error / Error, "sdshare §Server Role", "A link leads to a feed of the kind that its relation states",
@@ -549,6 +555,8 @@ rules! {
         "choose other names";
     EMM_DEPRECATE: "EMM-4.3-context", Must, Error / Warning, "emm-1.0 §4.3", "A document with `Deprecate` has the context of Entity Metadata Management",
         "add https://emm-spec.org/1.0/context.json: Activity Streams has no such type";
+    IIIF_CONTEXT_STRINGS: "IIIF-3.4.1-strings", Must, Error / Note, "iiif-discovery §3.4.1", "`@context` of IIIF is a string, or an array of strings",
+        "publish the terms as a context of their own, and write its URL";
     IIIF_CONTEXT_FIRST: "IIIF-3.4.1-first", Should, Warning / Note, "iiif-discovery §3.4.1", "`@context` is the first member of a document",
         "write it first";
     CF_TYPE: "EMM-3.1-type", Must, Error / Warning, "emm-1.0 §3.1, §3.2, emm-0.1 §3.1, §3.2, iiif-discovery §3.1, §3.2", "`type` of an Entry Point is OrderedCollection, of a page OrderedCollectionPage",
@@ -571,7 +579,7 @@ rules! {
         "write for example {\"id\": \"https://…/page/1\", \"type\": \"OrderedCollectionPage\"}";
     IIIF_REFERENCE: "IIIF-3.1-reference", Must, Error / Note, "iiif-discovery §3.1, §3.2", "References are objects with `id` and `type`",
         "write for example {\"id\": \"https://…/page-1\", \"type\": \"OrderedCollectionPage\"}";
-    IIIF_MEMBERS: "IIIF-3.1-members", Must, Error / Note, "iiif-discovery §3.1", "`seeAlso` and `partOf` of a collection are arrays of objects, `rights` is a string",
+    IIIF_MEMBERS: "IIIF-3.1-members", Must, Error / Note, "iiif-discovery §3.1", "`seeAlso` of a collection is an array of objects with `id` and the `type` Dataset, `partOf` of objects with `id` and the `type` OrderedCollection, `rights` is a URI",
         "write for example \"seeAlso\": [{\"id\": \"https://…\", \"type\": \"Dataset\"}]";
     CF_TOTAL_SUM: "EMM-3.1-total", Should, Warning / Note, "emm-1.0 §3.1, emm-0.1 §3.1", "`totalItems` of an Entry Point is the number of activities on its pages",
         "count what the pages list, or leave it out";
@@ -637,6 +645,8 @@ rules! {
         "publish a document for each activity";
     IIIF_ID: "IIIF-3.3-id", Must, Error / Note, "iiif-discovery §3.3", "`id` of an activity of IIIF is an HTTP(S) URI",
         "write an address, or leave it out";
+    IIIF_ID_SERVED: "IIIF-3.3-id-served", Must, Error / Note, "iiif-discovery §3.3", "An activity of IIIF that is a document of its own is at its `id`",
+        "publish the document there, or correct the `id`";
     EMM_ACTIVITY_PART_OF: "EMM-3.3-part-of", Must, Error / Note, "emm-1.0 §3.3, emm-0.1 §4.1", "`partOf` of an activity is the URL of its page, as a string",
         "write the `id` of the page, or leave it out";
     EMM_OBJECT: "EMM-3.3-object", Must, Error / Error, "emm-1.0 §3.3, emm-0.1 §4.1", "`object` of an activity is an object with `id`, the IRI of the entity",
@@ -647,8 +657,10 @@ rules! {
         "add the time at which the entity changed";
     IIIF_OBJECT: "IIIF-3.3-object", Must, Error / Error, "iiif-discovery §3.3", "`object` of an activity of IIIF has `id`, an HTTP(S) URI, and `type`",
         "write for example {\"id\": \"https://…/manifest.json\", \"type\": \"Manifest\"}";
-    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an `object` or `target` of IIIF is a URI, `seeAlso` is an array of objects with `id` and `type`, `provider` of objects with a URI as `id`, the `type` Agent and `label`",
+    IIIF_OBJECT_MEMBERS: "IIIF-3.3-members", Must, Error / Note, "iiif-discovery §3.3", "`canonical` of an `object` or `target` of IIIF is a URI, `seeAlso` is an array of objects with `id` and the `type` Dataset, `provider` of objects with a URI as `id`, the `type` Agent and a language map as `label`",
         "write for example \"seeAlso\": [{\"id\": \"https://…\", \"type\": \"Dataset\"}]";
+    IIIF_ACTOR: "IIIF-3.3-actor", Must, Error / Note, "iiif-discovery §3.3", "`actor` of an activity of IIIF is an object with `id`, and the `type` Application, Organization or Person",
+        "write for example {\"id\": \"https://…\", \"type\": \"Organization\"}";
     IIIF_TARGET: "IIIF-3.3-target", Must, Error / Error, "iiif-discovery §3.3", "A `Move` has a `target` with `id` and `type` that is not its `object`",
         "add where the resource is now";
     EMM_APPEARANCE: "EMM-4.1-first", Must, Error / Note, "emm-1.0 §4.1, emm-0.1 §5.1", "The first activity of an entity is `Create` or `Add`",
@@ -729,6 +741,8 @@ rules! {
         "split the Sitemap and publish an index; close the change set earlier";
     A_INDEX: "RS01-3.2-index", Must, Error / Error, "rs-0.1 §3.2", "The entries of an index are Sitemaps",
         "list each Sitemap itself, and no index or change set";
+    A_EMPTY: "RS01-3.2-empty", Practice, Warning / Note, "rs-0.1 §3.2", "An index has a Sitemap",
+        "publish a Sitemap, which may be empty: there is nothing that can be read";
     A_INDEX_TIME: "RS01-3.2-time", Must, Error / Warning, "rs-0.1 §3.2", "`lastmod` of an index is not later than the Sitemap's own time",
         "publish the Sitemap before its index";
     A_CATEGORIES: "RS01-3.2-categories", Must, Error / Warning, "rs-0.1 §3.2", "The categories of a Sitemap in an index are those of its resources",
@@ -769,6 +783,8 @@ rules! {
         "write the address that takes `POST` with `callbackURI`";
     A_PREV: "RS01-6.1-prev", Must, Error / Error, "rs-0.1 §6.1", "`prev` of a change set leads to one earlier set, and the chain has an end",
         "leave the link out of the first one";
+    A_PREVIOUS: "RS01-6.1-previous", Must, Warning / Note, "rs-0.1 §6.1", "The link to the change set before has the relation `prev`",
+        "write rel=\"prev http://www.openarchives.org/rs/changeset\": few readers know its other name, `previous`";
     A_CURRENT: "RS01-6.1-current", Should, Note / Note, "rs-0.1 §2.1, §6.1", "Change sets of a chain link to the current one",
         "add the link with rel=\"current http://www.openarchives.org/rs/changeset\"";
     A_CHAIN: "RS01-6.1-chain", Must, Error / Warning, "rs-0.1 §6.1", "A change set begins after the one before it ends",

@@ -73,7 +73,13 @@ impl Feeds<'_> {
             Some(FeedKind::Snapshots) => self.snapshots(number, &reading).await.map(drop),
             Some(FeedKind::ChunkedSnapshot) => self.chunks(number, &reading, None).await,
             Some(FeedKind::Fragments) => self.fragments(number, &reading).await.map(drop),
-            None => Ok(()),
+            None => {
+                if reading.is_complete {
+                    let message = || "the feed has no entries that show its kind".to_owned();
+                    self.add(number, &r::SDS_EMPTY, 0, message);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -100,6 +106,10 @@ impl Feeds<'_> {
 
     /// Snapshots are read first: the fragments feed has what changed since.
     async fn collection(&mut self, number: usize, reading: &Reading) -> Result<(), Failure> {
+        if reading.is_complete && reading.entries.is_empty() {
+            let message = || "the collection feed has no entries".to_owned();
+            self.add(number, &r::SDS_TWO_FEEDS, 0, message);
+        }
         let (mut snapshot, mut fragments) = (None, None);
         for relation in [Relation::SnapshotsFeed, Relation::FragmentsFeed] {
             let is_snapshots = relation == Relation::SnapshotsFeed;

@@ -1,11 +1,10 @@
 //! Activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
 
-use super::collection;
 use super::document::{Judge, Object, id, kind_of, local, several, text_of, time, types};
+use super::members;
 use super::patch::{self, PatchFacts};
 use crate::node::is_url;
 use crate::rules as r;
-use crate::values;
 use abreast_emm::Profile;
 use abreast_webtypes::{W3cDatetime, excerpt};
 use serde_json::Value;
@@ -113,8 +112,11 @@ pub(super) fn check(judge: &mut Judge<'_>, map: &Object, at: &str, page: Option<
     if item.kind != "Refresh" {
         object(judge, map, at, &mut item);
     }
-    if judge.profile == Profile::Iiif1 && item.kind == "Move" {
-        target(judge, map, at, &item);
+    if judge.profile == Profile::Iiif1 {
+        members::actor(judge, map, at);
+        if item.kind == "Move" {
+            target(judge, map, at, &item);
+        }
     }
     for instrument in map.get("instrument").map(several).unwrap_or_default() {
         self::instrument(judge, instrument, at, &mut item);
@@ -230,7 +232,7 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
             judge.add(&r::EMM_OBJECT_UPDATED, &place, || "it has no `updated`".to_owned());
         }
         if is_iiif {
-            members_of_iiif(judge, object, &place);
+            members::of_object(judge, object, &place);
         }
         if let Some(why) = all.iter().find_map(|term| judge.contexts.nothing(term)) {
             judge.add(&r::CF_TERM, &format!("{place}/type"), || why);
@@ -242,22 +244,6 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
     }
     if several.is_empty() {
         judge.add(rule, &place, || "it is missing".to_owned());
-    }
-}
-
-/// What an `object` or `target` may have [iiif-discovery §3.3].
-fn members_of_iiif(judge: &mut Judge<'_>, object: &Object, place: &str) {
-    let rule = &r::IIIF_OBJECT_MEMBERS;
-    collection::described(judge, object, &["seeAlso"], rule, place);
-    collection::provider(judge, object, rule, place);
-    let canonical = object.get("canonical");
-    let fault = canonical.map(|canonical| match canonical.as_str() {
-        None => Some(kind_of(canonical)),
-        Some(text) => values::absolute_fault(text),
-    });
-    if let Some(fault) = fault.flatten() {
-        let message = || format!("it is not a URI: {fault}");
-        judge.add(rule, &format!("{place}/canonical"), message);
     }
 }
 
@@ -279,7 +265,7 @@ fn target(judge: &mut Judge<'_>, map: &Object, at: &str, item: &Item) {
     let place = format!("{at}/target");
     let url = target.and_then(id).unwrap_or_default();
     if let Some(target) = target {
-        members_of_iiif(judge, target, &place);
+        members::of_object(judge, target, &place);
     }
     if target.is_none_or(|target| types(target).is_empty()) || !is_url(url) {
         let message = || "a `Move` needs an object with `id` and `type` as `target`".to_owned();

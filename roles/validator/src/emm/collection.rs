@@ -1,9 +1,8 @@
 //! Entry Points and Change Sets [emm-1.0 §3.1, §3.2] [emm-0.1 §3.1, §3.2] [iiif-discovery §3.1, §3.2].
 
-use super::activity;
 use super::document::{Doc, Download, Judge, Object, id, kind_of, several, text_of, types};
+use super::{activity, members};
 use crate::node::is_url;
-use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
 use abreast_emm::Profile;
@@ -61,50 +60,10 @@ pub(super) fn entry_point(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
         doc.downloads.push(download);
     }
     if profile == Profile::Iiif1 {
-        described(judge, map, &["seeAlso", "partOf"], &r::IIIF_MEMBERS, "");
-        if map.get("rights").is_some_and(|rights| !rights.is_string()) {
-            judge.add(&r::IIIF_MEMBERS, "/rights", || "it is not a string".to_owned());
-        }
+        members::of_collection(judge, map);
     }
     if map.contains_key("orderedItems") {
         items(judge, map, doc);
-    }
-}
-
-/// Members of IIIF that are arrays of objects with `id` and `type`.
-pub(super) fn described(
-    judge: &mut Judge<'_>,
-    map: &Object,
-    names: &[&str],
-    rule: &'static Rule,
-    at: &str,
-) {
-    for name in names {
-        let Some(value) = map.get(*name) else { continue };
-        let is_good = |one: &Value| {
-            one.as_object().is_some_and(|one| id(one).is_some_and(is_url) && !types(one).is_empty())
-        };
-        if !value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_good)) {
-            let message = || "it is not an array of objects with `id` and `type`".to_owned();
-            judge.add(rule, &format!("{at}/{name}"), message);
-        }
-    }
-}
-
-/// `provider`: an array of agents, each a URI of any scheme [iiif-discovery §3.3].
-pub(super) fn provider(judge: &mut Judge<'_>, map: &Object, rule: &'static Rule, at: &str) {
-    let Some(value) = map.get("provider") else { return };
-    let is_agent = |one: &Value| {
-        one.as_object().is_some_and(|one| {
-            id(one).is_some_and(|id| values::absolute_fault(id).is_none())
-                && types(one).contains(&"Agent")
-                && one.contains_key("label")
-        })
-    };
-    if !value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_agent)) {
-        let message =
-            || "it is not an array of objects with `id`, the `type` Agent and `label`".to_owned();
-        judge.add(rule, &format!("{at}/provider"), message);
     }
 }
 

@@ -263,6 +263,12 @@ impl Contexts {
                 });
             }
         }
+        if judge.profile == Profile::Iiif1
+            && self.members.iter().any(|member| matches!(member, Member::Terms(_)))
+        {
+            let message = || "it has an object: only URLs may be in it".to_owned();
+            judge.add(&r::IIIF_CONTEXT_STRINGS, AT, message);
+        }
         if judge.profile == Profile::Iiif1 && self.is_stated {
             let inside = text.trim_ascii_start().get(1..).unwrap_or_default().trim_ascii_start();
             if !inside.starts_with(b"\"@context\"") {

@@ -126,28 +126,29 @@ impl Feeds<'_> {
         manners(&self.client, url, facts, &self.conditions, found).await;
     }
 
-    /// Whether the document is at its `id` too.
+    /// Checks that the document is at its `id` too; whether that took a request.
     pub(super) async fn served(
         &mut self,
         number: usize,
         url: &str,
         address: &str,
         doc: &Doc,
-    ) -> Result<(), Failure> {
-        let rule = match doc.kind {
-            Kind::EntryPoint | Kind::Page => &r::CF_ID_SERVED,
-            Kind::Activity if doc.profile == Profile::Emm01 => &r::EMM01_ID_SERVED,
-            _ => return Ok(()),
+    ) -> Result<bool, Failure> {
+        let rule = match (doc.kind, doc.profile) {
+            (Kind::EntryPoint | Kind::Page, _) => &r::CF_ID_SERVED,
+            (Kind::Activity, Profile::Emm01) => &r::EMM01_ID_SERVED,
+            (Kind::Activity, Profile::Iiif1) => &r::IIIF_ID_SERVED,
+            _ => return Ok(false),
         };
-        let Some(id) = doc.id.clone().filter(|id| is_url(id)) else { return Ok(()) };
+        let Some(id) = doc.id.clone().filter(|id| is_url(id)) else { return Ok(false) };
         let id = without_fragment(&id);
         if id == without_fragment(url) || id == without_fragment(address) {
-            return Ok(());
+            return Ok(false);
         }
         if let Some(why) = self.differs(id).await? {
             self.fault(number, url, rule, format!("`id` {}: {why}", excerpt(id)));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Why an `id` does not lead to the document, or to the part of a document, that has it.

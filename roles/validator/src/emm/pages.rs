@@ -20,6 +20,9 @@ use std::time::Instant;
 /// Hubs, downloads and types of activities that are reported.
 const LISTED_MAX: usize = 20;
 
+/// `id`s of pages with other addresses that are requested, of one feed.
+const IDS_MAX: u32 = 10;
+
 /// The pages of a feed, as far as they were walked.
 pub(super) struct Walk {
     pub(super) history: History,
@@ -30,6 +33,8 @@ pub(super) struct Walk {
     kinds: BTreeMap<String, u64>,
     /// Faults that a change during the walk explains, with the pages that have them.
     volatile: Faults,
+    /// `id`s of pages with other addresses, which were requested.
+    ids: u32,
     /// `totalItems` of pages that are not the number of their activities.
     totals: Vec<(String, u64, u64)>,
     is_whole: bool,
@@ -146,6 +151,7 @@ impl Feeds<'_> {
             bytes: entry.bytes,
             kinds: BTreeMap::new(),
             volatile: Faults::new(self.options.most_each),
+            ids: 0,
             totals: Vec::new(),
             is_whole: false,
         };
@@ -237,6 +243,7 @@ impl Feeds<'_> {
             if is_first {
                 self.delivery(&url, &doc, &facts, &topics, &mut found).await;
             }
+            let has_context = found.message_of(&r::CF_CONTEXT).is_none();
             // A page that was given has its findings already.
             if !self.walked.by_url.contains_key(&url) {
                 self.keep(number, found);
@@ -248,8 +255,12 @@ impl Feeds<'_> {
                 self.incomplete(number, &url, "it is a document of another kind");
                 return Ok(());
             }
-            if is_first && self.samples() {
-                self.served(number, &url, &facts.url, &doc).await?;
+            if self.samples() && walk.ids < IDS_MAX {
+                walk.ids += u32::from(self.served(number, &url, &facts.url, &doc).await?);
+            }
+            if doc.profile != entry.profile && has_context {
+                let message = format!("it is an {} below an {}", doc.name(), entry.name());
+                self.fault(number, &url, &r::CF_CONTEXT, message);
             }
             self.links(number, entry, &url, &doc, before.as_ref(), backwards, walk);
             self.take(number, &url, &doc, is_first, walk);

@@ -1,14 +1,14 @@
 //! One document by itself: what the lenient reader accepts and refuses, as findings.
 
+use super::codes::{message_of, rule_of, rule_of_code};
 use crate::checker::{NOT_UTF_8, a_moment_after};
 use crate::finding::Findings;
-use crate::rule::Rule;
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch, hash};
 use crate::values;
 use abreast_resourcesync::v0_1::{
-    CALLBACK_PROTOCOL, Change, DUMP, Entry, Finding, Head, Limits, Link, MIRROR, Meta, PARTIAL,
-    Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
+    CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, PARTIAL, Parser,
+    Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
 use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -248,6 +248,10 @@ impl Checker {
         if let Some(error) = self.facts.refusal.as_ref().filter(|_| !self.is_broken) {
             found.refuse(&r::A_READ, error);
         }
+        if self.is_complete && self.facts.head.root == Root::SitemapIndex && self.facts.entries == 0
+        {
+            found.add(&r::A_EMPTY, (0, 0), || "this index has no Sitemaps".to_owned());
+        }
         let paths = self.facts.members.len() as u64;
         if self.facts.is_whole && paths > 0 && paths < self.facts.entries {
             let message = || format!("{} of {} entries have `rs:path`", paths, self.facts.entries);
@@ -380,44 +384,6 @@ impl Checker {
     }
 }
 
-/// What is wrong, without what a reader does about it.
-fn message_of(finding: &Finding) -> String {
-    let message = finding.message.as_str();
-    let reason = message.strip_prefix("left out: ").and_then(|rest| rest.rsplit_once(" ("));
-    reason.filter(|_| finding.code == "rs.entry").map_or(message, |(reason, _)| reason).to_owned()
-}
-
-/// The rule that a deviation breaks.
-fn rule_of(finding: &Finding) -> &'static Rule {
-    // An entry that was left out states why at its end.
-    let code = finding.message.rsplit_once('(').map_or("", |(_, code)| code.trim_end_matches(')'));
-    rule_of_code(if finding.code == "rs.entry" { code } else { finding.code })
-}
-
-fn rule_of_code(code: &str) -> &'static Rule {
-    match code {
-        "rs.root" | "rs.version" => &r::A_ROOT,
-        "rs.wrapper" => &r::A_STANZA,
-        "rs.type" | "rs.type-case" | "rs.type-missing" => &r::A_TYPE,
-        "rs.prefix" => &r::A_PREFIX,
-        "rs.loc" | "rs.loc-space" => &r::A_LOC,
-        "rs.datetime" | "rs.zone" | "rs.datetime-form" => &r::A_DATETIME,
-        "rs.modified" => &r::A_MODIFIED_VALUE,
-        "rs.change" | "rs.change-type" | "rs.expires" => &r::A_CHANGE,
-        "rs.expires-future" => &r::A_EXPIRES,
-        "rs.fixity" | "rs.fixity-hex" | "rs.fixity-type" => &r::A_FIXITY,
-        "rs.length" => &r::A_SIZE,
-        "rs.path" => &r::A_PATH,
-        "rs.link" | "rs.meta" | "rs.links" => &r::A_LINK,
-        "rs.entries" => &r::A_ITEMS,
-        "rs.bytes" | "xml.size" => &r::A_BYTES,
-        "rs.order" => &r::A_ORDER,
-        "rs.text" => &r::A_TEXT,
-        "rs.repeated" | "rs.empty" | "rs.value" => &r::A_VALUE,
-        other => r::of_sitemap_syntax(other),
-    }
-}
-
 fn check_head(head: &Head, found: &mut Findings) {
     if head.modified.is_none() {
         found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`".to_owned());
@@ -487,15 +453,11 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     if entry.time.is_none() && entry.protocol.is_none() {
         found.add(&r::A_TIME, place, || format!("{} has no time", excerpt(&entry.loc)));
     }
-    if let Some(media_type) = &entry.media_type {
-        let essence = values::essence(media_type);
-        let is_type = essence.split_once('/').is_some_and(|(kind, name)| {
-            !kind.is_empty() && !name.is_empty() && !name.contains('/')
-        });
-        if !is_type {
-            let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
-            found.add(&r::A_MIMETYPE, place, message);
-        }
+    if let Some(media_type) =
+        entry.media_type.as_deref().filter(|text| !values::is_media_type(text))
+    {
+        let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
+        found.add(&r::A_MIMETYPE, place, message);
     }
     if let Some(encoding) = entry.encoding.as_deref().filter(|text| !values::is_encoding(text)) {
         let message = || format!("`rs:contentencoding` is \"{}\"", excerpt(encoding));

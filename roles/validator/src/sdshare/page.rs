@@ -5,7 +5,7 @@ use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
-use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Parser, Step};
+use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Reader, Token};
 
@@ -92,6 +92,7 @@ impl PageReader {
                             self.found.add(&r::SDS_RESOURCE, (self.entry.line, 0), message);
                         }
                     }
+                    types(&self.entry.links, self.entry.line, &mut self.found);
                     listener(&self.entry, &mut self.found);
                 }
                 Ok(Step::NeedInput) => return false,
@@ -118,6 +119,7 @@ impl PageReader {
                 None => error.message().to_owned(),
             });
         }
+        types(&self.parser.head().links, 0, &mut self.found);
         self.judge();
         let entries = self.parser.entries();
         let (head, _) = self.parser.into_parts();
@@ -150,6 +152,14 @@ impl PageReader {
     }
 }
 
+/// Links whose `type` is not one.
+fn types(links: &[Link], line: u64, found: &mut Findings) {
+    let types = links.iter().filter_map(|link| link.media_type.as_deref());
+    for text in types.filter(|text| !values::is_media_type(text)) {
+        found.add(&r::ATOM_TYPE, (line, 0), || format!("`type` is \"{}\"", excerpt(text)));
+    }
+}
+
 /// The rule that a deviation breaks, in a feed of a kind.
 fn rule(code: &str, kind: Option<FeedKind>) -> &'static Rule {
     match code {
@@ -161,6 +171,7 @@ fn rule(code: &str, kind: Option<FeedKind>) -> &'static Rule {
         "atom.link" => &r::ATOM_LINK,
         "atom.paging" => &r::PAGE_NEXT,
         "atom.paging-loop" => &r::PAGE_LOOP,
+        "atom.text" => &r::ATOM_TEXT,
         "atom.title" => &r::ATOM_TITLE,
         "atom.updated" => &r::ATOM_UPDATED,
         "sdshare.alternate" => &r::SDS_ALTERNATE,

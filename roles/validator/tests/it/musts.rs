@@ -1,21 +1,28 @@
-//! Every MUST of the core specification about documents and Sources has a document that breaks it, which one of
-//! its rules finds. Those MUSTs are in `conformance/rs-core/manifest.toml`. Where a rule is for one MUST only, its
-//! case in `cases.rs` is that document; of the others there is one for each here.
+//! Every MUST of a specification about documents and Sources has a document that breaks it, which one of its rules
+//! finds. Those MUSTs are in `conformance/*/manifest.toml`. Where a rule is for one MUST only, its case is that
+//! document; of the others there is one for each here, or in `musts_*.rs`. Where no document can show a MUST broken
+//! there is the reason, and the manifest names the tests of that behaviour.
 //!
-//! Of the other specifications only EMM, IIIF and ResourceSync 0.1 are checked here, and less strictly: each row of
-//! their tables in `docs` names a rule that has a case, or has a reason for none.
+//! Each row of the tables in `docs` about EMM, IIIF and ResourceSync 0.1 names a rule that has a case, or has a
+//! reason for none.
 
 use crate::cases::{all_cases, failure};
+use crate::emm_cases::failure_among_others;
 use crate::site::{Break, Members};
+use crate::{musts_emm_0_1, musts_emm_1_0, musts_feeds, musts_iiif, resourcesync_0_1, sdshare};
 use Break::{Header, Members as InPackage, Replace};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use toml::{Table, Value};
 
 const DESCRIPTION: &str = "/.well-known/resourcesync";
 const UP: &str = r#"<rs:ln rel="up" href="{B}/caps.xml"/>"#;
 
 /// A MUST, the rule that finds what breaks it, and the edits of the good Source.
-const MUTANTS: &[(&str, &str, &[Break])] = &[
+pub(crate) type Mutant = (&'static str, &'static str, &'static [Break]);
+
+const MUTANTS: &[Mutant] = &[
     (
         "6.1-same-capability",
         "RS-6.1-capability-equal",
@@ -262,57 +269,134 @@ const WITHOUT: &[(&str, &str)] = &[
     ("12.1-every", "nothing else shows how often a resource changed"),
 ];
 
+/// The MUSTs of a specification, as documents show them.
+struct Specification {
+    /// Its folder in `conformance`.
+    name: &'static str,
+    mutants: &'static [Mutant],
+    without: &'static [(&'static str, &'static str)],
+    /// Why a rule does not find the edits.
+    failure: fn(&str, &[Break]) -> Option<String>,
+}
+
+const SPECIFICATIONS: &[Specification] = &[
+    Specification { name: "rs-core", mutants: MUTANTS, without: WITHOUT, failure },
+    Specification {
+        name: "rs-0.1",
+        mutants: musts_feeds::RESOURCESYNC_0_1,
+        without: &[],
+        failure: resourcesync_0_1::failure,
+    },
+    Specification {
+        name: "sdshare",
+        mutants: musts_feeds::SDSHARE,
+        without: musts_feeds::WITHOUT_SDSHARE,
+        failure: sdshare::failure,
+    },
+    Specification {
+        name: "emm-0.1",
+        mutants: musts_emm_0_1::MUTANTS,
+        without: musts_emm_0_1::WITHOUT,
+        failure: failure_among_others,
+    },
+    Specification {
+        name: "emm-1.0",
+        mutants: musts_emm_1_0::MUTANTS,
+        without: musts_emm_1_0::WITHOUT,
+        failure: failure_among_others,
+    },
+    Specification {
+        name: "iiif-discovery",
+        mutants: musts_iiif::MUTANTS,
+        without: musts_iiif::WITHOUT,
+        failure: failure_among_others,
+    },
+];
+
 fn in_manifest(members: &mut Members, from: &str, to: &str) {
     let text = String::from_utf8(members[0].1.clone()).unwrap();
     assert!(text.contains(from));
     members[0].1 = text.replace(from, to).into_bytes();
 }
 
-/// The MUSTs of the core specification about documents and Sources, with their rules.
-fn musts() -> BTreeMap<String, Vec<String>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/rs-core/manifest.toml");
+/// A MUST: the rules and the tests that its manifest names.
+struct Must {
+    rules: Vec<String>,
+    has_tests: bool,
+}
+
+/// The MUSTs of a specification about documents and Sources.
+fn musts(name: &str) -> BTreeMap<String, Must> {
+    let path = format!("{}/../../conformance/{name}/manifest.toml", env!("CARGO_MANIFEST_DIR"));
     let table: Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
     let words = |value: &Value| value.as_str().unwrap().to_owned();
     let is_ours = |one: &&Value| {
         one["level"].as_str() == Some("must") && one["about"].as_str() != Some("destination")
     };
-    let rules = |one: &Value| {
+    let must = |one: &Value| {
         let rules = one.get("rules").and_then(Value::as_array);
-        rules.into_iter().flatten().map(words).collect()
+        let rules = rules.into_iter().flatten().map(words).collect();
+        Must { rules, has_tests: one.get("tests").is_some() }
     };
     let all = table["requirement"].as_array().unwrap().iter().filter(is_ours);
-    all.map(|one| (words(&one["id"]), rules(one))).collect()
+    all.map(|one| (words(&one["id"]), must(one))).collect()
 }
 
 #[test]
 fn each_must_has_a_document_that_breaks_it() {
-    let musts = musts();
-    let uses = |rule: &String| musts.values().filter(|rules| rules.contains(rule)).count();
     let cases: BTreeSet<_> = all_cases().map(|(rule, _)| *rule).collect();
-    let mutants: BTreeMap<_, _> = MUTANTS.iter().map(|(id, rule, _)| (*id, *rule)).collect();
-    let without: BTreeSet<_> = WITHOUT.iter().map(|(id, _)| *id).collect();
-    let is_shown = |id: &str, rules: &[String]| match mutants.get(id) {
-        Some(rule) => rules.iter().any(|own| own == rule),
-        None => rules.iter().any(|rule| uses(rule) == 1 && cases.contains(rule.as_str())),
-    };
-    let missing: Vec<_> = musts
-        .iter()
-        .filter(|(id, rules)| is_shown(id, rules) == without.contains(id.as_str()))
-        .collect();
-    assert!(
-        missing.is_empty(),
-        "without a mutant, or with a reason that is not needed: {missing:#?}"
-    );
-    let known = |id: &&str| musts.contains_key(*id);
-    assert!(mutants.keys().chain(&without).all(known), "a MUST that is not in the manifest");
+    for specification in SPECIFICATIONS {
+        let name = specification.name;
+        let musts = musts(name);
+        let has_mutants: BTreeSet<_> = specification.mutants.iter().map(|(id, ..)| *id).collect();
+        let without: BTreeSet<_> = specification.without.iter().map(|(id, _)| *id).collect();
+        let known = |id: &&str| musts.contains_key(*id);
+        let unknown: Vec<_> = has_mutants.iter().chain(&without).filter(|id| !known(id)).collect();
+        assert!(unknown.is_empty(), "{name}: not in the manifest: {unknown:?}");
+        let foreign = |(id, rule, _): &&Mutant| !musts[*id].rules.iter().any(|own| own == rule);
+        let foreign: Vec<_> = specification.mutants.iter().filter(foreign).collect();
+        let foreign: Vec<_> = foreign.iter().map(|(id, rule, _)| (id, rule)).collect();
+        assert!(foreign.is_empty(), "{name}: the manifest does not name the rule: {foreign:?}");
+        let uses = |rule: &String| musts.values().filter(|must| must.rules.contains(rule)).count();
+        let has_case = |rule: &String| uses(rule) == 1 && cases.contains(rule.as_str());
+        let is_shown =
+            |id: &str, must: &Must| has_mutants.contains(id) || must.rules.iter().any(has_case);
+        let missing: Vec<_> = musts
+            .iter()
+            .filter(|(id, must)| is_shown(id, must) == without.contains(id.as_str()))
+            .map(|(id, _)| id)
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "{name}: without a mutant, or with a reason that is not needed: {missing:?}"
+        );
+        let untested: Vec<_> = without.iter().filter(|id| !musts[**id].has_tests).collect();
+        assert!(untested.is_empty(), "{name}: neither a mutant nor a test: {untested:?}");
+    }
 }
 
 #[test]
 fn each_must_is_found_broken() {
-    let failures: Vec<_> = MUTANTS
+    let all: Vec<_> = SPECIFICATIONS
         .iter()
-        .filter_map(|(id, rule, breaks)| Some(format!("{id}: {}", failure(rule, breaks)?)))
+        .flat_map(|one| one.mutants.iter().map(move |mutant| (one, mutant)))
         .collect();
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((one, (id, rule, breaks))) =
+                    all.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    if let Some(failure) = (one.failure)(rule, breaks) {
+                        let failure = format!("{} {id}: {failure}", one.name);
+                        failures.lock().unwrap().push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{} mutants\n{}", failures.len(), failures.join("\n"));
 }
 

@@ -26,8 +26,12 @@ const PARTIAL: &str = "<xhtml:link rel=\"http://www.openarchives.org/rs/partial\
     rs:protocol=\"https://www.iana.org/assignments/media-types/application/json-patch+json\" href=\"{B}/r/a.patch\"/>";
 const CURRENT: &str = "<xhtml:link rel=\"current http://www.openarchives.org/rs/changeset\" href=\"{B}/changes/current.xml\"/>";
 const ROOT: &str = "<urlset rs:type=\"changeset\"";
+const NO_SITEMAPS: &str = "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+    xmlns:xhtml=\"http://www.w3.org/1999/xhtml\">\
+    <xhtml:meta name=\"DCTERMS.modified\" content=\"2026-01-10T00:00:00Z\"/></sitemapindex>";
 const LATE: &str = "<xhtml:link rel=\"describedby\" href=\"{B}/about\"/>";
-const ENTRY: &str = "<url><loc>{B}/r/z</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>\n";
+pub(crate) const ENTRY: &str =
+    "<url><loc>{B}/r/z</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>\n";
 
 fn document(root: &str, content: &str) -> Vec<u8> {
     let (name, kind) = root.split_once(' ').unwrap_or((root, ""));
@@ -57,7 +61,7 @@ fn change(base: &str, name: &str, kind: &str, day: u32) -> String {
     format!("<url><loc>{base}/r/{name}</loc>{time}</url>\n")
 }
 
-fn members(base: &str) -> Members {
+pub(crate) fn members(base: &str) -> Members {
     let path = |name: &str| format!("<rs:path>resources/{name}</rs:path>");
     let manifest = resource(base, "a", &path("a")) + &resource(base, "b", &path("b"));
     vec![
@@ -67,7 +71,7 @@ fn members(base: &str) -> Members {
     ]
 }
 
-fn good(base: &str) -> Answers {
+pub(crate) fn good(base: &str) -> Answers {
     let mut answers = Answers::new();
     let mut add = |path: &str, kind: &str, body: Vec<u8>| {
         answers.insert(path.to_owned(), typed(kind, body));
@@ -146,6 +150,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("RS01-3.2-items", &[Repeat("/list2.xml", ENTRY, 50_000)]),
     ("RS01-3.2-bytes", &[Swell("/list2.xml", 10 << 20)]),
     ("RS01-3.2-index", &[Replace("/sitemap.xml", "{B}/list2.xml", "{B}/changes/1.xml")]),
+    ("RS01-3.2-empty", &[AddFinding("/sitemap.xml", NO_SITEMAPS)]),
     ("RS01-3.2-time", &[Replace("/list1.xml", "2026-01-10", "2026-01-09")]),
     ("RS01-3.2-categories", &[Replace("/sitemap.xml", "Maps", "Medals")]),
     (
@@ -237,6 +242,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
             "<xhtml:link rel=\"prev http://www.openarchives.org/rs/changeset\" href=\"{B}/changes/2.xml\"/>",
         )],
     ),
+    ("RS01-6.1-previous", &[Replace("/changes/2.xml", "\"prev http", "\"previous http")]),
     ("RS01-6.1-current", &[Replace("/changes/current.xml", CURRENT, "")]),
     ("RS01-6.1-gap", &[Replace("/changes/current.xml", "<loc>{B}/r/a<", "<loc>{B}/r/d<")]),
     ("RS01-6.1-chain", &[Replace("/changes/1.xml", "2026-01-04", "2026-01-07")]),
@@ -247,7 +253,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ),
 ];
 
-fn in_manifest(members: &mut Members, from: &str, to: &str) {
+pub(crate) fn in_manifest(members: &mut Members, from: &str, to: &str) {
     let text = String::from_utf8(members[0].1.clone()).unwrap();
     assert!(text.contains(from));
     members[0].1 = text.replace(from, to).into_bytes();

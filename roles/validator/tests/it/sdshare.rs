@@ -3,7 +3,7 @@
 use crate::cases::inspect;
 use crate::server::{Answers, Server};
 use crate::site::{Break, break_all, typed};
-use Break::{Accept, Header, Once, Remove, Replace};
+use Break::{Accept, AddFinding, Header, Once, Remove, Replace};
 use abreast_validator::{Mode, Options, Severity, Share, check_document, ndjson, text, validate};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ fn described(name: &str, value: &str) -> String {
 }
 
 /// Resources a and b changed before the snapshot, c after it; d was deleted.
-fn good(base: &str) -> Answers {
+pub(crate) fn good(base: &str) -> Answers {
     let mut answers = Answers::new();
     let mut atom = |path: &str, body: Vec<u8>| {
         answers.insert(path.to_owned(), typed(ATOM, body));
@@ -141,6 +141,9 @@ const OWN: &str = "<http://id.example/a> <http://p.example/has> _:a .\n";
 const B_OWN: &str = "<http://id.example/b> <http://p.example/has> _:b .\n";
 const SHARED: &str = "<http://id.example/b> <http://p.example/has> _:a, _:b .\n";
 
+const NO_ENTRIES: &str = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>overview</title>\
+    <id>urn:overview</id><updated>2026-01-05T00:00:00Z</updated></feed>";
+
 /// A rule and what breaks it.
 pub(crate) const CASES: &[(&str, &[Break])] = &[
     (
@@ -152,6 +155,11 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         &[Replace("/s", "version=\"1.0\"?>", "version=\"1.0\" encoding=\"EUC-JP\"?>")],
     ),
     ("ATOM-2-base", &[Replace("/s", "<feed ", "<feed xml:base=\"a b\" ")]),
+    ("ATOM-2-text", &[Replace("/s/chunks", "<entry>", "<entry>entry>")]),
+    (
+        "ATOM-4.2.7.3-type",
+        &[Replace("/s/snapshots", "type=\"application/n-triples\"", "type=\"n-triples\"")],
+    ),
     ("ATOM-4.1.1-author", &[Replace("/s", AUTHOR, "")]),
     ("ATOM-4.1.1-id-once", &[Replace(SECOND, "urn:c", "urn:a")]),
     ("ATOM-4.1.2-alternate", &[Replace("/s", TO_CHANGES, "")]),
@@ -200,6 +208,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         "SDS-5.1-mixed",
         &[Replace("/s", "</entry>\n</feed>", "<sd:resource>urn:x</sd:resource></entry>\n</feed>")],
     ),
+    ("SDS-5.1-empty", &[AddFinding("/sdshare", NO_ENTRIES)]),
     ("SDS-5.1-kind", &[Replace("/sdshare", "{B}/s\"", "{B}/s/fragments\"")]),
     ("SDS-5.1-older", &[Replace(FRAGMENTS, "http://www.sdshare.org/2012/core/", OLDER)]),
     ("SDS-5.1-reachable", &[Remove("/s/chunks")]),

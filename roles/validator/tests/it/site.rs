@@ -38,7 +38,7 @@ pub(crate) enum Break {
     Changed(&'static str, &'static str, &'static str),
     /// White space behind the document.
     Swell(&'static str, usize),
-    /// A text so many times before the end of a `urlset`.
+    /// A text so many times before the last end tag.
     Repeat(&'static str, &'static str, usize),
     /// A few documents only.
     Few,
@@ -460,10 +460,9 @@ pub(crate) fn break_all(mut answers: Answers, base: &str, breaks: &[Break]) -> A
             Break::Few | Break::SmallFiles => {}
             Break::Repeat(path, text, times) => {
                 let answer = answers.get_mut(*path).unwrap();
-                let end = answer.body.len() - "</urlset>\n".len();
-                answer.body.truncate(end);
-                answer.body.extend_from_slice(text.replace("{B}", base).repeat(*times).as_bytes());
-                answer.body.extend_from_slice(b"</urlset>\n");
+                let end = answer.body.windows(2).rposition(|two| two == b"</").unwrap();
+                let more = text.replace("{B}", base).repeat(*times).into_bytes();
+                answer.body.splice(end..end, more);
             }
             Break::Swell(path, bytes) => {
                 let answer = answers.get_mut(*path).unwrap();
