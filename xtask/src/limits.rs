@@ -2,6 +2,7 @@
 //!
 //! A limit is a constant whose name has one of [`WORDS`], with the comment above it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -47,6 +48,12 @@ struct Limit {
 pub(crate) fn table() -> Result<String> {
     let mut text = HEAD.to_owned();
     let mut seen = Vec::new();
+    let mut values = Values::new();
+    for (_, folder) in PARTS {
+        for path in tree::files(&root().join(folder), &[".rs"])? {
+            note_values(tree::before_tests(&fs::read_to_string(&path)?), &mut values);
+        }
+    }
     for (part, folder) in PARTS {
         let mut rows = Vec::new();
         for path in tree::files(&root().join(folder), &[".rs"])? {
@@ -57,7 +64,7 @@ pub(crate) fn table() -> Result<String> {
             if is_test || seen.contains(&file) {
                 continue;
             }
-            rows.extend(limits(tree::before_tests(&fs::read_to_string(&path)?), &file));
+            rows.extend(limits(tree::before_tests(&fs::read_to_string(&path)?), &file, &values));
             seen.push(file);
         }
         if rows.is_empty() {
@@ -71,8 +78,23 @@ pub(crate) fn table() -> Result<String> {
     Ok(text)
 }
 
+/// The values of all constants by their names, so that one that is defined by another gets a number.
+type Values = BTreeMap<String, String>;
+
+fn note_values(text: &str, values: &mut Values) {
+    for line in text.lines() {
+        let constant = line.split_once("const ").and_then(|(_, rest)| rest.split_once(':'));
+        let Some((name, rest)) = constant else { continue };
+        let Some((_, value)) = rest.split_once('=') else { continue };
+        let value = value.trim().trim_end_matches(';');
+        if value != name {
+            values.insert(name.to_owned(), value.to_owned());
+        }
+    }
+}
+
 /// The limits of one file, in order.
-fn limits(text: &str, file: &str) -> Vec<Limit> {
+fn limits(text: &str, file: &str, values: &Values) -> Vec<Limit> {
     let (mut found, mut meaning) = (Vec::new(), String::new());
     // A constant may continue in the next lines.
     let mut lines = text.lines().map(str::trim);
@@ -95,50 +117,57 @@ fn limits(text: &str, file: &str) -> Vec<Limit> {
                 whole.push(' ');
                 whole.push_str(more);
             }
-            found.extend(limit(&whole, &meaning, file));
+            found.extend(limit(&whole, &meaning, file, values));
         }
         meaning.clear();
     }
     found
 }
 
-fn limit(constant: &str, meaning: &str, file: &str) -> Option<Limit> {
+fn limit(constant: &str, meaning: &str, file: &str, values: &Values) -> Option<Limit> {
     let (name, rest) = constant.split_once(':')?;
     let (kind, value) = rest.split_once('=')?;
     let is_limit = name.split('_').any(|word| WORDS.contains(&word));
-    if !is_limit || meaning.is_empty() {
+    if !is_limit || meaning.is_empty() || ["&str", "Self"].contains(&kind.trim()) {
         return None;
     }
     let value = value.trim().trim_end_matches(';');
     let is_bytes =
         ["byte", "Byte", "large", "MiB", "length"].iter().any(|word| meaning.contains(word))
             || name.contains("BYTES");
-    let value = match (number(value), kind.trim()) {
+    let value = match (number(value, values), kind.trim()) {
         (Some(number), _) if is_bytes => bytes(number),
         (Some(number), _) => grouped(number),
-        (None, "Duration") => seconds(value).unwrap_or_else(|| format!("`{value}`")),
+        (None, "Duration") => seconds(value, values).unwrap_or_else(|| format!("`{value}`")),
         (None, _) => format!("`{value}`"),
     };
-    let meaning = meaning.replace('|', "\\|");
+    let meaning = meaning.replace('|', "\\|").replace("[`", "`").replace("`]", "`");
     Some(Limit { meaning: meaning.trim_end_matches('.').to_owned(), value, file: file.to_owned() })
 }
 
-/// The value of numbers with `*`, `<<`, `+` and parentheses left out.
-fn number(text: &str) -> Option<u64> {
+/// The value of numbers and other constants with `*`, `/`, `<<` and `+`; parentheses are not read.
+fn number(text: &str, values: &Values) -> Option<u64> {
+    let number = |text| number(text, values);
     if let Some((left, right)) = text.split_once('+') {
-        return Some(number(left)? + number(right)?);
+        return number(left)?.checked_add(number(right)?);
     }
     if let Some((left, right)) = text.split_once("<<") {
         return number(left)?.checked_shl(u32::try_from(number(right)?).ok()?);
     }
-    if let Some((left, right)) = text.split_once('*') {
-        return number(left)?.checked_mul(number(right)?);
+    if let Some((left, right)) = text.rsplit_once(['*', '/']) {
+        let (left, right) = (number(left)?, number(right)?);
+        let is_product = text.rfind('*') > text.rfind('/');
+        return if is_product { left.checked_mul(right) } else { left.checked_div(right) };
     }
-    text.trim().replace('_', "").parse().ok()
+    let name = text.trim().rsplit("::").next()?;
+    match name.replace('_', "").parse() {
+        Ok(number) => Some(number),
+        Err(_) => number(values.get(name)?),
+    }
 }
 
-fn seconds(text: &str) -> Option<String> {
-    let inside = |name: &str| number(text.strip_prefix(name)?.strip_suffix(')')?);
+fn seconds(text: &str, values: &Values) -> Option<String> {
+    let inside = |name: &str| number(text.strip_prefix(name)?.strip_suffix(')')?, values);
     let shown = |number: u64, one: &str, many: &str| {
         if number == 1 { format!("1 {one}") } else { format!("{} {many}", grouped(number)) }
     };
@@ -185,11 +214,18 @@ mod tests {
     fn constants_become_rows() {
         let text = "/// Bytes of a batch.\nconst MAX_BATCH: u64 = 16 * 1024 * 1024;\n/// Longest wait.\n\
             pub(crate) const LONGEST_WAIT: Duration =\n    Duration::from_secs(15 * 60);\n/// Pages.\nconst PAGES_MAX: usize = 50_000;\n\
-            const MAX_BARE: u8 = 1;\n/// No limit.\nconst OTHER: u8 = 1;\n";
+            const MAX_BARE: u8 = 1;\n/// No limit.\nconst OTHER: u8 = 1;\n/// Batches, as [`OTHER`].\nconst MOST: usize = 2 * x::OTHER + 64 / 4;\n\
+            /// A name.\nconst MAX_NAME: &str = \"x\";\n";
+        let mut values = Values::new();
+        note_values(text, &mut values);
         let rows: Vec<_> =
-            limits(text, "x.rs").into_iter().map(|row| (row.meaning, row.value)).collect();
-        let expected =
-            [("Bytes of a batch", "16 MiB"), ("Longest wait", "15 minutes"), ("Pages", "50,000")];
+            limits(text, "x.rs", &values).into_iter().map(|row| (row.meaning, row.value)).collect();
+        let expected = [
+            ("Bytes of a batch", "16 MiB"),
+            ("Longest wait", "15 minutes"),
+            ("Pages", "50,000"),
+            ("Batches, as `OTHER`", "18"),
+        ];
         assert_eq!(rows, expected.map(|(meaning, value)| (meaning.to_owned(), value.to_owned())));
     }
 }

@@ -15,9 +15,10 @@ pub struct DescriptionBudget {
 }
 
 impl DescriptionBudget {
-    /// Bytes of descriptions for each byte of the input, and bytes that do not count.
+    /// Bytes of descriptions for each byte of the input, beyond [`Self::FREE_MAX`].
     const RATIO: u64 = 32;
-    const FREE: u64 = 64 << 20;
+    /// Bytes of descriptions that any input may have.
+    const FREE_MAX: u64 = 64 << 20;
     /// Statements of blank nodes that are read to name them: as in this many descriptions of the most
     /// work, and for each byte of the input.
     const HARD: u64 = 40;
@@ -25,7 +26,7 @@ impl DescriptionBudget {
 
     /// For an input of this many bytes: 64 MiB of descriptions, and 32 times the input.
     pub fn of_input(bytes: u64) -> Self {
-        let most = bytes.saturating_mul(Self::RATIO).saturating_add(Self::FREE);
+        let most = bytes.saturating_mul(Self::RATIO).saturating_add(Self::FREE_MAX);
         let work = bytes.saturating_mul(Self::WORK_RATIO).saturating_add(Self::HARD * MAX_WORK);
         Self { bytes: most, most, work }
     }

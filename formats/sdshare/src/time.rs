@@ -5,7 +5,7 @@ use abreast_webtypes::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 /// Bytes of a written time.
 pub const STAMP_LENGTH: usize = 27;
 
-/// Longer ones are no times.
+/// Bytes of a time; longer texts are refused.
 const MAX_TIME_LENGTH: usize = 64;
 
 /// Appends `YYYY-MM-DDThh:mm:ss.ffffffZ`.

@@ -71,19 +71,25 @@ pub(crate) struct Chain {
     is_alone: bool,
     before: Option<Interval>,
     latest: Option<Bound>,
+    /// The latest end.
+    end: Option<Bound>,
     first: Option<Interval>,
     is_started: bool,
 }
 
 impl Chain {
+    const fn new(is_alone: bool) -> Self {
+        Self { is_alone, before: None, latest: None, end: None, first: None, is_started: false }
+    }
+
     /// Of a document by itself.
     pub(crate) const fn alone() -> Self {
-        Self { is_alone: true, before: None, latest: None, first: None, is_started: false }
+        Self::new(true)
     }
 
     /// Of a document with those that it leads to.
     pub(crate) const fn related() -> Self {
-        Self { is_alone: false, before: None, latest: None, first: None, is_started: false }
+        Self::new(false)
     }
 
     /// Whether these limits are compared here.
@@ -132,6 +138,8 @@ impl Chain {
             self.first = Some(next);
         }
         self.latest = next.from.or(self.latest);
+        let is_later = |end: Bound| self.end.is_none_or(|before| is_before(before.time, end.time));
+        self.end = next.until.filter(|end| is_later(*end)).or(self.end);
         self.before = Some(next);
     }
 
@@ -169,6 +177,26 @@ impl Chain {
         if ends_before {
             let message =
                 format!("the {whole} is closed at a time that its last {what} does not reach");
+            faults.push((rule, place, message));
+        }
+        // An index of lists may state less than they have.
+        let is_dump = of != Capability::ChangeList;
+        if let (true, Some(from), Some(first)) = (is_dump, from.map(stated), first.from)
+            && is_before(first.time, from.time)
+            && self.compares(from, first)
+        {
+            let (from, first) = (from.time.instant, first.time.instant);
+            let message =
+                format!("the {whole} begins at {from}, after its first {what} at {first}");
+            faults.push((rule, place, message));
+        }
+        if let (true, Some(until), Some(end)) = (is_dump, until.map(stated), self.end)
+            && is_before(until.time, end.time)
+            && self.compares(until, end)
+        {
+            let (until, end) = (until.time.instant, end.time.instant);
+            let message =
+                format!("the {whole} ends at {until}, before a {what} that ends at {end}");
             faults.push((rule, place, message));
         }
         if let (Some(until), Some(latest)) = (until.map(stated), self.latest)

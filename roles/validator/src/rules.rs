@@ -307,7 +307,7 @@ rules! {
         "add `rs:ln rel=\"index\"`";
     CHANGE_DUMP_ORDER: "RS-13.1-order", Should, Warning / Note, "rs-core §13.1", "Packages are in forward chronological order",
         "put the package of the oldest changes first";
-    CHANGE_DUMP_SPAN: "RS-13.1-span", Practice, Warning / Note, "rs-core §13.1", "The packages of a Change Dump cover the interval it states, without a gap",
+    CHANGE_DUMP_SPAN: "RS-13.1-span", Practice, Warning / Note, "rs-core §13.1", "The packages of a Change Dump cover the interval it states, without a gap, and are within it",
         "`from` of the dump is that of its first package, `from` of a package is `until` of the one before, and `until` of the dump, if any, that of its last";
     CHANGE_DUMP_PATH: "RS-13.2-path", Must, Error / Error, "rs-core §13.2", "Entries of a Change Dump Manifest have a `path`, unless deleted",
         "add the path of the bitstream in the package";

@@ -29,7 +29,7 @@ const MAX_READ: usize = 10_000;
 const READ: usize = 1_000;
 /// Bytes of one answer, after which it ends.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// Longest that a reader waits for a change.
+/// Longest that a reader waits for a change, seconds.
 const MAX_WAIT: u64 = 30;
 /// Faults reported of one batch.
 const MAX_FAULTS: usize = 20;

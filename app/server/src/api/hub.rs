@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 /// Entries of one page, unless another number is asked for.
 const PAGE: u64 = 100;
-/// The most.
+/// Most rows of an answer.
 const MAX_PAGE: u64 = 1_000;
 
 fn hub(context: &Context<'_>) -> Result<Hub, Problem> {

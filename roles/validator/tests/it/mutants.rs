@@ -232,6 +232,20 @@ const MUTANTS: &[Mutant] = &[
     ),
     ("a hole between packages", "RS-13.1-span", &[Repeat("/cd.xml", LATER_PACKAGE, 1)]),
     (
+        "a package that begins before its dump",
+        "RS-13.1-span",
+        &[Replace("/cd.xml", "changedump\" from=\"2026-01-01", "changedump\" from=\"2026-01-02")],
+    ),
+    (
+        "a package that ends after its dump",
+        "RS-13.1-span",
+        &[Replace(
+            "/cd.xml",
+            "changedump\" from=\"2026-01-01T00:00:00Z\"",
+            "changedump\" from=\"2026-01-01T00:00:00Z\" until=\"2026-01-04T00:00:00Z\"",
+        )],
+    ),
+    (
         "a package behind the end of its dump",
         "RS-13.1-span",
         &[
