@@ -199,8 +199,8 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
         _ => (ErrorKind::Io, ""),
     };
     let error = LogError::new(kind, format!("{task}{help}"));
-    if kind == ErrorKind::Full && cause.sqlite_error_code() != Some(ErrorCode::DiskFull) {
-        // Its own text is "disk I/O error".
+    if kind == ErrorKind::Full {
+        // Its own text is "disk I/O error", or has a number that looks like an exit code.
         return error
             .with_cause(std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full"));
     }
@@ -210,6 +210,20 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_in_our_words() {
+        use rusqlite::ffi::{Error, SQLITE_FULL, SQLITE_IOERR_SHMSIZE};
+        use std::error::Error as _;
+        for code in [SQLITE_FULL, SQLITE_IOERR_SHMSIZE] {
+            let cause = rusqlite::Error::SqliteFailure(Error::new(code), None);
+            let error = sqlite_error("cannot open the store", cause);
+            assert_eq!(error.kind(), ErrorKind::Full);
+            let source = error.source().unwrap();
+            assert_eq!(source.to_string(), "the disk is full");
+            assert!(source.source().is_none());
+        }
+    }
 
     #[test]
     fn statements_are_compiled_once_for_all_values() {

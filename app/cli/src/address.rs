@@ -3,9 +3,32 @@
 /// An http or https URL, as it is written.
 pub(crate) fn http_url(text: &str) -> Result<String, String> {
     let checked = abreast_net::check_url(text).is_ok() && url::Url::parse(text).is_ok();
-    checked
-        .then(|| text.to_owned())
-        .ok_or_else(|| "expected an http or https URL such as https://example.org/".to_owned())
+    checked.then(|| text.to_owned()).ok_or_else(|| match with_scheme(text) {
+        Some(meant) => format!("expected an http or https URL; did you mean `{meant}`?"),
+        None => "expected an http or https URL such as https://example.org/".to_owned(),
+    })
+}
+
+/// Checks the address of a Source.
+///
+/// # Errors
+/// It cannot be one.
+pub(crate) fn check_source(text: &str) -> Result<(), abreast_destination::Error> {
+    abreast_destination::check_url(text).map(drop).map_err(|error| match with_scheme(text) {
+        Some(meant) => error.with_help(format!("did you mean `{meant}`?")),
+        None => error,
+    })
+}
+
+/// The address that was probably meant by a host, with a port or a domain, and a path.
+pub(crate) fn with_scheme(text: &str) -> Option<String> {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = authority.trim_end_matches(|last: char| last.is_ascii_digit());
+    let has_port = name.len() < authority.len() && name.ends_with(':');
+    let is_host = has_port || authority == "localhost" || authority.contains('.');
+    let is_path = text.starts_with(['.', '/', '~']) || is_url(text);
+    let meant = format!("http://{text}");
+    (is_host && !is_path && host(authority).is_ok() && http_url(&meant).is_ok()).then_some(meant)
 }
 
 /// The URL that published URLs begin with.
@@ -113,6 +136,37 @@ mod tests {
         assert!(
             is_url("http:/h") && is_url("ftp://h") && !is_url("./a.xml") && !is_url("localhost:80")
         );
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_proposed_with_one() {
+        for (text, meant) in [
+            ("127.0.0.1:8080/set", Some("http://127.0.0.1:8080/set")),
+            ("localhost:8080", Some("http://localhost:8080")),
+            ("localhost", Some("http://localhost")),
+            ("example.org/x", Some("http://example.org/x")),
+            ("[::1]:8080/", Some("http://[::1]:8080/")),
+            ("me:secret@example.org/", None),
+            ("papers", None),
+            ("./example.org/x", None),
+            ("/srv/example.org", None),
+            ("urn:x", None),
+            ("http:/example.org", None),
+            ("ftp://example.org/", None),
+            ("", None),
+        ] {
+            assert_eq!(with_scheme(text).as_deref(), meant, "{text}");
+            let refused = http_url(text).unwrap_err();
+            let checked = check_source(text).unwrap_err().to_string();
+            match meant {
+                Some(meant) => assert!(
+                    refused.contains(&format!("`{meant}`"))
+                        && checked.contains(&format!("`{meant}`")),
+                    "{text}: {refused} {checked}"
+                ),
+                None => assert!(!refused.contains("did you mean"), "{text}: {refused}"),
+            }
+        }
     }
 
     #[test]

@@ -175,7 +175,7 @@ pub(crate) fn audit(
     };
     let mut code = 0;
     for (place, sync) in copies {
-        if !sync.folder.is_dir() {
+        if !crate::there::is_dir(&sync.folder)? {
             let message = "this set has no copy yet\n  help: `abreast sync --all-sets` makes it";
             whole.event(&Event::Notice(Problem {
                 code: "sets.missing",
@@ -305,7 +305,6 @@ fn open(
     if options.dry_run {
         return Ok((None, place(options, reporter, cancel)?));
     }
-    abreast_destination::check_url(&options.url)?;
     abreast_destination::check_places(options)?;
     if let Some(state) = states_elsewhere(options) {
         let (copies, state) = (options.folder.display(), state.display());

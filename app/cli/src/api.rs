@@ -183,9 +183,14 @@ pub(crate) fn check(
                 std::io::ErrorKind::NotADirectory | std::io::ErrorKind::InvalidData
             ) => {}
         Err(error) => {
-            problems.push(format!(
-                "`api`: cannot read the tokens: {error} (help: abreast token list --data DIR)"
-            ));
+            let help = if crate::exit::is_denied(&error) {
+                crate::there::help(&error)
+            } else {
+                "abreast token list --data DIR"
+            };
+            let path = path.display();
+            problems
+                .push(format!("`api`: cannot read the tokens `{path}`: {error} (help: {help})"));
         }
     }
     ApiConfig { write, readers, max_content: file.max_content.unwrap_or(MAX_CONTENT), local }

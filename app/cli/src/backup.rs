@@ -71,15 +71,14 @@ pub(crate) struct BackupArgs {
 
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let found = StateFolders::find(&args.dir).store;
-    if found.is_none()
-        && let Err(error) = fs::read_dir(&args.dir)
-        && crate::exit::is_denied(&error)
-    {
-        let error = anyhow::Error::new(error).context(format!("cannot read `{}`", args.dir));
-        logging::failure(&error, crate::exit::DISK);
-        return ExitCode::from(crate::exit::DISK);
-    }
+    let found = match StateFolders::find(&args.dir) {
+        Ok(found) => found.store,
+        Err(error) => {
+            let code = crate::exit::code(&error);
+            logging::failure(&error, code);
+            return ExitCode::from(code);
+        }
+    };
     let Some(store) = found else {
         let error = anyhow::anyhow!(
             "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \

@@ -208,8 +208,8 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 
 /// The backups that a folder has, or is; none of the folder of a store or of a copy.
 fn backups_of(dir: &Path) -> Result<Vec<PathBuf>> {
-    let is_other = !StateFolders::find(&dir.to_string_lossy()).is_none() && !is_backup(dir);
-    if is_other || !dir.is_dir() {
+    let is_other = !StateFolders::find(&dir.to_string_lossy())?.is_none() && !is_backup(dir);
+    if is_other || !crate::there::is_dir(dir)? {
         return Ok(Vec::new());
     }
     backups_in(dir).with_context(|| format!("cannot read `{}`", dir.display()))

@@ -72,7 +72,7 @@ impl ServeConfig {
     /// # Errors
     /// Each fault with its key, and its line if it is in a file.
     pub(crate) fn check(file: File) -> Result<Self> {
-        Self::check_all(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
+        Self::check_all(file).map_err(crate::faults::refused)
     }
 
     /// As [`ServeConfig::check`], for a server: folders that are missing stop no other set.
@@ -85,7 +85,7 @@ impl ServeConfig {
             Some(config) if faults.is_empty() && missing.len() < config.sets.len() => Ok(config),
             _ => {
                 let faults = faults.into_iter().chain(missing).collect();
-                Err(UsageError(crate::faults::report(faults)).into())
+                Err(crate::faults::refused(faults))
             }
         }
     }

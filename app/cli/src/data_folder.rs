@@ -97,6 +97,16 @@ pub(crate) fn refuse_published(data: &Path) -> Result<()> {
     )))
 }
 
+/// Whether a folder has a file of a store.
+fn is_store(data: &Path) -> Result<bool> {
+    for name in OF_A_STORE {
+        if crate::there::is_file(&data.join(name))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become
 /// a store.
 ///
@@ -113,18 +123,18 @@ pub(crate) fn check_data(data: &Path) -> Result<()> {
             return Err(error).with_context(|| format!("cannot open the store's folder `{shown}`"));
         }
     };
-    let is_store = OF_A_STORE.iter().any(|name| data.join(name).is_file());
+    let has_store = is_store(data)?;
     let inner = data.join(".abreast");
-    if !is_store && OF_A_STORE.iter().any(|name| inner.join(name).is_file()) {
+    if !has_store && is_store(&inner)? {
         bail!(UsageError(format!(
             "`--data`: the folder `{shown}` holds no store\n  help: name the store of this published folder: --data {}",
             inner.display()
         )));
     }
-    if !is_store {
+    if !has_store {
         refuse_published(data)?;
     }
-    if !is_store && entries.next().is_some() {
+    if !has_store && entries.next().is_some() {
         bail!(UsageError(format!(
             "`--data`: the folder `{shown}` holds no store, and is not empty\n  help: check the path"
         )));

@@ -41,6 +41,8 @@ const ADDRESSES_SHOWN: usize = 4;
 const ANSWER_OF_PROBE_MAX: u64 = 4_096;
 /// Documents of an address that are read.
 const DOCUMENTS_MAX: usize = 20;
+/// Longest time to read them.
+const SOURCE_TIME: Duration = Duration::from_secs(10);
 /// Where a server listens if nothing is set.
 const LISTEN: &str = "127.0.0.1:8080";
 const SPACE_MIN: u64 = 1 << 30;
@@ -111,27 +113,20 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
     }
     match args.what.as_deref() {
         Some(url) if crate::address::is_url(url) => address(&mut doctor, url, &args.access),
-        Some(place) if is_host(place) => {
-            doctor.code = Some(crate::exit::USAGE);
-            let help = format!(
-                "for a server, write its address with http:// or https://, such as https://{place}/"
-            );
-            doctor.report("folder", false, &format!("there is no folder {place}"), &help);
-        }
-        Some(folder) => {
-            check_folder(&mut doctor, crate::target::folder_of(folder));
+        Some(place) => {
+            let folder = crate::target::folder_of(place);
+            match (crate::there::found(folder), crate::address::with_scheme(place)) {
+                (Ok(None), Some(meant)) => {
+                    doctor.code = Some(crate::exit::USAGE);
+                    let help = format!("for a server, did you mean `{meant}`?");
+                    doctor.report("folder", false, &format!("there is no folder {place}"), &help);
+                }
+                _ => check_folder(&mut doctor, folder),
+            }
         }
         None => check_folder(&mut doctor, Path::new(".")),
     }
     ExitCode::from(doctor.code.unwrap_or(u8::from(doctor.bad > 0)))
-}
-
-/// Whether this is meant as the address of a server: a host with a port or a domain, and no folder
-/// of that name.
-fn is_host(place: &str) -> bool {
-    let place_of_host = place.split('/').next().unwrap_or_default();
-    let is_path = place.starts_with(['.', '/', '~']) || Path::new(place).exists();
-    !is_path && place_of_host.contains(['.', ':']) && crate::address::host(place_of_host).is_ok()
 }
 
 fn machine(doctor: &mut Doctor, listen: &str) {
@@ -244,11 +239,30 @@ fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
         };
         doctor.report("readable", good, &what, "make the folder, or let this user read it");
     }
+    if let Some(store) = &store {
+        check_store(doctor, store);
+    }
     // A store that is not there yet is made in the nearest folder that is.
     if let Some(store) = store
         && let Some(there) = nearest(&store)
     {
         check_folder(doctor, &there);
+    }
+}
+
+/// Whether the store that a configuration names is there.
+fn check_store(doctor: &mut Doctor, store: &Path) {
+    let shown = store.display();
+    let has = |name: &str| crate::there::is_file(&store.join(name));
+    match has("source.db").and_then(|found| Ok(found || has("hub.db")?)) {
+        Ok(true) => doctor.report("store", true, &format!("{shown} has a store"), ""),
+        Ok(false) => {
+            let what = format!("{shown} has no store yet: the first start of the server makes it");
+            doctor.report("store", true, &what, "");
+        }
+        Err(error) => {
+            doctor.report("store", false, &format!("{error:#}"), "let this user read it");
+        }
     }
 }
 
@@ -271,13 +285,15 @@ fn check_folder(doctor: &mut Doctor, folder: &Path) {
         return;
     }
     let Ok(stat) = rustix::fs::statvfs(folder) else {
-        doctor.code = (!folder.exists()).then_some(crate::exit::USAGE);
-        doctor.report(
-            "folder",
-            false,
-            &format!("{shown} cannot be read"),
-            "make it, or let this user read it",
-        );
+        let (code, what, help) = match crate::there::found(folder) {
+            Err(error) => (Some(crate::exit::DISK), format!("{error:#}"), "let this user read it"),
+            Ok(None) => {
+                (Some(crate::exit::USAGE), format!("there is no folder {shown}"), "make it")
+            }
+            Ok(Some(_)) => (None, format!("{shown} cannot be read"), "let this user read it"),
+        };
+        doctor.code = code;
+        doctor.report("folder", false, &what, help);
         return;
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -375,19 +391,20 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         doctor.report("dns", is_found, &what, "check the name and the resolver (/etc/resolv.conf)");
     }
     let for_source = options.clone();
-    let asked = || -> anyhow::Result<(u16, Option<String>)> {
+    let asked = || -> anyhow::Result<(u16, Option<i64>)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = Client::new(Shared::new(options));
         runtime.block_on(async {
             let mut response = client.send(&Request::new(text)).await?;
-            let (status, date) =
-                (response.status().as_u16(), response.header("date").map(str::to_owned));
+            // The rest of the answer, and other documents, take time that is no difference of clocks.
+            let apart = response.header("date").and_then(seconds_apart);
+            let status = response.status().as_u16();
             response.read_to(&mut Vec::new(), ANSWER_MAX).await?;
-            Ok((status, date))
+            Ok((status, apart))
         })
     };
     match asked() {
-        Ok((status, date)) => {
+        Ok((status, apart)) => {
             let (good, help) = match status {
                 500.. => (false, "read the server's log"),
                 401 | 403 | 407 => (false, "give a login: --user, --token-file or --netrc"),
@@ -395,10 +412,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
                 _ => (true, ""),
             };
             doctor.report("answer", good, &format!("{text} answers with {status}"), help);
-            if good {
-                source(doctor, text, for_source);
-            }
-            if let Some(apart) = date.as_deref().and_then(seconds_apart) {
+            if let Some(apart) = apart {
                 let what = format!("the server's clock is {apart} s from this one");
                 doctor.report(
                     "clocks",
@@ -406,6 +420,9 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
                     &what,
                     "set both clocks, for example with NTP",
                 );
+            }
+            if good {
+                source(doctor, text, for_source);
             }
         }
         Err(error) => {
@@ -426,8 +443,10 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
 fn source(doctor: &mut Doctor, url: &str, net: Options) {
     let mut options = abreast_validator::Options::new(vec![url.to_owned()]);
     options.net = net;
+    // A set that asks for a pause does not delay the report on the others.
+    (options.net.max_retry_after, options.net.idle_timeout) = (Duration::ZERO, SOURCE_TIME);
     (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
-    (options.max_documents, options.max_time) = (DOCUMENTS_MAX, Duration::from_secs(60));
+    (options.max_documents, options.max_time) = (DOCUMENTS_MAX, SOURCE_TIME);
     (options.depth, options.connections) = (1, 1);
     let report = abreast_validator::validate(&options, &crate::signals::cancel_on_signal());
     let first = report.documents.iter().find(|document| document.problem.is_none());
@@ -435,6 +454,12 @@ fn source(doctor: &mut Doctor, url: &str, net: Options) {
         Some(document) => {
             doctor.report("source", true, &format!("{} can be read", document.url), "");
         }
+        None if report.limit == Some("--max-time") => doctor.report(
+            "source",
+            false,
+            &format!("no document was found from {url} within {} s", SOURCE_TIME.as_secs()),
+            "find out why the server is slow; `abreast explore URL` has no such limit",
+        ),
         None => doctor.report(
             "source",
             false,

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DropArgs) -> ExitCode {
 
 fn drop_from_store(args: &DropArgs) -> Result<()> {
     refuse_backup(Path::new(&args.dir))?;
-    let Some(store) = StateFolders::find(&args.dir).store else {
+    let Some(store) = StateFolders::find(&args.dir)?.store else {
         bail!(UsageError(format!(
             "there is no store in `{}`\n  help: name the folder that has source.db",
             args.dir
@@ -142,7 +142,7 @@ fn drop_from_store(args: &DropArgs) -> Result<()> {
 /// Drops the topics of the set, of which the record of notified documents has the addresses, or counts them.
 fn topics_of(store: &Path, args: &DropArgs) -> Result<DroppedTopics> {
     let hub = store.join("hub.db");
-    if !hub.is_file() {
+    if !crate::there::is_file(&hub)? {
         return Ok(DroppedTopics::default());
     }
     let urls = topics_of_set(&notified_path(store), &args.set, false).context(

@@ -26,7 +26,7 @@ From a feed of SDShare it walks down: from an overview to collections, snapshots
 From an Entry Point of a change feed (EMM, IIIF Change Discovery) it reads every page, from a page those of its Entry Point.
 From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets back to the first, and the manifest of a dump.
 
-Exit codes: 0 everything was read, 1 some documents or pages were not, 2 usage; if no document or feed is found: 4 there is none,
+Exit codes: 0 everything was read, 1 some documents or pages were not, or name what cannot be requested, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
 /// Characters of the URL of a download that are shown: half of them from its end, which is what differs
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     };
     (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
     options.depth = args.depth.unwrap_or(u32::MAX);
-    let report = validate(&options, &crate::signals::cancel_on_signal());
+    let mut report = validate(&options, &crate::signals::cancel_on_signal());
+    report.note_unusable();
     if args.json {
         for document in &report.documents {
             crate::terminal::line(&document_json(document, &report.documents).to_string());

@@ -140,15 +140,32 @@ impl std::fmt::Display for Fault {
 }
 
 /// All faults as one text, in the order of the file; each once.
-pub(crate) fn report(mut faults: Vec<Fault>) -> String {
-    faults.sort();
-    faults.dedup();
+pub(crate) fn report(faults: Vec<Fault>) -> String {
+    let faults = each_once(faults);
     let more = faults.len().saturating_sub(FAULTS_MAX);
     let mut lines: Vec<String> = faults.iter().take(FAULTS_MAX).map(Fault::to_string).collect();
     if more > 0 {
         lines.push(format!("and {more} more"));
     }
     lines.join("\n")
+}
+
+/// The faults in the order of the file, each once.
+pub(crate) fn each_once(mut faults: Vec<Fault>) -> Vec<Fault> {
+    faults.sort();
+    faults.dedup();
+    faults
+}
+
+/// All faults as one error. Where permission is denied, that is its exit code.
+pub(crate) fn refused(faults: Vec<Fault>) -> anyhow::Error {
+    let denied = std::io::Error::from(rustix::io::Errno::ACCESS).to_string();
+    let is_denied = faults.iter().any(|fault| fault.text.contains(&denied));
+    let message = report(faults);
+    if is_denied {
+        return crate::log_access::ExitCodeError { message, code: crate::exit::DISK }.into();
+    }
+    crate::config::UsageError(message).into()
 }
 
 /// The known name that is nearest to an unknown one.

@@ -4,7 +4,7 @@ mod access;
 mod admin;
 
 use crate::api::ApiConfig;
-use crate::config::{self, File, UsageError};
+use crate::config::{self, File};
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::signals::Signals;
@@ -117,7 +117,7 @@ impl HubConfig {
             args.data.as_ref(),
             &args.trusted_proxies,
         );
-        Self::check(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
+        Self::check(file).map_err(crate::faults::refused)
     }
 
     fn check(file: File) -> Result<Self, Vec<Fault>> {
@@ -196,7 +196,7 @@ fn serve(config: HubConfig) -> Result<()> {
         "cannot start the server (help: if the address is in use, choose another with --listen)",
     )?;
     let address = server.address().context("cannot learn the address listened on")?;
-    let has_store = StateFolders::find(&config.data.to_string_lossy()).hub.is_some();
+    let has_store = StateFolders::find(&config.data.to_string_lossy())?.hub.is_some();
     let new = if has_store { "" } else { " (new: it has no subscriptions)" };
     let mut stores = Stores::open(&config.data, Task::Serve)?;
     let shown = config.data.display();

@@ -101,8 +101,8 @@ pub(crate) struct ImportArgs {
     /// RDF only: replace shared and unattached blank nodes by IRIs with this prefix
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     pub(crate) skolemize: Option<String>,
-    /// Of RDF: leave out statements that are not valid, such as those with a space in an IRI, in place of
-    /// importing nothing
+    /// RDF only: leave out statements that are not valid, such as those with a space in an IRI, and import the others
+    /// [default: one such statement is an error, and nothing is imported]
     #[arg(long)]
     pub(crate) leave_out_invalid: bool,
     /// Changes recorded in one transaction

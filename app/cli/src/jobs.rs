@@ -112,7 +112,8 @@ fn missing_file(key: &str, value: &toml::Value) -> Option<String> {
     let path = value.as_str().filter(|_| FILES.contains(&key))?;
     let error = std::fs::metadata(path).err()?;
     let shown = shown(path);
-    Some(format!("`{key}`: cannot open `{shown}`: {error} (help: create it, or correct the path)"))
+    let help = crate::there::help(&error);
+    Some(format!("`{key}`: cannot open `{shown}`: {error} (help: {help})"))
 }
 
 /// The command line that jobs are turned into.
@@ -154,7 +155,7 @@ fn of_file<A: Args + FromArgMatches>(
     faults.extend(found);
     if !faults.is_empty() {
         faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
-        bail!(UsageError(crate::faults::report(faults)));
+        return Err(crate::faults::refused(faults));
     }
     Ok(jobs)
 }
@@ -209,10 +210,11 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
         if let Some(url) = word("url").filter(|url| !url.is_empty())
             && let Err(expected) = crate::address::http_url(url)
         {
-            let text = format!(
-                "`url`: `{}` cannot be used: {expected} (help: write it with its scheme and host)",
-                shown(url)
-            );
+            let help = crate::address::with_scheme(url)
+                .map_or("write it with its scheme and host".to_owned(), |meant| {
+                    format!("did you mean `{meant}`?")
+                });
+            let text = format!("`url`: `{}` cannot be used: {expected} (help: {help})", shown(url));
             faults.extend(origins.fault(&format!("{path}.url"), text));
         }
         if !is_unnamed && jobs.iter().any(|job| job.name == name) {
@@ -480,7 +482,7 @@ impl Job {
     ) -> Result<A> {
         let faults = self.faults::<A>(command, given);
         if !faults.is_empty() {
-            bail!(UsageError(crate::faults::report(faults)));
+            return Err(crate::faults::refused(faults));
         }
         self.try_args(command, given)
             .map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)).into())

@@ -167,7 +167,7 @@ impl Local {
         resources: String,
         task: Task,
     ) -> Result<Self> {
-        if task == Task::Read && !data.join("source.db").is_file() {
+        if task == Task::Read && !crate::there::is_file(&data.join("source.db"))? {
             let message = format!("there is no store in `{}`", data.display());
             bail!(ExitCodeError { message, code: 2 });
         }

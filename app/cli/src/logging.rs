@@ -136,8 +136,12 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
 pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     let short = |text: String| abreast_webtypes::short_lines(&text).into_owned();
     // A cause that states nothing else is left out.
-    let mut causes: Vec<String> = error.chain().map(|it| short(it.to_string())).collect();
-    causes.dedup();
+    let mut causes: Vec<String> = Vec::new();
+    for cause in error.chain().map(|it| short(it.to_string())) {
+        if !causes.iter().any(|earlier| earlier.contains(&cause)) {
+            causes.push(cause);
+        }
+    }
     if let Some(last) = causes.last_mut()
         && error.chain().any(crate::exit::is_full)
         && !error.chain().any(|cause| cause.to_string().contains("help: "))

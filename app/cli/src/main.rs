@@ -53,6 +53,7 @@ mod sync;
 mod sync_args;
 mod target;
 mod terminal;
+mod there;
 mod token;
 mod unwritable_store;
 mod validate;

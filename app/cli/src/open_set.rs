@@ -169,6 +169,7 @@ impl SetOpener<'_> {
             notifications: self.notifications.clone(),
             snapshots,
             copies,
+            watch: Arc::clone(&status),
             ..publish(self.stores, &set, id, urls, representations)?
         };
         if self.callbacks {
@@ -203,7 +204,7 @@ impl SetOpener<'_> {
             representations,
             watch: None,
             rdf: None,
-            status: Arc::default(),
+            status: Arc::new(WatchStatus::stopped()),
             copies: Copies::default(),
             deposit: None,
             entities: None,
@@ -235,7 +236,7 @@ impl SetOpener<'_> {
                     representations,
                     watch: None,
                     rdf: None,
-                    status: Arc::default(),
+                    status: Arc::new(WatchStatus::stopped()),
                     copies: Copies::default(),
                     deposit: None,
                     entities: Some(Arc::new(entities)),

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
 }
 
 fn restore(args: &RestoreArgs) -> Result<(Manifest, u64)> {
-    if !args.backup.is_dir() {
+    if !crate::there::is_dir(&args.backup)? {
         bail!(RestoreRefused(format!("there is no backup `{}`", args.backup.display())));
     }
     let backup = newest(&args.backup)?;

@@ -1,7 +1,7 @@
 //! `abreast config`: all faults of a configuration file, and every setting that holds with where it
 //! comes from.
 
-use crate::config::{File, ServeConfig, UsageError};
+use crate::config::{File, ServeConfig};
 use crate::faults::Fault;
 use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
@@ -70,12 +70,12 @@ fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
     Ok(command.clone().try_get_matches_from(["abreast", "--all", "--config", "-"])?)
 }
 
-/// All faults of a configuration file, each in one text.
+/// All faults of a configuration file, each once and in one text.
 ///
 /// # Errors
 /// The command line of `sync` cannot be made.
 pub(crate) fn faults_of(file: File) -> Result<Vec<String>> {
-    Ok(checked(file)?.faults.iter().map(ToString::to_string).collect())
+    Ok(crate::faults::each_once(checked(file)?.faults).iter().map(ToString::to_string).collect())
 }
 
 /// What a configuration file has, and what is wrong with it.
@@ -129,8 +129,8 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     file.origins.name(&args.file);
     let Checked { faults, sets, jobs, only_hub } = checked(file)?;
     if !faults.is_empty() {
-        return Err(UsageError(crate::faults::report(faults)))
-            .with_context(|| format!("cannot use the configuration `{}`", args.file.display()));
+        let context = format!("cannot use the configuration `{}`", args.file.display());
+        return Err(crate::faults::refused(faults).context(context));
     }
     let hub = if only_hub { ", a hub" } else { "" };
     let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs, "mirror"));

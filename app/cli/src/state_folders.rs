@@ -2,6 +2,7 @@
 
 use crate::logging;
 use abreast_destination::check::CopyPlace;
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,21 +20,24 @@ pub(crate) struct StateFolders {
 }
 
 impl StateFolders {
-    pub(crate) fn find(dir: &str) -> Self {
+    /// # Errors
+    /// Permission is denied to look for them.
+    pub(crate) fn find(dir: &str) -> Result<Self> {
         let dir = crate::target::folder_of(dir).to_owned();
         let own = dir.join(".abreast");
-        let folder_of = |database: &str| {
-            let names = [database.to_owned(), format!("{database}.salvaged")];
-            [&dir, &own]
-                .into_iter()
-                .find(|folder| names.iter().any(|name| folder.join(name).is_file()))
-                .cloned()
+        let folder_of = |database: &str| -> Result<Option<PathBuf>> {
+            for folder in [&dir, &own] {
+                for name in [database, &format!("{database}.salvaged")] {
+                    if crate::there::is_file(&folder.join(name))? {
+                        return Ok(Some(folder.clone()));
+                    }
+                }
+            }
+            Ok(None)
         };
-        let (store, hub) = (
-            folder_of("source.db"),
-            folder_of(HUB_DATABASE).map(|folder| folder.join(HUB_DATABASE)),
-        );
-        Self { store, hub, copy: CopyPlace::find(&dir) }
+        let store = folder_of("source.db")?;
+        let hub = folder_of(HUB_DATABASE)?.map(|folder| folder.join(HUB_DATABASE));
+        Ok(Self { store, hub, copy: CopyPlace::find(&dir) })
     }
 
     /// What is in a folder; with `--all-sets` in the folder of each set, with its name. An error,
@@ -43,7 +47,10 @@ impl StateFolders {
             logging::failure(error, code);
             Err(ExitCode::from(code))
         };
-        let own = Self::find(dir);
+        let own = match Self::find(dir) {
+            Ok(own) => own,
+            Err(error) => return fail(&error, crate::exit::code(&error)),
+        };
         if own.is_none()
             && let Err(error) = std::fs::read_dir(crate::target::folder_of(dir))
             && crate::exit::is_denied(&error)
@@ -63,10 +70,11 @@ impl StateFolders {
                 );
                 fail(&error, 2)
             }
-            Ok(sets) => Ok(sets
+            Ok(sets) => sets
                 .into_iter()
-                .map(|(name, folder)| (Some(name), Self::find(&folder.to_string_lossy())))
-                .collect()),
+                .map(|(name, folder)| Ok((Some(name), Self::find(&folder.to_string_lossy())?)))
+                .collect::<Result<_>>()
+                .or_else(|error: anyhow::Error| fail(&error, crate::exit::code(&error))),
         }
     }
 

@@ -28,6 +28,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
             "expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()
         ));
     };
+    crate::address::check_source(url)?;
     let mut net = abreast_net::Options::default();
     let url = args.access.apply(url, &mut net)?;
     net.retries = args.retries;
@@ -96,7 +97,7 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     // All are checked before any begins.
     let faults: Vec<_> = chosen.iter().flat_map(|job| job.faults::<A>(&command, given)).collect();
     if !faults.is_empty() {
-        bail!(UsageError(crate::faults::report(faults)));
+        return Err(crate::faults::refused(faults));
     }
     let args = |job: jobs::Job| {
         let mut args: A = job.args(&command, given)?;

@@ -131,7 +131,7 @@ impl WalkArgs {
 /// Checks that an address or file can be asked for.
 fn usable(start: &str) -> anyhow::Result<()> {
     if is_url(start) {
-        abreast_destination::check_url(start)?;
+        crate::address::check_source(start)?;
         return Ok(());
     }
     if let Err(error) = std::fs::File::open(start)
@@ -146,7 +146,11 @@ fn usable(start: &str) -> anyhow::Result<()> {
         found => found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound),
     };
     if is_missing {
-        let help = "name a file, or a URL that begins with http:// or https://";
+        // A name with a dot alone is a file's.
+        let meant = crate::address::with_scheme(start)
+            .filter(|_| start.contains(['/', ':']))
+            .map_or_else(String::new, |meant| format!("; for a server, did you mean `{meant}`?"));
+        let help = format!("name a file, or a URL that begins with http:// or https://{meant}");
         bail!(UsageError(format!("no such file: `{start}`\n  help: {help}")));
     }
     Ok(())

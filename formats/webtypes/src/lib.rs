@@ -30,5 +30,8 @@ pub use link_header::{
 };
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
-pub use uri::{MAX_URI_LENGTH, Origin, ResolveError, resolve, without_fragment, without_login};
+pub use uri::{
+    MAX_URI_LENGTH, NOT_ABSOLUTE, Origin, ResolveError, UNUSABLE, absolute_fault, resolve,
+    without_fragment, without_login,
+};
 pub use visible::{is_control, short_lines, visible, visible_lines};

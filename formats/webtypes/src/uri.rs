@@ -139,6 +139,52 @@ fn has_scheme(reference: &str) -> bool {
     scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_character)
 }
 
+/// The fault of a relative or empty reference.
+pub const NOT_ABSOLUTE: &str = "is not absolute";
+const NO_SLASHES: &str = "has no `//` behind its scheme";
+const NO_HOST: &str = "has no host";
+const PORT: &str = "has a port that is not a number up to 65535";
+const HOST: &str = "has a host that is not a name or an address";
+/// The faults of addresses that nothing is requested from.
+pub const UNUSABLE: [&str; 4] = [NO_SLASHES, NO_HOST, PORT, HOST];
+
+/// The fault of a URI or IRI that must be absolute and usable, whatever its characters [rfc3986 §4.3].
+pub fn absolute_fault(uri: &str) -> Option<&'static str> {
+    if uri.is_empty() {
+        return Some(NOT_ABSOLUTE);
+    }
+    let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
+    let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(in_scheme) {
+        return Some(NOT_ABSOLUTE);
+    }
+    if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
+        return web_fault(uri, &uri[scheme.len() + 1..]);
+    }
+    None
+}
+
+/// The fault of an address of the web, by what follows its scheme: clients repair some, differently
+/// [rfc9110 §4.2].
+fn web_fault(uri: &str, rest: &str) -> Option<&'static str> {
+    let Some(rest) = rest.strip_prefix("//") else { return Some(NO_SLASHES) };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if host.is_empty() || host.starts_with(':') {
+        return Some(NO_HOST);
+    }
+    // Mostly it is a name in ASCII, without a port.
+    let is_name = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'-');
+    if host.bytes().all(is_name) {
+        return None;
+    }
+    match Url::parse(uri) {
+        Ok(_) => None,
+        Err(url::ParseError::InvalidPort) => Some(PORT),
+        Err(_) => Some(HOST),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

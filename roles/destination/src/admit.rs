@@ -6,8 +6,10 @@ use url::Url;
 /// Why a URI is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another host, or no URI with one.
+    /// Another host.
     Authority,
+    /// No URI that can be requested, with why.
+    Unusable(&'static str),
     /// Neither http nor https.
     Scheme,
     /// Named by an https document, but http itself.
@@ -18,6 +20,7 @@ impl Refusal {
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Authority | Self::Scheme => "uri.authority",
+            Self::Unusable(_) => "uri.syntax",
             Self::Downgrade => "http.downgrade",
         }
     }
@@ -27,6 +30,7 @@ impl Refusal {
             Self::Authority => {
                 "not on the host of the list that names it\n  help: allow http and https hosts you trust with `--allow-host HOST`"
             }
+            Self::Unusable(fault) => fault,
             Self::Scheme => "neither an http nor an https address, and requested in no case",
             Self::Downgrade => {
                 "an https list names an http resource\n  help: accept that with `--allow-downgrade`"
@@ -67,8 +71,11 @@ impl Admission {
         if uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme) && !is_web(scheme)) {
             return Err(Refusal::Scheme);
         }
-        let after = uri.find("://").ok_or(Refusal::Authority)? + 3;
+        let after = uri.find("://").map_or(uri.len(), |at| at + 3);
         let end = uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at);
+        if let Some(fault) = abreast_webtypes::absolute_fault(&uri[..end]) {
+            return Err(Refusal::Unusable(fault));
+        }
         // Readers disagree about these; none may decide which host is meant.
         if uri[..end].contains(['\\', '@', ' ', '\t', '\r', '\n']) {
             return Err(Refusal::Authority);
@@ -144,11 +151,23 @@ mod tests {
             "http://source.example@evil.example/",
             "http://source.example.evil.example/",
             "http://evil.example\\@source.example/",
-            "//source.example/a",
-            "/a",
-            "",
         ] {
             assert_eq!(admission.check(uri), Err(Refusal::Authority), "{uri}");
+        }
+        for (uri, fault) in [
+            ("//source.example/a", "is not absolute"),
+            ("/a", "is not absolute"),
+            ("", "is not absolute"),
+            ("http:/x", "has no `//` behind its scheme"),
+            ("http:///x", "has no host"),
+            ("http://:80/x", "has no host"),
+            ("http://[zz]/x", "has a host that is not a name or an address"),
+            ("http://source.example:99999/x", "has a port that is not a number up to 65535"),
+            ("HTTP://source.example:x/x", "has a port that is not a number up to 65535"),
+        ] {
+            let refusal = Refusal::Unusable(fault);
+            assert_eq!(admission.check(uri), Err(refusal), "{uri}");
+            assert_eq!((refusal.code(), refusal.message()), ("uri.syntax", fault));
         }
         for uri in ["file:///etc/passwd", "data:text/plain,x", "ftp://source.example/x", "urn:x:y"]
         {

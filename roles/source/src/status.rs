@@ -56,6 +56,12 @@ impl std::fmt::Debug for Continuation {
 }
 
 impl WatchStatus {
+    /// Of a set that nothing is read for: its changes are given.
+    pub fn stopped() -> Self {
+        let inner = Inner { state: WatchState::Stopped, ..Inner::default() };
+        Self(Mutex::new(inner))
+    }
+
     /// The state of the watch.
     pub fn state(&self) -> WatchState {
         self.lock().state.clone()

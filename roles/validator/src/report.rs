@@ -8,7 +8,7 @@ use crate::rule::Mode;
 use crate::rules as r;
 use abreast_core::Severity;
 use abreast_resourcesync::v1_1::Capability;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Timestamp, UNUSABLE};
 use std::collections::{BTreeMap, HashSet};
 
 /// One document or package that was checked, or was meant to be.
@@ -199,6 +199,19 @@ impl Report {
     pub fn circles(&self) -> impl Iterator<Item = &Finding> {
         let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id];
         self.findings.iter().filter(move |found| rules.contains(&found.rule.id))
+    }
+
+    /// States of each document that was read wholly the first entry that cannot be requested, if it has one.
+    pub fn note_unusable(&mut self) {
+        let is_unusable = |found: &&Finding| {
+            found.rule.id == r::URI.id
+                && UNUSABLE.iter().any(|fault| found.message.ends_with(fault))
+        };
+        for document in self.documents.iter_mut().filter(|document| document.problem.is_none()) {
+            let of_document = self.findings.iter().filter(|found| found.url == document.url);
+            document.problem =
+                of_document.filter(is_unusable).map(|found| found.message.clone()).next();
+        }
     }
 
     /// Whether there is anything of ResourceSync or SDShare, a change feed, or a Sitemap.

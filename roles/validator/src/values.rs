@@ -1,6 +1,7 @@
 //! Checks of attribute values: URIs, digests, media types, relations.
 
 use abreast_webtypes::{Algorithm, Precision, W3cDatetime, excerpt};
+pub(crate) use abreast_webtypes::{NOT_ABSOLUTE, absolute_fault};
 use base64::Engine as _;
 
 /// Is it registered, or a URI [rs-core §7]? Types compare in any letter case [rfc8288 §2.1.1].
@@ -166,46 +167,6 @@ pub(crate) fn too_many_characters(loc: &str) -> Option<usize> {
     // There are never more characters than bytes.
     let count = if loc.len() > SITEMAP_URI_MAX { loc.chars().count() } else { 0 };
     Some(count).filter(|count| *count > SITEMAP_URI_MAX)
-}
-
-/// The fault of a relative or empty reference.
-pub(crate) const NOT_ABSOLUTE: &str = "is not absolute";
-
-/// The fault of a URI or IRI that must be absolute and usable, whatever its characters [rfc3986 §4.3].
-pub(crate) fn absolute_fault(uri: &str) -> Option<&'static str> {
-    if uri.is_empty() {
-        return Some(NOT_ABSOLUTE);
-    }
-    let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
-    let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(in_scheme) {
-        return Some(NOT_ABSOLUTE);
-    }
-    if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
-        return web_fault(uri, &uri[scheme.len() + 1..]);
-    }
-    None
-}
-
-/// The fault of an address of the web, by what follows its scheme: clients repair some, differently
-/// [rfc9110 §4.2].
-fn web_fault(uri: &str, rest: &str) -> Option<&'static str> {
-    let Some(rest) = rest.strip_prefix("//") else { return Some("has no `//` behind its scheme") };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    if host.is_empty() || host.starts_with(':') {
-        return Some("has no host");
-    }
-    // Mostly it is a name in ASCII, without a port.
-    let is_name = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'-');
-    if host.bytes().all(is_name) {
-        return None;
-    }
-    match url::Url::parse(uri) {
-        Ok(_) => None,
-        Err(url::ParseError::InvalidPort) => Some("has a port that is not a number up to 65535"),
-        Err(_) => Some("has a host that is not a name or an address"),
-    }
 }
 
 /// The fault of a URI that must be absolute [rfc3986 §4.3].

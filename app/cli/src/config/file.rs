@@ -224,7 +224,7 @@ impl File {
     fn refuse_faults(&self) -> Result<()> {
         match self.origins.faults() {
             [] => Ok(()),
-            faults => bail!(UsageError(crate::faults::report(faults.to_vec()))),
+            faults => Err(crate::faults::refused(faults.to_vec())),
         }
     }
 

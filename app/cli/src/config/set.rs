@@ -515,7 +515,8 @@ fn check_folder(
         }
         Err(error) => {
             *missing = Some(format!(
-                "`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"
+                "`folder`: cannot open `{shown}`: {error} (help: {})",
+                crate::there::help(&error)
             ));
             return target_of(&set.folder);
         }

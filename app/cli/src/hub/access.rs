@@ -39,7 +39,7 @@ impl HubAccess {
         }
         let data = data_of(args)?;
         let path = data.join("hub.db");
-        if !path.is_file() {
+        if !crate::there::is_file(&path)? {
             let message = format!("there is no hub's store in `{}`", data.display());
             bail!(ExitCodeError { message, code: 2 });
         }

@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Exit code, and everything printed.
 fn outcome(command: &mut Command) -> (Option<i32>, String) {
@@ -45,13 +46,18 @@ fn readable(below: &Path) {
 fn permission_denied_is_code_13_with_the_path() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
-    for name in ["papers", "shut", "none", "site", "copy", "store", "open", "backups"] {
+    for name in ["papers", "shut", "none", "site", "copy", "store", "open", "backups", "tokens"] {
         fs::create_dir(at(name)).unwrap();
     }
     fs::write(at("papers").join("a.txt"), "a").unwrap();
-    for name in ["secret", "rules", "config.toml", "list.xml", "data.csv", "data.nt"] {
+    for name in
+        ["secret", "rules", "config.toml", "list.xml", "data.csv", "data.nt", "tokens/tokens.json"]
+    {
         fs::write(at(name), "").unwrap();
     }
+    let unreadable =
+        format!("data = {:?}\n[[set]]\nfolder = {:?}\n", at("open/store"), at("shut/papers"));
+    fs::write(at("unreadable.toml"), unreadable).unwrap();
     let data = at("store").display().to_string();
     let source = Source::start(&at("papers"), 0, &["--data", &data]);
     let url = source.url();
@@ -64,10 +70,19 @@ fn permission_denied_is_code_13_with_the_path() {
     readable(&at("copy"));
     readable(&at("store"));
     readable(&at("backups"));
-    for name in ["shut", "secret", "rules", "config.toml", "list.xml", "data.csv", "data.nt"] {
+    for name in [
+        "shut",
+        "secret",
+        "rules",
+        "config.toml",
+        "list.xml",
+        "data.csv",
+        "data.nt",
+        "tokens/tokens.json",
+    ] {
         fs::set_permissions(at(name), fs::Permissions::from_mode(0o000)).unwrap();
     }
-    for (name, mode) in [("none", 0o555), ("papers", 0o555), ("open", 0o777)] {
+    for (name, mode) in [("none", 0o555), ("papers", 0o555), ("open", 0o777), ("tokens", 0o777)] {
         fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
     }
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -100,26 +115,44 @@ fn permission_denied_is_code_13_with_the_path() {
         "serve DIR/papers --listen 127.0.0.1:0",
         "serve DIR/papers --listen 127.0.0.1:0 --data DIR/none/store",
         "serve DIR/papers --listen 127.0.0.1:0 --data DIR/store",
+        "serve DIR/papers --listen 127.0.0.1:0 --data DIR/tokens",
+        "serve DIR/papers --listen 127.0.0.1:0 --data DIR/shut",
+        "serve DIR/shut/papers --listen 127.0.0.1:0 --data DIR/open/store --new-store",
+        "serve --config DIR/unreadable.toml",
         "serve --config DIR/config.toml",
         "build DIR/papers --base-url http://h/ --copy --out DIR/none/site",
         "build --config DIR/config.toml --copy --out DIR/open/site",
         "hub --listen 127.0.0.1:0 --data DIR/none/hub",
+        "hub --listen 127.0.0.1:0 --data DIR/tokens",
         "hub --config DIR/config.toml",
+        "hub topics --data DIR/shut",
+        "log --data DIR/shut set",
         "import papers DIR/data.csv --data DIR/store",
         "import papers DIR/data.nt --data DIR/store",
         "import papers DIR/data.nt --config DIR/config.toml",
         "log set --config DIR/config.toml",
         "check DIR/shut",
+        "check DIR/shut/store",
         "repair DIR/shut",
+        "repair DIR/shut/store",
         "repair DIR/store",
         "repair DIR/copy",
         "drop DIR/store set --yes",
+        "drop DIR/shut set",
+        "drop DIR/shut/store set --yes",
         "backup DIR/store DIR/none/backups",
         "backup DIR/shut DIR/open/backups",
+        "backup DIR/shut/store DIR/open/backups",
         "restore DIR/backups DIR/none/restored",
+        "restore DIR/shut/backups DIR/open/restored",
         "token create --name x --scope read --data DIR/store",
+        "token create --name x --scope read --data DIR/shut",
         "token list --config DIR/config.toml",
+        "token list --data DIR/shut/store",
+        "token list --data DIR/tokens",
         "config check DIR/config.toml",
+        "config check DIR/unreadable.toml",
+        "doctor DIR/shut/papers --listen 127.0.0.1:0",
         "config show DIR/config.toml",
         "validate DIR/list.xml",
         "man --dir DIR/none/man",
@@ -128,11 +161,16 @@ fn permission_denied_is_code_13_with_the_path() {
         let mut command = abreast();
         let (code, printed) = outcome(as_nobody(command.args(words.split(' '))));
         let named = printed.to_lowercase().contains("permission denied") && printed.contains(&dir);
-        if code != Some(13) || !named || printed.contains("folders of their own") {
+        if code != Some(13)
+            || !named
+            || printed.contains("folders of their own")
+            || printed.contains("there is no")
+            || printed.contains("create it")
+        {
             wrong.push(format!("{words}\n  {code:?}: {printed}"));
         }
     }
-    for name in ["shut", "none", "papers", "copy", "store", "backups"] {
+    for name in ["shut", "none", "papers", "copy", "store", "backups", "tokens"] {
         fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -368,15 +406,101 @@ fn doctor_knows_the_configuration_and_the_source() {
     assert!(printed.contains(&format!("{}: abreast listens there", source.address)), "{printed}");
     assert!(printed.contains(&format!("readable: {}", folder.display())), "{printed}");
     assert!(printed.contains(&format!("writable: {}", folder.display())), "{printed}");
+    assert!(printed.contains("has a store"), "{printed}");
+    write(&format!("data = {:?}\n", place.path().join("none")));
+    let (code, printed) = doctor(&["--config", config]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("none has no store yet"), "{printed}");
     write("base_ulr = \"x\"\n");
     let (code, printed) = doctor(&["--config", config]);
     assert_eq!(code, Some(1), "{printed}");
+    assert_eq!(printed.matches("base_ulr").count(), 1, "{printed}");
     assert!(printed.contains("bad  config") && printed.contains("did you mean `base_url`?"));
     let taken = site.address().to_string();
     let (code, printed) = doctor(&["--listen", &taken, folder.to_str().unwrap()]);
     assert!(code == Some(1) && printed.contains("stop what listens there"), "{printed}");
     let (code, printed) = doctor(&["--listen", ":21010", folder.to_str().unwrap()]);
     assert!(code == Some(1) && printed.contains("127.0.0.1:21010 for this machine"), "{printed}");
+}
+
+#[test]
+fn doctor_waits_neither_for_a_pause_nor_counts_it() {
+    let site = Server::new(|request, stream| match request.path() {
+        "/" => {
+            let now = jiff::fmt::rfc2822::DateTimePrinter::new()
+                .timestamp_to_rfc9110_string(&jiff::Timestamp::now())
+                .unwrap();
+            let headers = format!("Content-Type: text/html\r\nDate: {now}\r\n");
+            send(stream, "200 OK", &headers, b"<html><p>a page</p></html>")
+        }
+        // As a set whose folder is missing.
+        _ => {
+            std::thread::sleep(Duration::from_millis(1_500));
+            send(stream, "503 Service Unavailable", "Retry-After: 30\r\n", b"missing")
+        }
+    });
+    let begun = Instant::now();
+    let (code, printed) =
+        outcome(abreast().args(["doctor", &site.url("/"), "--listen", "127.0.0.1:0"]));
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?} {printed}", begun.elapsed());
+    let is_near = |apart: &str| printed.contains(&format!("clock is {apart} s from"));
+    assert!(is_near("0") || is_near("-1"), "{printed}");
+    assert!(printed.find("clocks").unwrap() < printed.find("source").unwrap(), "{printed}");
+}
+
+#[test]
+fn an_address_without_a_scheme_is_proposed_with_one() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().to_str().unwrap();
+    for address in ["127.0.0.1:8080/set", "localhost:8080", "example.org/x"] {
+        for words in [
+            &["sync", address, folder][..],
+            &["audit", address, folder],
+            &["explore", address],
+            &["validate", address],
+            &["doctor", address, "--listen", "127.0.0.1:0"],
+            &["subscribe", address],
+            &["log", "set", "--server", address],
+            &["hub", "topics", "--server", address],
+            &["serve", folder, "--base-url", address],
+        ] {
+            let (code, printed) = outcome(abreast().args(words));
+            assert_eq!(code, Some(2), "{words:?}: {printed}");
+            let meant = format!("did you mean `http://{address}`?");
+            assert!(printed.contains(&meant), "{words:?}: {printed}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_folder_has_one_name_everywhere() {
+    let place = tempfile::tempdir().unwrap();
+    let (papers, gone) = (place.path().join("papers"), place.path().join("gone"));
+    fs::create_dir(&papers).unwrap();
+    fs::write(papers.join("a.txt"), "a").unwrap();
+    let config = place.path().join("abreast.toml");
+    let text = format!(
+        "data = {:?}\n[[set]]\nfolder = {papers:?}\n[[set]]\nfolder = {gone:?}\n",
+        place.path().join("store")
+    );
+    fs::write(&config, text).unwrap();
+    let source = Source::start_config(config.to_str().unwrap());
+    let get = |path: &str| String::from_utf8_lossy(&source.answer(path).unwrap().1).into_owned();
+    abreast_testkit::eventually("the folder is missing", || {
+        get("/metrics").contains("abreast_set_state{set=\"gone\",state=\"missing\"} 1")
+    });
+    assert!(get("/readyz").contains("set `gone` is missing"), "{}", get("/readyz"));
+    let sets: serde_json::Value = serde_json::from_str(&get("/api/v1/sets")).unwrap();
+    let states = sets["sets"].as_array().unwrap().iter();
+    let states: Vec<_> = states.map(|set| (&set["name"], &set["state"])).collect();
+    let name = serde_json::Value::from;
+    assert!(states.contains(&(&name("gone"), &name("missing"))), "{states:?}");
+    assert!(get("/").contains("<td>missing</td>"), "{}", get("/"));
+    // Read, and then lost: the same name.
+    fs::create_dir(&gone).unwrap();
+    fs::write(gone.join("b.txt"), "b").unwrap();
+    abreast_testkit::eventually("the folder is read", || !get("/readyz").contains("gone"));
 }
 
 #[test]

@@ -445,6 +445,7 @@ fn a_full_disk_at_the_start_is_named_and_code_13() {
                 lower.contains("full") || lower.contains("no space"),
                 "{words:?} {free}: {text}"
             );
+            assert!(!text.contains("Error code"), "{words:?}, {free} KiB: {text}");
             assert!(!text.contains("disk I/O error"), "{words:?}, {free} KiB: {text}");
         }
     }

@@ -679,7 +679,7 @@ fn entities_of_an_endpoint_are_published_and_followed() {
     endpoint.judge_queries(|_| Some(Fault::Status(400)));
     eventually("the failure is noticed", || {
         let sets = String::from_utf8(source.get("/api/v1/sets").unwrap()).unwrap();
-        sets.contains("\"state\":\"vanished\"")
+        sets.contains("\"state\":\"missing\"")
     });
     assert!(source.get("/readyz").is_some());
     assert_copy_of(&source, &copy, &descriptions(Syntax::NTriples, &text("Paris")));

@@ -121,6 +121,25 @@ fn what_one_command_refuses_all_refuse_in_the_same_words() {
 }
 
 #[test]
+fn a_uri_that_cannot_be_used_is_named_alike() {
+    for (uri, fault) in [
+        ("http:///x", "has no host"),
+        ("http://[zz]/x", "has a host that is not a name or an address"),
+        ("http://h:99999/x", "has a port that is not a number up to 65535"),
+    ] {
+        let list = format!("{URLSET}{MD}{A}<url><loc>{uri}</loc></url></urlset>");
+        let outputs = outputs(list, "200 OK", "200 OK");
+        let (validate, explore, sync) = (&outputs.validate, &outputs.explore, &outputs.sync);
+        let all =
+            format!("== {uri}\n-- validate\n{validate}\n-- explore\n{explore}\n-- sync\n{sync}");
+        assert!(validate.contains(fault), "{all}");
+        assert!(problem(explore).is_some_and(|problem| problem.ends_with(fault)), "{all}");
+        assert!(!outputs.is_synced && sync.contains(fault), "{all}");
+        assert!(!sync.contains("--allow-host"), "{all}");
+    }
+}
+
+#[test]
 fn what_copies_read_once_is_a_warning() {
     const CHANGES: &str = "<rs:md capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"/>";
     const DUMP: &str = "<rs:md capability=\"resourcedump\" at=\"2026-01-01T00:00:00Z\"/>";

@@ -5,7 +5,7 @@ use super::{Context, blocking, json};
 use crate::respond::Answer;
 use crate::site::ServedSet;
 use abreast_core::ChangeLog;
-use abreast_source::WatchState;
+use abreast_source::SetState;
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -31,8 +31,7 @@ struct SetAnswer<'s> {
     datetime: String,
     created: String,
     count: u64,
-    /// `ready`, `importing`, `vanished` (the folder), `held` (deletions), `confirmed` (deletions
-    /// that are being recorded) or `failed` (the store).
+    /// The name of its [`SetState`].
     state: &'static str,
     /// Resources whose deletion is held.
     held_deletions: u64,
@@ -73,15 +72,7 @@ fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>
         datetime: head.time.to_string(),
         created: head.created.to_string(),
         count: head.resources,
-        state: match set.watch.state() {
-            WatchState::Failed(_) => "failed",
-            _ if log.check_available().is_err() => "failed",
-            _ if head.importing => "importing",
-            WatchState::Vanished(_) => "vanished",
-            _ if set.watch.is_confirming() => "confirmed",
-            _ if held.is_some() => "held",
-            _ => "ready",
-        },
+        state: SetState::of(log, published, &set.watch)?.name(),
         held_deletions: held.map_or(0, |held| held.missing),
     })
 }

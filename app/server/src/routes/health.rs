@@ -4,7 +4,7 @@
 use crate::respond::{Answer, text, try_later};
 use crate::site::{ServedSet, Site, SiteHub};
 use abreast_core::LogError;
-use abreast_source::WatchState;
+use abreast_source::{SetState, WatchState};
 use metrics::{counter, gauge};
 use std::fmt::Write as _;
 
@@ -15,91 +15,40 @@ pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
 }
 
-/// The state of one set, as `/readyz` and `/metrics` report it.
-enum SetState {
-    /// Everything of it is published, and its changes are recorded.
-    Ready,
-    /// The first reading is running: nothing of it is published yet.
-    Reading,
-    /// Its first reading ended before it was complete: nothing of it is published.
-    Incomplete,
-    /// Deletions wait for a confirmation; everything else is published.
-    Held(String),
-    /// Its folder cannot be read; the documents that were published remain.
-    Missing(String),
-    /// Its changes cannot be recorded.
-    Failed(String),
+fn state_of(site: &Site, set: &ServedSet) -> Result<SetState, LogError> {
+    SetState::of(&**site.publisher.log(), &set.published, &set.watch)
 }
 
-/// Names of states in `/metrics`.
-const STATES: [&str; 6] = ["ready", "reading", "incomplete", "held", "missing", "failed"];
-
-impl SetState {
-    /// # Errors
-    /// The store cannot be read.
-    fn of(site: &Site, set: &ServedSet) -> Result<Self, LogError> {
-        let state = set.watch.state();
-        if site.publisher.log().head(set.published.id)?.importing {
-            return Ok(match state {
-                WatchState::Vanished(reason) => Self::Missing(reason),
-                WatchState::Failed(reason) => Self::Failed(reason),
-                WatchState::Scanning => Self::Reading,
-                WatchState::Starting if set.entities.is_none() => Self::Reading,
-                WatchState::Starting | WatchState::Watching | WatchState::Stopped => {
-                    Self::Incomplete
-                }
-            });
+/// Whether a set in this state is published, perhaps not all of it.
+fn is_published(site: &Site, state: &SetState, set: &ServedSet) -> bool {
+    match state {
+        SetState::Ready | SetState::Held(_) | SetState::Confirmed(_) => true,
+        // Descriptions of entities are served from the store.
+        SetState::Missing(_) => {
+            let head = site.publisher.log().head(set.published.id);
+            !set.published.representations.has_folder() && head.is_ok_and(|head| !head.importing)
         }
-        Ok(match state {
-            // Descriptions of entities are served from the store.
-            WatchState::Vanished(reason) if set.published.representations.has_folder() => {
-                Self::Missing(reason)
-            }
-            WatchState::Failed(reason) => Self::Failed(reason),
-            _ => match set.watch.held() {
-                Some(held) if set.watch.is_confirming() => {
-                    Self::Held(format!("{held}; it was confirmed and is being recorded"))
-                }
-                Some(held) => Self::Held(format!(
-                    "{held} (help: if {}, POST /api/v1/sets/{}/deletions with a token of scope `admin` confirms it)",
-                    held.if_intended(),
-                    set.published.slug
-                )),
-                None => Self::Ready,
-            },
-        })
+        SetState::Reading | SetState::Incomplete | SetState::Failed(_) => false,
     }
+}
 
-    const fn name(&self) -> &'static str {
-        STATES[match self {
-            Self::Ready => 0,
-            Self::Reading => 1,
-            Self::Incomplete => 2,
-            Self::Held(_) => 3,
-            Self::Missing(_) => 4,
-            Self::Failed(_) => 5,
-        }]
-    }
-
-    /// Whether the set is published, perhaps not all of it.
-    const fn is_published(&self) -> bool {
-        matches!(self, Self::Ready | Self::Held(_))
-    }
-
-    /// The state in words; `None` when there is nothing to report.
-    fn text(&self) -> Option<String> {
-        Some(match self {
-            Self::Ready => return None,
-            Self::Reading => "is being read for the first time".to_owned(),
-            Self::Incomplete => {
-                "is not complete: its import is running, or was interrupted and has to be made again"
-                    .to_owned()
-            }
-            Self::Held(text) => text.clone(),
-            Self::Missing(reason) => format!("cannot be read: {reason}"),
-            Self::Failed(reason) => format!("cannot record changes: {reason}"),
-        })
-    }
+/// The state in words; `None` when there is nothing to report.
+fn text_of(state: &SetState, slug: &str) -> Option<String> {
+    Some(match state {
+        SetState::Ready => return None,
+        SetState::Reading => "is being read for the first time".to_owned(),
+        SetState::Incomplete => {
+            "is incomplete: its import is running, or was interrupted and has to be made again"
+                .to_owned()
+        }
+        SetState::Held(held) => format!(
+            "{held} (help: if {}, POST /api/v1/sets/{slug}/deletions with a token of scope `admin` confirms it)",
+            held.if_intended(),
+        ),
+        SetState::Confirmed(held) => format!("{held}; it was confirmed and is being recorded"),
+        SetState::Missing(reason) => format!("is missing: {reason}"),
+        SetState::Failed(reason) => format!("has failed, its changes cannot be recorded: {reason}"),
+    })
 }
 
 /// Ready when the server can serve: its stores can be read and written, and at least one set is published. The state of
@@ -116,23 +65,23 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     {
         return try_later(&format!("the hub: {error}"), 10);
     }
-    let (mut states, mut is_published, mut wait) = (Vec::new(), site.sets.is_empty(), 10);
+    let (mut states, mut is_ready, mut wait) = (Vec::new(), site.sets.is_empty(), 10);
     for set in site.sets.all() {
         let slug = &set.published.slug;
-        let state = match SetState::of(site, set) {
+        let state = match state_of(site, set) {
             Ok(state) => state,
             Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),
         };
-        is_published |= state.is_published();
+        is_ready |= is_published(site, &state, set);
         if matches!(state, SetState::Reading | SetState::Incomplete) {
             wait = 2;
         }
-        if let Some(text) = state.text() {
+        if let Some(text) = text_of(&state, slug) {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             states.push(format!("set `{slug}` {text}"));
         }
     }
-    if !is_published {
+    if !is_ready {
         return try_later(&some_of(&states).join("; "), wait);
     }
     let mut ready = "ready\n".to_owned();
@@ -184,8 +133,8 @@ pub(crate) fn metrics(site: &Site) -> Answer {
             gauge!("abreast_source_unreached_blank_nodes", "set" => slug.clone())
                 .set(unreached as f64);
         }
-        if let Ok(state) = SetState::of(site, set) {
-            for name in STATES {
+        if let Ok(state) = state_of(site, set) {
+            for name in SetState::NAMES {
                 let is_now = f64::from(u8::from(name == state.name()));
                 gauge!("abreast_set_state", "set" => slug.clone(), "state" => name).set(is_now);
             }

@@ -125,7 +125,7 @@ fn the_state_of_one_set_does_not_make_the_server_unready() {
     std::fs::rename(&world.folder, &aside).unwrap();
     std::fs::write(aside.join("b"), "1").unwrap();
     eventually("the loss is shown", || {
-        served.get("/readyz").text().contains("set `set` cannot be read")
+        served.get("/readyz").text().contains("set `set` is missing")
     });
     assert_eq!(served.get("/readyz").status, 200, "{}", served.get("/readyz").text());
     watch.stop();

@@ -3,6 +3,7 @@
 
 use super::{About, Notifications, SetUrls};
 use crate::Representations;
+use crate::WatchStatus;
 use crate::archive::Archive;
 use crate::copies::Copies;
 use crate::links::PublishedLinks;
@@ -25,6 +26,8 @@ pub struct PublishedSet {
     pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
     pub representations: Representations,
+    /// The state of the watch of its folder, for the pages.
+    pub watch: Arc<WatchStatus>,
     /// The copies of other Sources in its folder.
     pub copies: Copies,
     /// Links of the set as a whole.
@@ -55,6 +58,7 @@ impl PublishedSet {
             slug: slug.into(),
             urls,
             representations: Representations::elsewhere(),
+            watch: Arc::default(),
             copies: Copies::default(),
             links: PublishedLinks::default(),
             versions: None,

@@ -4,6 +4,7 @@
 //! escaped, and a policy in the page itself forbids the rest, also where a web server adds none.
 //! HTML link discovery begins here as well [rs-core §6.3.2].
 
+use crate::SetState;
 use crate::projection::Rendered;
 use crate::projection::sdshare::newest_snapshot;
 use crate::publish::{PublishError, PublishedSet, Publisher};
@@ -58,7 +59,7 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
             "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td>{documents}</td></tr>",
             escaped(&set.urls.page()),
             escaped(about.title(set)),
-            resources(&publisher.log().head(set.id)?),
+            resources(publisher, set, &publisher.log().head(set.id)?)?,
         );
     }
     let urls = publisher.urls();
@@ -96,7 +97,7 @@ pub(super) fn set_page(
     let mut term = |name: &str, html: &str| {
         let _ = writeln!(main, "<dt>{name}</dt><dd>{html}</dd>");
     };
-    term("Resources", &resources(&head));
+    term("Resources", &resources(publisher, set, &head)?);
     if !head.importing {
         term("Last change", &format!("<time>{}</time>", head.time));
     }
@@ -187,8 +188,19 @@ pub(super) fn page(title: &str, links: &str, main: &str) -> Rendered {
     Rendered { bytes: text.into_bytes(), content_type: HTML }
 }
 
-fn resources(head: &Head) -> String {
-    if head.importing { "being read".to_owned() } else { head.resources.to_string() }
+/// How many resources a set has; while none are published, its state.
+fn resources(
+    publisher: &Publisher,
+    set: &PublishedSet,
+    head: &Head,
+) -> Result<String, PublishError> {
+    if !head.importing {
+        return Ok(head.resources.to_string());
+    }
+    Ok(match SetState::of(&**publisher.log(), set, &set.watch)? {
+        SetState::Reading => "being read".to_owned(),
+        state => state.name().to_owned(),
+    })
 }
 
 /// Text as a link, if it is the address of a page or of a mailbox; other schemes do more than

@@ -1,0 +1,44 @@
+//! Whether something is at a path: what this user may not see is an error, and not missing.
+
+use anyhow::Result;
+use std::fs::Metadata;
+use std::path::Path;
+
+/// Whether a file is there.
+///
+/// # Errors
+/// Permission is denied on the way to it.
+pub(crate) fn is_file(path: &Path) -> Result<bool> {
+    Ok(found(path)?.is_some_and(|found| found.is_file()))
+}
+
+/// Whether a folder is there.
+///
+/// # Errors
+/// Permission is denied on the way to it.
+pub(crate) fn is_dir(path: &Path) -> Result<bool> {
+    Ok(found(path)?.is_some_and(|found| found.is_dir()))
+}
+
+/// What is there, if anything is.
+///
+/// # Errors
+/// Permission is denied on the way to it.
+pub(crate) fn found(path: &Path) -> Result<Option<Metadata>> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if crate::exit::is_denied(&error) => {
+            Err(anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// The help for a path of the configuration that cannot be opened.
+pub(crate) fn help(error: &std::io::Error) -> &'static str {
+    if crate::exit::is_denied(error) {
+        "let this user read it, and search the folders around it"
+    } else {
+        "create it, or correct the path"
+    }
+}
