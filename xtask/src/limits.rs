@@ -87,8 +87,13 @@ fn note_values(text: &str, values: &mut Values) {
         let Some((name, rest)) = constant else { continue };
         let Some((_, value)) = rest.split_once('=') else { continue };
         let value = value.trim().trim_end_matches(';');
-        if value != name {
-            values.insert(name.to_owned(), value.to_owned());
+        if value == name {
+            continue;
+        }
+        // Two of one name are not distinguished: neither has a value then.
+        let known = values.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        if known != value {
+            known.clear();
         }
     }
 }

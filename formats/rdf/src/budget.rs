@@ -15,7 +15,7 @@ pub struct DescriptionBudget {
 }
 
 impl DescriptionBudget {
-    /// Bytes of descriptions for each byte of the input, beyond [`Self::FREE_MAX`].
+    /// Bytes of descriptions for each byte of the input, beside those that any input may have.
     const RATIO: u64 = 32;
     /// Bytes of descriptions that any input may have.
     const FREE_MAX: u64 = 64 << 20;
