@@ -381,13 +381,19 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops the items of an earlier plan that the new one does not name.
+    /// Drops the items of an earlier plan that the new one does not name, except requests for resources that the copy does not have
+    /// and that changed after the list of the new plan was made, `later_than`, microseconds.
     ///
     /// # Errors
     /// The system's own.
-    pub fn forget_stale(&self) -> Result<(), LogError> {
+    pub fn forget_stale(&self, later_than: Option<i64>) -> Result<(), LogError> {
         self.connection
-            .execute("DELETE FROM pending WHERE state = 2", [])
+            .execute(
+                "UPDATE pending SET state = 0 WHERE state = 2 AND action = 0 AND changed > ?1 \
+                 AND NOT EXISTS (SELECT 1 FROM resource AS r WHERE r.uri = pending.uri)",
+                params![later_than],
+            )
+            .and_then(|_| self.connection.execute("DELETE FROM pending WHERE state = 2", []))
             .map_err(failed(WRITE))?;
         self.forget_unused_access()
     }

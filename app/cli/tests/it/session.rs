@@ -235,7 +235,7 @@ fn wrong_usage_is_code_2_with_help() {
     let output = run(abreast().args(["sync", "localhost:8080", "copy"]).current_dir(place.path()));
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
-        (output.status.code(), printed.contains("for example https://example.org/")),
+        (output.status.code(), printed.contains("did you mean `http://localhost:8080`?")),
         (Some(2), true),
         "{printed}"
     );

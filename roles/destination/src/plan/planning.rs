@@ -1,7 +1,6 @@
 //! The visitor of a run: turns what a walk reads into a plan.
 
 use super::comparison::Comparison;
-use super::judge::{AsOf, Stated, Verdict, judge};
 use super::planner::PlanContext;
 use crate::admit::Admission;
 use crate::alternates::Changed;
@@ -18,7 +17,7 @@ use abreast_core::Kind;
 use abreast_store::mirror::{
     ChangeOrder, Document, Pending, PendingAction, PendingCounts, Row, Task,
 };
-use abreast_webtypes::{Moment, Timestamp};
+use abreast_webtypes::{Digests, Moment, Timestamp};
 
 /// Failed lists that end a run; beyond, one in a hundred.
 const LIST_BUDGET: usize = 100;
@@ -271,9 +270,11 @@ impl Visitor for Planning<'_, '_, '_> {
         if listed.is_deletion() {
             return Ok(row.is_some());
         }
-        listed.pending_into(&mut self.item);
-        let stated = Stated::of(&self.item, listed.digests, true);
-        Ok(judge(stated, AsOf::default(), row.as_ref()) == Verdict::Fetch)
+        let Some(row) = row else { return Ok(true) };
+        let mut kept = Digests::default();
+        kept.set_from_bytes(&row.digests);
+        // Without a digest nothing shows a difference.
+        Ok(listed.digests.agree(&kept) == Some(false))
     }
 
     fn is_open(&self, uri: &str) -> bool {
