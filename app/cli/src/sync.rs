@@ -156,22 +156,27 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         };
         ran.unwrap_or_else(|error| print_error(&error))
     };
-    // Jobs that follow run in parallel, all others one after the other.
-    let codes: Vec<u8> = if several && jobs.iter().flatten().any(|(_, _, args)| args.follow) {
-        std::thread::scope(|scope| {
-            let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| work(job))).collect();
-            running.into_iter().map(|job| job.join().unwrap_or(1)).collect()
-        })
-    } else {
-        let mut codes = Vec::new();
-        for job in &jobs {
-            codes.push(work(job));
-            if codes.last() == Some(&130) {
+    // Jobs that follow run in parallel, all others one after the other beside them.
+    let codes = std::thread::scope(|scope| {
+        let mut codes = vec![0; jobs.len()];
+        let follows = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| {
+            job.as_ref().is_ok_and(|(_, _, args)| args.follow)
+        };
+        let (following, others): (Vec<_>, Vec<_>) =
+            jobs.iter().zip(&mut codes).partition(|(job, _)| several && follows(job));
+        let running: Vec<_> =
+            following.into_iter().map(|(job, code)| (code, scope.spawn(|| work(job)))).collect();
+        for (job, code) in others {
+            *code = work(job);
+            if *code == 130 {
                 break;
             }
         }
+        for (code, job) in running {
+            *code = job.join().unwrap_or(1);
+        }
         codes
-    };
+    });
     Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
 }
 

@@ -10,6 +10,7 @@ mod json;
 mod link_header;
 pub mod md5_lanes;
 pub mod relation;
+mod robots;
 mod segment;
 mod syntax_error;
 mod uri;
@@ -28,6 +29,7 @@ pub use link_header::{
     Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header,
     parse_link_headers, write_link,
 };
+pub use robots::{robots_fields, robots_sitemaps};
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
 pub use uri::{

@@ -9,6 +9,7 @@ mod rules;
 
 use crate::sink::outcome::Failure;
 use abreast_net::{Client, ErrorKind, Request};
+use abreast_webtypes::robots_fields;
 use rules::{Rules, normal};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -171,21 +172,12 @@ fn parse(text: &str) -> Read {
     Read { rules: Rules::new(paths), delay }
 }
 
-/// The lines of a robots.txt, as names in lower case and values without comments; `\r` alone ends a line
-/// too [rfc9309 §2.2].
-pub(crate) fn fields(text: &str) -> impl Iterator<Item = (String, &str)> {
-    text.trim_start_matches('\u{feff}').split(['\r', '\n']).filter_map(|line| {
-        let (name, value) = line.split('#').next()?.split_once(':')?;
-        Some((name.trim().to_ascii_lowercase(), value.trim()))
-    })
-}
-
 /// The rules for us: those of the groups that name us, else those for all.
 fn written_for_us(text: &str) -> Written {
     let (mut ours, mut all) = (None::<Written>, Written::default());
     // Which of the two the current group is for, and whether its names are still being listed.
     let (mut for_us, mut for_all, mut naming) = (false, false, false);
-    for (key, value) in fields(text) {
+    for (key, value) in robots_fields(text) {
         if key == "user-agent" {
             if !naming {
                 (for_us, for_all, naming) = (false, false, true);

@@ -71,17 +71,6 @@ fn value<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// Targets of `Sitemap:` lines in a robots.txt.
-pub(crate) fn in_robots(text: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(text)
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("sitemap"))
-        .map(|(_, value)| value.trim().to_owned())
-        .filter(|value| !value.is_empty())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,10 +85,6 @@ mod tests {
         assert_eq!(in_html(page), ["/caps.xml?a=1&b=2", "/two"]);
         assert!(is_page(page));
         assert!(!is_page(b"<?xml version='1.0'?><urlset>"));
-        assert_eq!(
-            in_robots(b"User-agent: *\nSITEMAP : http://h/s.xml\nSitemap:\n# no\n"),
-            ["http://h/s.xml"]
-        );
     }
 
     proptest! {
@@ -107,7 +92,6 @@ mod tests {
         fn no_page_panics(page: Vec<u8>, tag in "(<link |rel|=|\"|'|>|/|resourcesync| |<!--|é){0,30}") {
             in_html(&page);
             in_html(tag.as_bytes());
-            in_robots(&page);
             is_page(&page);
         }
     }

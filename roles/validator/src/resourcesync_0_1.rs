@@ -15,7 +15,6 @@ mod dump;
 mod related;
 mod warc;
 
-use crate::discover::in_robots;
 use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go};
 use crate::finding::Findings;
@@ -25,7 +24,7 @@ use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
 use crate::values;
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
-use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve};
+use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve, robots_sitemaps};
 pub(crate) use document::is_document;
 use document::{Checker, Facts};
 pub(crate) use dump::is_dump;
@@ -244,7 +243,7 @@ impl Feeds<'_> {
             let answer = answer.ok().filter(|answer| answer.facts.is_success());
             let body = answer.map(|answer| answer.body).unwrap_or_default();
             let named = if *path == ROBOTS {
-                in_robots(&body)
+                robots_sitemaps(&body)
             } else {
                 links_in_host_meta(&body).into_iter().map(|(_, href)| href).collect()
             };

@@ -15,7 +15,7 @@ use crate::sketch::{Changes, Listed, Seen, Sketch};
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
 use abreast_resourcesync::v1_1::{Capability, Root};
-use abreast_webtypes::{Origin as WebOrigin, resolve};
+use abreast_webtypes::{Origin as WebOrigin, resolve, robots_sitemaps};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -494,7 +494,7 @@ impl<'a> Walk<'a> {
         let (url, found_by) = (state.nodes[number].url.clone(), state.nodes[number].found_by);
         state.nodes[number].outcome = Outcome::Page;
         let (targets, next) = if found_by == FoundBy::Robots {
-            (discover::in_robots(page), FoundBy::Sitemap)
+            (robots_sitemaps(page), FoundBy::Sitemap)
         } else if is_host_meta(&url, found_by) {
             (best(links_in_host_meta(page)), FoundBy::Site)
         } else {

@@ -5,6 +5,8 @@ use abreast_testkit::http::{Server, answer};
 use abreast_testkit::run;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A configuration file in a folder for the copies.
 struct Jobs {
@@ -154,4 +156,33 @@ fn the_exit_code_is_that_of_the_first_job() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn jobs_that_do_not_follow_run_one_after_the_other() {
+    let jobs = Jobs::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let server = |name: &'static str| {
+        let server = abreast_testkit::pages::Server::start();
+        let seen = Arc::clone(&seen);
+        server.handler(move |_, _| {
+            seen.lock().unwrap().push(name);
+            std::thread::sleep(Duration::from_millis(100));
+            None
+        });
+        server
+    };
+    let servers = ["follows", "one", "two"].map(server);
+    let job = |name: &str, at: usize, more: &str| jobs.job(name, &servers[at].url("/s"), more);
+    let all = [
+        job("follows", 0, "follow = true\nmax_time = \"2s\""),
+        job("one", 1, ""),
+        job("two", 2, ""),
+    ];
+    let (code, text) = jobs.run("sync", &all, &[], &[]);
+    assert_ne!(code, 0, "{text}");
+    let seen = seen.lock().unwrap();
+    let last = seen.iter().rposition(|name| *name == "one").unwrap();
+    let first = seen.iter().position(|name| *name == "two").unwrap();
+    assert!(last < first && seen.contains(&"follows"), "{seen:?}");
 }

@@ -12,7 +12,9 @@ use crate::fetch::{Budget, Failure};
 use crate::finding::Findings;
 use crate::package::MANIFEST;
 use crate::rules as r;
-use abreast_warc::{CountingReader, Head, Kind, Payload, ReadError, parse_digest, read_record};
+use abreast_warc::{
+    CountingReader, Head, Kind, Payload, ReadError, parse_digest, read_record, skip_padding,
+};
 use abreast_webtypes::{excerpt, without_fragment};
 use std::collections::HashMap;
 use std::fs::File;
@@ -92,8 +94,12 @@ fn each_record(
     file.seek(SeekFrom::Start(0)).map_err(|error| Failure::Missing(error.to_string()))?;
     let mut input = CountingReader::new(BufReader::with_capacity(CHUNK, file));
     loop {
+        let padding = skip_padding(&mut input);
         let at = input.taken;
         let problem = |error: &ReadError| Ok(Err(format!("{error}, at byte {at}")));
+        if let Err(error) = padding {
+            return problem(&error);
+        }
         let read = match read_record(&mut input) {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(Ok(())),

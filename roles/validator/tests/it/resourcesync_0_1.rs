@@ -346,8 +346,9 @@ fn dumps_in_warc_are_compared_with_their_manifest() {
     const MEMBERS: &[&str] = &["RS01-4.2.1-members"];
     const TRUE: &[&str] = &["RS01-4.2.1-true"];
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
-    let cases: [(&str, &[&str]); 13] = [
+    let cases: [(&str, &[&str]); 14] = [
         ("", &[]),
+        ("padded", &[]),
         ("packed", &[]),
         ("head", MEMBERS),
         ("missing", MEMBERS),
@@ -398,6 +399,8 @@ fn dumps_in_warc_are_compared_with_their_manifest() {
             let mut body = warc.finish();
             if case == "torn" {
                 body.truncate(body.len() - 1);
+            } else if case == "padded" {
+                body.resize(body.len() + 1_000, 0);
             }
             let mut answers = good(base);
             answers.get_mut("/dump.zip").unwrap().body = body;

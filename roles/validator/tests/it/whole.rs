@@ -73,17 +73,24 @@ fn plain_sitemaps_of_robots_txt_are_read_if_nothing_else_is() {
         "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>{B}/a</loc></url></urlset>",
     );
     let robots = Break::Replace("/robots.txt", "/rl.xml", "/plain.xml");
-    let server = Server::start(|base| {
-        let answers = broken(base, &[PLAIN, robots.clone()]).into_iter();
-        answers.filter(|(path, _)| ["/robots.txt", "/plain.xml"].contains(&path.as_str())).collect()
-    });
-    let report = inspect(&server, "/", |_| {});
-    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
-    assert_eq!(found, ["RS-7-md"], "{}", text(&report));
-    let shown: Vec<_> =
-        report.documents.iter().map(|one| (&*one.name, one.entries, one.read)).collect();
-    assert_eq!(shown, [("plain Sitemap", 1, true)], "{:#?}", report.documents);
-    assert!(report.found_source() && !report.tried.iter().any(|(_, why)| why.contains("names no")));
+    // Lines end as in any robots.txt, and may have comments.
+    for line in ["/plain.xml", "/plain.xml # all", "/plain.xml\rAllow: /"] {
+        let server = Server::start(|base| {
+            let robots = Break::Replace("/robots.txt", "/rl.xml", line);
+            let answers = broken(base, &[PLAIN, robots]).into_iter();
+            answers
+                .filter(|(path, _)| ["/robots.txt", "/plain.xml"].contains(&path.as_str()))
+                .collect()
+        });
+        let report = inspect(&server, "/", |_| {});
+        let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+        assert_eq!(found, ["RS-7-md"], "{line:?} {}", text(&report));
+        let shown: Vec<_> =
+            report.documents.iter().map(|one| (&*one.name, one.entries, one.read)).collect();
+        assert_eq!(shown, [("plain Sitemap", 1, true)], "{line:?} {:#?}", report.documents);
+        let is_named = !report.tried.iter().any(|(_, why)| why.contains("names no"));
+        assert!(report.found_source() && is_named, "{line:?}");
+    }
     // Beside a Source they are none of its documents.
     let server = Server::start(|base| broken(base, &[PLAIN, robots.clone()]));
     let report = inspect(&server, "/", |_| {});

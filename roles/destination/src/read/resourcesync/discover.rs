@@ -18,6 +18,7 @@ use crate::read::{check_url, sets};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry};
 use abreast_store::mirror::Mirror;
+use abreast_webtypes::robots_sitemaps;
 use std::collections::HashSet;
 use url::Url;
 
@@ -611,7 +612,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             if is_html {
                 found.extend(links::in_html(&body));
             } else if url.ends_with("/robots.txt") {
-                found.extend(links::in_robots(&body));
+                found.extend(robots_sitemaps(&body));
             }
             return Ok(Seen::Page { links: resolve(url, found), is_html });
         }

@@ -43,14 +43,6 @@ fn is_relation(token: &str) -> bool {
     token.eq_ignore_ascii_case(RELATION)
 }
 
-/// Targets of `Sitemap:` lines in a robots.txt.
-pub(crate) fn in_robots(text: &[u8]) -> Vec<String> {
-    crate::robots::fields(&String::from_utf8_lossy(text))
-        .filter(|(name, value)| name == "sitemap" && !value.is_empty())
-        .map(|(_, value)| value.to_owned())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,25 +66,12 @@ mod tests {
         assert!(!is_html(b"<?xml version='1.0'?><urlset>"));
     }
 
-    #[test]
-    fn robots_lines_are_found() {
-        assert_eq!(
-            in_robots(b"User-agent: *\nSITEMAP : http://h/s.xml\nSitemap:\n# Sitemap: no\n"),
-            ["http://h/s.xml"]
-        );
-        for end in ["\n", "\r", "\r\n"] {
-            let lines = ["\u{feff}Sitemap: /one", "sitemap: /two # the new one", "#Sitemap: /no"];
-            assert_eq!(in_robots(lines.join(end).as_bytes()), ["/one", "/two"], "{end:?}");
-        }
-    }
-
     proptest! {
         #[test]
         fn no_text_panics(text: String, page: Vec<u8>, tag in "(<link |rel|=|\"|'|>|/|resourcesync| |<!--|é){0,30}") {
             in_header(&text);
             in_html(&page);
             in_html(tag.as_bytes());
-            in_robots(&page);
         }
     }
 }

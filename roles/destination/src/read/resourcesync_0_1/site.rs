@@ -7,11 +7,11 @@ use crate::options::SyncOptions;
 use crate::read::SourceSet;
 use crate::read::pieces::{Answered, Asked, receive, unasked};
 use crate::read::resourcesync::discover::line_of;
-use crate::read::resourcesync::links::{in_robots, is_html};
+use crate::read::resourcesync::links::is_html;
 use crate::read::sets::name_of;
 use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
-use abreast_webtypes::{parse_link_header, resolve};
+use abreast_webtypes::{parse_link_header, resolve, robots_sitemaps};
 use url::Url;
 
 /// Longest page that is searched.
@@ -151,7 +151,9 @@ impl Page {
         if is_html(self.body.trim_ascii_start()) {
             found.extend(links_in_html(&self.body));
         } else if path.ends_with("/robots.txt") {
-            found.extend(in_robots(&self.body).into_iter().map(|url| (LinkKind::Sitemap, url)));
+            found.extend(
+                robots_sitemaps(&self.body).into_iter().map(|url| (LinkKind::Sitemap, url)),
+            );
         } else {
             found.extend(links_in_host_meta(&self.body));
         }

@@ -1,8 +1,8 @@
 //! Properties of everything that names ResourceSync documents: for fuzzing and for the tests of its
 //! seeds.
 
-use super::{in_header, in_html, in_robots, is_html};
-use abreast_webtypes::Link;
+use super::{in_header, in_html, is_html};
+use abreast_webtypes::{Link, robots_sitemaps};
 
 /// Any bytes as a Link header, as a page and as a robots.txt. What is found stands there, and what
 /// is written at the begin is found first, whatever follows.
@@ -15,7 +15,7 @@ pub fn check(bytes: &[u8]) {
     for found in in_header(&text) {
         assert!(text.contains(&found));
     }
-    for found in in_robots(bytes) {
+    for found in robots_sitemaps(bytes) {
         assert!(text.contains(&found) && !found.contains('\n'));
     }
     let found = in_html(bytes);
