@@ -179,7 +179,7 @@ fn no_answer_has_a_path_of_this_machine() {
     std::fs::rename(&world.folder, &aside).unwrap();
     eventually("the loss is shown", || served.get("/readyz").status == 503);
     let text = served.get("/readyz").text();
-    assert!(text.contains("cannot be read") && text.contains("folder"), "{text}");
+    assert!(text.contains("is missing") && text.contains("folder"), "{text}");
     check("without the folder");
     std::fs::rename(&aside, &world.folder).unwrap();
     std::fs::rename(&store, world.temporary.path().join("aside.db")).unwrap();
