@@ -174,13 +174,19 @@ fn jobs_that_do_not_follow_run_one_after_the_other() {
     };
     let servers = ["follows", "one", "two"].map(server);
     let job = |name: &str, at: usize, more: &str| jobs.job(name, &servers[at].url("/s"), more);
-    let all = [
-        job("follows", 0, "follow = true\nmax_time = \"2s\""),
-        job("one", 1, ""),
-        job("two", 2, ""),
-    ];
-    let (code, text) = jobs.run("sync", &all, &[], &[]);
-    assert_ne!(code, 0, "{text}");
+    let all = [job("follows", 0, "follow = true"), job("one", 1, ""), job("two", 2, "")];
+    let file = jobs.path("jobs.toml");
+    fs::write(&file, all.concat()).unwrap();
+    let mut running = abreast()
+        .args(["sync", "--all", "--retries", "0", "--config"])
+        .arg(&file)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let has = |name| seen.lock().unwrap().contains(&name);
+    abreast_testkit::eventually("all jobs have begun", || has("two") && has("follows"));
+    running.kill().unwrap();
+    running.wait().unwrap();
     let seen = seen.lock().unwrap();
     let last = seen.iter().rposition(|name| *name == "one").unwrap();
     let first = seen.iter().position(|name| *name == "two").unwrap();
