@@ -21,7 +21,7 @@ pub(crate) struct StateFolders {
 
 impl StateFolders {
     /// # Errors
-    /// Permission is denied to look for them.
+    /// Permission is denied to search for them.
     pub(crate) fn find(dir: &str) -> Result<Self> {
         let dir = crate::target::folder_of(dir).to_owned();
         let own = dir.join(".abreast");

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(rows(&mirror), 0);
         mirror.put_pending(&planned("http://h/b", Some("http://h/x"))).unwrap();
         mirror.mark_stale().unwrap();
-        mirror.forget_stale(None).unwrap();
+        mirror.forget_stale().unwrap();
         assert_eq!(rows(&mirror), 0);
         mirror.put_pending(&planned("http://h/c", Some("http://h/x"))).unwrap();
         mirror.clear_scratch().unwrap();

@@ -205,7 +205,7 @@ mod tests {
         mirror.add_unseen("a").unwrap();
         mirror.add_unseen("b").unwrap();
         assert_eq!(mirror.plan_unseen().unwrap(), 2);
-        mirror.forget_stale(None).unwrap();
+        mirror.forget_stale().unwrap();
         let task = |uri| mirror.task(uri).unwrap().unwrap().pending;
         assert_eq!(task("a"), moved);
         let absent =

@@ -381,19 +381,13 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops the items of an earlier plan that the new one does not name, except requests for resources that the copy does not have
-    /// and that changed after the list of the new plan was made, `later_than`, microseconds.
+    /// Drops the items of an earlier plan that the new one does not name.
     ///
     /// # Errors
     /// The system's own.
-    pub fn forget_stale(&self, later_than: Option<i64>) -> Result<(), LogError> {
+    pub fn forget_stale(&self) -> Result<(), LogError> {
         self.connection
-            .execute(
-                "UPDATE pending SET state = 0 WHERE state = 2 AND action = 0 AND changed > ?1 \
-                 AND NOT EXISTS (SELECT 1 FROM resource AS r WHERE r.uri = pending.uri)",
-                params![later_than],
-            )
-            .and_then(|_| self.connection.execute("DELETE FROM pending WHERE state = 2", []))
+            .execute("DELETE FROM pending WHERE state = 2", [])
             .map_err(failed(WRITE))?;
         self.forget_unused_access()
     }

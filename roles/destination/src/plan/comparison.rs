@@ -60,8 +60,7 @@ impl PlanContext<'_, '_> {
         if whole {
             self.planner.selection.spare_unseen(self.planner.mirror)?;
             self.planner.mirror.plan_unseen()?;
-            let later_than = as_of.filter(|_| self.planner.uncertain_from.is_none());
-            self.planner.mirror.forget_stale(later_than.map(|at| at.last().as_micros()))?;
+            self.planner.mirror.forget_stale()?;
             let is_uncertain =
                 self.planner.uncertain_from.is_some() && self.planner.lost_until.is_none();
             let before = as_of.filter(|_| !is_uncertain).map(|at| at.first().as_micros());
