@@ -425,19 +425,17 @@ fn doctor_knows_the_configuration_and_the_source() {
 
 #[test]
 fn doctor_waits_neither_for_a_pause_nor_counts_it() {
-    let site = Server::new(|request, stream| match request.path() {
-        "/" => {
-            let now = jiff::fmt::rfc2822::DateTimePrinter::new()
-                .timestamp_to_rfc9110_string(&jiff::Timestamp::now())
-                .unwrap();
-            let headers = format!("Content-Type: text/html\r\nDate: {now}\r\n");
-            send(stream, "200 OK", &headers, b"<html><p>a page</p></html>")
-        }
-        // As a set whose folder is missing.
-        _ => {
+    let site = Server::new(|request, stream| {
+        if request.path() != "/" {
+            // As a set whose folder is missing.
             std::thread::sleep(Duration::from_millis(1_500));
-            send(stream, "503 Service Unavailable", "Retry-After: 30\r\n", b"missing")
+            return send(stream, "503 Service Unavailable", "Retry-After: 30\r\n", b"missing");
         }
+        let now = jiff::fmt::rfc2822::DateTimePrinter::new()
+            .timestamp_to_rfc9110_string(&jiff::Timestamp::now())
+            .unwrap();
+        let headers = format!("Content-Type: text/html\r\nDate: {now}\r\n");
+        send(stream, "200 OK", &headers, b"<html><p>a page</p></html>")
     });
     let begun = Instant::now();
     let (code, printed) =
