@@ -1,5 +1,6 @@
 //! Redirects: the target, and whether it may be followed.
 
+use abreast_webtypes::has_scheme;
 use http::StatusCode;
 use url::Url;
 
@@ -58,14 +59,6 @@ pub(crate) fn next_url(
         .with_help("if this is intended, run with `--allow-downgrade`"));
     }
     Ok(next)
-}
-
-/// Whether the text starts with a URL scheme.
-fn has_scheme(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
-    })
 }
 
 #[cfg(test)]

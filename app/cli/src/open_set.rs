@@ -169,7 +169,7 @@ impl SetOpener<'_> {
             notifications: self.notifications.clone(),
             snapshots,
             copies,
-            watch: Arc::clone(&status),
+            watch: status,
             ..publish(self.stores, &set, id, urls, representations)?
         };
         if self.callbacks {
@@ -184,7 +184,7 @@ impl SetOpener<'_> {
         let link = abreast_server::set_link(&published)
             .context("the base URL cannot stand in a header")?;
         let title = set.title;
-        let served = ServedSet { published, title, watch: status, link, links, deposit, entities };
+        let served = ServedSet { published, title, link, links, deposit, entities };
         Ok(OpenSet { served, watch, rdf, versions })
     }
 

@@ -4,7 +4,6 @@ use crate::api::Api;
 use crate::memory::Memory;
 use abreast_core::ChangeLog;
 use abreast_hub::Hub;
-use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::EntityWriter;
@@ -21,8 +20,6 @@ pub struct ServedSet {
     pub published: Arc<PublishedSet>,
     /// Its title for people.
     pub title: String,
-    /// The state of the watch of its folder; of a set without a folder, one that never changes.
-    pub watch: Arc<WatchStatus>,
     /// The Link header on every resource: where the documents about it are ([`set_link`]).
     pub link: SetLink,
     /// The source of the links of its files.
@@ -59,7 +56,7 @@ impl ServedSet {
 
     /// Whether the deletion of any resource that the rules leave out is held.
     pub(crate) fn holds_any(&self) -> bool {
-        self.watch.held().is_some_and(|held| held.left_out > 0)
+        self.published.watch.held().is_some_and(|held| held.left_out > 0)
     }
 
     /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists

@@ -33,7 +33,7 @@ pub use robots::{robots_fields, robots_sitemaps};
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
 pub use uri::{
-    MAX_URI_LENGTH, NOT_ABSOLUTE, Origin, ResolveError, UNUSABLE, absolute_fault, resolve,
-    without_fragment, without_login,
+    MAX_URI_LENGTH, NOT_ABSOLUTE, Origin, ResolveError, UNUSABLE, absolute_fault, has_scheme,
+    resolve, without_fragment, without_login,
 };
 pub use visible::{is_control, short_lines, visible, visible_lines};

@@ -131,8 +131,8 @@ pub fn without_fragment(uri: &str) -> &str {
     uri.split_once('#').map_or(uri, |(before, _)| before)
 }
 
-/// Does it begin with a scheme and a colon [rfc3986 §3.1]?
-fn has_scheme(reference: &str) -> bool {
+/// Whether a text begins with a scheme and a colon [rfc3986 §3.1].
+pub fn has_scheme(reference: &str) -> bool {
     let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
     let is_character =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -150,18 +150,11 @@ pub const UNUSABLE: [&str; 4] = [NO_SLASHES, NO_HOST, PORT, HOST];
 
 /// The fault of a URI or IRI that must be absolute and usable, whatever its characters [rfc3986 §4.3].
 pub fn absolute_fault(uri: &str) -> Option<&'static str> {
-    if uri.is_empty() {
+    let Some((scheme, rest)) = uri.split_once(':').filter(|_| has_scheme(uri)) else {
         return Some(NOT_ABSOLUTE);
-    }
-    let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
-    let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(in_scheme) {
-        return Some(NOT_ABSOLUTE);
-    }
-    if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
-        return web_fault(uri, &uri[scheme.len() + 1..]);
-    }
-    None
+    };
+    let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    if is_web { web_fault(uri, rest) } else { None }
 }
 
 /// The fault of an address of the web, by what follows its scheme: clients repair some, differently

@@ -1,6 +1,7 @@
 //! Admission: the URIs that a document may name, those of its own host and others that the user
 //! allows [rs-core §7].
 
+use abreast_webtypes::{absolute_fault, has_scheme};
 use url::Url;
 
 /// Why a URI is refused.
@@ -68,12 +69,12 @@ impl Admission {
         }
         let is_web =
             |scheme: &str| ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it));
-        if uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme) && !is_web(scheme)) {
+        if has_scheme(uri) && uri.split_once(':').is_some_and(|(scheme, _)| !is_web(scheme)) {
             return Err(Refusal::Scheme);
         }
         let after = uri.find("://").map_or(uri.len(), |at| at + 3);
         let end = uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at);
-        if let Some(fault) = abreast_webtypes::absolute_fault(&uri[..end]) {
+        if let Some(fault) = absolute_fault(&uri[..end]) {
             return Err(Refusal::Unusable(fault));
         }
         // Readers disagree about these; none may decide which host is meant.
@@ -109,12 +110,6 @@ impl Admission {
             .iter()
             .any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
     }
-}
-
-/// Whether it can be the scheme of a URI [rfc3986 §3.1].
-fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// Host, and port when it is not the scheme's own.

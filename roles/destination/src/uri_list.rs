@@ -4,6 +4,7 @@
 //! are read from the file again where they are needed.
 
 use crate::error::{Error, ExitCode};
+use abreast_webtypes::has_scheme;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -138,12 +139,8 @@ fn digest(uri: &str) -> u128 {
 }
 
 fn check(uri: &str) -> Result<(), &'static str> {
-    let is_scheme = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    };
     match uri.split_once(':') {
-        Some((scheme, rest)) if is_scheme(scheme) && !rest.is_empty() => {}
+        Some((_, rest)) if has_scheme(uri) && !rest.is_empty() => {}
         _ => return Err("is not a URI with its scheme"),
     }
     if uri.contains(|c: char| c.is_whitespace() || c.is_control() || FORBIDDEN.contains(&c)) {

@@ -2,7 +2,7 @@
 
 use crate::guard::Held;
 use crate::publish::PublishedSet;
-use crate::status::{WatchState, WatchStatus};
+use crate::status::WatchState;
 use abreast_core::{ChangeLog, LogError};
 
 /// The state of one set.
@@ -33,13 +33,9 @@ impl SetState {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn of(
-        log: &dyn ChangeLog,
-        set: &PublishedSet,
-        watch: &WatchStatus,
-    ) -> Result<Self, LogError> {
+    pub fn of(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Self, LogError> {
         let importing = log.head(set.id)?.importing;
-        let state = watch.state();
+        let (watch, state) = (&set.watch, set.watch.state());
         if let WatchState::Failed(reason) = state {
             return Ok(Self::Failed(reason));
         }

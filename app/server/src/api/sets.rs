@@ -61,7 +61,7 @@ pub(super) async fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Pro
 fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>, Problem> {
     let published = &set.published;
     let head = log.head(published.id)?;
-    let held = set.watch.held();
+    let held = set.published.watch.held();
     Ok(SetAnswer {
         name: &published.slug,
         title: &set.title,
@@ -72,7 +72,7 @@ fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>
         datetime: head.time.to_string(),
         created: head.created.to_string(),
         count: head.resources,
-        state: SetState::of(log, published, &set.watch)?.name(),
+        state: SetState::of(log, published)?.name(),
         held_deletions: held.map_or(0, |held| held.missing),
     })
 }
@@ -84,12 +84,12 @@ pub(super) async fn confirm_deletions(
     slug: &str,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    if target.watch.held().is_none() {
+    if target.published.watch.held().is_none() {
         return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
     }
-    target.watch.confirm_deletions();
+    target.published.watch.confirm_deletions();
     let until = Instant::now() + RECORDING;
-    while target.watch.is_confirming() && Instant::now() < until {
+    while target.published.watch.is_confirming() && Instant::now() < until {
         sleep(CHECK).await;
     }
     one(context, slug).await

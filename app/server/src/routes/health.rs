@@ -16,7 +16,7 @@ pub(crate) fn live() -> Answer {
 }
 
 fn state_of(site: &Site, set: &ServedSet) -> Result<SetState, LogError> {
-    SetState::of(&**site.publisher.log(), &set.published, &set.watch)
+    SetState::of(&**site.publisher.log(), &set.published)
 }
 
 /// Whether a set in this state is published, perhaps not all of it.
@@ -90,7 +90,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         let _ = writeln!(ready, "{state}");
     }
     for set in site.sets.all() {
-        for problem in set.watch.problem_texts() {
+        for problem in set.published.watch.problem_texts() {
             let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
             let _ = writeln!(ready, "set `{}`: {problem}", set.published.slug);
         }
@@ -121,14 +121,14 @@ pub(crate) fn metrics(site: &Site) -> Answer {
                 .set(head.time.as_micros() as f64 / 1e6);
             gauge!("abreast_resources", "set" => slug.clone()).set(head.resources as f64);
         }
-        let watching = match set.watch.state() {
+        let watching = match set.published.watch.state() {
             WatchState::Watching | WatchState::Scanning => true,
             WatchState::Vanished(_) | WatchState::Failed(_) => false,
             WatchState::Starting | WatchState::Stopped => {
                 !set.published.representations.has_folder()
             }
         };
-        if let Some((shared, unreached)) = set.watch.blank_nodes() {
+        if let Some((shared, unreached)) = set.published.watch.blank_nodes() {
             gauge!("abreast_source_shared_blank_nodes", "set" => slug.clone()).set(shared as f64);
             gauge!("abreast_source_unreached_blank_nodes", "set" => slug.clone())
                 .set(unreached as f64);
@@ -140,11 +140,11 @@ pub(crate) fn metrics(site: &Site) -> Answer {
             }
         }
         gauge!("abreast_source_watching", "set" => slug.clone()).set(f64::from(u8::from(watching)));
-        let held = set.watch.held().map_or(0, |held| held.missing);
+        let held = set.published.watch.held().map_or(0, |held| held.missing);
         gauge!("abreast_source_held_deletions", "set" => slug.clone()).set(held as f64);
         gauge!("abreast_source_unreadable_files", "set" => slug.clone())
-            .set(set.watch.problems() as f64);
-        if let Some(at) = set.watch.last_scan() {
+            .set(set.published.watch.problems() as f64);
+        if let Some(at) = set.published.watch.last_scan() {
             gauge!("abreast_source_last_scan_time_seconds", "set" => slug.clone())
                 .set(at.as_micros() as f64 / 1e6);
         }

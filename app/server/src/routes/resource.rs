@@ -42,7 +42,7 @@ pub(crate) async fn answer(
         folder = folder.selecting_all();
     }
     let opened = folder.open_file(&relative);
-    if opened.is_err() && matches!(set.watch.state(), WatchState::Vanished(_)) {
+    if opened.is_err() && matches!(set.published.watch.state(), WatchState::Vanished(_)) {
         return Ok(try_later("the folder of the set is missing", MISSING_SECONDS));
     }
     let (file, stat) = match opened {

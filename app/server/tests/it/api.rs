@@ -91,7 +91,11 @@ impl ApiWorld {
         let representations =
             Representations::of_folder(Folder::open(&folder).unwrap(), Arc::clone(watch.status()));
         let published = [
-            PublishedSet { representations, ..PublishedSet::new(files, "set", urls.set("set")) },
+            PublishedSet {
+                representations,
+                watch: Arc::clone(watch.status()),
+                ..PublishedSet::new(files, "set", urls.set("set"))
+            },
             PublishedSet::new(records, "records", urls.set("records")),
         ]
         .map(Arc::new);
@@ -99,7 +103,6 @@ impl ApiWorld {
             ServedSet {
                 published: Arc::clone(&published[0]),
                 title: "Files".into(),
-                watch: Arc::clone(watch.status()),
                 link: abreast_server::set_link(&published[0]).unwrap(),
                 links,
                 deposit: Some(Arc::new(deposit)),
@@ -108,7 +111,6 @@ impl ApiWorld {
             ServedSet {
                 published: Arc::clone(&published[1]),
                 title: "Records".into(),
-                watch: Arc::default(),
                 link: abreast_server::set_link(&published[1]).unwrap(),
                 links: Arc::default(),
                 deposit: None,

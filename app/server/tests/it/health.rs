@@ -2,7 +2,7 @@
 
 use crate::world::{BASE, Served, World};
 use abreast_core::{NewSet, SystemClock};
-use abreast_server::{ServedSet, ServerOptions, Site};
+use abreast_server::{ServerOptions, Site};
 use abreast_source::WatchState;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::watch::{Watch, WatchOptions};
@@ -97,18 +97,22 @@ fn the_state_of_one_set_does_not_make_the_server_unready() {
     world.status = Arc::clone(watch.status());
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
     let urls = SourceUrls::new(BASE);
-    let published = [(world.set, "set"), (other, "other")].map(|(id, slug)| {
-        Arc::new(PublishedSet {
-            representations: world.representations(),
-            ..PublishedSet::new(id, slug, urls.set(slug))
+    let watches = [Arc::clone(&world.status), Arc::default()];
+    let ids = [(world.set, "set"), (other, "other")].into_iter().zip(watches);
+    let published: Vec<_> = ids
+        .map(|((id, slug), watch)| {
+            Arc::new(PublishedSet {
+                representations: world.representations(),
+                watch,
+                ..PublishedSet::new(id, slug, urls.set(slug))
+            })
         })
-    });
+        .collect();
     let documents = world.temporary.path().join("documents");
     let publisher =
         Publisher::new(Arc::clone(&world.log), urls, published.clone(), documents).unwrap();
-    let [one, two] = published;
-    let two = ServedSet { watch: Arc::default(), ..world.served(two, "Other") };
-    let sets = [world.served(one, "Set"), two].into_iter().collect();
+    let titles = published.into_iter().zip(["Set", "Other"]);
+    let sets = titles.map(|(published, title)| World::served(published, title)).collect();
     let served = Served::start(Site { publisher, sets, ..world.site() }, ServerOptions::default());
     let reply = served.get("/readyz");
     assert_eq!(reply.status, 200, "the other set is being read for the first time");

@@ -87,7 +87,7 @@ impl Pushing {
             Publisher::new(Arc::clone(&world.log), urls, [Arc::clone(&published)], documents)
                 .unwrap()
                 .with_projection(crate::callbacks::Called);
-        let sets = [world.served(published, "Set")].into_iter().collect();
+        let sets = [World::served(published, "Set")].into_iter().collect();
         let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
         let api = Some(Api::new(api).unwrap());
         let site_hub = Some(SiteHub { hub: hub.clone(), serves: true });

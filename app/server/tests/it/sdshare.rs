@@ -158,7 +158,6 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
         Publisher::new(log, urls, [Arc::clone(&published)], place.join("documents")).unwrap();
     let served = ServedSet {
         title: "A set".to_owned(),
-        watch: Arc::default(),
         link: abreast_server::set_link(&published).unwrap(),
         links: Arc::default(),
         deposit: None,

@@ -110,6 +110,7 @@ impl World {
             self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", set_urls.naming()));
         let published = Arc::new(PublishedSet {
             representations: self.representations(),
+            watch: Arc::clone(&self.status),
             versions,
             about: abreast_source::publish::About { title: "A <set>".into(), ..Default::default() },
             dumps: self.dumps.clone(),
@@ -119,7 +120,7 @@ impl World {
         let publisher =
             Publisher::new(Arc::clone(&self.log), urls, [Arc::clone(&published)], documents)
                 .unwrap();
-        let served = self.served(published, "A <set>");
+        let served = Self::served(published, "A <set>");
         let metrics = Box::new(|| "abreast_test 1\n".into());
         let sets = [served].into_iter().collect();
         Site {
@@ -142,10 +143,9 @@ impl World {
     }
 
     /// The set as a server needs it.
-    pub(crate) fn served(&self, published: Arc<PublishedSet>, title: &str) -> ServedSet {
+    pub(crate) fn served(published: Arc<PublishedSet>, title: &str) -> ServedSet {
         ServedSet {
             title: title.to_owned(),
-            watch: Arc::clone(&self.status),
             link: abreast_server::set_link(&published).unwrap(),
             links: Arc::default(),
             deposit: None,

@@ -26,7 +26,7 @@ pub struct PublishedSet {
     pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
     pub representations: Representations,
-    /// The state of the watch of its folder, for the pages.
+    /// The state of the watch of its folder; of a set without a folder, one that never changes.
     pub watch: Arc<WatchStatus>,
     /// The copies of other Sources in its folder.
     pub copies: Copies,

@@ -1,6 +1,6 @@
 //! Lists of all resources that are older than what the copy has, or newer than the changes.
 
-use super::history::HOUR;
+use super::history::{HOUR, History};
 use super::outcome::Outcome;
 use super::table::{OLD, Row, check, row};
 use super::world::{Checked, World};
@@ -13,6 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     row("older list: all documents are of a cache", cached),
     row("older list: compared with documents of a cache", compared_with_cached),
     row("older list: after a restored backup and changes since", since_restored),
+    row("older list: restored again, before what the first restore lost is known", restored_again),
     row("older list: it is older than the first page", before_pages),
     row("newer list: pages are of a cache", newer_list),
 ];
@@ -136,6 +137,39 @@ fn since_restored(world: &mut World) -> Checked {
     world.history.make_snapshot();
     world.is_audit_blind = false;
     world.run()?.right()?;
+    world.rest()
+}
+
+/// The server is restored twice, and the pages show neither time what it lost.
+fn restored_again(world: &mut World) -> Checked {
+    let backup = world.begin_changed()?;
+    let restore = |world: &mut World, backup: History| {
+        let lost = std::mem::replace(&mut world.history, backup);
+        world.history.go_on_from(&lost);
+        world.history.now = lost.now + HOUR;
+        world.history.close();
+        world.history.wait(5);
+        world.history.newest_mut().from = world.history.now;
+        world.history.prune();
+        world.history.set(3);
+    };
+    (world.may_go_back, world.is_audit_blind) = (true, true);
+    restore(world, backup);
+    world.run()?;
+    let backup = world.history.clone();
+    world.history.set(0);
+    world.history.delete(4);
+    world.history.create([8]);
+    world.run()?;
+    restore(world, backup);
+    world.run()?;
+    world.forget();
+    world.history.make_snapshot();
+    world.run()?;
+    world.is_audit_blind = false;
+    world.history.set(1);
+    world.run()?.right()?;
+    world.may_go_back = false;
     world.rest()
 }
 

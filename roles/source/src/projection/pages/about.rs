@@ -197,7 +197,7 @@ fn resources(
     if !head.importing {
         return Ok(head.resources.to_string());
     }
-    Ok(match SetState::of(&**publisher.log(), set, &set.watch)? {
+    Ok(match SetState::of(&**publisher.log(), set)? {
         SetState::Reading => "being read".to_owned(),
         state => state.name().to_owned(),
     })
