@@ -209,8 +209,20 @@ impl Refused {
     fn check(self, change: &Change, has_list: bool) -> Result<(), Error> {
         let is_most = self.count > change.listed && !change.are_listed(has_list);
         let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
-        let message = format!("nothing was changed; {uri}: {}", refusal.message());
-        Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message))
+        let host = authority_root(&uri).filter(|_| refusal == Refusal::Authority);
+        let Some(host) = host else {
+            let message = format!("nothing was changed; {uri}: {}", refusal.message());
+            return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
+        };
+        let message =
+            format!("nothing was changed; {uri} is not on the host of the list that names it");
+        let host = host.trim_end_matches('/');
+        let name = host.split_once("://").map_or(host, |(_, name)| name);
+        let help = format!(
+            "if the Source is at {host} now, run with `--moved` and its address there; if only its resources are, and you trust \
+             that host, add `--allow-host {name}` to this command"
+        );
+        Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message).with_help(help))
     }
 }
 

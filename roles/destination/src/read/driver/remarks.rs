@@ -37,7 +37,7 @@ pub(super) fn remarks<'w>(
     walked: &'w Walked,
 ) -> impl Iterator<Item = (bool, &'static str, &'w str, String)> {
     let cut = walked.cut.as_ref().map(|cut| {
-        let which = if cut.is_newer { "newer" } else { "older" };
+        let which = if cut.is_newer && !walked.is_back { "newer" } else { "older" };
         let message = format!(
             "{}; {which} changes behind it are not known\n  help: `--baseline` compares with all that the Source lists",
             cut.why

@@ -16,8 +16,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Most Change Lists read in one run.
 const LISTS_MAX: usize = 100_000;
-/// Most Change Lists of a chain, each of which costs a round trip before the next is known.
-const CHAIN_MAX: usize = 10_000;
 
 const NAMED_AGAIN: &str = "an index names it more than once, or names itself";
 
@@ -477,6 +475,9 @@ impl ChangeLists<'_> {
             }
         }
         let (mut trail, mut url, mut entries) = (Trail::new(false), start.to_owned(), 1);
+        for read in &reach.read_urls {
+            trail.visit(read);
+        }
         while (since.is_none() || reach.lacks_known(walk))
             && let Some(before) = reach.before.take()
         {
@@ -489,15 +490,6 @@ impl ChangeLists<'_> {
                         format!("{before} is on a host that is not allowed"),
                     );
                 }
-                if !reach.read_urls.insert(before.clone()) {
-                    return cut(
-                        "list.cycle",
-                        format!("it leads back to {before}, which was read already"),
-                    );
-                }
-                if trail.len() >= CHAIN_MAX {
-                    return cut("limit.pages", format!("there are more than {CHAIN_MAX} lists"));
-                }
                 Ok(())
             });
             let entries_before = walk.walked.entries;
@@ -505,6 +497,7 @@ impl ChangeLists<'_> {
                 cut
             } else {
                 walk.earlier_document();
+                reach.read_urls.insert(before.clone());
                 trail.visit(&before);
                 match read_changes(walk, &before, None, &mut Vec::new()) {
                     Ok(Some(read)) if !read.is_index => {

@@ -21,8 +21,6 @@ use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 
-/// Most change sets of a chain, each of which costs a round trip before the next is known.
-const CHAIN_MAX: usize = 10_000;
 /// Most change sets that are read beyond the position to find a change that was read before.
 const MORE_SETS_MAX: usize = 3;
 
@@ -142,9 +140,6 @@ fn sets_before(
             let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
             if let Err(refusal) = admission.check(&before) {
                 return cut(refusal.code(), format!("{before}: {}", refusal.message()));
-            }
-            if trail.len() > CHAIN_MAX {
-                return cut("limit.pages", format!("there are more than {CHAIN_MAX} change sets"));
             }
             Ok(())
         });

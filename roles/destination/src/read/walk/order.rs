@@ -79,6 +79,76 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Of each resource the change that counts, by its number, where pages with these numbers of entries are read.
+    fn counting(
+        changes: &[(u8, Moment)],
+        lengths: &[usize],
+        is_back: bool,
+        has_spans: bool,
+    ) -> BTreeMap<u8, usize> {
+        let (mut pages, mut begin) = (Vec::new(), 0);
+        for length in lengths.iter().cycle() {
+            let end = changes.len().min(begin + length);
+            pages.push(begin..end);
+            begin = end;
+            if end == changes.len() {
+                break;
+            }
+        }
+        if is_back {
+            pages.reverse();
+        }
+        let mut order = Order { is_back, ..Order::default() };
+        let mut newest = BTreeMap::<u8, ((i64, i64), usize)>::new();
+        for page in pages {
+            let from = changes.get(page.start).map(|(_, time)| *time).filter(|_| has_spans);
+            order.begin(from, None);
+            for number in page {
+                let (resource, time) = changes[number];
+                let ChangeOrder { time, list, .. } = order.of(Some(time));
+                let place = (time, list);
+                let known = newest.entry(resource).or_insert((place, number));
+                if place >= known.0 {
+                    *known = (place, number);
+                }
+            }
+            if is_back {
+                (order.list, order.last) = (order.list - 1, None);
+            } else {
+                order.list += 1;
+            }
+        }
+        newest.into_iter().map(|(resource, (_, number))| (resource, number)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_equal_times_does_not_depend_on_pages(
+            steps in vec((0_u8..3, 0_i64..2), 1..24),
+            lengths in vec(1_usize..5, 1..6),
+            width in prop::sample::select(vec![1_i64, 1_000_000, 86_400_000_000]),
+            is_back: bool,
+            has_spans: bool,
+        ) {
+            let mut now = 0;
+            let changes: Vec<(u8, Moment)> = steps
+                .into_iter()
+                .map(|(resource, step)| {
+                    now += step * width;
+                    let [first, last] = [now, now + width - 1].map(Timestamp::from_micros);
+                    (resource, Moment::between(first, last))
+                })
+                .collect();
+            // The last one of each resource, whatever the pages are.
+            let last: BTreeMap<u8, usize> =
+                changes.iter().enumerate().map(|(number, change)| (change.0, number)).collect();
+            prop_assert_eq!(counting(&changes, &lengths, is_back, has_spans), last);
+        }
+    }
 
     #[test]
     fn a_time_that_is_not_stated_is_never_an_instant() {
