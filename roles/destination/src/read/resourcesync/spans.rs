@@ -45,7 +45,8 @@ impl Ends {
         let are_odd = self.are_short || several_open;
         let is_expected = is_usual && self.lacks;
         let is_new = self.are_short || several_open && self.gives;
-        let gives = self.gives && !are_odd;
+        // Where others give their ends, one whose end is stated only is of some cache, whatever else is open.
+        let gives = self.gives && (self.lacks || !are_odd);
         walk.lacks_end(gives, self.lacks || are_odd, (several_open, is_expected || is_new));
     }
 }

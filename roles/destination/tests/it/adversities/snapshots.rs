@@ -111,11 +111,12 @@ fn since_restored(world: &mut World) -> Checked {
     let backup = world.begin_changed()?;
     let lost = std::mem::replace(&mut world.history, backup);
     world.history.go_on_from(&lost);
-    world.history.now = lost.now + HOUR;
+    // The pages begin after the list of all, and lack what the copy has.
     world.history.close();
     world.history.wait(5);
     world.history.newest_mut().from = world.history.now;
     world.history.prune();
+    world.history.now = lost.now + HOUR;
     world.history.set(3);
     (world.may_go_back, world.is_audit_blind) = (true, true);
     world.run()?;
