@@ -111,11 +111,14 @@ fn since_restored(world: &mut World) -> Checked {
     let backup = world.begin_changed()?;
     let lost = std::mem::replace(&mut world.history, backup);
     world.history.go_on_from(&lost);
+    let begin_again = |world: &mut World| {
+        world.history.close();
+        world.history.wait(5);
+        world.history.newest_mut().from = world.history.now;
+        world.history.prune();
+    };
     // The pages begin after the list of all, and lack what the copy has.
-    world.history.close();
-    world.history.wait(5);
-    world.history.newest_mut().from = world.history.now;
-    world.history.prune();
+    begin_again(world);
     world.history.now = lost.now + HOUR;
     world.history.set(3);
     (world.may_go_back, world.is_audit_blind) = (true, true);
@@ -126,10 +129,12 @@ fn since_restored(world: &mut World) -> Checked {
     world.history.set(0);
     world.history.delete(4);
     world.run()?;
-    // It shows what the restore lost, and not what changed since it was made.
-    world.history.snapshot = older;
-    world.run()?.right()?;
+    // It shows what the restore lost, and not what changed since it was made; nor do the pages.
     world.may_go_back = false;
+    begin_again(world);
+    world.history.set(1);
+    world.history.snapshot = older;
+    world.run()?;
     world.history.make_snapshot();
     world.is_audit_blind = false;
     world.run()?.right()?;
