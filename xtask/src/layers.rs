@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
+use crate::circles;
 use crate::process::root;
 use crate::tree;
 
@@ -105,6 +106,8 @@ pub(crate) fn run() -> Result<()> {
             faults.extend(protocol_faults(member, &tree::shown(&file), &text));
         }
     }
+    let folders: Vec<&Path> = members.iter().map(|member| member.folder.as_path()).collect();
+    faults.extend(circles::faults(&folders)?);
     if faults.is_empty() {
         println!("{} crates in order", members.len());
         return Ok(());

@@ -3,6 +3,7 @@
 
 mod apt;
 mod check;
+mod circles;
 mod citations;
 mod coverage;
 mod faults;
@@ -29,7 +30,7 @@ usage: cargo xtask TASK
   test [CARGO TEST ARGUMENTS]  all tests, doc tests included, as CI runs them; prepares the
                                programs and collections they use; the last line is the sum
   check [--quick | --all]      everything a change must pass, fastest first; --quick leaves out the tests
-  layers                       which crate may depend on which, and who may do IO
+  layers                       which crate may depend on which, who may do IO, and circles of files
   citations                    every [key §section] exists in docs/specs.toml
   coverage                     each sentence of the specifications with what shows that it is kept
   words                        no registry host, machine path or house idiom; short test names
