@@ -10,6 +10,7 @@ use hyper::body::{Body, Incoming};
 use hyper::rt::{Read, Write};
 use hyper::server::conn::http1::Connection;
 use hyper::service::HttpService;
+use metrics::counter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -38,25 +39,42 @@ where
     let mut stop = std::pin::pin!(stop);
     let mut logged: Option<Instant> = None;
     let mut connections = JoinSet::new();
-    let accept = async || {
-        let (stream, client) = listener.accept().await?;
-        let place = connection_slots.enter(client.ip()).await;
-        Ok::<_, std::io::Error>((stream, client.ip(), place))
-    };
+    // Each client waits for itself, so that one for which there is no place keeps no other waiting.
+    let mut waiting = JoinSet::new();
+    let waiting_max = connection_slots.waiting_max();
     loop {
         let accepted = tokio::select! {
             biased;
             stopped = stop.as_mut() => return (stopped, connections),
-            accepted = accept() => accepted,
+            Some(entered) = waiting.join_next() => {
+                if let Ok((stream, client, place)) = entered {
+                    drop(connections.spawn(serve(stream, client, place)));
+                }
+                continue;
+            }
+            accepted = listener.accept(), if waiting.len() < waiting_max => accepted,
         };
         // Finished ones are forgotten as new ones come.
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, client, place)) => {
+            Ok((stream, client)) => {
                 let _ = stream.set_nodelay(true);
-                drop(connections.spawn(serve(stream, client, place)));
+                let client = client.ip();
+                if let Some(place) = connection_slots.try_enter(client) {
+                    drop(connections.spawn(serve(stream, client, place)));
+                } else if waiting.len() * 2 < waiting_max || !connection_slots.is_full_of(client) {
+                    let connection_slots = Arc::clone(connection_slots);
+                    waiting.spawn(async move {
+                        let place = connection_slots.enter(client).await;
+                        (stream, client, place)
+                    });
+                } else {
+                    // All of its places have requests, and others wait for some of them already.
+                    counter!("abreast_connections_refused_total").increment(1);
+                }
             }
             Err(error) => {
+                counter!("abreast_accept_errors_total").increment(1);
                 // The same again until others end: once a minute is enough.
                 if logged.is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
                     logged = Some(Instant::now());

@@ -10,6 +10,11 @@ use crate::bandwidth::{Bandwidth, Throttle};
 
 /// Most origins remembered with their pauses; those nobody uses are forgotten first.
 const MAX_HOSTS: usize = 4_096;
+/// Bytes beyond the limit that complete answers which are almost there.
+const REST: u64 = 64 << 10;
+/// The least and the greatest part of the bytes that are left for one read, so that connections together do not read more.
+const PIECE_MIN: u64 = 4 << 10;
+const PIECE_PART: u64 = 16;
 
 /// Limits that hold for all runs together which have it in their
 /// [`Options`](crate::Options::budget). Clones are the same budget.
@@ -17,8 +22,19 @@ const MAX_HOSTS: usize = 4_096;
 pub struct Budget {
     hosts: Arc<Hosts>,
     throttle: Option<Arc<Throttle>>,
-    bytes: Arc<AtomicU64>,
+    bytes: Arc<Spent>,
     began: Instant,
+}
+
+struct Spent {
+    count: AtomicU64,
+    limit: AtomicU64,
+}
+
+impl Default for Spent {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) }
+    }
 }
 
 struct Hosts {
@@ -64,7 +80,22 @@ impl Budget {
 
     /// Bytes received so far.
     pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
+        self.bytes.count.load(Relaxed)
+    }
+
+    /// Lets connections receive no more once so many bytes were received in all, except for the last 64 KiB of what is
+    /// in progress: each read waits for a second then, in which runs stop by themselves.
+    pub fn limit_bytes(&self, most: u64) {
+        self.bytes.limit.store(most, Relaxed);
+    }
+
+    /// Bytes that one read may bring: 0 once the limit is exceeded; `None` without a limit.
+    pub(crate) fn piece(&self) -> Option<u64> {
+        let limit = self.bytes.limit.load(Relaxed);
+        (limit < u64::MAX).then(|| {
+            let left = limit.saturating_add(REST).saturating_sub(self.bytes());
+            if left == 0 { 0 } else { (left / PIECE_PART).max(PIECE_MIN) }
+        })
     }
 
     /// When its time began.
@@ -73,7 +104,7 @@ impl Budget {
     }
 
     pub(crate) fn spend(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Relaxed);
+        self.bytes.count.fetch_add(bytes, Relaxed);
     }
 
     pub(crate) fn throttle(&self) -> Option<Arc<Throttle>> {

@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -34,6 +34,9 @@ const MAX_INTERIM: u32 = 16;
 const MAX_BUFFER: usize = 128 << 10;
 /// The smallest buffer hyper accepts.
 const MIN_BUFFER: usize = 8 << 10;
+/// Pause before each read, and bytes of one, when all bytes that a run may receive have come.
+const SPENT_PAUSE: Duration = Duration::from_secs(1);
+const SPENT_PIECE: u64 = 4 << 10;
 
 /// Bytes received on a connection.
 #[derive(Default)]
@@ -223,34 +226,49 @@ impl Connection {
 
 impl Metered {
     /// Reads no more than is due.
-    fn poll_read_throttled(
+    fn poll_read_limited(
         &mut self,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(throttle) = &self.throttle else {
-            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        let was_paused = if let Some(pause) = &mut self.pause {
+            std::task::ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+            self.meter.throttled.store(false, Relaxed);
+            true
+        } else {
+            false
         };
         let most = loop {
-            if let Some(pause) = &mut self.pause {
-                std::task::ready!(pause.as_mut().poll(cx));
-                self.pause = None;
-                self.meter.throttled.store(false, Relaxed);
-            }
-            match throttle.allowance() {
-                Allowance::Unlimited => return Pin::new(&mut self.stream).poll_read(cx, buf),
-                Allowance::Bytes(most) => break most.min(buf.remaining()),
-                Allowance::Wait(pause) => {
-                    self.meter.throttled.store(true, Relaxed);
-                    self.pause = Some(Box::pin(tokio::time::sleep(pause)));
+            let wait = match (self.totals.piece(), self.throttle.as_ref().map(|t| t.allowance())) {
+                (None, None | Some(Allowance::Unlimited)) => {
+                    return Pin::new(&mut self.stream).poll_read(cx, buf);
                 }
-            }
+                // What nobody breaks off goes on slowly.
+                (Some(0), _) if !was_paused => SPENT_PAUSE,
+                (_, Some(Allowance::Wait(pause))) => pause,
+                (piece, throttled) => {
+                    let due = match throttled {
+                        Some(Allowance::Bytes(due)) => due as u64,
+                        _ => u64::MAX,
+                    };
+                    let most = due.min(piece.map_or(u64::MAX, |piece| piece.max(SPENT_PIECE)));
+                    break usize::try_from(most).unwrap_or(usize::MAX).min(buf.remaining());
+                }
+            };
+            self.meter.throttled.store(true, Relaxed);
+            let pause = self.pause.insert(Box::pin(tokio::time::sleep(wait)));
+            std::task::ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+            self.meter.throttled.store(false, Relaxed);
         };
         let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
         std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
         let read = part.filled().len();
         buf.advance(read);
-        throttle.spend(read);
+        if let Some(throttle) = &self.throttle {
+            throttle.spend(read);
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -308,8 +326,8 @@ impl AsyncRead for Metered {
             ))));
         }
         let before = buf.filled().len();
-        let result = if this.throttle.is_some() {
-            this.poll_read_throttled(cx, buf)
+        let result = if this.throttle.is_some() || this.totals.piece().is_some() {
+            this.poll_read_limited(cx, buf)
         } else {
             Pin::new(&mut this.stream).poll_read(cx, buf)
         };

@@ -1,9 +1,10 @@
 //! Connections at a time of a server: when all places are taken, the client address that has most
-//! of them gives one up.
+//! of them gives one up, and of those that wait the one with fewest gets it.
 //!
 //! The oldest idle connection of that address is closed. Requests in flight end first, unless that
-//! address has more than half of all places and another one waits. Nobody is limited while there
-//! are places, since all clients of a proxy have one address.
+//! address has more than an eighth of all places, and more than twice as many as another one that
+//! waits: then its oldest request is broken off. Nobody is limited while there are places, since all
+//! clients of a proxy have one address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,20 +12,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 /// How often another connection is asked to end while somebody waits.
 const STEP: Duration = Duration::from_millis(20);
 /// How long a connection that was asked to end may continue with its request where its address has
 /// too many.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(200);
+/// Of all places, the part above which an address has too many when others wait.
+const SHARE: usize = 8;
 
 /// The places of one server.
 #[derive(Debug)]
 pub struct ConnectionSlots {
     total: usize,
     taken: Mutex<SlotsInUse>,
-    freed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +34,8 @@ struct SlotsInUse {
     count: usize,
     /// Of each address, the oldest first.
     by_address: HashMap<IpAddr, VecDeque<Arc<SlotHolder>>>,
+    /// In the order in which they came.
+    waiting: VecDeque<(IpAddr, oneshot::Sender<ConnectionSlot>)>,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +49,7 @@ struct SlotHolder {
     /// When it was asked to close.
     asked_to_close: Mutex<Option<Instant>>,
     leave: Notify,
+    is_forced: AtomicBool,
     force: Notify,
 }
 
@@ -95,61 +100,102 @@ pub enum CloseWhen {
 impl ConnectionSlots {
     /// So many places.
     pub fn new(total: usize) -> Arc<Self> {
-        Arc::new(Self { total: total.max(1), taken: Mutex::default(), freed: Notify::new() })
+        Arc::new(Self { total: total.max(1), taken: Mutex::default() })
+    }
+
+    /// Clients that may wait for a place at a time.
+    pub fn waiting_max(&self) -> usize {
+        (self.total / 32).clamp(2, 64)
+    }
+
+    /// A place for a connection from this address, if there is one now.
+    pub fn try_enter(self: &Arc<Self>, client: IpAddr) -> Option<ConnectionSlot> {
+        let mut taken = self.lock();
+        (taken.count < self.total).then(|| self.take(&mut taken, client_group(client)))
     }
 
     /// A place for a connection from this address, as soon as there is one.
     pub async fn enter(self: &Arc<Self>, client: IpAddr) -> ConnectionSlot {
         let address = client_group(client);
         loop {
-            let freed = self.freed.notified();
-            {
+            let mut given = {
                 let mut taken = self.lock();
                 if taken.count < self.total {
-                    taken.count += 1;
-                    let holder = Arc::new(SlotHolder::default());
-                    taken.by_address.entry(address).or_default().push_back(Arc::clone(&holder));
-                    return ConnectionSlot { connection_slots: Arc::clone(self), address, holder };
+                    return self.take(&mut taken, address);
                 }
-                self.make_room(&taken, address);
+                let (sender, given) = oneshot::channel();
+                taken.waiting.push_back((address, sender));
+                given
+            };
+            loop {
+                self.make_room(&self.lock(), address);
+                match tokio::time::timeout(STEP, &mut given).await {
+                    Ok(Ok(slot)) => return slot,
+                    Ok(Err(_)) => break,
+                    Err(_) => {}
+                }
             }
-            let _ = tokio::time::timeout(STEP, freed).await;
         }
+    }
+
+    /// Whether a newcomer could only wait for requests of its own address, which has too many.
+    pub fn is_full_of(&self, client: IpAddr) -> bool {
+        let taken = self.lock();
+        taken.count >= self.total
+            && taken.by_address.get(&client_group(client)).is_some_and(|holders| {
+                holders.len() * SHARE > self.total && holders.iter().all(|one| one.is_in_flight())
+            })
+    }
+
+    fn take(self: &Arc<Self>, taken: &mut SlotsInUse, address: IpAddr) -> ConnectionSlot {
+        taken.count += 1;
+        let holder = Arc::new(SlotHolder::default());
+        taken.by_address.entry(address).or_default().push_back(Arc::clone(&holder));
+        ConnectionSlot { connection_slots: Arc::clone(self), address, holder }
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotsInUse> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks one connection to close.
+    /// Asks one connection to close, or breaks off the request of one that was asked.
     fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
         // Of addresses with as many, the one whose oldest connection was not asked yet.
         let most = taken.by_address.iter().max_by_key(|(_, holders)| {
             (holders.len(), holders.front().is_some_and(|oldest| oldest.asked_to_close().is_none()))
         });
-        let Some((address, holders)) = most else { return };
+        let Some((_, holders)) = most else { return };
         let now = Instant::now();
-        // Those that wait for a request leave before those that have one.
         let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
-        if let Some(holder) = not_asked()
+        // Those that wait for a request leave before those that have one.
+        let idle = not_asked()
             .find(|holder| !holder.asked.load(Ordering::Relaxed))
-            .or_else(|| not_asked().next())
-        {
+            .or_else(|| not_asked().find(|holder| !holder.is_in_flight()));
+        if let Some(holder) = idle {
             holder.ask_to_close(now);
-        } else if *address != newcomer
-            && holders.len() * 2 > self.total
-            && let Some(holder) = holders.iter().find(|holder| {
-                holder
-                    .asked_to_close()
-                    .is_some_and(|asked_to_close| now.duration_since(asked_to_close) >= GRACE)
-            })
-        {
+            return;
+        }
+        let own = taken.by_address.get(&newcomer).map_or(0, VecDeque::len);
+        let has_too_many = holders.len() * SHARE > self.total && holders.len() > own * 2;
+        let asked_before = |holder: &&Arc<SlotHolder>| {
+            let asked = holder.asked_to_close();
+            asked.is_some_and(|asked| now.duration_since(asked) >= GRACE)
+                && !holder.is_forced.load(Ordering::Relaxed)
+        };
+        if has_too_many && let Some(holder) = holders.iter().find(asked_before) {
+            holder.is_forced.store(true, Ordering::Relaxed);
             holder.force.notify_one();
+        } else if let Some(holder) = not_asked().next() {
+            holder.ask_to_close(now);
         }
     }
 }
 
 impl SlotHolder {
+    fn is_in_flight(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0 || self.is_blocked.load(Ordering::Relaxed)
+    }
+
     fn asked_to_close(&self) -> Option<Instant> {
         *self.asked_to_close.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,8 +221,7 @@ impl ConnectionSlot {
 
     /// Whether the answer to a request is not complete, or bytes of one are not written.
     pub fn is_in_flight(&self) -> bool {
-        self.holder.in_flight.load(Ordering::Relaxed) > 0
-            || self.holder.is_blocked.load(Ordering::Relaxed)
+        self.holder.is_in_flight()
     }
 
     /// Waits until the place is needed for somebody else.
@@ -198,16 +243,28 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.connection_slots.lock();
-        taken.count -= 1;
-        if let Some(holders) = taken.by_address.get_mut(&self.address) {
-            holders.retain(|holder| !Arc::ptr_eq(holder, &self.holder));
-            if holders.is_empty() {
-                taken.by_address.remove(&self.address);
+        let next = {
+            let mut taken = self.connection_slots.lock();
+            taken.count -= 1;
+            if let Some(holders) = taken.by_address.get_mut(&self.address) {
+                holders.retain(|holder| !Arc::ptr_eq(holder, &self.holder));
+                if holders.is_empty() {
+                    taken.by_address.remove(&self.address);
+                }
             }
+            // Those that left no longer wait.
+            taken.waiting.retain(|(_, sender)| !sender.is_closed());
+            let of = |address| taken.by_address.get(address).map_or(0, VecDeque::len);
+            let first =
+                taken.waiting.iter().enumerate().min_by_key(|(_, (address, _))| of(address));
+            let first = first.map(|(at, _)| at);
+            let next = first.and_then(|at| taken.waiting.remove(at));
+            next.map(|(address, sender)| (sender, self.connection_slots.take(&mut taken, address)))
+        };
+        // One that left meanwhile gives its place to the next.
+        if let Some((sender, slot)) = next {
+            drop(sender.send(slot));
         }
-        drop(taken);
-        self.connection_slots.freed.notify_one();
     }
 }
 
@@ -226,6 +283,7 @@ pub fn client_group(client: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::task::JoinSet;
 
     fn address(last: u8) -> IpAddr {
         IpAddr::from([192, 0, 2, last])
@@ -301,6 +359,43 @@ mod tests {
             drop(one);
             drop(waiting.await);
         });
+    }
+
+    #[test]
+    fn an_address_that_has_too_many_makes_room_at_once() {
+        // One that has all, and two that have half of all each.
+        for greedy in [1, 2] {
+            run(async {
+                let connection_slots = ConnectionSlots::new(64);
+                let mut held = Vec::new();
+                let mut ends = JoinSet::new();
+                for number in 0..64 {
+                    let place = connection_slots.enter(address(number % greedy)).await;
+                    let in_flight = place.asked();
+                    // A request that waits for long, as `serve_until` treats it.
+                    ends.spawn(async move {
+                        place.leave().await;
+                        place.force().await;
+                        drop((place, in_flight));
+                    });
+                }
+                // Its own newcomers wait, and get nothing before others do.
+                let mut own = JoinSet::new();
+                for _ in 0..8 {
+                    let connection_slots = Arc::clone(&connection_slots);
+                    own.spawn(async move { connection_slots.enter(address(0)).await });
+                }
+                tokio::time::sleep(STEP).await;
+                assert!(connection_slots.is_full_of(address(0)));
+                for last in 100..116 {
+                    let begun = Instant::now();
+                    held.push(connection_slots.enter(address(last)).await);
+                    assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+                }
+                assert!(!connection_slots.is_full_of(address(100)));
+                assert!(own.try_join_next().is_none());
+            });
+        }
     }
 
     #[test]

@@ -50,6 +50,11 @@ impl Totals {
         self.run.fetch_add(bytes, Relaxed);
         self.budget.spend(bytes);
     }
+
+    /// Bytes that one read may bring, if there is a limit.
+    pub(crate) fn piece(&self) -> Option<u64> {
+        self.budget.piece()
+    }
 }
 
 /// Totals since the start.

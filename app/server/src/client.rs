@@ -12,6 +12,22 @@ const FORWARDED: [&str; 6] =
 /// Bits before an IPv4 address that is written as IPv6.
 const MAPPED_BITS: u8 = 96;
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    address: IpAddr,
+    /// Of this machine.
+    is_local: bool,
+}
+
+impl Peer {
+    pub(crate) fn new(address: IpAddr, own: Option<IpAddr>) -> Self {
+        let address = address.to_canonical();
+        let is_own = own.is_some_and(|own| own.to_canonical() == address);
+        Self { address, is_local: is_own || address.is_loopback() }
+    }
+}
+
 /// Addresses of proxies whose `X-Forwarded-For` is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
@@ -41,11 +57,14 @@ impl TrustedProxies {
     /// `X-Forwarded-For` is read from its end, where the nearest proxy appends: the first address
     /// there that is not of a trusted proxy is the client. Anything else in these fields can come
     /// from the client itself.
-    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
-        let peer = peer.to_canonical();
+    pub(crate) fn client(&self, peer: Peer, headers: &HeaderMap) -> Client {
+        let Peer { address: peer, is_local } = peer;
         if !self.trusts(peer) {
-            let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
-            return if is_forwarded { Client::behind(peer) } else { Client::direct(peer) };
+            return match FORWARDED.iter().any(|name| headers.contains_key(*name)) {
+                true => Client::behind(peer),
+                false if is_local => Client::local(peer),
+                false => Client::direct(peer),
+            };
         }
         for line in headers.get_all("x-forwarded-for").iter().rev() {
             for text in line.to_str().unwrap_or_default().rsplit(',') {
@@ -108,7 +127,17 @@ mod tests {
                     (HeaderName::from_static(name), HeaderValue::from_static(value))
                 })
                 .collect();
-            assert_eq!(trusted.client(address(peer), &headers), client, "{peer} {headers:?}");
+            let peer = Peer::new(address(peer), None);
+            assert_eq!(trusted.client(peer, &headers), client, "{peer:?} {headers:?}");
+        }
+        let none = TrustedProxies::default();
+        for (peer, own, is_local) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.2", "192.0.2.1", false),
+        ] {
+            let peer = Peer::new(address(peer), Some(address(own)));
+            assert_eq!(none.client(peer, &HeaderMap::new()).is_local(), is_local, "{peer:?}");
         }
         let written = TrustedProxies::parse([" 127.0.0.1", "", "10.0.0.0/8 ", " "]);
         let mapped = TrustedProxies::parse(["::ffff:127.0.0.1", "::ffff:10.0.0.0/104"]);

@@ -6,7 +6,7 @@
 
 use crate::api;
 use crate::body::{Guarded, ResponseBody};
-use crate::client::TrustedProxies;
+use crate::client::{Peer, TrustedProxies};
 use crate::heads::Heads;
 use crate::prefix::without_prefix;
 use crate::present::present;
@@ -122,8 +122,8 @@ impl Server {
             }
         };
         let stop_timeout = self.options.stop_timeout;
-        // Neither may take all connections.
-        site.memory.streams.limit(self.options.connections / 2);
+        // None may take all connections.
+        site.memory.fit(self.options.connections);
         if let Some(api) = &site.api {
             api.fit(self.options.connections);
         }
@@ -193,6 +193,7 @@ async fn serve(
     stop: watch::Receiver<bool>,
     place: ConnectionSlot,
 ) {
+    let peer = Peer::new(peer, stream.local_addr().ok().map(|own| own.ip()));
     let service = service_fn(|request| {
         let in_flight = place.asked();
         let answer = handle(&shared, request, peer);
@@ -213,7 +214,7 @@ async fn serve(
 async fn handle(
     shared: &Arc<Shared>,
     mut request: Request<Incoming>,
-    peer: IpAddr,
+    peer: Peer,
 ) -> io::Result<Answer> {
     let site = &shared.site;
     let base = site.publisher.urls().base();
@@ -239,7 +240,7 @@ async fn handle(
 async fn answer(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
-    peer: IpAddr,
+    peer: Peer,
 ) -> io::Result<Answer> {
     let client = shared.options.trusted_proxies.client(peer, request.headers());
     if hub::is_path(request.uri().path()) {
@@ -444,9 +445,10 @@ async fn published(
         }
         let query = request.uri().query();
         let mut answer = if is_document {
-            document::answer(site, &shared.single_flight, path, query, method, headers).await?
+            document::answer(site, &shared.single_flight, path, query, (method, client), headers)
+                .await?
         } else {
-            file::answer(site, path, query, method, headers).await?
+            file::answer(site, path, query, (method, client), headers).await?
         };
         if is_topic {
             answer.headers_mut().append(VARY, HeaderValue::from_static("Accept"));

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::transfer::workers::STOP_CHECK;
 use abreast_net::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,11 +21,15 @@ impl Allowance {
     pub(crate) fn new(options: &SyncOptions, shared: &Arc<Shared>) -> Self {
         // A budget that others have, too, is spent by all of them together.
         let is_common = shared.options().budget.is_some();
+        let bytes_before = if is_common { 0 } else { shared.budget().bytes() };
+        if let Some(most) = options.max_bytes {
+            shared.budget().limit_bytes(bytes_before.saturating_add(most));
+        }
         Self {
             shared: Arc::clone(shared),
             max_bytes: options.max_bytes,
             max_time: options.max_time,
-            bytes_before: if is_common { 0 } else { shared.budget().bytes() },
+            bytes_before,
             began: if is_common { shared.budget().began() } else { Instant::now() },
         }
     }
@@ -61,9 +66,16 @@ impl Allowance {
         self.time_reached().map_or(Ok(()), |reached| Err(over(reached)))
     }
 
-    /// Ends when the time is over; without a limit, never.
+    /// Ends when the time is over or the bytes are received; without a limit, never.
     pub(crate) async fn expire(&self) {
-        match self.max_time.map(|most| most.saturating_sub(self.began.elapsed())) {
+        let left = || self.max_time.map(|most| most.saturating_sub(self.began.elapsed()));
+        if self.max_bytes.is_some() {
+            while self.reached().is_none() {
+                tokio::time::sleep(left().unwrap_or(STOP_CHECK).min(STOP_CHECK)).await;
+            }
+            return;
+        }
+        match left() {
             Some(left) => tokio::time::sleep(left).await,
             None => std::future::pending().await,
         }

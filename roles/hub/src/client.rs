@@ -17,6 +17,8 @@ pub struct Client {
 enum Path {
     /// The client connected itself.
     Direct,
+    /// It connected from this machine: a proxy here that marks nothing, perhaps, and not the client itself.
+    Local,
     /// A trusted proxy reported the address.
     Reported,
     /// The address is that of a proxy; the client's own is not known.
@@ -44,6 +46,11 @@ impl Client {
         }
     }
 
+    /// A client that connected from an address of this machine. Others may have it too, through a proxy here.
+    pub const fn local(address: IpAddr) -> Self {
+        Self { path: Path::Local, ..Self::direct(address) }
+    }
+
     /// A client at the address that a trusted proxy reported.
     pub const fn reported(address: IpAddr) -> Self {
         Self { path: Path::Reported, ..Self::direct(address) }
@@ -68,13 +75,18 @@ impl Client {
 
     /// Whether the request came through a proxy.
     pub const fn is_forwarded(&self) -> bool {
-        !matches!(self.path, Path::Direct)
+        matches!(self.path, Path::Reported | Path::Hidden)
+    }
+
+    /// Whether the request came from an address of this machine, which a proxy may have sent without marking it.
+    pub const fn is_local(&self) -> bool {
+        matches!(self.path, Path::Local)
     }
 
     /// The address of the client itself, if it is known.
     pub const fn address(&self) -> Option<IpAddr> {
         match self.path {
-            Path::Direct | Path::Reported => Some(self.address),
+            Path::Direct | Path::Local | Path::Reported => Some(self.address),
             Path::Hidden => None,
         }
     }
@@ -88,7 +100,7 @@ impl Client {
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path {
-            Path::Direct | Path::Reported => self.address.fmt(f),
+            Path::Direct | Path::Local | Path::Reported => self.address.fmt(f),
             Path::Hidden => write!(f, "behind {}", self.address),
         }
     }

@@ -13,6 +13,7 @@ use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Pace};
 use crate::deliver::table::{host_of, origin_of};
 use crate::options::LaneOptions;
 use crate::text;
+use crate::topic_host::TopicHost;
 use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog};
 use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};
@@ -113,8 +114,8 @@ struct Job {
 #[derive(Clone)]
 struct DiscoveryResult {
     at: Instant,
-    /// The addresses of its host, or why nobody may speak for it here.
-    found: Arc<OnceCell<Result<Vec<IpAddr>, String>>>,
+    /// Who speaks for it, or why nobody may do so here.
+    found: Arc<OnceCell<Result<TopicHost, String>>>,
 }
 
 impl DiscoveryResult {
@@ -520,13 +521,12 @@ impl Fetcher {
     /// Whether it is known that somebody at that address may speak for the topic, so that nothing
     /// has to be fetched.
     pub(crate) fn knows(&self, url: &str, client: Client) -> bool {
-        let Some(address) = client.address() else { return false };
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(url).is_some_and(|one| {
-            let names = |found: &Result<Vec<IpAddr>, String>| {
-                found.as_ref().is_ok_and(|addresses| addresses.contains(&address))
+            let has = |found: &Result<TopicHost, String>| {
+                found.as_ref().is_ok_and(|host| host.has(client))
             };
-            one.is_fresh() && one.found.get().is_some_and(names)
+            one.is_fresh() && one.found.get().is_some_and(has)
         })
     }
 
@@ -538,8 +538,7 @@ impl Fetcher {
         client: Client,
         body: &Bytes,
     ) -> Result<(), String> {
-        let addresses = self.check(url).await?;
-        if client.address().is_some_and(|address| addresses.contains(&address)) {
+        if self.check(url).await?.has(client) {
             return Ok(());
         }
         let answer = self.get(url).await?;
@@ -552,7 +551,7 @@ impl Fetcher {
     }
 
     /// The hub that a topic names, at most a minute old. Fetched once for concurrent callers.
-    async fn check(&self, url: &str) -> Result<Vec<IpAddr>, String> {
+    async fn check(&self, url: &str) -> Result<TopicHost, String> {
         let cell = {
             let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
             if checked.len() >= MAX_CHECKED {
@@ -577,9 +576,9 @@ impl Fetcher {
                     self.engine.options.url
                 ));
             }
-            let to = self.sender.recipient(url).map_err(|error| text::failure(&error))?;
-            let found = self.sender.addresses(&to).await.map_err(|error| text::failure(&error))?;
-            Ok(found.into_iter().map(|address| address.to_canonical()).collect())
+            let hub = &self.engine.options.url;
+            let found = TopicHost::resolve(&self.sender, url, hub).await;
+            found.map_err(|error| text::failure(&error))
         })
         .await
         .clone()

@@ -18,6 +18,7 @@ mod retention;
 mod submissions;
 mod subscribe;
 mod text;
+mod topic_host;
 mod verify;
 
 pub use client::{Client, Publisher};

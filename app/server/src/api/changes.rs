@@ -194,7 +194,7 @@ pub(super) async fn record(
             .help("PUT each at /api/v1/sets/SET/resource?uri=IRI, or use `abreast import`"));
     }
     let name = idempotency_key(&request)?;
-    let _place = context.site.memory.receive().await;
+    let _place = context.site.memory.receive(&context.client).await;
     let body = intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api).await?;
     let memory = context.site.memory.take(body.len() * MEMORY_OF_BATCH).await;
     let (body, digest) = blocking(move || {

@@ -25,7 +25,7 @@ pub(super) async fn put(
 ) -> Result<Answer, Problem> {
     let writer = Arc::clone(target.entities.as_ref().ok_or_else(follows_files)?);
     let syntax = syntax_of(&request)?;
-    let _place = context.site.memory.receive().await;
+    let _place = context.site.memory.receive(&context.client).await;
     let body = intake::whole(request.into_body(), MAX_DOCUMENT, context.api).await?;
     let memory = context.site.memory.take(ReadLimits::in_memory().memory(syntax, body.len())).await;
     let body = blocking(move || body.into_bytes()).await?;

@@ -37,7 +37,7 @@ pub(super) async fn receive(
     }
     let writer = Arc::clone(target.entities.as_ref().ok_or_else(follows_files)?);
     let syntax = syntax(request.headers());
-    let _place = context.site.memory.receive().await;
+    let _place = context.site.memory.receive(&context.client).await;
     let body = intake::whole(request.into_body(), MAX_DOCUMENT, context.api).await?;
     // An empty body has no type that could be wrong.
     let syntax = if body.len() == 0 { Syntax::NTriples } else { syntax? };

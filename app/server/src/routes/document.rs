@@ -4,6 +4,7 @@ use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
 use abreast_core::Clock as _;
+use abreast_hub::Client;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
@@ -26,7 +27,7 @@ pub(crate) async fn answer(
     single_flight: &SingleFlight,
     path: String,
     query: Option<&str>,
-    method: &Method,
+    (method, client): (&Method, &Client),
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let query = query.filter(|query| site.publisher.takes_query(&path, query));
@@ -38,7 +39,7 @@ pub(crate) async fn answer(
         gzip: [false, true].map(|worth| accepts_gzip(headers, worth)),
     };
     let path = Arc::clone(&wanted.path);
-    let mut ready = match wanted.obtain(site, single_flight).await {
+    let mut ready = match wanted.obtain(site, single_flight, client).await {
         Ok(ready) => ready,
         Err(error) => return Ok(refusal(&error)),
     };
@@ -48,7 +49,7 @@ pub(crate) async fn answer(
     {
         let gzip = [false, true].map(|worth| accepts_gzip(headers, worth));
         let wanted = DocumentRequest { path: format!("{path}{added}").into(), query: None, gzip };
-        ready = match wanted.obtain(site, single_flight).await {
+        ready = match wanted.obtain(site, single_flight, client).await {
             Ok(ready) => ready,
             Err(error) => return Ok(refusal(&error)),
         };
@@ -104,9 +105,10 @@ impl DocumentRequest {
         self,
         site: &Arc<Site>,
         single_flight: &SingleFlight,
+        client: &Client,
     ) -> Result<Ready, PublishError> {
         if self.query.is_some() {
-            let memory = site.memory.make().await;
+            let memory = site.memory.make(client).await;
             return blocking(site, move |site| {
                 let _memory = memory;
                 self.make(site)

@@ -9,6 +9,7 @@ use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
+use abreast_hub::Client;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::Freshness;
 use base64::Engine as _;
@@ -24,11 +25,11 @@ pub(crate) async fn answer(
     site: &Arc<Site>,
     path: String,
     query: Option<&str>,
-    method: &Method,
+    (method, client): (&Method, &Client),
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let (open, query) = (Arc::clone(site), query.map(str::to_owned));
-    let memory = site.memory.make().await;
+    let memory = site.memory.make(client).await;
     let opened = move || {
         let _memory = memory;
         open.publisher.file(&path, query.as_deref())

@@ -4,7 +4,7 @@ use crate::world::{BASE, Client, Reply, Served};
 use abreast_core::{ChangeLog, Clock, KeyRange, NewSet, PageRule, Position, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, read_tokens, write_tokens};
-use abreast_server::{ServedSet, ServerOptions, Site};
+use abreast_server::{ServedSet, ServerOptions, Site, TrustedProxies};
 use abreast_source::Representations;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::{LinkRecord, Links, RuleOptions};
@@ -36,6 +36,7 @@ pub(crate) struct Settings {
     pub(crate) local: bool,
     pub(crate) max_content: u64,
     pub(crate) body_time: Duration,
+    pub(crate) trusted_proxies: TrustedProxies,
 }
 
 impl Default for Settings {
@@ -46,6 +47,7 @@ impl Default for Settings {
             local: false,
             max_content: 1 << 20,
             body_time: Duration::from_secs(60),
+            trusted_proxies: TrustedProxies::default(),
         }
     }
 }
@@ -137,7 +139,9 @@ impl ApiWorld {
             memory: abreast_server::Memory::default(),
             metrics: Box::new(String::new),
         };
-        let served = Served::start(site, ServerOptions::default());
+        let trusted_proxies = settings.trusted_proxies.clone();
+        let server = ServerOptions { trusted_proxies, ..ServerOptions::default() };
+        let served = Served::start(site, server);
         eventually("the folder is watched", || {
             matches!(watch.status().state(), WatchState::Watching)
         });

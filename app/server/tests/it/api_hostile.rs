@@ -2,9 +2,11 @@
 
 use crate::api::{ApiWorld, Settings, json_of, write_request};
 use crate::world::Reply;
+use abreast_server::TrustedProxies;
 use abreast_server::api::{Readers, Scope};
+use serde_json::json;
 use std::io::Read as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CHANGES: &str = "/api/v1/sets/records/changes";
 
@@ -300,6 +302,39 @@ fn a_body_that_does_not_come_is_not_waited_for() {
         assert!(client.is_closed());
     }
     assert!(!world.folder.join("x").exists());
+}
+
+#[test]
+fn slow_bodies_of_one_client_do_not_keep_others_waiting() {
+    let world = ApiWorld::new(&Settings {
+        trusted_proxies: TrustedProxies::parse(["127.0.0.1"]).unwrap(),
+        ..Settings::default()
+    });
+    let bearer = format!("Bearer {}", world.token(Scope::Write, &[]));
+    let record = json!({"change": "created", "uri": "http://example.org/x"}).to_string();
+    for (method, target, body) in
+        [("POST", CHANGES, record.as_str()), ("PUT", "/api/v1/sets/set/content/x", "x")]
+    {
+        let begin = |address: &str, length: usize, body: &str| {
+            let mut client = world.served.connect();
+            let length = length.to_string();
+            let headers = [
+                ("Authorization", bearer.as_str()),
+                ("X-Forwarded-For", address),
+                ("Content-Length", &length),
+            ];
+            client.request(method, target, &headers);
+            client.send(body.as_bytes()).unwrap();
+            client
+        };
+        let _slow: Vec<_> = (0..100).map(|_| begin("192.0.2.1", 100, "[")).collect();
+        // Places are taken in the order of arrival; these are taken before the others come.
+        std::thread::sleep(Duration::from_millis(300));
+        let begun = Instant::now();
+        let reply = begin("192.0.2.2", body.len(), body).reply(method).unwrap().unwrap();
+        assert!(reply.status < 300, "{target}: {} {}", reply.status, reply.text());
+        assert!(begun.elapsed() < Duration::from_secs(10), "{target}: {:?}", begun.elapsed());
+    }
 }
 
 #[test]

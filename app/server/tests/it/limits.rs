@@ -115,6 +115,35 @@ fn more_requests_in_flight_than_allowed_wait_their_turn() {
 }
 
 #[test]
+fn requests_of_one_client_leave_places_to_others() {
+    let options = ServerOptions { connections: 16, ..ServerOptions::default() };
+    let (_world, served) = serve(options);
+    let mut many = Vec::new();
+    for _ in 0..16 {
+        let mut client = served.connect();
+        client.request("GET", "/set/r/large", &[]);
+        assert_eq!(client.head().unwrap().unwrap().status, 200);
+        many.push(client);
+    }
+    // Of these some wait, and others are refused.
+    many.extend((0..24).map(|_| served.connect()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+            socket.connect(served.address).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        let mut other = Client::over(stream);
+        other.request("GET", "/set/r/a", &[]);
+        assert_eq!(other.reply("GET").unwrap().unwrap().body, b"public");
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
 fn a_client_that_does_not_read_loses_its_connection() {
     let options = ServerOptions {
         connections: 1,

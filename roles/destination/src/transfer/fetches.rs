@@ -87,6 +87,7 @@ impl Transfer<'_> {
             shared: Arc::clone(&self.shared),
             queue: Arc::clone(&queue),
             stop: Arc::clone(&stop),
+            allowance: self.requests.allowance.clone(),
             lost: Arc::clone(&lost),
         };
         let result = std::thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! The threads that fetch, with a runtime and connections each.
 
+use crate::limits::Allowance;
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::together::are_enough;
@@ -14,7 +15,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// How soon a stop is noticed while waiting for a server.
-const STOP_CHECK: Duration = Duration::from_millis(100);
+pub(crate) const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// A few items in the order of their URIs, handed out together so that folders repeat.
 pub(crate) type Chunk = Vec<Task>;
@@ -29,6 +30,7 @@ pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: Arc<WorkQueue>,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) allowance: Allowance,
     /// A task ended without giving its items back.
     pub(crate) lost: Arc<AtomicBool>,
 }
@@ -79,15 +81,16 @@ impl Worker {
             let mut results = Vec::with_capacity(chunk.len());
             let mut waiting = Vec::new();
             for task in chunk {
-                let fetched = if self.stop.load(Ordering::Relaxed) {
-                    None
-                } else {
-                    tokio::select! {
-                        biased;
-                        fetched = fetcher.fetch(&task) => Some(fetched),
-                        () = &mut stopped => None,
-                    }
-                };
+                let fetched =
+                    if self.stop.load(Ordering::Relaxed) || self.allowance.reached().is_some() {
+                        None
+                    } else {
+                        tokio::select! {
+                            biased;
+                            fetched = fetcher.fetch(&task) => Some(fetched),
+                            () = &mut stopped => None,
+                        }
+                    };
                 let outcome = match fetched {
                     Some(Fetched::Done(outcome)) => Some(outcome),
                     Some(Fetched::Held(held)) => {
@@ -106,6 +109,7 @@ impl Worker {
             for (task, outcome) in &mut results {
                 if fetcher.is_worth_asking_again(outcome.as_ref())
                     && !self.stop.load(Ordering::Relaxed)
+                    && self.allowance.reached().is_none()
                 {
                     tokio::select! {
                         biased;

@@ -255,6 +255,28 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
 }
 
 #[test]
+fn no_more_is_received_than_a_run_may_receive() {
+    // Many large ones, and one; both come faster than a limit is looked at now and then.
+    for (count, length) in [(100, 1 << 20), (1, 64 << 20)] {
+        let mut source = Source::new();
+        for number in 0..count {
+            source.set(&format!("/d/{number:03}"), &"x".repeat(length));
+        }
+        source.snapshot();
+        let mut copy = copy_of(&source);
+        copy.options.max_bytes = Some(1 << 20);
+        let ran = copy.try_run();
+        assert_eq!(ran.summary().exit_code, ExitCode::Limit.number(), "{:?}", ran.reported.last());
+        assert!(ran.has("limit.bytes"));
+        let received = ran.summary().bytes;
+        assert!(received < (1 << 20) + (128 << 10), "{count} of {length}: {received}");
+        // Without a limit, the next run continues.
+        copy.options.max_bytes = None;
+        assert_eq!((copy.run().exit_code, copy.paths().len()), (0, count));
+    }
+}
+
+#[test]
 fn a_run_stops_at_its_limit_of_time_whatever_it_waits_for() {
     let source = collection();
     source.server.handler(|path, _| {

@@ -1,0 +1,96 @@
+//! The host of a topic: whoever publishes from there needs no token.
+
+use crate::client::Client;
+use abreast_net::{Error, Sender};
+use std::net::IpAddr;
+
+/// The host of a topic.
+#[derive(Clone, Debug)]
+pub(crate) struct TopicHost {
+    addresses: Vec<IpAddr>,
+    /// It is written as `localhost` or a loopback address: whoever connects from this machine is it.
+    is_loopback: bool,
+    /// Addresses of this hub's own host: a proxy in front of the hub has one of them, and need not mark what it
+    /// forwards.
+    of_hub: Vec<IpAddr>,
+}
+
+impl TopicHost {
+    /// The host of the topic at `url`, for the hub at `hub`.
+    pub(crate) async fn resolve(sender: &Sender, url: &str, hub: &str) -> Result<Self, Error> {
+        let is_loopback = is_loopback(sender.recipient(url)?.host());
+        let addresses = addresses(sender, url).await?;
+        let of_hub = if is_loopback {
+            Vec::new()
+        } else {
+            // Where the hub's own host is not known, any address may be its proxy's.
+            self::addresses(sender, hub).await.unwrap_or_else(|_| addresses.clone())
+        };
+        Ok(Self { addresses, is_loopback, of_hub })
+    }
+
+    /// Whether a client's own address is one of the host's.
+    pub(crate) fn has(&self, client: Client) -> bool {
+        client.address().is_some_and(|address| {
+            let may_be_proxy = client.is_local() || self.of_hub.contains(&address);
+            // A trusted proxy reports the client itself.
+            let is_itself = self.is_loopback || client.is_forwarded() || !may_be_proxy;
+            is_itself && self.addresses.contains(&address)
+        })
+    }
+}
+
+/// Whether a host is written as this machine.
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// The addresses of the host of a URL.
+async fn addresses(sender: &Sender, url: &str) -> Result<Vec<IpAddr>, Error> {
+    let found = sender.addresses(&sender.recipient(url)?).await?;
+    Ok(found.into_iter().map(|address| address.to_canonical()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_may_be_a_proxys_is_no_topics_host() {
+        let address = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        let host = |is_loopback, topic: IpAddr, hub: &[IpAddr]| TopicHost {
+            addresses: vec![topic],
+            is_loopback,
+            of_hub: hub.to_vec(),
+        };
+        for (host, client, is_it) in [
+            // The topic is on a machine of its own.
+            (host(false, address(1), &[address(9)]), Client::direct(address(1)), true),
+            (host(false, address(1), &[address(9)]), Client::direct(address(2)), false),
+            (host(false, address(1), &[address(9)]), Client::behind(address(1)), false),
+            (host(false, address(1), &[address(9)]), Client::reported(address(1)), true),
+            // A proxy on this machine, by its public address and by loopback.
+            (host(false, address(9), &[]), Client::local(address(9)), false),
+            (host(false, loopback, &[]), Client::local(loopback), false),
+            // A proxy on another machine, in front of hub and topic.
+            (host(false, address(9), &[address(9)]), Client::direct(address(9)), false),
+            (host(false, address(9), &[address(9)]), Client::reported(address(9)), true),
+            // All on one machine, by its own account.
+            (host(true, loopback, &[]), Client::local(loopback), true),
+            (host(true, loopback, &[]), Client::behind(loopback), false),
+        ] {
+            assert_eq!(host.has(client), is_it, "{host:?} {client:?}");
+        }
+        for (host, written) in [
+            ("localhost", true),
+            ("127.0.0.7", true),
+            ("::1", true),
+            ("localhost.example", false),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(is_loopback(host), written, "{host}");
+        }
+    }
+}
