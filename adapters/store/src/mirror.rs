@@ -11,6 +11,7 @@ mod described;
 mod excluded;
 mod expected;
 mod gone;
+mod left_out;
 mod packed;
 mod patches;
 mod plan;
@@ -19,6 +20,7 @@ mod rows;
 pub use access::Access;
 pub use described::Described;
 pub use expected::{Expected, ExpectedRow};
+pub use left_out::LeftOutStatements;
 pub use packed::{Location, Packed, Segment};
 pub use plan::{
     ChangeOrder, ChangesDue, Coming, Deprecated, Pending, PendingAction, PendingCounts,
@@ -34,7 +36,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 10] = [
+pub(crate) const STEPS: [&str; 11] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
@@ -45,6 +47,7 @@ pub(crate) const STEPS: [&str; 10] = [
     include_str!("migrations/mirror_0008.sql"),
     include_str!("migrations/mirror_0009.sql"),
     include_str!("migrations/mirror_0010.sql"),
+    include_str!("migrations/mirror_0011.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "

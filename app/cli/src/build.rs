@@ -369,6 +369,7 @@ fn read_rdf(
     options.base.clone_from(&origin.base);
     options.sort.graphs.clone_from(&origin.graphs);
     options.sort.leave_out_invalid = origin.leave_out_invalid;
+    options.sort.contexts = origin.contexts.clone();
     options.confirm_deletions = args.confirm_deletions;
     let record = (!args.reread).then(|| crate::rdf::record_of_files(&options, slug));
     let (log, contents) = (Arc::clone(log), contents.clone());

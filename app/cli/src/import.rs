@@ -4,6 +4,7 @@
 use crate::config::UsageError;
 use crate::log_access::{BatchCounts, ExitCodeError, LogAccess, LogAccessArgs};
 use crate::logging;
+use crate::rdf::JsonLdContext;
 use crate::stores::Task;
 use abreast_core::{ChangeLog as _, NewSet, SetId, SystemClock};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
@@ -105,6 +106,9 @@ pub(crate) struct ImportArgs {
     /// [default: one such statement is an error, and nothing is imported]
     #[arg(long)]
     pub(crate) leave_out_invalid: bool,
+    /// RDF only: read this context of JSON-LD from a file; repeatable [default: contexts are never fetched]
+    #[arg(long, value_name = "URL=FILE", value_parser = crate::rdf::context)]
+    pub(crate) context: Vec<JsonLdContext>,
     /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
@@ -131,6 +135,7 @@ impl ImportArgs {
             ("confirm-deletions", self.confirm_deletions, is_rdf, "RDF"),
             ("graph", !self.graph.is_empty(), is_rdf, "RDF"),
             ("base", self.base.is_some(), is_rdf, "RDF"),
+            ("context", !self.context.is_empty(), is_rdf, "RDF"),
             ("skolemize", self.skolemize.is_some(), is_state, "the complete state of an RDF set"),
             (
                 "leave-out-invalid",

@@ -222,6 +222,7 @@ impl SetOpener<'_> {
         options.base.clone_from(&origin.base);
         options.sort.graphs.clone_from(&origin.graphs);
         options.sort.leave_out_invalid = origin.leave_out_invalid;
+        options.sort.contexts = origin.contexts.clone();
         let record = Some(crate::rdf::record_of_files(&options, slug));
         let (log, contents) = (Arc::clone(self.log), contents.clone());
         let watch = match &origin.descriptions {

@@ -115,6 +115,14 @@ pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
     Ok(JsonLdContext { url: url.to_owned(), document: document.into() })
 }
 
+/// The contexts that come with the program, and those that are given: a given one replaces one that comes with it.
+pub(crate) fn contexts(bundled: Contexts, given: &[JsonLdContext]) -> Contexts {
+    let with = |contexts: Contexts, context: &JsonLdContext| {
+        contexts.with(&context.url, &context.document)
+    };
+    given.iter().fold(bundled, with)
+}
+
 /// Whether a file is RDF: by its name, or of XML by its root.
 pub(crate) fn is_rdf(path: &Path) -> bool {
     matches!(syntax_of_file(path), Ok(Some(_)))
@@ -128,7 +136,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     if let Some(server) = &args.log.server {
         return send(args, server);
     }
-    let Opened { place, log, set, digests, skolemize, base, graphs, leave_out_invalid } =
+    let Opened { place, log, set, digests, skolemize, base, graphs, leave_out_invalid, bundled } =
         open(args)?;
     let base = args.base.clone().or(base);
     let (contents, temporary) = match &place {
@@ -144,6 +152,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     options.digests = digests;
     options.skolemize = args.skolemize.clone().or(skolemize);
     options.sort.leave_out_invalid = args.leave_out_invalid || leave_out_invalid;
+    options.sort.contexts = contexts(bundled, &args.context);
     options.sort.graphs = if args.graph.is_empty() { graphs } else { args.graph.clone() };
     let kept = match &place {
         Place::Rehearsal { kept, .. } => kept.as_ref(),
@@ -185,6 +194,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     }
     let mut sort = SortOptions::new("");
     sort.graphs.clone_from(&args.graph);
+    sort.contexts = contexts(Contexts::bundled(), &args.context);
     let mut graphs = GraphFilter::new(&sort);
     let (mut body, base) = (Vec::new(), args.base.as_deref());
     let add = |body: &mut Vec<u8>, sign: &[u8], statement: &[u8]| {
@@ -200,7 +210,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         body.extend_from_slice(b"TX .\n");
         for (number, delta) in deltas(args, base).enumerate() {
             let mut begin = body.len();
-            each_row(opened(delta)?, number as u64, &mut graphs, &mut |row| match row {
+            each_row(opened(delta)?, number as u64, &sort, &mut graphs, &mut |row| match row {
                 DeltaRow::Add(statement) => add(&mut body, b"A ", statement),
                 DeltaRow::Remove(statement) => add(&mut body, b"D ", statement),
                 DeltaRow::Begin => {
@@ -221,7 +231,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     } else {
         for (number, input) in inputs(args, base)?.into_iter().enumerate() {
             let add_all = Delta::Add(opened(input)?);
-            each_row(add_all, number as u64, &mut graphs, &mut |row| match row {
+            each_row(add_all, number as u64, &sort, &mut graphs, &mut |row| match row {
                 DeltaRow::Add(statement) => add(&mut body, b"", statement),
                 _ => Ok(()),
             })
@@ -368,6 +378,8 @@ struct Opened {
     base: Option<String>,
     graphs: Vec<String>,
     leave_out_invalid: bool,
+    /// Those of the set, with those that come with the program.
+    bundled: Contexts,
 }
 
 fn open(args: &ImportArgs) -> Result<Opened> {
@@ -399,7 +411,8 @@ fn open(args: &ImportArgs) -> Result<Opened> {
             crate::versions::keep(&*log, id, set)?;
             stores.keep();
         }
-        let RdfOrigin { digests, skolemize, base, graphs, leave_out_invalid, .. } = origin.clone();
+        let RdfOrigin { digests, skolemize, base, graphs, leave_out_invalid, contexts, .. } =
+            origin.clone();
         return Ok(Opened {
             place,
             log,
@@ -409,6 +422,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
             base,
             graphs,
             leave_out_invalid,
+            bundled: contexts,
         });
     }
     let Some(data) = &args.log.data else {
@@ -444,6 +458,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         base: None,
         graphs: Vec::new(),
         leave_out_invalid: false,
+        bundled: Contexts::bundled(),
     })
 }
 

@@ -324,6 +324,13 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (false, 0) => "in sync",
         (false, _) => "NOT in sync",
     };
+    let status = match summary.invalid_statements {
+        0 => status.to_owned(),
+        count => format!(
+            "{status} without {} that are not valid",
+            abreast_webtypes::count(count, "statement")
+        ),
+    };
     format!(
         "{status}: {} ({how}; {} request{}, {}, {})",
         parts.join(", "),

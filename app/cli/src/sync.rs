@@ -3,7 +3,6 @@
 use crate::access::SecretError;
 use crate::config::{File, UsageError};
 use crate::jobs::{self, SECRETS};
-use crate::rdf::JsonLdContext;
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
@@ -12,6 +11,7 @@ use abreast_destination::{
     SparqlOptions, Summary, SyncOptions,
 };
 use abreast_net::Budget;
+use abreast_rdf::Contexts;
 use abreast_webtypes::Origin;
 use anyhow::{Result, bail};
 use clap::parser::ValueSource;
@@ -63,9 +63,13 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     options.connections = usize::from(args.connections);
     options.allow_hosts.clone_from(&args.allow_host);
     options.allow_downgrade = args.allow_downgrade;
-    for JsonLdContext { url, document } in &args.context {
-        options.contexts = std::mem::take(&mut options.contexts).with(url, document);
-    }
+    let bundled = if options.sink.is_of_statements() {
+        Contexts::bundled()
+    } else {
+        Contexts::of_protocols()
+    };
+    options.contexts = crate::rdf::contexts(bundled, &args.context);
+    options.leave_out_invalid = args.leave_out_invalid;
     if !args.replaced_by.is_empty() {
         options.replaced_by.clone_from(&args.replaced_by);
     }

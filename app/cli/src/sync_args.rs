@@ -78,6 +78,10 @@ pub(crate) struct MirrorArgs {
     /// Context of JSON-LD, by its URL, as a file: documents name it, and it is never fetched; repeatable
     #[arg(long, value_name = "URL=FILE", value_parser = crate::rdf::context)]
     pub(crate) context: Vec<JsonLdContext>,
+    /// Leave out statements of RDF that are not valid, such as those with a space in an IRI, and store the others [default: the
+    /// description or file with one fails]
+    #[arg(long)]
+    pub(crate) leave_out_invalid: bool,
     /// Allow http resources in lists served over https
     #[arg(long)]
     pub(crate) allow_downgrade: bool,

@@ -72,10 +72,11 @@ impl<'a> RowParser<'a> {
                 let start = self.at;
                 self.at += 1;
                 let tag = String::from_utf8_lossy(self.word()?).into_owned();
-                match Literal::new_language_tagged_literal(value, &tag) {
-                    Ok(literal) => Ok(literal),
-                    Err(_) => fault(start, "patch.language", "not a language tag", None),
+                if Literal::new_language_tagged_literal("", &*tag).is_err() {
+                    return fault(start, "patch.language", "not a language tag", None);
                 }
+                // As it is written.
+                Ok(Literal::new_language_tagged_literal_unchecked(value, tag))
             }
             Some(b'^') => {
                 let start = self.at;

@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 /// The contexts that a JSON-LD document may name.
 ///
-/// [`Contexts::bundled`], the default, has those that come with this crate:
-/// `https://www.w3.org/ns/activitystreams`.
+/// [`Contexts::bundled`], the default, has those that come with this crate: `https://www.w3.org/ns/activitystreams`,
+/// `https://linked.art/ns/v1/linked-art.json` and `http://iiif.io/api/presentation/2/context.json`.
 #[derive(Clone, Debug)]
 pub struct Contexts {
     documents: Arc<BTreeMap<String, Context>>,
@@ -24,11 +24,23 @@ struct Context {
 
 const ACTIVITY_STREAMS: &str = include_str!("../contexts/activitystreams.jsonld");
 
+/// Contexts of models, by their IRIs without the scheme: `contexts/README.md` has where they are from.
+const MODELS: [(&str, &str); 2] = [
+    ("//linked.art/ns/v1/linked-art.json", include_str!("../contexts/linked-art.jsonld")),
+    (
+        "//iiif.io/api/presentation/2/context.json",
+        include_str!("../contexts/iiif-presentation-2.jsonld"),
+    ),
+];
+
 /// Checked once: each reader of a document begins with them.
+static OF_PROTOCOLS: LazyLock<Contexts> = LazyLock::new(|| {
+    Contexts::none().with_both("//www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
+});
 static BUNDLED: LazyLock<Contexts> = LazyLock::new(|| {
-    Contexts::none()
-        .with("https://www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
-        .with("http://www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
+    let with =
+        |contexts: Contexts, (iri, document): (&str, &str)| contexts.with_both(iri, document);
+    MODELS.into_iter().fold(Contexts::of_protocols(), with)
 });
 
 impl Default for Contexts {
@@ -46,6 +58,17 @@ impl Contexts {
     /// The contexts of this crate.
     pub fn bundled() -> Self {
         BUNDLED.clone()
+    }
+
+    /// Those of the contexts of this crate that protocols need; documents that state a model, such as that of Linked Art,
+    /// are not read with these.
+    pub fn of_protocols() -> Self {
+        OF_PROTOCOLS.clone()
+    }
+
+    /// Adds a context by its IRIs of `http` and `https`.
+    fn with_both(self, iri: &str, document: &str) -> Self {
+        self.with(&format!("https:{iri}"), document).with(&format!("http:{iri}"), document)
     }
 
     /// Adds a context: a JSON document with `@context` in it. One that [`check`](Self::check) refuses makes the
@@ -87,6 +110,20 @@ impl Contexts {
         }
     }
 
+    /// A number that is another one for other contexts, in all builds of the same release.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        for (iri, context) in &*self.documents {
+            for part in [iri, &context.document] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+        }
+        let mut number = [0; 8];
+        number.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(number)
+    }
+
     /// The IRIs of the contexts.
     pub fn iris(&self) -> impl Iterator<Item = &str> {
         self.documents.keys().map(String::as_str)
@@ -101,5 +138,15 @@ mod tests {
     fn bundled_contexts_are_checked_once() {
         let (first, second) = (Contexts::bundled(), Contexts::default());
         assert!(Arc::ptr_eq(&first.documents, &second.documents));
+    }
+
+    #[test]
+    fn bundled_contexts_can_be_used_and_are_small() {
+        let contexts = Contexts::bundled();
+        assert_eq!(contexts.iris().count(), 6);
+        for iri in contexts.iris() {
+            assert!(contexts.fault(iri).is_none(), "{iri}");
+            assert!(contexts.get(iri).is_some_and(|document| document.len() < 128 << 10), "{iri}");
+        }
     }
 }

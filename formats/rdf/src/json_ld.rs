@@ -1,10 +1,11 @@
 //! JSON-LD, with the contexts that were given and no others.
 
-use crate::json_memory;
+use crate::contexts::Contexts;
 use crate::nesting::Brackets;
 use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
 use crate::term_chains::{self, Terms};
+use crate::{json_ld_dropped, json_memory};
 use abreast_webtypes::{SyntaxError, excerpt};
 use memchr::{memchr_iter, memmem, memrchr};
 use oxjsonld::{JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
@@ -21,10 +22,10 @@ const MAX_EXPANDED: usize = 64 << 20;
 const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
 /// The base where there is none: the parser leaves statements with relative IRIs out without notice.
-const NO_BASE: &str = "abreast-no-base://document/";
+pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
 const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
-const CONTEXT_HELP: &str =
-    "copy the terms of the context into `@context` of the document, or give the context";
+
+const CONTEXT_HELP: &str = "store the context in a file, and name it: `--context URL=FILE`; or copy its terms into `@context` of the document";
 
 const TYPE_LATE: &str = "@type must be the first key";
 const TYPE_MAP_HELP: &str = "maps of types (`\"@container\": \"@type\"`) are read only if their nodes have no `@id`; state `@type` in each node";
@@ -52,7 +53,7 @@ pub(crate) fn read(
     }
     // The parser follows nesting and chains of terms by recursion.
     let depth = options.limits.depth.min(MAX_DEPTH);
-    Brackets::json(ReadLimits { depth, ..options.limits }).feed(&document)?;
+    Brackets::json(ReadLimits { depth, ..options.limits }).feed(&mut document)?;
     let base = options.base_iri()?;
     let mut context = Terms::default();
     let mut unknown = false;
@@ -69,28 +70,26 @@ pub(crate) fn read(
         return Err(ReadError::new("rdf.size", (0, 0), message, Some(SIZE_HELP)));
     }
     let has_base = base.is_some();
-    let parser = JsonLdParser::new()
-        .with_base_iri(base.map_or_else(|| NO_BASE.to_owned(), oxiri::Iri::into_inner))
-        .map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
-    let missing = Arc::new(Mutex::new(None::<(String, Option<SyntaxError>)>));
-    let noted = Arc::clone(&missing);
-    let contexts = options.contexts.clone();
-    let quads = parser.for_slice(&document).with_load_document_callback(move |iri, _| {
-        let fault = contexts.fault(iri);
-        let Some(context) = contexts.get(iri).filter(|_| fault.is_none()) else {
-            let unusable = (iri.to_owned(), fault.cloned());
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(unusable);
-            return Err("the context cannot be used".into());
-        };
-        Ok(JsonLdRemoteDocument {
-            document: context.as_bytes().to_vec(),
-            document_url: iri.to_owned(),
-        })
-    });
-    for quad in quads {
+    let base = base.map_or_else(|| NO_BASE.to_owned(), oxiri::Iri::into_inner);
+    let unusable = Unusable::default();
+    let parse = |is_lenient: bool| {
+        let parser = JsonLdParser::new().with_base_iri(base.clone());
+        let parser =
+            parser.map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
+        let parser = if is_lenient { parser.lenient() } else { parser };
+        let (contexts, unusable) = (options.contexts.clone(), Arc::clone(&unusable));
+        Ok::<_, ReadError>(
+            parser
+                .for_slice(&document)
+                .with_load_document_callback(move |iri, _| load(iri, &contexts, &unusable)),
+        )
+    };
+    let allowed = options.limits.expansion.allowed(document.len() as u64);
+    let mut tags = json_ld_dropped::examine(parse(true)?, allowed, options.left_out.as_ref())?;
+    for quad in parse(false)? {
         let quad = quad.map_err(|error| {
-            let missing = missing.lock().unwrap_or_else(PoisonError::into_inner).take();
-            fault(&error, missing.as_ref(), &document)
+            let unusable = unusable.lock().unwrap_or_else(PoisonError::into_inner).take();
+            fault(&error, unusable.as_ref(), &document)
         })?;
         if !has_base && let Some(iri) = relative(quad.as_ref()) {
             let place = memmem::find(&document, format!("\"{iri}\"").as_bytes())
@@ -98,11 +97,29 @@ pub(crate) fn read(
             let message = format!("the IRI `{}` is relative, and there is no base", excerpt(iri));
             return Err(ReadError::new("rdf.iri", place, message, Some(BASE_HELP)));
         }
-        if visit(quad.as_ref()).is_break() {
+        if tags.visit(quad.as_ref(), visit).is_break() {
             break;
         }
     }
     Ok(())
+}
+
+/// A context that a document names and that cannot be used, with what is wrong with it, or nothing where it was not
+/// given.
+type Unusable = Arc<Mutex<Option<(String, Option<SyntaxError>)>>>;
+
+fn load(
+    iri: &str,
+    contexts: &Contexts,
+    unusable: &Unusable,
+) -> Result<JsonLdRemoteDocument, Box<dyn std::error::Error + Send + Sync>> {
+    let fault = contexts.fault(iri);
+    let Some(context) = contexts.get(iri).filter(|_| fault.is_none()) else {
+        let found = (iri.to_owned(), fault.cloned());
+        *unusable.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        return Err("the context cannot be used".into());
+    };
+    Ok(JsonLdRemoteDocument { document: context.as_bytes().to_vec(), document_url: iri.to_owned() })
 }
 
 /// An IRI of a statement that was relative, as it was written in most cases.
@@ -139,8 +156,8 @@ fn fault(
         return ReadError::new(fault.code(), (0, 0), message, Some("correct the context"));
     }
     if let Some((iri, None)) = unusable {
-        let message =
-            format!("the context `{}` was not given, and none is ever fetched", excerpt(iri));
+        let shown: String = abreast_webtypes::visible(iri).chars().take(300).collect();
+        let message = format!("the context `{shown}` was not given, and none is ever fetched");
         let place =
             memmem::find(document, iri.as_bytes()).map_or((0, 0), |at| place(&document[..at]));
         return ReadError::new("jsonld.context", place, message, Some(CONTEXT_HELP));

@@ -1,9 +1,10 @@
 //! Statements that cannot be used: left out, and counted.
 
+use crate::language_tags::is_language_tag;
 use crate::read_error::ReadError;
 use abreast_webtypes::excerpt;
 use oxiri::Iri;
-use oxrdf::{GraphNameRef, Literal, NamedOrBlankNodeRef, QuadRef, TermRef};
+use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Statements that are named.
@@ -75,7 +76,7 @@ impl LeftOut {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, fault: &dyn std::fmt::Display) {
+    pub(crate) fn note(&self, fault: &dyn std::fmt::Display) {
         let mut found = self.found();
         found.count += 1;
         if found.first.len() < NAMED {
@@ -96,15 +97,15 @@ impl LeftOut {
     /// Whether a statement that was read without checks can be used; else it is noted.
     pub(crate) fn passes(&self, quad: QuadRef<'_>) -> bool {
         let fault = fault_in(quad);
-        if let Some(fault) = &fault {
+        if let Some((_, fault)) = &fault {
             self.note(fault);
         }
         fault.is_none()
     }
 }
 
-/// Why a statement cannot be used.
-fn fault_in(quad: QuadRef<'_>) -> Option<String> {
+/// Why a statement cannot be used: the code of the error, and the fault.
+pub(crate) fn fault_in(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => Some(node),
         NamedOrBlankNodeRef::BlankNode(_) => None,
@@ -113,15 +114,17 @@ fn fault_in(quad: QuadRef<'_>) -> Option<String> {
         TermRef::NamedNode(node) => Some(node),
         TermRef::Literal(literal) => {
             if let Some(tag) = literal.language()
-                && Literal::new_language_tagged_literal("", tag).is_err()
+                && !is_language_tag(tag)
             {
-                return Some(format!("`{}` is not a language tag", excerpt(tag)));
+                let fault = format!("`{}` is not a language tag", excerpt(tag));
+                return Some(("rdf.language", fault));
             }
             let datatype = literal.datatype();
             if literal.language().is_none()
                 && matches!(datatype.as_str(), LANG_STRING | DIR_LANG_STRING)
             {
-                return Some(format!("a literal of `{}` has no language tag", datatype.as_str()));
+                let fault = format!("a literal of `{}` has no language tag", datatype.as_str());
+                return Some(("rdf.language", fault));
             }
             Some(datatype)
         }
@@ -133,7 +136,7 @@ fn fault_in(quad: QuadRef<'_>) -> Option<String> {
     };
     [subject, Some(quad.predicate), object, graph].into_iter().flatten().find_map(|node| {
         let error = Iri::parse(node.as_str()).err()?;
-        Some(format!("`{}` is not an IRI: {error}", excerpt(node.as_str())))
+        Some(("rdf.iri", format!("`{}` is not an IRI: {error}", excerpt(node.as_str()))))
     })
 }
 

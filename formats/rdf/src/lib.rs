@@ -10,7 +10,9 @@ mod diff;
 mod entity_labels;
 mod entity_patch;
 mod json_ld;
+mod json_ld_dropped;
 mod json_memory;
+mod language_tags;
 mod left_out;
 mod lines;
 mod nesting;
@@ -42,6 +44,7 @@ pub use entity_patch::{
     AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
     apply_entity_patch, digest_text,
 };
+pub use language_tags::with_lower_case_tags;
 pub use left_out::LeftOut;
 pub use lines::read_lines;
 pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};

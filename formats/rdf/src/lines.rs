@@ -1,8 +1,10 @@
 //! N-Triples and N-Quads: whole lines at a time.
 
+use crate::language_tags::LanguageTags;
 use crate::left_out::LeftOut;
+use crate::nesting::Brackets;
 use crate::plain::Plain;
-use crate::read::{ReadOptions, Visit, fill, renamed, without_mark};
+use crate::read::{ReadLimits, ReadOptions, Visit, fill, renamed, without_mark};
 use crate::read_error::ReadError;
 use crate::statement::write_statement;
 use crate::syntax::Syntax;
@@ -229,11 +231,33 @@ impl<'o> Reading<'o> {
 /// Whether a line that cannot be used is a statement, apart from its IRIs and language tags.
 fn is_statement(syntax: Syntax, line: &[u8]) -> bool {
     let mut is_statement = false;
-    let parsed = parse(syntax, line, true, 0, &mut |_| {
+    let mut hidden = line.to_vec();
+    take_down(&mut hidden, &LanguageTags::new(true));
+    let parsed = parse(syntax, &hidden, true, 0, &mut |_| {
         is_statement = true;
         ControlFlow::Continue(())
     });
     parsed.is_ok() && is_statement
+}
+
+/// Takes down the language tags of some lines.
+fn take_down(lines: &mut [u8], tags: &LanguageTags) {
+    // Lines are short enough already, and have no brackets.
+    let limits =
+        ReadLimits { token_length: usize::MAX, depth: usize::MAX, ..ReadLimits::default() };
+    let _ = Brackets::turtle(limits).with_tags(tags.clone()).feed(lines);
+}
+
+/// Whether there may be a language tag that the parser does not hand over as it is written.
+fn may_have_upper_case_tag(lines: &[u8]) -> bool {
+    memchr_iter(b'@', lines).any(|at| {
+        let tag = lines[at + 1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-');
+        at > 0
+            && matches!(lines[at - 1], b'"' | b' ' | b'\t')
+            && tag.clone().any(u8::is_ascii_uppercase)
+    })
 }
 
 fn parse(
@@ -244,6 +268,15 @@ fn parse(
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>, ReadError> {
     let fault = |error: TurtleSyntaxError| syntax_error(&error, before);
+    let tags = may_have_upper_case_tag(lines).then(|| {
+        let tags = LanguageTags::new(false);
+        take_down(&mut lines.to_vec(), &tags);
+        tags
+    });
+    let visit = &mut |quad: QuadRef<'_>| match &tags {
+        Some(tags) => tags.visit(quad, visit),
+        None => visit(quad),
+    };
     if syntax == Syntax::NQuads {
         let parser = NQuadsParser::new();
         let parser = if is_lenient { parser.lenient() } else { parser };

@@ -1,5 +1,7 @@
-//! Limits that the parsers do not have: brackets inside each other, and the length of a token.
+//! Limits that the parsers do not have: brackets inside each other, and the length of a token; and the language
+//! tags that the parsers do not hand over as they are written.
 
+use crate::language_tags::LanguageTags;
 use crate::read::{ReadLimits, fill};
 use abreast_webtypes::SyntaxError;
 use memchr::{memchr_iter, memrchr};
@@ -11,6 +13,9 @@ pub(crate) struct Brackets {
     is_json: bool,
     limits: ReadLimits,
     state: State,
+    /// A string has ended, with only white space and comments since then: a language tag may begin.
+    is_after_text: bool,
+    tags: Option<LanguageTags>,
     depth: usize,
     /// Bytes of the token in hand.
     token: usize,
@@ -26,6 +31,8 @@ enum State {
     Escape,
     Comment,
     Iri,
+    /// In a language tag, or before its first byte.
+    Tag,
     /// One quote was read, or two.
     Opening(u8),
     Opened(u8),
@@ -46,16 +53,39 @@ impl Brackets {
     }
 
     fn new(limits: ReadLimits, is_json: bool) -> Self {
-        Self { is_json, limits, state: State::Plain, depth: 0, token: 0, line: 0, column: 0 }
+        Self {
+            is_json,
+            limits,
+            state: State::Plain,
+            is_after_text: false,
+            tags: None,
+            depth: 0,
+            token: 0,
+            line: 0,
+            column: 0,
+        }
+    }
+
+    /// Takes down language tags.
+    pub(crate) fn with_tags(self, tags: LanguageTags) -> Self {
+        Self { tags: Some(tags), ..self }
     }
 
     /// Reads on.
     ///
     /// # Errors
     /// Too deep, or a token too long.
-    pub(crate) fn feed(&mut self, piece: &[u8]) -> Result<(), SyntaxError> {
-        for (at, byte) in piece.iter().enumerate() {
-            self.state = self.next(*byte);
+    pub(crate) fn feed(&mut self, piece: &mut [u8]) -> Result<(), SyntaxError> {
+        for at in 0..piece.len() {
+            let before = self.state;
+            self.state = self.next(piece[at], piece.get(at + 1).copied());
+            if let Some(tags) = &self.tags {
+                match (before, self.state) {
+                    (State::Tag, State::Tag) => tags.push(&mut piece[at]),
+                    (State::Tag, _) => tags.end(),
+                    _ => {}
+                }
+            }
             if self.state == State::Plain {
                 self.token = 0;
                 if self.depth > self.limits.depth {
@@ -92,8 +122,11 @@ impl Brackets {
         }
     }
 
-    fn next(&mut self, byte: u8) -> State {
+    /// The state behind a byte, with the one that follows it if that is known.
+    fn next(&mut self, byte: u8, following: Option<u8>) -> State {
         match self.state {
+            State::Tag if is_in_tag(byte) && (byte, following) != (b'_', Some(b':')) => State::Tag,
+            State::Tag => self.plain(byte),
             State::Escape => State::Plain,
             State::Comment if matches!(byte, b'\n' | b'\r') => State::Plain,
             State::Comment => State::Comment,
@@ -103,6 +136,7 @@ impl Brackets {
                 if self.is_json {
                     State::Plain
                 } else {
+                    self.is_after_text = true;
                     State::Opened(quote)
                 }
             }
@@ -110,19 +144,27 @@ impl Brackets {
             State::Plain | State::Opened(_) => self.plain(byte),
             State::Opening(quote) | State::Text(quote) => match byte {
                 b'\\' => State::TextEscape(quote),
-                byte if byte == quote => State::Plain,
+                byte if byte == quote => self.text_ends(),
                 _ => State::Text(quote),
             },
             State::TextEscape(quote) => State::Text(quote),
-            State::Long(quote, 2) if byte == quote => State::Plain,
+            State::Long(quote, 2) if byte == quote => self.text_ends(),
             State::Long(quote, closing) if byte == quote => State::Long(quote, closing + 1),
             State::Long(quote, _) if byte == b'\\' => State::LongEscape(quote),
             State::Long(quote, _) | State::LongEscape(quote) => State::Long(quote, 0),
         }
     }
 
+    fn text_ends(&mut self) -> State {
+        self.is_after_text = true;
+        State::Plain
+    }
+
     fn plain(&mut self, byte: u8) -> State {
+        let may_be_tag = self.is_after_text && !self.is_json;
+        self.is_after_text &= byte.is_ascii_whitespace() || byte == b'#';
         match byte {
+            b'@' if may_be_tag => return State::Tag,
             b'[' | b'(' | b'{' => self.depth += 1,
             b']' | b')' | b'}' => self.depth = self.depth.saturating_sub(1),
             b'"' => return State::Opening(byte),
@@ -135,6 +177,17 @@ impl Brackets {
         }
         State::Plain
     }
+}
+
+/// Whether a byte after the `@` behind a string belongs to the language tag, or to what is written in its place:
+/// anything that neither ends the term nor begins another one.
+const fn is_in_tag(byte: u8) -> bool {
+    byte > b' '
+        && !matches!(
+            byte,
+            b'.' | b',' | b';' | b'<' | b'>' | b'(' | b')' | b'[' | b']' | b'{' | b'}'
+        )
+        && !matches!(byte, b'"' | b'\'' | b'#' | b'^' | b'@' | b'|' | b'\\' | b':')
 }
 
 /// An input that fails where a limit is exceeded, and fills buffers as far as it can.
@@ -153,7 +206,7 @@ impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // Short reads would make the parser search an unfinished token again and again.
         let filled = fill(&mut self.input, buffer)?;
-        self.brackets.feed(&buffer[..filled]).map_err(io::Error::other)?;
+        self.brackets.feed(&mut buffer[..filled]).map_err(io::Error::other)?;
         Ok(filled)
     }
 }

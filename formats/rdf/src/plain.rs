@@ -164,9 +164,9 @@ fn literal(text: &[u8]) -> Option<usize> {
 
 const RDF: &[u8] = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
-/// The length of a language tag of the common kinds: `en`, `en-gb`, `zh-hans`.
+/// The length of a language tag of the common kinds: `en`, `en-GB`, `zh-Hans`.
 fn language(text: &[u8]) -> Option<usize> {
-    let letters = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+    let letters = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let first = letters(text);
     let second = text.get(first).filter(|byte| **byte == b'-').map(|_| letters(&text[first + 1..]));
     (matches!(first, 2 | 3) && matches!(second, None | Some(2 | 4)))
@@ -196,7 +196,7 @@ mod tests {
         "<http://h> <http://h/p#x?y> <urn:a:b@c> .",
         "<http://h/a> <http://h/p> \"a b\" .",
         "<http://h/a> <http://h/p> \"\u{e9}\u{1f600}\"@en .",
-        "<http://h/a> <http://h/p> \"\"@zh-hans .",
+        "<http://h/a> <http://h/p> \"\"@zh-Hans .",
         "<mailto:a@b> <x:/y//z> \"2\"^^<http://www.w3.org/2001/XMLSchema#date> .",
         "_:a1 <http://h/p> _:b2 .",
         "<http://h/a> <http://h/p> _:b2 .",
@@ -252,7 +252,7 @@ mod tests {
             "<http://h/a> _:p <http://h/b> .",
             "\"a\" <http://h/p> <http://h/b> .",
             "<http://h/a> <http://h/p> \"a\\u00e9\" .",
-            "<http://h/a> <http://h/p> \"a\"@EN .",
+            "<http://h/a> <http://h/p> \"a\"@en-a-bbb .",
             "<http://h/a> <http://h/p> \"a\"^^<http://www.w3.org/2001/XMLSchema#string> .",
             "<http://h/a> <http://h/p> \"a\u{ffff}\" .",
             "<http://h/a> <http://h/p> \"a\" <http://h/g> .",

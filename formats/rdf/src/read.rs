@@ -30,8 +30,7 @@ pub struct ReadOptions {
     pub document: Option<u64>,
     /// The contexts that JSON-LD may name.
     pub contexts: Contexts,
-    /// Where statements that cannot be used are counted; without it the first one is an error. JSON-LD drops
-    /// those with a wrong IRI by itself.
+    /// Where statements that cannot be used are counted; without it the first one is an error.
     pub left_out: Option<LeftOut>,
     /// Limits.
     pub limits: ReadLimits,
@@ -109,7 +108,7 @@ impl Default for Expansion {
 
 impl Expansion {
     /// The bytes that are allowed after this much of the document.
-    fn allowed(&self, read: u64) -> u64 {
+    pub(crate) fn allowed(&self, read: u64) -> u64 {
         self.most.min(read.saturating_mul(self.ratio).saturating_add(self.free))
     }
 
@@ -221,7 +220,7 @@ pub fn read(
     let read = Cell::new(0);
     let mut input = Counted { input, read: &read };
     let (mut written, mut is_exceeded) = (0_u64, false);
-    // Lines are checked one by one, and JSON-LD by its parser.
+    // Lines are checked one by one, and JSON-LD before its statements are visited.
     let is_checked = matches!(syntax, Syntax::NTriples | Syntax::NQuads | Syntax::JsonLd);
     let left_out = options.left_out.as_ref().filter(|_| !is_checked);
     let mut visit = |quad: QuadRef<'_>| {
@@ -255,7 +254,7 @@ impl<R: Read> Read for Counted<'_, R> {
 }
 
 /// About the bytes of a statement of N-Quads.
-fn length(quad: QuadRef<'_>) -> u64 {
+pub(crate) fn length(quad: QuadRef<'_>) -> u64 {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => node.as_str(),
         NamedOrBlankNodeRef::BlankNode(node) => node.as_str(),

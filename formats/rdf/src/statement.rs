@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::language_tags::is_language_tag;
 use memchr::memchr;
 use oxrdf::vocab::xsd;
 use oxrdf::{
@@ -111,7 +112,10 @@ impl<'a> Statement<'a> {
             TermText::Iri(iri) => Triple::new(subject, predicate, NamedNode::new(iri).ok()?),
             TermText::Blank(label) => Triple::new(subject, predicate, BlankNode::new(label).ok()?),
             TermText::Literal { value, language: Some(language), .. } => {
-                let literal = Literal::new_language_tagged_literal(value, language).ok()?;
+                if !is_language_tag(language) {
+                    return None;
+                }
+                let literal = Literal::new_language_tagged_literal_unchecked(value, language);
                 Triple::new(subject, predicate, literal)
             }
             TermText::Literal { value, datatype: Some(datatype), .. } => {
@@ -278,7 +282,7 @@ pub(crate) fn write_terms(triple: TripleRef<'_>, out: &mut Vec<u8>) -> (usize, u
             out.push(b'"');
             if let Some(language) = literal.language() {
                 out.push(b'@');
-                out.extend(language.bytes().map(|byte| byte.to_ascii_lowercase()));
+                out.extend_from_slice(language.as_bytes());
             } else if literal.datatype() != xsd::STRING {
                 out.extend_from_slice(b"^^");
                 write_iri(literal.datatype().as_str(), out);

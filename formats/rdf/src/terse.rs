@@ -1,5 +1,6 @@
 //! Turtle and TriG.
 
+use crate::language_tags::LanguageTags;
 use crate::lines::syntax_error;
 use crate::nesting::{Brackets, Guarded};
 use crate::read::{ReadOptions, Visit};
@@ -20,7 +21,9 @@ pub(crate) fn read(
     let base = options.base_iri()?;
     // What is left out is found in the statements.
     let is_lenient = options.lenient || options.left_out.is_some();
-    let input = Guarded::new(input, Brackets::turtle(options.limits));
+    let tags = LanguageTags::new(options.left_out.is_some());
+    let brackets = Brackets::turtle(options.limits).with_tags(tags.clone());
+    let input = Guarded::new(input, brackets);
     let fault = |error| match error {
         TurtleParseError::Syntax(error) => syntax_error(&error, 0),
         TurtleParseError::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
@@ -46,7 +49,7 @@ pub(crate) fn read(
         for quad in parser!(TriGParser::new()).for_reader(input) {
             let quad = quad.map_err(fault)?;
             check(quad.as_ref(), options)?;
-            if visit(quad.as_ref()).is_break() {
+            if tags.visit(quad.as_ref(), visit).is_break() {
                 break;
             }
         }
@@ -60,7 +63,7 @@ pub(crate) fn read(
                 GraphNameRef::DefaultGraph,
             );
             check(quad, options)?;
-            if visit(quad).is_break() {
+            if tags.visit(quad, visit).is_break() {
                 break;
             }
         }

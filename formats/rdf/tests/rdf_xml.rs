@@ -53,7 +53,7 @@ fn nodes_are_named_typed_and_nested() {
 fn attributes_state_properties_and_types() {
     same(
         "<rdf:Description rdf:about='a' rdf:type='C' e:p='v' xml:lang='DE' e:q=' '/>",
-        "<e:a> <r:type> <e:C> .\n<e:a> <e:p> \"v\"@de .\n<e:a> <e:q> \" \"@de .",
+        "<e:a> <r:type> <e:C> .\n<e:a> <e:p> \"v\"@DE .\n<e:a> <e:q> \" \"@DE .",
     );
     same(
         "<rdf:Description rdf:about='a'><e:p e:q='v' rdf:type='C'/></rdf:Description>",

@@ -23,23 +23,23 @@ fn refused(syntax: Syntax, document: impl AsRef<[u8]>) -> (String, u64, u64) {
 #[test]
 fn every_syntax_reads_the_same_statement() {
     for (syntax, document) in [
-        (Syntax::NTriples, "<http://e/a> <http://e/p> \"v\"@en .\n"),
+        (Syntax::NTriples, "<http://e/a> <http://e/p> \"v\"@EN .\n"),
         (Syntax::NQuads, "<http://e/a> <http://e/p> \"v\"@EN .\n"),
-        (Syntax::Turtle, "@prefix e: <http://e/> .\ne:a e:p 'v'@en ."),
-        (Syntax::TriG, "@prefix e: <http://e/> . { e:a e:p 'v'@en }"),
+        (Syntax::Turtle, "@prefix e: <http://e/> .\ne:a e:p 'v'@EN ."),
+        (Syntax::TriG, "@prefix e: <http://e/> . { e:a e:p 'v'@EN }"),
         (
             Syntax::RdfXml,
             "<rdf:Description xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' \
-             xmlns:e='http://e/' rdf:about='http://e/a'><e:p xml:lang='en'>v</e:p></rdf:Description>",
+             xmlns:e='http://e/' rdf:about='http://e/a'><e:p xml:lang='EN'>v</e:p></rdf:Description>",
         ),
         (
             Syntax::JsonLd,
-            r#"{"@id": "http://e/a", "http://e/p": {"@value": "v", "@language": "en"}}"#,
+            r#"{"@id": "http://e/a", "http://e/p": {"@value": "v", "@language": "EN"}}"#,
         ),
     ] {
         for mark in ["", "\u{feff}"] {
             let seen = statements(syntax, format!("{mark}{document}").as_bytes()).unwrap();
-            assert_eq!(seen, ["<http://e/a> <http://e/p> \"v\"@en"], "{syntax}");
+            assert_eq!(seen, ["<http://e/a> <http://e/p> \"v\"@EN"], "{syntax}");
         }
     }
 }
@@ -274,6 +274,40 @@ fn activity_streams_is_a_bundled_context() {
     )
     .unwrap();
     assert_eq!(graphs::canonical(&found), graphs::canonical(&expected));
+}
+
+#[test]
+fn linked_art_and_iiif_presentation_2_are_bundled() {
+    let linked_art = r#"{"@context": "https://linked.art/ns/v1/linked-art.json", "id": "http://e/o",
+        "type": "HumanMadeObject", "_label": "Vase",
+        "produced_by": {"type": "Production", "timespan": {"type": "TimeSpan", "begin_of_the_begin": "1780-01-01T00:00:00Z"}}}"#;
+    let found = statements(Syntax::JsonLd, linked_art.as_bytes()).unwrap().join("\n");
+    for part in [
+        "<http://e/o> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://www.cidoc-crm.org/cidoc-crm/E22_Human-Made_Object>",
+        "<http://e/o> <http://www.w3.org/2000/01/rdf-schema#label> \"Vase\"",
+        "<http://www.cidoc-crm.org/cidoc-crm/P82a_begin_of_the_begin> \"1780-01-01T00:00:00Z\"^^<http://www.w3.org/2001/XMLSchema#dateTime>",
+    ] {
+        assert!(found.contains(part), "{found}");
+    }
+    let manifest = r#"{"@context": "http://iiif.io/api/presentation/2/context.json", "@id": "http://e/m",
+        "@type": "sc:Manifest", "label": "Book"}"#;
+    let found = statements(Syntax::JsonLd, manifest.as_bytes()).unwrap().join("\n");
+    assert!(found.contains("<http://iiif.io/api/presentation/2#Manifest>"), "{found}");
+    let options = ReadOptions::default().with_contexts(Contexts::of_protocols());
+    let (code, _, _) = fault(Syntax::JsonLd, linked_art, &options);
+    assert_eq!(code, "jsonld.context");
+    let own = Contexts::bundled().with(
+        "https://linked.art/ns/v1/linked-art.json",
+        r#"{"@context": {"id": "@id", "_label": "http://e/label"}}"#,
+    );
+    let mut seen = Vec::new();
+    let options = ReadOptions::default().with_contexts(own);
+    read(Syntax::JsonLd, linked_art.as_bytes(), &options, &mut |quad| {
+        seen.push(quad.to_string());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, ["<http://e/o> <http://e/label> \"Vase\""]);
 }
 
 /// What `read` visits, as lines; or the place and code of the fault.

@@ -10,6 +10,7 @@ use crate::partial::Partials;
 use crate::path_map::STATE_FOLDER;
 use crate::place::temporary_name;
 use crate::probe::FileSystem;
+use crate::rdf_rules::NAMED;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{distrusted, is_distrusted, plan_again, read_back};
 use crate::sink::warc::{forget_beyond, whole_length, write_error};
@@ -17,7 +18,7 @@ use crate::state::{DATABASE, LOCK, folder_of};
 use crate::state_folder::{StateFolder, make_folder};
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
-use abreast_store::mirror::{Mirror, Row, Segment};
+use abreast_store::mirror::{LeftOutStatements, Mirror, Row, Segment};
 use abreast_webtypes::count;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -193,6 +194,18 @@ fn note_lasting(place: &CopyPlace, mirror: &Mirror, findings: &mut Findings) -> 
         let message =
             format!("it cannot be used since {since} ({code}, in {})", count(runs, "run"));
         findings.note("copy.fault", uri, message);
+    }
+    let LeftOutStatements { statements, places, first } = mirror.left_out(NAMED)?;
+    if statements > 0 {
+        let message = format!(
+            "{} left out, since they are not valid, of {}",
+            count(statements, "statement"),
+            count(places, "resource or file")
+        );
+        findings.note("copy.left-out", folder(), message);
+    }
+    for (uri, fault) in first {
+        findings.note("copy.left-out", uri, fault);
     }
     Ok(())
 }

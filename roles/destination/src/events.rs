@@ -216,6 +216,11 @@ pub struct Summary {
     pub damaged: u64,
     /// Resources stored without a digest to check them by.
     pub unverified: u64,
+    /// Statements that the copy lacks, since they are not valid and were left out, in this run or before.
+    pub invalid_statements: u64,
+    /// Statements that were left out in this run.
+    #[serde(skip)]
+    pub newly_invalid: u64,
     /// Bytes received, all together.
     pub bytes: u64,
     /// Requests sent.
@@ -241,7 +246,7 @@ impl Summary {
             ExitCode::Limit
         } else if self.delete_limit {
             ExitCode::DeleteLimit
-        } else if self.failed + self.skipped > 0 {
+        } else if self.failed + self.skipped + self.newly_invalid > 0 {
             ExitCode::Partial
         } else {
             ExitCode::Ok

@@ -31,6 +31,7 @@ mod probe;
 mod provisional;
 mod published;
 mod push;
+mod rdf_rules;
 mod read;
 mod reporter;
 mod requests;

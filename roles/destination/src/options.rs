@@ -227,8 +227,12 @@ pub struct SyncOptions {
     /// How many earlier versions of each resource are kept in the state folder, where the Source
     /// links to them.
     pub history: Option<u32>,
-    /// The contexts that descriptions in JSON-LD may name; none is fetched.
+    /// The contexts that descriptions in JSON-LD may name; none is fetched. A description that is read is stored as
+    /// N-Triples, so targets that keep what was sent have only those of protocols by default.
     pub contexts: Contexts,
+    /// Leave out statements of RDF that are not valid, and store the others; else the description or file with such a
+    /// statement fails. Default false.
+    pub leave_out_invalid: bool,
     /// Properties of deprecated entities whose objects are to be used instead, the best first.
     pub replaced_by: Vec<String>,
     /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow
@@ -262,7 +266,8 @@ impl SyncOptions {
             allow_downgrade: false,
             max_delete: MaxDelete::Default,
             replaced_by: crate::deprecation::REPLACED_BY.map(str::to_owned).into(),
-            contexts: Contexts::default(),
+            contexts: Contexts::of_protocols(),
+            leave_out_invalid: false,
             moved: false,
             immutable: false,
             backup_dir: None,

@@ -49,6 +49,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) skolems_are_resources: Cell<bool>,
     /// The contexts of JSON-LD.
     pub(crate) contexts: Contexts,
+    /// Whether statements that are not valid are left out of files with descriptions.
+    pub(crate) leaves_out_invalid: bool,
     /// Where documents are read from.
     pub(crate) documents: Rc<dyn Documents>,
     /// What answers named as copies of other Sources.
@@ -97,6 +99,7 @@ impl<'a> Requests<'a> {
             robots: (!options.ignore_robots).then(Arc::default),
             skolems_are_resources: Cell::default(),
             contexts: options.contexts.clone(),
+            leaves_out_invalid: options.leave_out_invalid,
             documents: Rc::new(Network),
             origins: Origins::default(),
             opened: Rc::default(),

@@ -16,6 +16,7 @@ use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
 use crate::published::{note_sources, parts_of};
+use crate::rdf_rules::{self, RdfRules};
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
@@ -259,7 +260,7 @@ impl<'a> Run<'a> {
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
         self.planner.admission = Some(admission.clone());
         let rules = Arc::new(Rules {
-            contexts: options.contexts.clone(),
+            rdf: RdfRules::new(options, mirror)?,
             require_fixity: options.require_fixity,
             authorization: options.authorization.clone(),
             authorized_url: options.url.clone(),
@@ -314,6 +315,7 @@ impl<'a> Run<'a> {
             sweep_partials(mirror, sink)?;
         }
         rules.skolems.conclude(&mut self.context())?;
+        rdf_rules::conclude(mirror, &mut self.report)?;
         // Of a run that ends early too: the next one does not read these changes again.
         self.report_deprecated()?;
         carried_out?;

@@ -69,6 +69,9 @@ pub(crate) struct SetFile {
     /// nothing.
     #[serde(default)]
     pub(crate) leave_out_invalid: bool,
+    /// Of `origin = "rdf"`: contexts of JSON-LD that files name, each as `URL=FILE`; none is fetched.
+    #[serde(default)]
+    pub(crate) context: Vec<String>,
     /// Of `origin = "rdf"` and `"sparql"`: the beginning of the IRIs of blank nodes that belong to
     /// several entities or to none. Default: they get none.
     pub(crate) skolemize: Option<String>,

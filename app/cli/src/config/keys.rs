@@ -35,6 +35,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "namespace",
     "skolemize",
     "leave_out_invalid",
+    "context",
     "base",
     "graphs",
     "endpoint",
@@ -80,8 +81,8 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
             Some(false.into())
         }
         "events" => Some(true.into()),
-        "links" | "categories" | "set_links" | "graphs" | "label_predicates" | "include"
-        | "exclude" | "filter" | "filter_from" => Some(toml::Value::Array(Vec::new())),
+        "links" | "categories" | "set_links" | "graphs" | "context" | "label_predicates"
+        | "include" | "exclude" | "filter" | "filter_from" => Some(toml::Value::Array(Vec::new())),
         "digests" => Some("md5".into()),
         "debounce" => time(watch.debounce),
         "hold_deletions" => time(watch.hold_deletions),

@@ -3,6 +3,7 @@
 use super::file::SetFile;
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
+use abreast_rdf::Contexts;
 use abreast_source::projection::emm::FeedOptions;
 use abreast_source::projection::resourcesync_0_1;
 use std::collections::HashSet;
@@ -103,6 +104,8 @@ pub(crate) struct RdfOrigin {
     pub(crate) graphs: Vec<String>,
     /// Statements that are not valid are left out.
     pub(crate) leave_out_invalid: bool,
+    /// The contexts that JSON-LD may name.
+    pub(crate) contexts: Contexts,
     pub(crate) namespace: String,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) hold_deletions: Duration,
@@ -152,6 +155,7 @@ pub(super) fn check_set(
                 .to_owned(),
         );
     }
+    let contexts = check_contexts(&set, problems);
     let feeds = check_feeds(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
     let mut missing = None;
@@ -245,6 +249,7 @@ pub(super) fn check_set(
             base: set.base,
             graphs: set.graphs,
             leave_out_invalid: set.leave_out_invalid,
+            contexts,
             namespace,
             digests,
             hold_deletions,
@@ -378,6 +383,24 @@ fn check_skolemize(set: &SetFile, problems: &mut Vec<String>) {
     } else if let Err(problem) = check_base(base) {
         problems.push(format!("`skolemize`: {problem}"));
     }
+}
+
+/// Reads `context`.
+fn check_contexts(set: &Set, problems: &mut Vec<String>) -> Contexts {
+    if !set.context.is_empty() && !set.is_rdf() {
+        problems.push(
+            "`context`: only RDF has contexts (help: leave it out, or set `origin = \"rdf\"`)"
+                .to_owned(),
+        );
+    }
+    let mut contexts = Vec::new();
+    for text in &set.context {
+        match crate::rdf::context(text) {
+            Ok(context) => contexts.push(context),
+            Err(error) => problems.push(format!("`context`: {error}")),
+        }
+    }
+    crate::rdf::contexts(Contexts::bundled(), &contexts)
 }
 
 /// Checks `graphs`.

@@ -163,6 +163,38 @@ fn invalid_statements_are_left_out_counted_and_named() {
 }
 
 #[test]
+fn contexts_of_json_ld_are_given_as_files() {
+    let place = Place::new();
+    let write = |name: &str, text: &str| {
+        fs::write(place.path(name), text).unwrap();
+        place.path(name).to_str().unwrap().to_owned()
+    };
+    let url = "https://ns.example/context";
+    let document = |number: usize| {
+        format!(
+            r#"{{"@context": "{url}", "id": "http://id.example/{number}", "name": "{number}"}}"#
+        )
+    };
+    let context = write("c.json", r#"{"@context": {"id": "@id", "name": "http://p"}}"#);
+    let (state, more) = (write("all.jsonld", &document(1)), write("more.jsonld", &document(2)));
+    let (code, _, errors) = place.import(&[&*state]);
+    assert!(code == 2 && errors.contains(url) && errors.contains("--context URL=FILE"), "{errors}");
+    let given = format!("{url}={context}");
+    let (code, summary, errors) = place.import(&[&*state, "--context", &given]);
+    assert_eq!((code, &summary["created"]), (0, &Value::from(1)), "{errors}");
+    let (code, ..) = place.import(&["--add", &more]);
+    assert_eq!(code, 2);
+    let (code, summary, errors) = place.import(&["--add", &more, "--context", &given]);
+    assert_eq!((code, &summary["created"]), (0, &Value::from(1)), "{errors}");
+    // Those of Linked Art need no file.
+    let linked_art = r#"{"@context": "https://linked.art/ns/v1/linked-art.json", "id": "http://id.example/3",
+        "type": "Person", "_label": "Ada"}"#;
+    let linked_art = write("la.jsonld", linked_art);
+    let (code, summary, errors) = place.import(&["--add", &linked_art]);
+    assert_eq!((code, &summary["created"]), (0, &Value::from(1)), "{errors}");
+}
+
+#[test]
 fn options_without_effect_on_the_input_are_refused() {
     let place = Place::new();
     let write = |name: &str, text: &str| {
@@ -172,6 +204,7 @@ fn options_without_effect_on_the_input_are_refused() {
     let state = write("all.nt", DATA);
     let delta = write("some.rdfp", "TX .\nTC .\n");
     let records = write("some.ndjson", "");
+    let given = format!("http://c={}", write("c.json", r#"{"@context": {}}"#));
     for (input, options) in [
         (&[&*state][..], &["--lenient"][..]),
         (&["--delta", &delta], &["--leave-out-invalid"]),
@@ -180,6 +213,7 @@ fn options_without_effect_on_the_input_are_refused() {
         (&[&*records], &["--leave-out-invalid"]),
         (&[&*records], &["--confirm-deletions"]),
         (&[&*records], &["--base", "http://e/"]),
+        (&[&*records], &["--context", &given]),
         (&[&*records], &["--graph", "http://g"]),
         (&[&*records], &["--lenient"]),
     ] {

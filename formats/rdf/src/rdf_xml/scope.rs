@@ -1,6 +1,7 @@
 //! What holds for an element and all inside: base and language [rdf-xml §5.3].
 
 use super::frame::Fault;
+use crate::language_tags::is_language_tag;
 use abreast_webtypes::excerpt;
 use oxiri::Iri;
 use oxrdf::{Literal, NamedNode};
@@ -35,11 +36,11 @@ impl Scope {
             Some("") => scope.language = None,
             Some(language) => {
                 // Checked here, so that the fault is at the attribute.
-                if !self.is_lenient && Literal::new_language_tagged_literal("", language).is_err() {
+                if !self.is_lenient && !is_language_tag(language) {
                     let message = format!("`{}` is not a language tag", excerpt(language));
                     return Err(Fault::new("rdf.language", message));
                 }
-                scope.language = Some(language.to_ascii_lowercase().into());
+                scope.language = Some(language.into());
             }
             None => {}
         }

@@ -7,9 +7,10 @@ use crate::error::{Error, ExitCode};
 use crate::package::download::Downloads;
 use crate::package::listing::ListedPackage;
 use crate::plan::listed::Listed;
+use crate::rdf_rules::message;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
-use abreast_rdf::Syntax;
+use abreast_rdf::{LeftOut, Syntax};
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};
 use std::fs::File;
@@ -40,6 +41,8 @@ pub(crate) struct SortedDescriptions {
     statements: SortedStatements,
     /// IRIs in place of blank nodes that are parts of descriptions.
     parts: u64,
+    /// Statements that are not valid, and were left out.
+    left_out: LeftOut,
 }
 
 /// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
@@ -57,6 +60,7 @@ pub(crate) fn fetch_sorted(
     let sort = SortOptions {
         memory: SORT_BYTES,
         contexts: requests.contexts.clone(),
+        leave_out_invalid: requests.leaves_out_invalid,
         ..SortOptions::new(downloads.path())
     };
     let (stop, are_resources) = (sort.stop.clone(), requests.skolems_are_resources.get());
@@ -73,7 +77,10 @@ pub(crate) fn fetch_sorted(
                 bytes: Bytes::of_file(bytes),
             });
             let sorted = abreast_statements::sorted(sort, inputs)?;
-            if are_resources { Ok((sorted, 0)) } else { with_parts(sort, sorted) }
+            let left_out = sorted.left_out().clone();
+            let (sorted, parts) =
+                if are_resources { (sorted, 0) } else { with_parts(sort, sorted)? };
+            Ok((sorted, parts, left_out))
         });
         let fetch = || {
             for file in files {
@@ -104,8 +111,8 @@ pub(crate) fn fetch_sorted(
     for file in files {
         downloads.discard(&package(file));
     }
-    let (statements, parts) = sorted.map_err(|error| unreadable(name, error))?;
-    Ok(SortedDescriptions { statements, parts })
+    let (statements, parts, left_out) = sorted.map_err(|error| unreadable(name, error))?;
+    Ok(SortedDescriptions { statements, parts, left_out })
 }
 
 /// Hands over the descriptions of a whole copy; how many there are.
@@ -123,6 +130,10 @@ pub(crate) fn hand_over(
         walk.resource(&described.listed(name), as_of, Some(described.lines))
     })?;
     walk.parts(sorted.parts);
+    if sorted.left_out.count() > 0 {
+        walk.notice("rdf.invalid", name, &message(&sorted.left_out));
+    }
+    walk.walked.invalid = Some((name.to_owned(), sorted.left_out.clone()));
     blanks.report(walk, name);
     Ok(count)
 }
@@ -133,6 +144,14 @@ pub(crate) struct Described<'d> {
     /// Canonical N-Triples.
     pub(crate) lines: &'d [u8],
     pub(crate) digests: Digests,
+}
+
+impl SortedDescriptions {
+    /// Whether the files show all that there is: with statements that were left out, an entity that they do not have may
+    /// have had nothing else.
+    pub(crate) fn lists_all(&self) -> bool {
+        self.left_out.count() == 0
+    }
 }
 
 impl<'d> Described<'d> {

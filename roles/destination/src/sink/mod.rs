@@ -24,10 +24,10 @@ pub(crate) mod warc;
 use crate::error::Error;
 use crate::partial::Partials;
 use crate::place::temporary_name;
+use crate::rdf_rules::RdfRules;
 use crate::state_folder::StateFolder;
 use crate::verify::{Verdict, judge};
 use abreast_folder::Dir;
-use abreast_rdf::Contexts;
 use abreast_store::mirror::{Deprecated, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use outcome::{Failure, Notice, Outcome};
@@ -274,8 +274,8 @@ pub(crate) struct Body<'a> {
     /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
     /// bytes that came another way; not complete for sinks that do not want it.
     pub(crate) head: &'a [u8],
-    /// The contexts that JSON-LD may name.
-    pub(crate) contexts: &'a Contexts,
+    /// How descriptions are read.
+    pub(crate) rdf: &'a RdfRules,
     /// Notices to report when it is stored.
     pub(crate) notices: Vec<Notice>,
 }

@@ -66,6 +66,19 @@ impl SinkOptions {
         None
     }
 
+    /// Whether statements are stored, whatever the syntax that they are sent in.
+    pub const fn is_of_statements(&self) -> bool {
+        matches!(
+            self,
+            Self::NQuads(_)
+                | Self::Labels(_)
+                | Self::Oxigraph(_)
+                | Self::Sparql(_)
+                | Self::GraphStore(_)
+                | Self::Push(_)
+        )
+    }
+
     /// Whether the copy's folder holds more than its state.
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::Folder | Self::Warc(_) | Self::NQuads(_) | Self::Oxigraph(_))

@@ -97,6 +97,9 @@ impl Transfer<'_> {
             let uri = &task.pending.uri;
             let is_kept = matches!(outcome, Some(Outcome::Stored { .. } | Outcome::Right { .. }));
             new += u64::from(is_kept && task.row.is_none());
+            if is_kept {
+                report.summary.newly_invalid += self.rules.rdf.keep(self.mirror, uri)?;
+            }
             match outcome {
                 Some(Outcome::Stored { row, created, notices }) => {
                     if !as_planned {

@@ -7,6 +7,7 @@ use crate::events::{Event, ItemAction};
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::plan::planner::{PlanContext, Planner};
+use crate::rdf_rules::RdfRules;
 use crate::read::driver::Driver;
 use crate::read::text::Text;
 use crate::reporter::Reporter;
@@ -230,7 +231,7 @@ impl Pair {
         let mut planner = Planner::new(&self.options, &self.mirror, self.state.clone()).unwrap();
         let mut report = Reporter::new(&observer, &shared, false);
         let rules = Arc::new(Rules {
-            contexts: self.options.contexts.clone(),
+            rdf: RdfRules::default(),
             require_fixity: false,
             authorization: None,
             authorized_url: String::new(),

@@ -276,7 +276,7 @@ pub(crate) async fn finish(
         received,
         address,
         head,
-        contexts: &rules.contexts,
+        rdf: &rules.rdf,
         notices,
     };
     writer.store(task, body).await

@@ -38,6 +38,7 @@ mod fixity;
 mod guard_sinks;
 mod held;
 mod interrupted;
+mod invalid_statements;
 mod labels;
 mod lasting_faults;
 mod moved;

@@ -2,6 +2,7 @@
 
 use super::activity::{self, Item};
 use super::context::Contexts;
+use super::patch::PatchFacts;
 use super::{collection, patch, streams};
 use crate::finding::Findings;
 use crate::rule::Rule;
@@ -39,6 +40,8 @@ pub(super) struct Doc {
     pub(super) total: Option<u64>,
     pub(super) downloads: Vec<Download>,
     pub(super) items: Vec<Item>,
+    /// The header of a patch.
+    pub(super) patch: Option<PatchFacts>,
     pub(super) bytes: u64,
 }
 
@@ -72,6 +75,7 @@ impl Doc {
             total: None,
             downloads: Vec::new(),
             items: Vec::new(),
+            patch: None,
             bytes: bytes.len() as u64,
         }
     }
@@ -158,8 +162,8 @@ pub(super) fn read(
     let mut judge = Judge { profile: Profile::Emm01, contexts, url, now, found };
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if is_rdf_patch(text.trim_ascii_start()) {
-        patch::check(&mut judge, text, item, "");
-        return Some(Doc::new(Kind::RdfPatch, Profile::Emm01, bytes));
+        let patch = patch::check(&mut judge, text, item, "");
+        return Some(Doc { patch, ..Doc::new(Kind::RdfPatch, Profile::Emm01, bytes) });
     }
     let memory = memory_of_json(text);
     if memory > MEMORY_MAX {
@@ -215,7 +219,7 @@ pub(super) fn read(
         Kind::EntryPoint => collection::entry_point(&mut judge, &map, &mut doc),
         Kind::Page => collection::page(&mut judge, &map, &mut doc),
         Kind::Activity => doc.items.push(activity::check(&mut judge, &map, "", None)),
-        Kind::Patch => patch::document(&mut judge, &map, item),
+        Kind::Patch => doc.patch = patch::document(&mut judge, &map, item),
         Kind::RdfPatch | Kind::Other => {
             judge.add(&r::CF_KIND, "", || match &types[..] {
                 [] => "there is no `type`".to_owned(),

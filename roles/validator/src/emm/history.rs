@@ -11,10 +11,12 @@ use crate::values::is_before;
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, W3cDatetime, excerpt};
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Activities that are remembered.
 const SEEN_MAX: usize = 2 << 20;
+/// Patches that are not in their activities, and are fetched to check their chain: the newest of the feed.
+pub(super) const LINKED_MAX: usize = 10;
 /// Patches that are remembered.
 const PATCHES_MAX: usize = 100_000;
 
@@ -41,6 +43,13 @@ struct SeenPatch {
     number: u32,
     facts: PatchFacts,
     has_patch: bool,
+}
+
+/// A patch that an activity does not have in it.
+pub(super) struct LinkedPatch {
+    /// Its place among the patches of the feed.
+    place: usize,
+    pub(super) url: String,
 }
 
 /// Faults of pages: the first few of each rule, and how many there are.
@@ -81,6 +90,9 @@ pub(super) struct History {
     pages: Vec<String>,
     seen: Vec<Seen>,
     patches: Vec<SeenPatch>,
+    /// The first and the last that are not in their activities, in the order of the walk.
+    first_linked: Vec<LinkedPatch>,
+    last_linked: VecDeque<LinkedPatch>,
     ids: HashSet<u64>,
     pub(super) count: u64,
     pub(super) newest: Option<Timestamp>,
@@ -98,6 +110,8 @@ impl History {
             pages: Vec::new(),
             seen: Vec::new(),
             patches: Vec::new(),
+            first_linked: Vec::new(),
+            last_linked: VecDeque::new(),
             ids: HashSet::new(),
             count: 0,
             newest: None,
@@ -200,10 +214,42 @@ impl History {
             let place = self.seen.len() as u32;
             self.seen.push(Seen { entity, place, page, number: item.number, kind });
         }
-        if item.instrument.is_some() && self.patches.len() < PATCHES_MAX {
+        if let Some(url) = &item.instrument
+            && self.patches.len() < PATCHES_MAX
+        {
             let facts = item.patch.clone().filter(PatchFacts::is_short);
             let (has_patch, facts) = (facts.is_some(), facts.unwrap_or_default());
+            if item.patch.is_none() {
+                self.note_linked(url);
+            }
             self.patches.push(SeenPatch { entity, page, number: item.number, facts, has_patch });
+        }
+    }
+
+    fn note_linked(&mut self, url: &str) {
+        let linked = || LinkedPatch { place: self.patches.len(), url: url.to_owned() };
+        if self.first_linked.len() < LINKED_MAX {
+            self.first_linked.push(linked());
+        }
+        self.last_linked.push_back(linked());
+        if self.last_linked.len() > LINKED_MAX {
+            self.last_linked.pop_front();
+        }
+    }
+
+    /// The newest patches that are not in their activities.
+    pub(super) fn take_linked(&mut self) -> Vec<LinkedPatch> {
+        if self.begins_with_newest() {
+            std::mem::take(&mut self.first_linked)
+        } else {
+            std::mem::take(&mut self.last_linked).into()
+        }
+    }
+
+    /// Notes the header of a patch that was fetched.
+    pub(super) fn fetched(&mut self, linked: &LinkedPatch, facts: PatchFacts) {
+        if let Some(seen) = self.patches.get_mut(linked.place).filter(|_| facts.is_short()) {
+            (seen.facts, seen.has_patch) = (facts, true);
         }
     }
 

@@ -177,6 +177,7 @@ impl Feeds<'_> {
         self.settle(number, &entry, &mut walk).await?;
         if self.samples() {
             self.sample(number, &entry, &facts.url, &walk).await?;
+            self.linked_patches(&mut walk).await?;
         }
         let has_download = entry.downloads.iter().any(Download::is_data);
         let mut faults = Faults::new(self.options.most_each);

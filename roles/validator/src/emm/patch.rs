@@ -33,7 +33,11 @@ impl PatchFacts {
 }
 
 /// Judges the document of a patch; `item` is the activity whose changes it has, if that is known.
-pub(super) fn document(judge: &mut Judge<'_>, map: &Object, item: Option<&Item>) {
+pub(super) fn document(
+    judge: &mut Judge<'_>,
+    map: &Object,
+    item: Option<&Item>,
+) -> Option<PatchFacts> {
     let is_wrong = |found: Option<&str>| !found.is_some_and(is_url);
     if text_of(map, "type") != Some("rdf_patch") {
         judge.add(&r::EMM01_PATCH, "/type", || "it is not the string rdf_patch".to_owned());
@@ -51,9 +55,9 @@ pub(super) fn document(judge: &mut Judge<'_>, map: &Object, item: Option<&Item>)
     }
     let Some(text) = text_of(map, "content") else {
         judge.add(&r::EMM01_PATCH, "/content", || "it is not a string with the patch".to_owned());
-        return;
+        return None;
     };
-    check(judge, text.as_bytes(), item, "/content");
+    check(judge, text.as_bytes(), item, "/content")
 }
 
 /// Judges the text of a patch.

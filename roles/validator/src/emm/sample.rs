@@ -155,6 +155,27 @@ impl Feeds<'_> {
         Ok(())
     }
 
+    /// The headers of the newest patches that activities only name, for the check of their chain.
+    pub(super) async fn linked_patches(&mut self, walk: &mut Walk) -> Result<(), Failure> {
+        for linked in walk.history.take_linked() {
+            if !self.hosts.may(&linked.url) {
+                continue;
+            }
+            self.sampled += 1;
+            // Other faults of patches are reported where they are sampled.
+            match self.document(&linked.url).await {
+                Ok((Some(doc), ..)) => {
+                    if let Some(facts) = doc.patch {
+                        walk.history.fetched(&linked, facts);
+                    }
+                }
+                Ok(_) | Err(Failure::Missing(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
     /// If the feed can be entered at a time, that of the newest activity leads to a page that has
     /// it.
     async fn skip_to(&mut self, number: usize, address: &str, walk: &Walk) -> Result<(), Failure> {

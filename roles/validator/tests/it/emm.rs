@@ -195,6 +195,55 @@ fn an_activity_may_be_a_part_of_its_page() {
     assert!(text(&report).contains("nothing in the document there has it"), "{}", text(&report));
 }
 
+/// The feed of version 0.1, whose activities name their patches.
+fn with_linked_patches(base: &str) -> Answers {
+    let mut answers = good(base);
+    for (path, answer) in &mut answers {
+        if path.contains("/instrument/") {
+            continue;
+        }
+        let Ok(mut document) = serde_json::from_slice::<Value>(&answer.body) else { continue };
+        let without_content = |activity: &mut Value| {
+            if let Some(instrument) = activity["instrument"].as_object_mut() {
+                instrument.remove("content");
+            }
+        };
+        if document["instrument"].is_object() {
+            without_content(&mut document);
+        }
+        if let Some(items) = document["orderedItems"].as_array_mut() {
+            items.iter_mut().for_each(without_content);
+        }
+        if path.starts_with("/emm01") {
+            answer.body = sorted(document).into();
+        }
+    }
+    answers
+}
+
+#[test]
+fn the_chain_of_linked_patches_is_checked() {
+    let report = inspect(&Server::start(with_linked_patches), "/emm01", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    for (number, is, not, rule) in [
+        (3, "H prev <uuid:2>", "H prev <uuid:9>", "EMM01-4.2-chain"),
+        (2, "H id <uuid:2>", "H id <uuid:8>", "EMM01-4.2-chain"),
+    ] {
+        let server = Server::start(move |base| {
+            let mut answers = with_linked_patches(base);
+            let path = format!("/emm01/activity/{number}/instrument/1");
+            let answer = answers.get_mut(&path).unwrap();
+            let body = String::from_utf8(std::mem::take(&mut answer.body)).unwrap();
+            assert!(body.contains(is), "{body}");
+            answer.body = body.replace(is, not).into_bytes();
+            answers
+        });
+        let report = inspect(&server, "/emm01", |_| {});
+        let found: BTreeSet<_> = report.findings.iter().map(|found| found.rule.id).collect();
+        assert!(found.contains(rule), "{}", text(&report));
+    }
+}
+
 #[test]
 fn a_change_feed_is_shown_with_what_it_offers() {
     let server = Server::start(|base| {

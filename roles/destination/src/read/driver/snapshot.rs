@@ -6,6 +6,7 @@ use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
+use crate::rdf_rules;
 use crate::read::position::{Due, Position, Unknown};
 use crate::read::walk::{LIST_AHEAD_MAX, Visitor, Walk};
 use crate::read::{Offers, Snapshot, Whole};
@@ -89,6 +90,7 @@ impl Driver {
             let mut walk = Walk::new((requests, options), position, is_conditional, &mut planning);
             let read = self.reader.snapshot(&mut walk);
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
+            let invalid = walk.walked.invalid.take();
             // What such a list lacks may have come later.
             let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
             let mut documents = std::mem::take(&mut walk.walked.documents);
@@ -136,6 +138,10 @@ impl Driver {
                 }
                 if let Some(parts) = parts.filter(|_| is_whole) {
                     skolem::keep(mirror, parts)?;
+                }
+                if let Some((name, left_out)) = &invalid {
+                    rdf_rules::keep_of_state(mirror, name, left_out)?;
+                    run.report.summary.newly_invalid += left_out.count();
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));

@@ -271,7 +271,8 @@ impl Reader for Emm {
                 let read = walk.with_downloads(|walk, downloads| {
                     let sorted = fetch_sorted(requests, whole.name(), &whole.files, downloads)?;
                     walk.begin_snapshot(whole.name())?;
-                    hand_over(walk, whole.name(), &sorted, as_of)
+                    let count = hand_over(walk, whole.name(), &sorted, as_of)?;
+                    Ok::<_, Error>((count, sorted.lists_all()))
                 });
                 match read {
                     Err(error)
@@ -286,11 +287,11 @@ impl Reader for Emm {
                         return Ok(Snapshot { is_missing: true, ..Snapshot::default() });
                     }
                     Err(error) => return Err(error),
-                    Ok(count) => {
+                    Ok((count, lists_all)) => {
                         self.state.only_files = false;
                         // One without any shows nothing.
                         let as_of = as_of.filter(|_| count > 0);
-                        let (lists_all, changes_from) = (true, as_of.or(everything));
+                        let changes_from = as_of.or(everything);
                         Snapshot { lists_all, as_of, changes_from, ..Snapshot::default() }
                     }
                 }

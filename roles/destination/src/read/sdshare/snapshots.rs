@@ -61,12 +61,13 @@ pub(super) fn snapshot(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<Sna
     let (requests, options) = (walk.requests, walk.options);
     let parts = snapshot.parts(requests, options)?;
     walk.begin_snapshot(snapshot.name())?;
-    walk.with_downloads(|walk, downloads| {
+    let lists_all = walk.with_downloads(|walk, downloads| {
         let sorted = fetch_sorted(requests, snapshot.name(), &parts, downloads)?;
-        hand_over(walk, snapshot.name(), &sorted, updated)
+        hand_over(walk, snapshot.name(), &sorted, updated)?;
+        Ok::<_, Error>(sorted.lists_all())
     })?;
     Ok(Some(SnapshotRead {
-        lists_all: true,
+        lists_all,
         as_of: updated,
         // Without a time, any change may be later.
         changes_from: updated.or(Some(Moment::exact(Timestamp::MIN))),

@@ -3,6 +3,7 @@
 use super::Cut;
 use crate::package::listing::Dump;
 use crate::read::position::Bookmark;
+use abreast_rdf::LeftOut;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::BTreeMap;
@@ -83,4 +84,6 @@ pub(crate) struct Walked {
     pub(crate) made_from: Option<Dump>,
     /// IRIs in place of blank nodes that are parts of the descriptions of a snapshot, if that has descriptions.
     pub(crate) parts: Option<u64>,
+    /// The name of a snapshot that has descriptions, and the statements that were left out of it.
+    pub(crate) invalid: Option<(String, LeftOut)>,
 }

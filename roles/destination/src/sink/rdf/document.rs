@@ -1,11 +1,12 @@
 //! The document of a resource: which syntax it has, and what it states about the resource.
 
 use super::Graph;
+use crate::rdf_rules::{RdfRules, message};
 use crate::sink::Body;
 use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{
-    Contexts, ReadLimits, ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines,
+    LeftOut, ReadLimits, ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines,
     is_skolem_iri, skolem_root, write_statement,
 };
 use abreast_store::mirror::{Pending, Task};
@@ -59,12 +60,12 @@ pub(super) fn describe(
     let sent = body.media_type.as_deref();
     let addresses = [item.href(), item.uri.as_str()];
     let syntax = syntax_of(sent, item.accept(), addresses).ok_or_else(|| not_rdf(sent))?;
-    let mut statements = Statements::new(graph, &root);
+    let mut statements = Statements::new(graph, &root, body.rdf);
     statements.by_address = item.href() == item.uri;
-    statements.contexts = body.contexts.clone();
     let file = body.file.as_mut().map(|temporary| &mut temporary.file);
     let base = body.address.as_deref().unwrap_or_else(|| item.href());
     statements.read_sent(syntax, body.bytes, file, base)?;
+    body.rdf.described(&item.uri, statements.left_out.as_ref());
     let described = statements.describe()?;
     if syntax.is_doubtful && described.lines.is_empty() {
         return Err(syntax.is_none("states nothing"));
@@ -163,15 +164,15 @@ pub(crate) fn describe_answer(
     syntax: SentSyntax,
     (bytes, file): (&[u8], Option<&mut File>),
     address: &str,
-    contexts: &Contexts,
+    rdf: &RdfRules,
 ) -> Result<Option<Lines>, Failure> {
     let root = super::iri(&item.uri)?;
-    let mut statements = Statements::new(&Graph::Default, &root);
-    statements.contexts = contexts.clone();
+    let mut statements = Statements::new(&Graph::Default, &root, rdf);
     statements.is_fragment = true;
     let is_blank = file.is_none() && bytes.iter().all(u8::is_ascii_whitespace);
     statements.read_sent(syntax, bytes, file, address)?;
-    if statements.count == 0 && statements.others == 0 {
+    rdf.described(&item.uri, statements.left_out.as_ref());
+    if statements.count == 0 && statements.others == 0 && statements.left_out.is_none() {
         if syntax.is_doubtful && !is_blank {
             return Err(syntax.is_none("states nothing"));
         }
@@ -238,12 +239,13 @@ struct Statements<'a> {
     has_several: bool,
     /// What is stated of it.
     of_other: Vec<u8>,
-    /// The contexts that JSON-LD may name.
-    contexts: Contexts,
+    rdf: &'a RdfRules,
+    /// What was left out, if anything was.
+    left_out: Option<LeftOut>,
 }
 
 impl<'a> Statements<'a> {
-    fn new(graph: &'a Graph, root: &'a NamedNode) -> Self {
+    fn new(graph: &'a Graph, root: &'a NamedNode, rdf: &'a RdfRules) -> Self {
         Self {
             graph,
             root,
@@ -258,7 +260,8 @@ impl<'a> Statements<'a> {
             other: None,
             has_several: false,
             of_other: Vec::new(),
-            contexts: Contexts::default(),
+            rdf,
+            left_out: None,
         }
     }
 
@@ -289,11 +292,14 @@ impl<'a> Statements<'a> {
         let mut limits = ReadLimits::in_memory();
         limits.expansion.most = u64::MAX;
         let mut options =
-            ReadOptions::default().with_limits(limits).with_contexts(self.contexts.clone());
+            ReadOptions::default().with_limits(limits).with_contexts(self.rdf.contexts.clone());
+        let left_out = self.rdf.left_out();
+        options.left_out.clone_from(&left_out);
         if NamedNode::new(base).is_ok() {
             options = options.with_base(base);
         }
         let mut is_over = false;
+        self.left_out = None;
         let read = abreast_rdf::read(syntax, input, &options, &mut |quad| {
             let is_about = match quad.subject {
                 NamedOrBlankNodeRef::NamedNode(node) => {
@@ -320,6 +326,7 @@ impl<'a> Statements<'a> {
             is_over = self.kept.len() > BYTES_MAX || self.count > STATEMENTS_MAX;
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+        self.left_out = left_out.filter(|left_out| left_out.count() > 0);
         if is_over {
             let message = format!(
                 "its description is larger than {} MiB or {STATEMENTS_MAX} statements",
@@ -382,6 +389,13 @@ impl<'a> Statements<'a> {
             (self.kept, self.count) = closure(&self.kept);
             self.others += (all - self.count) as u64;
         }
+        if let Some(left_out) = self.left_out.as_ref().filter(|_| self.kept.is_empty()) {
+            let message = format!(
+                "nothing valid is stated about it; {}\n  help: the server has to correct it; until then the copy keeps what it has",
+                message(left_out)
+            );
+            return Err(Failure::refused("rdf.invalid", message));
+        }
         if self.kept.is_empty() && self.others > 0 {
             let help = if self.is_fragment {
                 "the server has to correct the fragment; until then the copy keeps what it has"
@@ -396,6 +410,9 @@ impl<'a> Statements<'a> {
             return Err(Failure::refused("rdf.subject", message));
         }
         let mut notices = Vec::new();
+        if let Some(left_out) = &self.left_out {
+            notices.push(Notice::new("rdf.invalid", message(left_out)));
+        }
         if self.others > 0 {
             let message = format!(
                 "statements about other resources, or in named graphs, which are not kept: {}",
@@ -459,7 +476,8 @@ mod tests {
 
     fn described(text: &str, graph: &Graph) -> Result<Description, Failure> {
         let root = NamedNode::new("http://h/a").unwrap();
-        let mut statements = Statements::new(graph, &root);
+        let rdf = RdfRules::default();
+        let mut statements = Statements::new(graph, &root, &rdf);
         statements.read(Syntax::Turtle, text.as_bytes(), "http://h/a.ttl")?;
         statements.describe()
     }
@@ -492,7 +510,8 @@ mod tests {
     fn an_address_may_be_that_of_a_document_about_one_entity() {
         let of = |text: &str| {
             let root = NamedNode::new("http://h/a").unwrap();
-            let mut statements = Statements::new(&Graph::Default, &root);
+            let rdf = RdfRules::default();
+            let mut statements = Statements::new(&Graph::Default, &root, &rdf);
             statements.by_address = true;
             statements.read(Syntax::Turtle, text.as_bytes(), "http://h/a").unwrap();
             statements

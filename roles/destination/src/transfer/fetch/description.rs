@@ -78,9 +78,8 @@ impl Fetcher {
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
         let address = facts.address.as_deref().unwrap_or_else(|| item.href());
-        let contexts = &self.storer.rules.contexts;
-        let described =
-            describe_answer(item, syntax, (&self.storer.bytes, file), address, contexts);
+        let rdf = &self.storer.rules.rdf;
+        let described = describe_answer(item, syntax, (&self.storer.bytes, file), address, rdf);
         let described = match described {
             // Kept as it is: a target that needs the statements reports what is missing.
             Err(failure) if failure.code == "jsonld.context" => {

@@ -13,6 +13,7 @@ use crate::bodies::Bodies;
 use crate::deprecation::Deprecations;
 use crate::partial::{Note, Partials, RESUME_BYTES};
 use crate::place::temporary_name;
+use crate::rdf_rules::RdfRules;
 use crate::robots::Robots;
 use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
@@ -25,7 +26,6 @@ use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large
 use crate::verify::{Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
-use abreast_rdf::Contexts;
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
 use again::Again;
@@ -35,8 +35,8 @@ use std::sync::Arc;
 /// The rules for all items of a run.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// The contexts that descriptions in JSON-LD may name.
-    pub(crate) contexts: Contexts,
+    /// How descriptions are read.
+    pub(crate) rdf: RdfRules,
     pub(crate) require_fixity: bool,
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.

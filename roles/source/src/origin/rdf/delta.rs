@@ -6,7 +6,7 @@ use super::plan::{Fingerprint, PlanWriter};
 use super::{RdfBytes, RdfError, RdfInput, RdfReport, RdfTarget, record};
 use abreast_rdf::{DescriptionLimits, Naming, ReadOptions, TooLarge};
 use abreast_statements::{
-    BlankNodes, Describer, Error, GraphFilter, Group, LineSorter, SortedStatements,
+    BlankNodes, Describer, Error, GraphFilter, Group, LineSorter, SortOptions, SortedStatements,
 };
 use abreast_webtypes::{SyntaxError, Timestamp};
 use oxrdf::{BlankNode, NamedOrBlankNode, QuadRef, Term, Triple, TripleRef};
@@ -54,7 +54,7 @@ fn applied(
     let mut rows = Rows { sorter, count: 0, line: Vec::new(), aborted: Vec::new() };
     let mut graphs = GraphFilter::new(sort);
     for (number, input) in inputs.into_iter().enumerate() {
-        rows.read(input?, number as u64, &mut graphs)?;
+        rows.read(input?, number as u64, sort, &mut graphs)?;
         sort.check_stop()?;
     }
     graphs.check()?;
@@ -143,6 +143,7 @@ pub enum DeltaRow<'a> {
 pub fn each_row(
     delta: Delta,
     document: u64,
+    sort: &SortOptions,
     graphs: &mut GraphFilter<'_>,
     visit: &mut dyn FnMut(DeltaRow<'_>) -> io::Result<()>,
 ) -> Result<(), RdfError> {
@@ -168,7 +169,7 @@ pub fn each_row(
             }
         }
     };
-    let mut options = ReadOptions::default();
+    let mut options = ReadOptions::default().with_contexts(sort.contexts.clone());
     options.base = input.base;
     abreast_rdf::read(input.syntax, reader(input.bytes), &options, &mut take)
         .map_err(|cause| Error::Input { name: input.name, cause })?;
@@ -269,10 +270,11 @@ impl Rows {
         &mut self,
         delta: Delta,
         number: u64,
+        sort: &SortOptions,
         graphs: &mut GraphFilter<'_>,
     ) -> Result<(), RdfError> {
         let mut begin = self.count;
-        each_row(delta, number, graphs, &mut |row| {
+        each_row(delta, number, sort, graphs, &mut |row| {
             let (statement, sign) = match row {
                 DeltaRow::Add(statement) => (statement, 'A'),
                 DeltaRow::Remove(statement) => (statement, 'D'),
@@ -378,7 +380,9 @@ impl Application<'_> {
         }
         let mut lines: BTreeSet<&[u8]> = split(&old).collect();
         for line in removed.iter().flat_map(|group| split(group.lines)) {
-            if !lines.remove(line) && !self.lenient && !self.dropped.contains(&fingerprint_of(line))
+            if !remove(&mut lines, line)
+                && !self.lenient
+                && !self.dropped.contains(&fingerprint_of(line))
             {
                 return Err(RdfError::Delta(format!(
                     "`{}` is to be removed, and is not there\n  help: the delta is for another state; --lenient skips such \
@@ -423,6 +427,19 @@ impl Application<'_> {
         // The next complete state is compared by content.
         Ok(self.plan.put(&iri, &canonical.lines, Fingerprint::default())?)
     }
+}
+
+/// Removes a statement; one that differs in the case of its language tag if it is not there itself, since other programs
+/// write tags in lower case [rdf11-concepts §3.3].
+fn remove(lines: &mut BTreeSet<&[u8]>, line: &[u8]) -> bool {
+    if lines.remove(line) {
+        return true;
+    }
+    let Some(at) = memchr::memmem::rfind(line, b"\"@") else { return false };
+    let (before, tag) = line.split_at(at + 2);
+    let mut same = lines.range(before..).take_while(|other| other.starts_with(before));
+    let same = same.find(|other| other[before.len()..].eq_ignore_ascii_case(tag)).copied();
+    same.is_some_and(|same| lines.remove(same))
 }
 
 fn split(lines: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -196,8 +196,9 @@ pub(super) fn parse(
 /// A digest of the files, of how they are read and of what the set was after that.
 fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
     let invalid = if options.sort.leave_out_invalid { " without invalid statements" } else { "" };
+    let contexts = options.sort.contexts.fingerprint();
     let text = format!(
-        "2{invalid} {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
+        "3{invalid} {contexts:x} {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
         options.digests,
         options.sort.graphs,
         options.skolemize,

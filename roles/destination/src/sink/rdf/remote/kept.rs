@@ -10,7 +10,7 @@ use super::{reach_in, text, version};
 use crate::error::{Error, ExitCode};
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use crate::sink::newest::{self, Verdict};
-use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
+use abreast_rdf::{ReadOptions, Syntax, canonical_lines, with_lower_case_tags, write_statement};
 use abreast_store::mirror::{Mirror, Row};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -98,10 +98,10 @@ impl RemoteKept {
             return canonical(&lines);
         }
         if self.service == Service::Endpoint {
-            return canonical(&self.construct(text::description(entity, &self.graph, steps))?);
+            return in_service(&self.construct(text::description(entity, &self.graph, steps))?);
         }
         let answer = self.runtime.block_on(self.singly.get(entity));
-        canonical(&n_triples(&answer.map_err(Refusal::into_error)?)?)
+        in_service(&n_triples(&answer.map_err(Refusal::into_error)?)?)
     }
 
     fn construct(&self, query: String) -> Result<Vec<u8>, Error> {
@@ -120,7 +120,7 @@ impl RemoteKept {
         }
         for entity in entities {
             let lines = found.remove(format!("<{entity}>").as_bytes()).unwrap_or_default();
-            self.ahead.insert(entity.clone(), canonical(&lines)?);
+            self.ahead.insert(entity.clone(), in_service(&lines)?);
         }
         Ok(())
     }
@@ -209,6 +209,12 @@ fn n_triples(answer: &[u8]) -> Result<Vec<u8>, Error> {
     })
     .map_err(|cause| odd(&cause))?;
     Ok(lines)
+}
+
+/// The canonical lines of what a service has, with language tags in lower case.
+fn in_service(lines: &[u8]) -> Result<Vec<u8>, Error> {
+    let lines = canonical(lines)?;
+    with_lower_case_tags(&lines).map(std::borrow::Cow::into_owned).map_err(|cause| odd(&cause))
 }
 
 fn canonical(lines: &[u8]) -> Result<Vec<u8>, Error> {

@@ -32,7 +32,7 @@ pub(crate) use service::Remote;
 pub use service::{GraphStoreOptions, PushOptions, SparqlOptions};
 pub use store::{OpenStore, OxigraphOptions};
 
-use super::document::{Description, describe, digest_of};
+use super::document::{DIGEST_BYTES, Description, describe, digest_of};
 use super::{Graph, iri, same_bytes};
 use crate::error::Error;
 use crate::partial::Partials;
@@ -42,8 +42,8 @@ use crate::sink::outcome::{Failure, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
-use abreast_rdf::canonical_lines;
 use abreast_rdf::sparql::Reach;
+use abreast_rdf::{canonical_lines, with_lower_case_tags};
 use abreast_store::mirror::{Described, Mirror, Row, Task};
 use abreast_webtypes::Digests;
 use journal::Journal;
@@ -250,6 +250,13 @@ fn version(digest: &[u8]) -> Option<String> {
     (digest != digest_of(&[]).as_slice()).then(|| journal::hex(digest))
 }
 
+/// The digest of a description in a service, which may keep language tags in lower case.
+fn digest_in_service(lines: &[u8]) -> Result<[u8; DIGEST_BYTES], Failure> {
+    with_lower_case_tags(lines)
+        .map(|lines| digest_of(&lines))
+        .map_err(|error| Failure::new("rdf.syntax", error.to_string()))
+}
+
 struct RemoteWriter {
     sink: Arc<RemoteSink>,
 }
@@ -314,6 +321,8 @@ impl RemoteWriter {
             let entity = description.entity.as_ref().map_or(&*task.pending.uri, |iri| iri.as_str());
             let entity = entity.to_owned();
             Database::as_stored(&mut description, &entity)?;
+        } else {
+            description.digest = digest_in_service(&description.lines)?;
         }
         row.file_mtime = packed(description.reach);
         let (uri, old) = (task.pending.uri.clone(), reach_in(task.row.as_ref()));

@@ -6,9 +6,8 @@ use super::super::text::Step;
 use super::{Graph, broken};
 use crate::sink::outcome::Failure;
 use abreast_rdf::sparql::Reach;
-use abreast_rdf::{canonical_lines, write_statement};
+use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use memchr::memmem::find;
-use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::store::{QuadIter, StorageError, Store};
 use oxrdf::{
     BlankNode, GraphName, GraphNameRef, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad,
@@ -16,6 +15,7 @@ use oxrdf::{
 };
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Most statements that are removed as what is stored of one resource.
@@ -151,21 +151,22 @@ fn quads_of(lines: &[u8], entity: &str, graph: &GraphName) -> HashSet<Quad> {
         id.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         BlankNode::new_from_unique_id(u128::from_be_bytes(id))
     };
-    let parser = RdfParser::from_format(RdfFormat::NTriples).lenient();
-    // Our own lines have no fault.
-    let quads = parser.for_slice(lines).filter_map(Result::ok);
+    let mut quads = HashSet::new();
+    // Our own lines have no fault. The parser of the store would write language tags in lower case.
+    let options = ReadOptions::default().with_lenient(true);
+    let _ = abreast_rdf::read(Syntax::NTriples, lines, &options, &mut |quad| {
+        let mut quad = quad.into_owned();
+        if let NamedOrBlankNode::BlankNode(node) = &mut quad.subject {
+            *node = named(node);
+        }
+        if let Term::BlankNode(node) = &mut quad.object {
+            *node = named(node);
+        }
+        quad.graph_name.clone_from(graph);
+        quads.insert(quad);
+        ControlFlow::Continue(())
+    });
     quads
-        .map(|mut quad| {
-            if let NamedOrBlankNode::BlankNode(node) = &mut quad.subject {
-                *node = named(node);
-            }
-            if let Term::BlankNode(node) = &mut quad.object {
-                *node = named(node);
-            }
-            quad.graph_name.clone_from(graph);
-            quad
-        })
-        .collect()
 }
 
 /// Finds statements by subject, or all, in a graph.

@@ -1,0 +1,155 @@
+//! Statements that a parser of JSON-LD drops without notice: with an IRI, a label or a language tag that is not valid. They
+//! are found before the statements are visited, by a parser that drops nothing.
+//!
+//! A key that no context maps to an IRI makes no statement, and neither does its content; a blank node is not a predicate.
+//! Both are dropped, as the algorithms of JSON-LD require.
+
+use crate::json_ld::NO_BASE;
+use crate::left_out::{LeftOut, fault_in};
+use crate::read::{Visit, length};
+use crate::read_error::ReadError;
+use abreast_webtypes::excerpt;
+use oxjsonld::JsonLdSyntaxError;
+use oxrdf::{BlankNode, GraphNameRef, Literal, NamedOrBlankNodeRef, Quad, QuadRef, TermRef};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::ControlFlow;
+
+const HELP: &str = "correct it, or leave out what is not valid (`--leave-out-invalid`)";
+
+/// Spellings of language tags that are kept apart; a document that has more has the rest in lower case.
+const SPELLINGS_MAX: usize = 10_000;
+/// Runs that are searched for a tag.
+const SEARCHED_MAX: usize = 1_000;
+
+/// The language tags of a document, which the other parser hands over in lower case.
+#[derive(Default)]
+pub(crate) struct WrittenTags {
+    spellings: Vec<Box<str>>,
+    places: HashMap<Box<str>, usize>,
+    /// Of the literals in order: a spelling, and how many have it one after the other.
+    runs: VecDeque<(usize, u32)>,
+}
+
+/// Finds what is dropped. A document with another fault has it found by the other parser.
+pub(crate) fn examine(
+    quads: impl Iterator<Item = Result<Quad, JsonLdSyntaxError>>,
+    allowed: u64,
+    left_out: Option<&LeftOut>,
+) -> Result<WrittenTags, ReadError> {
+    let (mut tags, mut unmapped, mut written) = (WrittenTags::default(), Unmapped::default(), 0);
+    for quad in quads {
+        let Ok(quad) = quad else { break };
+        let quad = quad.as_ref();
+        written += length(quad);
+        if written > allowed {
+            break;
+        }
+        if unmapped.has(quad) {
+            continue;
+        }
+        match fault_in(quad).or_else(|| fault_of_label(quad)) {
+            None => tags.note(quad),
+            Some((_, fault)) if let Some(left_out) = left_out => left_out.note(&fault),
+            Some((code, fault)) => {
+                let statement = abreast_webtypes::visible(&quad.to_string())
+                    .chars()
+                    .take(300)
+                    .collect::<String>();
+                // Relative IRIs are as they are written.
+                let message = format!("the statement `{statement}` cannot be used: {fault}")
+                    .replace(NO_BASE, "");
+                return Err(ReadError::new(code, (0, 0), message, Some(HELP)));
+            }
+        }
+    }
+    Ok(tags)
+}
+
+/// A label that no other syntax can have.
+fn fault_of_label(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
+    let subject = match quad.subject {
+        NamedOrBlankNodeRef::BlankNode(node) => Some(node),
+        NamedOrBlankNodeRef::NamedNode(_) => None,
+    };
+    let object = match quad.object {
+        TermRef::BlankNode(node) => Some(node),
+        _ => None,
+    };
+    let graph = match quad.graph_name {
+        GraphNameRef::BlankNode(node) => Some(node),
+        _ => None,
+    };
+    let is_none = |label: &&str| BlankNode::new(*label).is_err();
+    let labels = [subject, object, graph].into_iter().flatten().map(oxrdf::BlankNodeRef::as_str);
+    let label = labels.into_iter().find(is_none)?;
+    Some(("rdf.syntax", format!("`_:{}` is not a label of a blank node", excerpt(label))))
+}
+
+/// What is inside keys that make no statement: it follows directly.
+#[derive(Default)]
+struct Unmapped {
+    nodes: HashSet<String>,
+}
+
+impl Unmapped {
+    fn has(&mut self, quad: QuadRef<'_>) -> bool {
+        let predicate = quad.predicate.as_str();
+        let is_none = !predicate.contains(':') || predicate.starts_with("_:");
+        let is_inside = !self.nodes.is_empty()
+            && (self.nodes.contains(&quad.subject.to_string())
+                || self.nodes.contains(&quad.graph_name.to_string()));
+        if !is_inside {
+            self.nodes.clear();
+        }
+        if !is_none && !is_inside {
+            return false;
+        }
+        if !matches!(quad.object, TermRef::Literal(_)) {
+            self.nodes.insert(quad.object.to_string());
+        }
+        true
+    }
+}
+
+impl WrittenTags {
+    fn note(&mut self, quad: QuadRef<'_>) {
+        let TermRef::Literal(literal) = quad.object else { return };
+        let Some(tag) = literal.language() else { return };
+        let place = match self.places.get(tag) {
+            Some(place) => *place,
+            None if self.spellings.len() >= SPELLINGS_MAX => return,
+            None => {
+                self.spellings.push(tag.into());
+                self.places.insert(tag.into(), self.spellings.len() - 1);
+                self.spellings.len() - 1
+            }
+        };
+        match self.runs.back_mut() {
+            Some((last, count)) if *last == place && *count < u32::MAX => *count += 1,
+            _ => self.runs.push_back((place, 1)),
+        }
+    }
+
+    /// Visits a statement with its language tag as it is written.
+    pub(crate) fn visit(&mut self, quad: QuadRef<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        let TermRef::Literal(literal) = quad.object else { return visit(quad) };
+        let written = literal.language().and_then(|tag| self.written(tag));
+        let Some(written) = written else { return visit(quad) };
+        let literal = Literal::new_language_tagged_literal_unchecked(literal.value(), written);
+        visit(QuadRef { object: literal.as_ref().into(), ..quad })
+    }
+
+    /// The next tag that is this one in lower case.
+    fn written(&mut self, tag: &str) -> Option<&str> {
+        let is_tag = |(place, _): &(usize, u32)| self.spellings[*place].eq_ignore_ascii_case(tag);
+        let at = self.runs.iter().take(SEARCHED_MAX).position(is_tag)?;
+        self.runs.drain(..at);
+        let (place, count) = self.runs.front_mut()?;
+        let place = *place;
+        *count -= 1;
+        if *count == 0 {
+            self.runs.pop_front();
+        }
+        Some(&*self.spellings[place])
+    }
+}

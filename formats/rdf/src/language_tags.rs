@@ -1,0 +1,102 @@
+//! Language tags as they are written. The parsers of the Turtle family hand them over in lower case, and end at one
+//! that is none: so they are taken down before the parser reads them, and put back into its statements.
+
+use crate::canonical::canonical_lines;
+use crate::read::Visit;
+use crate::statement::{StatementError, split_lines};
+use memchr::memmem;
+use oxilangtag::LanguageTag;
+use oxrdf::{Literal, QuadRef, TermRef};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+/// Whether this is a well-formed language tag [rdf11-concepts §3.3].
+pub(crate) fn is_language_tag(text: &str) -> bool {
+    LanguageTag::parse(text).is_ok()
+}
+
+/// Canonical lines with their language tags in lower case, as some stores hand them back. Two that differ in nothing else
+/// become one.
+///
+/// # Errors
+/// A line is not a statement as this crate writes it.
+pub fn with_lower_case_tags(lines: &[u8]) -> Result<Cow<'_, [u8]>, StatementError> {
+    let tag_of = |line: &[u8]| memmem::rfind(line, b"\"@").map(|at| at + 2);
+    let has_upper_case = |line: &[u8]| {
+        tag_of(line).is_some_and(|at| {
+            let tag = line[at..].strip_suffix(b" .").unwrap_or_default();
+            let is_tag = tag.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+            is_tag && tag.iter().any(u8::is_ascii_uppercase)
+        })
+    };
+    if !split_lines(lines).any(has_upper_case) {
+        return Ok(Cow::Borrowed(lines));
+    }
+    let mut lower = Vec::with_capacity(lines.len());
+    for line in split_lines(lines) {
+        let start = lower.len();
+        lower.extend_from_slice(line);
+        if has_upper_case(line)
+            && let Some(at) = tag_of(line)
+        {
+            lower[start + at..].make_ascii_lowercase();
+        }
+        lower.push(b'\n');
+    }
+    Ok(Cow::Owned(canonical_lines(&lower)?.lines))
+}
+
+/// The tags of a document, in order, from its reader to its statements. A clone is the same queue: as long as what the
+/// parser has read and not handed over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LanguageTags(Rc<RefCell<Queue>>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// The parser reads letters in place of all other bytes, so that a tag that is none is read as well.
+    hides: bool,
+    /// Of the tag in hand.
+    bytes: Vec<u8>,
+    /// `None` for one that the parser hands over as it is written.
+    found: VecDeque<Option<Box<str>>>,
+}
+
+impl LanguageTags {
+    /// With `hides` tags that are none are no errors of the parser: they are in the statements then.
+    pub(crate) fn new(hides: bool) -> Self {
+        Self(Rc::new(RefCell::new(Queue { hides, ..Queue::default() })))
+    }
+
+    /// Takes down a byte of a tag.
+    pub(crate) fn push(&self, byte: &mut u8) {
+        let mut queue = self.0.borrow_mut();
+        queue.bytes.push(*byte);
+        if queue.hides && !byte.is_ascii_alphabetic() {
+            *byte = b'a';
+        }
+    }
+
+    /// Ends a tag.
+    pub(crate) fn end(&self) {
+        let queue = &mut *self.0.borrow_mut();
+        let is_handed_over = !queue.hides && !queue.bytes.iter().any(u8::is_ascii_uppercase);
+        let tag =
+            (!is_handed_over).then(|| String::from_utf8_lossy(&queue.bytes).into_owned().into());
+        queue.found.push_back(tag);
+        queue.bytes.clear();
+    }
+
+    /// Visits a statement with its tag as it is written. Each literal of a document is in one statement, in its order.
+    pub(crate) fn visit(&self, quad: QuadRef<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        let TermRef::Literal(literal) = quad.object else { return visit(quad) };
+        if literal.language().is_none() {
+            return visit(quad);
+        }
+        let Some(Some(tag)) = self.0.borrow_mut().found.pop_front() else { return visit(quad) };
+        let literal = Literal::new_language_tagged_literal_unchecked(literal.value(), tag);
+        visit(QuadRef { object: literal.as_ref().into(), ..quad })
+    }
+}
