@@ -33,6 +33,10 @@ pub(crate) fn failed(failure: Failure, received: u64, url: &str) -> Error {
     };
     if e.is_parse_too_large() {
         return Error::new(ErrorKind::Header, url, "the answer's headers are too large")
+            .with_help(
+                "the server can be reached: ask its operator to send fewer or shorter header fields, such as `Link`, \
+                 or give the address of a document",
+            )
             .with_cause(e);
     }
     if e.is_parse_status() {

@@ -97,9 +97,12 @@ impl AccessArgs {
             net.credentials.add(&url, own)?;
         }
         if let Some(path) = &self.netrc {
-            let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.clone() };
-            let text = read_limited(&path, NETRC_MAX).map_err(unreadable)?;
-            net.credentials.add_netrc(&text, &url)?;
+            add_netrc(path, &url, net)?;
+        }
+        for path in self.client_cert.iter().chain(&self.client_key) {
+            std::fs::File::open(path)
+                .with_context(|| format!("cannot read `{}`", path.display()))
+                .map_err(unreadable)?;
         }
         net.pins.clone_from(&self.pin);
         net.client_certificate = self.client_cert.as_ref().map(|certificate| ClientCertificate {
@@ -134,9 +137,9 @@ impl AccessArgs {
             match std::fs::File::open(path) {
                 Err(error) if crate::exit::is_denied(&error) => {
                     let context = format!("cannot read certificates from `{}`", path.display());
-                    return Err(anyhow::Error::new(error).context(context));
+                    return Err(unreadable(anyhow::Error::new(error).context(context)));
                 }
-                _ => abreast_net::check_certificates(path)?,
+                _ => abreast_net::check_certificates(path).map_err(|e| unreadable(e.into()))?,
             }
             net.extra_roots = Some(path.clone());
         }
@@ -180,8 +183,7 @@ impl AccessArgs {
             net.credentials.add(&url, own)?;
         }
         if let Some(path) = &self.netrc {
-            let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.clone() };
-            net.credentials.add_netrc(&read_limited(&path, NETRC_MAX)?, &url)?;
+            add_netrc(path, &url, net)?;
         }
         Ok(url)
     }
@@ -270,7 +272,7 @@ impl std::fmt::Display for SecretError {
 
 impl std::error::Error for SecretError {}
 
-fn unreadable(error: anyhow::Error) -> anyhow::Error {
+pub(crate) fn unreadable(error: anyhow::Error) -> anyhow::Error {
     if error.is::<SecretForSeveral>() {
         return error;
     }
@@ -382,6 +384,12 @@ fn warn_if_readable_on_the_way(url: &str) {
     if parsed.scheme() == "http" && !here {
         tracing::warn!("credentials are sent to {url} unencrypted: use https if the server has it");
     }
+}
+
+fn add_netrc(path: &Path, url: &str, net: &mut Options) -> Result<()> {
+    let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.to_owned() };
+    let text = read_limited(&path, NETRC_MAX).map_err(unreadable)?;
+    Ok(net.credentials.add_netrc(&text, url)?)
 }
 
 fn usual_netrc() -> Result<PathBuf> {

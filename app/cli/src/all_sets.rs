@@ -101,9 +101,11 @@ pub(crate) fn sync(
     Ok(code)
 }
 
-/// Follows all sets beside each other, and those that the Source gets later.
+/// Follows all sets beside each other, and those that the Source gets later; of the files that may be open it has one
+/// of so many parts.
 pub(crate) fn follow(
     options: &SyncOptions,
+    parts: usize,
     one: Sync<'_>,
     reporter: &(dyn Fn(Option<&str>) -> Reporter + std::marker::Sync),
     cancel: &AtomicBool,
@@ -113,11 +115,13 @@ pub(crate) fn follow(
         Ok(opened) => opened,
         Err(error) => return not_opened(error, &whole),
     };
+    let mut connections = crate::open_files::fetches(copies.len(), parts, options.connections)?;
     let codes = std::thread::scope(|scope| {
         let mut running: HashMap<String, std::thread::ScopedJoinHandle<'_, u8>> = HashMap::new();
         let mut codes: HashMap<String, u8> = HashMap::new();
         loop {
-            for (place, options) in copies.drain(..) {
+            for (place, mut options) in copies.drain(..) {
+                options.connections = connections;
                 if running.get(&place.folder).is_some_and(|thread| !thread.is_finished()) {
                     continue;
                 }
@@ -148,6 +152,17 @@ pub(crate) fn follow(
             // A set whose follower ended is started again. A Source that does not respond is asked
             // in the next round.
             copies = place(options, &whole, cancel).unwrap_or_default();
+            match crate::open_files::fetches(copies.len(), parts, options.connections) {
+                Ok(fitting) => connections = fitting,
+                Err(error) => {
+                    copies.retain(|(place, _)| running.contains_key(&place.folder));
+                    whole.event(&Event::Notice(Problem {
+                        code: "sets.files",
+                        uri: &options.url,
+                        message: &format!("new sets are not followed: {error}"),
+                    }));
+                }
+            }
         }
         codes.extend(
             running.into_iter().map(|(folder, thread)| (folder, thread.join().unwrap_or(1))),

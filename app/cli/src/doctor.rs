@@ -435,6 +435,10 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
                 .chain()
                 .map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
             doctor.report("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
+            // Documents may have addresses of their own.
+            if net.is_some_and(|error| error.kind() == abreast_net::ErrorKind::Header) {
+                source(doctor, text, for_source);
+            }
         }
     }
 }

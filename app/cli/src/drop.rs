@@ -5,7 +5,7 @@ use crate::config::UsageError;
 use crate::log_access::unknown_set;
 use crate::logging;
 use crate::push::notified_path;
-use crate::repair::{code_of, hold};
+use crate::repair::{code_of, hold, refuse_held};
 use crate::state_folders::StateFolders;
 use crate::terminal::line;
 use crate::unwritable_store::Readable;
@@ -80,12 +80,14 @@ fn drop_from_store(args: &DropArgs) -> Result<()> {
         )));
     };
     let database = store.join("source.db");
+    let then = if args.yes { "drop the set" } else { "run this again" };
+    refuse_held(&store, then)?;
     let read = if args.yes {
         None
     } else {
         Some(Readable::of(&store, "source.db", SqliteLog::is_changed_by_opening)?)
     };
-    let _lock = if args.yes { hold(&store, false)? } else { None };
+    let _lock = if args.yes { hold(&store, false, then)? } else { None };
     let path = read.as_ref().map_or(&database, |read| &read.path);
     let Some(dropped) = drop_set(path, &args.set, true)? else {
         let sets = created_sets(path)?;

@@ -104,9 +104,16 @@ fn is_about_others(error: &clap::Error) -> bool {
     matches!(error.kind(), ArgumentConflict | MissingRequiredArgument)
 }
 
-/// Keys whose values are files that are read.
-const FILES: &[&str] =
-    &["password_file", "token_file", "netrc", "client_cert", "client_key", "ca_file", "uris_from"];
+/// Keys whose values are files with which a job proves who it is, and whom it asks.
+const FILES: &[&str] = &[
+    "password_file",
+    "token_file",
+    "netrc",
+    "client_cert",
+    "client_key",
+    "ca_file",
+    "xmpp_password_file",
+];
 
 fn missing_file(key: &str, value: &toml::Value) -> Option<String> {
     let path = value.as_str().filter(|_| FILES.contains(&key))?;
@@ -155,6 +162,7 @@ fn of_file<A: Args + FromArgMatches>(
     faults.extend(found);
     if !faults.is_empty() {
         faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
+        faults.extend(jobs.iter().flat_map(Job::missing_files));
         return Err(crate::faults::refused(faults));
     }
     Ok(jobs)
@@ -371,7 +379,7 @@ impl Job {
                 Err(JobError::Clap(error)) if !is_about_others(&error) => {
                     Some(format!("`{key}`: {}", shortly(&error)))
                 }
-                _ => missing_file(key, value),
+                _ => None,
             };
             match wrong {
                 Some(text) => note(key, &text),
@@ -403,6 +411,14 @@ impl Job {
             rest.table.remove(key);
         }
         faults
+    }
+
+    /// Files of secrets that are missing. When jobs run, each of them costs its job alone.
+    pub(crate) fn missing_files(&self) -> impl Iterator<Item = Fault> {
+        self.table.iter().filter_map(|(key, value)| {
+            let text = format!("job `{}`: {}", self.name, missing_file(key, value)?);
+            self.origins.fault(&format!("{}.{key}", self.path), text)
+        })
     }
 
     /// Whether the file has the job's login, which is for its Source: one of the environment can be for

@@ -67,7 +67,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let parsed = args::command_for(std::env::args_os())
         .try_get_matches()
-        .map_err(terminal::without_logins)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,

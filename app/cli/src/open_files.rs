@@ -9,6 +9,10 @@ const OWN: u64 = 40;
 const EACH_SET: u64 = 6;
 /// File descriptors of a connection: the socket, and the file that is sent.
 const EACH_CONNECTION: u64 = 2;
+/// File descriptors of a copy that is followed: its state and locks, folders, and a connection that waits for changes.
+const EACH_COPY: u64 = 15;
+/// File descriptors of a connection that fetches: the socket, the file that is written, and its thread's own.
+const EACH_FETCH: u64 = 5;
 /// Connections without which a server does not start: half of them are for event streams, and some for uploads.
 const CONNECTIONS_MIN: usize = 64;
 
@@ -27,6 +31,35 @@ pub(crate) fn connections(sets: usize, most: usize) -> anyhow::Result<usize> {
         Some(files) => fit(files, sets as u64, most),
         None => Ok(most),
     }
+}
+
+/// How many connections each of so many copies has that are followed beside each other, at most `most`: as the limit of
+/// open files allows, of which the process has so many equal parts.
+///
+/// # Errors
+/// Too few files may be open for the copies.
+pub(crate) fn fetches(copies: usize, parts: usize, most: usize) -> anyhow::Result<usize> {
+    match getrlimit(Resource::Nofile).current {
+        Some(files) => fetches_of(files, copies as u64, parts as u64, most),
+        None => Ok(most),
+    }
+}
+
+fn fetches_of(files: u64, copies: u64, parts: u64, most: usize) -> anyhow::Result<usize> {
+    let (copies, parts) = (copies.max(1), parts.max(1));
+    let each = (files.saturating_sub(OWN) / parts) / copies;
+    let fitting = usize::try_from(each.saturating_sub(EACH_COPY) / EACH_FETCH).unwrap_or(most);
+    if fitting == 0 {
+        let needed = OWN + (EACH_COPY + EACH_FETCH) * copies * parts;
+        let beside =
+            if parts > 1 { format!(" beside {} other jobs", parts - 1) } else { String::new() };
+        return Err(UsageError(format!(
+            "at most {files} files can be open: too few to follow {copies} copies{beside} (help: allow {needed} files: \
+             `ulimit -Hn`, or LimitNOFILE={needed} in a unit of systemd; or follow some sets alone, by `--set`)"
+        ))
+        .into());
+    }
+    Ok(fitting.min(most))
 }
 
 fn fit(files: u64, sets: u64, most: usize) -> anyhow::Result<usize> {
@@ -70,6 +103,12 @@ mod tests {
         assert_eq!(fit(20_000, 200, 2_048).unwrap(), 2_048);
         assert_eq!(fit(1_024, 1, 2_048).unwrap(), 489);
         assert_eq!(fit(174, 1, 2_048).unwrap(), 64);
+        assert_eq!(fetches_of(20_000, 200, 1, 8).unwrap(), 8);
+        assert_eq!(fetches_of(5_040, 200, 1, 8).unwrap(), 2);
+        assert_eq!(fetches_of(5_040, 10, 20, 8).unwrap(), 2);
+        assert_eq!(fetches_of(4_040, 200, 1, 8).unwrap(), 1);
+        let error = fetches_of(4_039, 200, 1, 8).unwrap_err().to_string();
+        assert!(error.contains("LimitNOFILE=4040"), "{error}");
         let error = fit(173, 1, 2_048).unwrap_err().to_string();
         assert!(error.contains("LimitNOFILE=174"), "{error}");
     }

@@ -70,10 +70,10 @@ impl std::fmt::Display for InUse {
 
 impl std::error::Error for InUse {}
 
-fn in_use(what: &Path, lock: Option<&Path>) -> InUse {
+fn in_use(what: &Path, lock: Option<&Path>, then: &str) -> InUse {
     let by = lock.and_then(holder_of).map(|pid| format!(" (process {pid})")).unwrap_or_default();
     InUse(format!(
-        "`{}` is in use by another process{by}\n  help: stop it, then repair",
+        "`{}` is in use by another process{by}\n  help: stop it, then {then}",
         what.display()
     ))
 }
@@ -171,7 +171,8 @@ fn repair_folder(
 ) -> Result<()> {
     let wants = args.data.wants();
     // The server's own lock first: its error names the server's process.
-    let _lock = place.store.as_ref().map(|store| hold(store, args.dry_run)).transpose()?;
+    let _lock =
+        place.store.as_ref().map(|store| hold(store, args.dry_run, "repair")).transpose()?;
     if let Some(store) = &place.store {
         repair_store(args, store, steps, &wants, cancel)?;
     }
@@ -184,7 +185,10 @@ fn repair_folder(
         let _lock = if args.dry_run && !lock.as_ref().is_some_and(|lock| lock.exists()) {
             None
         } else {
-            Some(copy.take()?.ok_or_else(|| in_use(copy.shown_folder(), lock.as_deref()))?)
+            Some(
+                copy.take()?
+                    .ok_or_else(|| in_use(copy.shown_folder(), lock.as_deref(), "repair"))?,
+            )
         };
         let salvaged = repair_state(copy, args.dry_run)?;
         let unreadable = args.dry_run && !salvaged.is_empty();
@@ -196,8 +200,12 @@ fn repair_folder(
     Ok(())
 }
 
-/// Keeps servers out of a store.
-pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder::Locked>> {
+/// Keeps servers out of a store, before `then` is done.
+pub(crate) fn hold(
+    store: &Path,
+    dry_run: bool,
+    then: &str,
+) -> Result<Option<abreast_folder::Locked>> {
     if dry_run {
         return Ok(None);
     }
@@ -209,8 +217,14 @@ pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder:
         .with_context(|| format!("cannot lock the store `{}`", store.display()))?
     {
         Some(lock) => Ok(Some(lock)),
-        None => Err(in_use(store, Some(&store.join("source.lock"))).into()),
+        None => Err(in_use(store, Some(&store.join("source.lock")), then).into()),
     }
+}
+
+/// Refuses a store that a server has, where nothing is to be written and so no lock is taken.
+pub(crate) fn refuse_held(store: &Path, then: &str) -> Result<()> {
+    let lock = store.join("source.lock");
+    if holder_of(&lock).is_some() { Err(in_use(store, Some(&lock), then).into()) } else { Ok(()) }
 }
 
 fn repair_store(

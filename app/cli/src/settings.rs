@@ -3,7 +3,7 @@
 
 use crate::config::{File, ServeConfig};
 use crate::faults::Fault;
-use crate::jobs::{self, Origin, Setting};
+use crate::jobs::{self, Job, Origin, Setting};
 use crate::sync_args::SyncArgs;
 use abreast_webtypes::count_of;
 use anyhow::{Context as _, Result};
@@ -93,6 +93,7 @@ fn checked(file: File) -> Result<Checked> {
     let (jobs, found) = jobs::find(&file, &command);
     faults.extend(found);
     faults.extend(jobs.iter().flat_map(|job| job.faults::<SyncArgs>(&command, &given)));
+    faults.extend(jobs.iter().flat_map(Job::missing_files));
     faults.extend(jobs::in_published_folders(&jobs, &file));
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
     let sets = file.set.len();

@@ -99,8 +99,10 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     let command = jobs::command::<A>();
     let chosen = jobs::choose(jobs::read::<A>(file, &command, given)?, &mirror.places, mirror.all)?;
     // All are checked before any begins.
-    let faults: Vec<_> = chosen.iter().flat_map(|job| job.faults::<A>(&command, given)).collect();
+    let mut faults: Vec<_> =
+        chosen.iter().flat_map(|job| job.faults::<A>(&command, given)).collect();
     if !faults.is_empty() {
+        faults.extend(chosen.iter().flat_map(jobs::Job::missing_files));
         return Err(crate::faults::refused(faults));
     }
     let args = |job: jobs::Job| {
@@ -131,13 +133,24 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         sync_options(args_of, args.mirror.config.as_deref(), &limits)
     })?;
     crate::open_files::raise_limit();
+    let follows = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| {
+        job.as_ref().is_ok_and(|(_, _, args)| args.follow)
+    };
+    let parts = jobs.iter().filter(|job| follows(job)).count();
     let cancel = cancel_on_signal();
     let work = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| -> u8 {
         let (name, options, args) = match job {
             Ok(job) => job,
             Err(code) => return *code,
         };
-        let options = &limits.begin(options);
+        let mut options = limits.begin(options);
+        if args.follow && !args.mirror.all_sets {
+            match crate::open_files::fetches(1, parts, options.connections) {
+                Ok(fitting) => options.connections = fitting,
+                Err(error) => return print_error(&error),
+            }
+        }
+        let options = &options;
         let items = args.dry_run || args.follow || args.test_filter || verbose > 0;
         let job = name.as_deref().filter(|_| several);
         let stream = crate::target::takes_output(options);
@@ -154,7 +167,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
             run_with(options, args, observer, &cancel)
         };
         let ran = if args.follow {
-            crate::all_sets::follow(options, &one, &reporter, &cancel)
+            crate::all_sets::follow(options, parts, &one, &reporter, &cancel)
         } else {
             crate::all_sets::sync(options, &one, &reporter, &cancel)
         };
@@ -163,9 +176,6 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     // Jobs that follow run in parallel, all others one after the other beside them.
     let codes = std::thread::scope(|scope| {
         let mut codes = vec![0; jobs.len()];
-        let follows = |job: &Result<ReadyJob<SyncOptions, SyncArgs>, u8>| {
-            job.as_ref().is_ok_and(|(_, _, args)| args.follow)
-        };
         let (following, others): (Vec<_>, Vec<_>) =
             jobs.iter().zip(&mut codes).partition(|(job, _)| several && follows(job));
         let running: Vec<_> =

@@ -38,26 +38,40 @@ fn print(text: &str) {
     });
 }
 
-/// Prints a message on standard error; its further lines are indented, so that none can pass for
-/// another message.
+/// Prints a message on standard error, without logins of URLs; its further lines are indented, so that none can pass
+/// for another message.
 pub(crate) fn warning(text: &str) {
-    let text = indented(text);
+    let text = without_logins(text);
+    let text = indented(&text);
     beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
-/// The same error without passwords of URLs.
-pub(crate) fn without_logins(mut error: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue};
-    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
-    {
-        if let Some(ContextValue::String(text)) = error.get(kind)
-            && text.contains('@')
-        {
-            let shown = abreast_webtypes::without_login(text).into_owned();
-            error.insert(kind, ContextValue::String(shown));
-        }
+/// A text without the users and passwords of the URLs in it. A value that is quoted in an error can be a URL wherever
+/// anything else was expected, and need not be a correct one.
+pub(crate) fn without_logins(text: &str) -> Cow<'_, str> {
+    if !text.contains('@') {
+        return text.into();
     }
-    error
+    let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '<' | '>');
+    text.split_inclusive(ends).map(without_logins_of_word).collect::<String>().into()
+}
+
+/// A word can have several URLs, each behind something else, as in `sparql:http://` and `--base=http://`.
+fn without_logins_of_word(word: &str) -> String {
+    let small = word.to_ascii_lowercase();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let begin = |mark: usize| small[..mark].trim_end_matches(is_name).len();
+    let mut begins: Vec<usize> = small.match_indices("://").map(|(at, _)| begin(at)).collect();
+    // A URL that lacks a slash.
+    for mark in ["http:/", "https:/", "http:\\", "https:\\"] {
+        begins.extend(small.match_indices(mark).map(|(at, _)| begin(at)));
+    }
+    begins.sort_unstable();
+    begins.dedup();
+    begins.push(word.len());
+    let urls =
+        begins.windows(2).map(|pair| abreast_webtypes::without_login(&word[pair[0]..pair[1]]));
+    std::iter::once(word[..begins[0]].into()).chain(urls).collect()
 }
 
 /// The exit code of an error in the arguments. A file of theirs that may not be read is not an error of usage.
@@ -71,7 +85,7 @@ pub(crate) fn usage_code(error: &clap::Error) -> u8 {
 /// Prints help, the version, or an error in the arguments; returns the exit code.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
-    if error.use_stderr() && visible_lines(&text) != text {
+    if error.use_stderr() && (visible_lines(&text) != text || without_logins(&text) != text) {
         warning(text.trim_end());
     } else {
         // In colour, with nothing in it that others wrote.
@@ -195,6 +209,27 @@ mod tests {
             indented("a\nabreast: all is well\r\u{1b}[2J"),
             "a\n  abreast: all is well\\r\\u001b[2J"
         );
+    }
+
+    #[test]
+    fn logins_of_urls_are_left_out_of_texts() {
+        for (text, shown) in [
+            ("`listen`: `http://me:hush@h:x/` is none", "`listen`: `http://h:x/` is none"),
+            ("'http://me:hu/sh@h:x/' and http://a:b@h/", "'http://h:x/' and http://h/"),
+            ("http:/me:hush@h:x/", "http:/h:x/"),
+            (
+                "--base=ftp://me:hush@h/, sparql:http://me:hush@h/q",
+                "--base=ftp://h/, sparql:http://h/q",
+            ),
+            ("{\"message\":\"http://me:hush@h/\"}", "{\"message\":\"http://h/\"}"),
+            // No logins: an account, a path, a query.
+            ("me@example.org cannot", "me@example.org cannot"),
+            ("see https://h/@me and https://h/?a=b@c", "see https://h/@me and https://h/?a=b@c"),
+            ("é @ nothing", "é @ nothing"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_logins(text), shown);
+        }
     }
 
     #[test]

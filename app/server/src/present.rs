@@ -4,7 +4,7 @@ use crate::body::ResponseBody;
 use crate::negotiate;
 use crate::respond::Answer;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
@@ -48,7 +48,6 @@ pub(crate) async fn present(
     // Details of other errors repeat what the client sent.
     let is_of_server = is_probe || head.status.is_server_error();
     let shown = if is_of_server { without_paths(&text) } else { text.clone() };
-    // No `Vary`: nothing stores an error (`no-store`).
     // Clients that accept JSON read problem documents.
     let wants_page = negotiate::prefers(request, "text/html", PROBLEM)
         && negotiate::prefers(request, "text/html", "application/json");
@@ -64,7 +63,21 @@ pub(crate) async fn present(
         None => shown.into_owned(),
     };
     head.headers.remove(CONTENT_LENGTH);
+    if is_problem {
+        vary_by_accept(&mut head.headers);
+    }
     Response::from_parts(head, ResponseBody::from(body))
+}
+
+/// Which form an error has depends on what the client accepts [rfc9110 §12.5.5].
+fn vary_by_accept(headers: &mut HeaderMap) {
+    let names = |value: &HeaderValue| {
+        let fields = value.to_str().unwrap_or_default().split(',');
+        fields.map(str::trim).any(|field| field == "*" || field.eq_ignore_ascii_case("accept"))
+    };
+    if !headers.get_all(VARY).iter().any(names) {
+        headers.append(VARY, HeaderValue::from_static("Accept"));
+    }
 }
 
 fn page_of(problem: &Problem, base: &str) -> String {

@@ -62,6 +62,7 @@ pub(crate) fn address_of(text: &str) -> Result<SocketAddr, String> {
             // The host of a URL or of an IPv6 address, which is in brackets.
             let host = host.split_once("://").map_or(host, |(_, rest)| rest);
             let host = host.split('/').next().unwrap_or_default();
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
             let name = match host.split_once(']') {
                 Some((address, _)) => format!("{address}]"),
                 None => host.split(':').next().unwrap_or_default().to_owned(),
@@ -99,6 +100,7 @@ mod tests {
             ("http://x", "for example x:8080"),
             ("http://x/", "for example x:8080"),
             ("http://x:80/", "for example x:8080"),
+            ("http://me:secret@x:80/", "for example x:8080"),
         ] {
             let refused = address_of(text).unwrap_err();
             assert!(refused.contains("is not HOST:PORT (help: "), "{refused}");

@@ -85,8 +85,8 @@ impl XmppArgs {
     /// The password cannot be read.
     pub(crate) fn account(&self, ca_file: Option<&Path>) -> Result<Option<Account>> {
         let Some(jid) = &self.xmpp_jid else { return Ok(None) };
-        let password =
-            self.password()?.read().context("cannot read the password of `--xmpp-jid`")?;
+        let password = self.password()?.read().context("cannot read the password of `--xmpp-jid`");
+        let password = password.map_err(crate::access::unreadable)?;
         let mut account = Account::new(jid, password).map_err(|error| usage(&error))?;
         account.server.clone_from(&self.xmpp_server);
         account.ca_file = ca_file.map(Path::to_owned);

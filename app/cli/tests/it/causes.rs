@@ -392,6 +392,14 @@ fn doctor_knows_the_configuration_and_the_source() {
         assert!(printed.contains(answer), "{url}: {printed}");
         assert_eq!(printed.contains("ok   source"), is_source, "{url}: {printed}");
     }
+    // A root with a link for each of very many sets.
+    let link = format!("Link: <http://h/{}>; rel=\"x\"\r\n", "y".repeat(1_000));
+    let site = Server::new(move |_, stream| send(stream, "200 OK", &link.repeat(90), b""));
+    let (code, printed) = doctor(&[&*site.url("/"), "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, Some(4), "{printed}");
+    assert!(printed.contains("the answer's headers are too large"), "{printed}");
+    assert!(printed.contains("help: the server can be reached"), "{printed}");
+    assert!(!printed.contains("firewalls") && printed.contains("bad  source"), "{printed}");
     // The port of the configuration, on which this program serves already.
     let config = place.path().join("abreast.toml");
     let write = |more: &str| {

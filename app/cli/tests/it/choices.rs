@@ -340,12 +340,30 @@ fn secrets_for_one_server_are_not_sent_to_two() {
         }
         assert!(!server.seen().is_empty());
     }
-    // A secret that cannot be read costs its job alone.
+    // A secret that cannot be read costs its job alone, which is named.
+    let xmpp =
+        "follow = true\nxmpp_jid = \"me@h\"\nxmpp = \"xmpp:pubsub.h?;node=n\"\nxmpp_password_file";
+    for (keys, has_feature) in [
+        ("token_file", true),
+        ("user = \"me\"\npassword_file", true),
+        ("netrc", true),
+        ("ca_file", true),
+        ("client_cert", true),
+        (xmpp, cfg!(feature = "xmpp")),
+    ] {
+        let before = other.seen().len();
+        let missing = format!("{}{keys} = \"/nowhere/secret\"\n", job("a", &one.url("/")));
+        let (code, text) = sync(&[missing, job("b", &other.url("/"))], &[], &[]);
+        assert_eq!(code, Some(2), "{keys}: {text}");
+        assert!(!has_feature || text.contains("job `a` is left out"), "{keys}: {text}");
+        assert!(!has_feature || text.contains("/nowhere/secret"), "{keys}: {text}");
+        assert!(!has_feature || other.seen().len() > before, "{keys}: {text}");
+        let checked = run(abreast().args(["config", "check"]).arg(&file));
+        let text = [checked.stdout, checked.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("job `a`") && text.contains("/nowhere/secret"), "{keys}: {text}");
+    }
     let before = other.seen().len();
-    let missing = job("a", &one.url("/")) + "token_file = \"/nowhere/token\"\n";
-    let (code, text) = sync(&[missing, job("b", &other.url("/"))], &[], &[]);
-    assert_eq!(code, Some(2), "{text}");
-    assert!(other.seen().len() > before || text.contains("/nowhere/token"), "{text}");
     let failing = job("a", &one.url("/")) + "token_command = \"exit 3\"\n";
     let (code, text) = sync(&[failing, job("b", &other.url("/"))], &[], &[]);
     assert_eq!(code, Some(2), "{text}");
@@ -356,6 +374,8 @@ fn secrets_for_one_server_are_not_sent_to_two() {
 fn no_error_about_an_address_repeats_its_password() {
     let temporary = tempfile::tempdir().unwrap();
     let (file, copy) = (temporary.path().join("config.toml"), temporary.path().join("copy"));
+    let line = temporary.path().join("line.jsonl");
+    fs::write(&line, "{\"uri\":\"http://h/\",\"change\":\"created\"}\n").unwrap();
     let mut wrong = Vec::new();
     for url in [
         "http://me:planted@h:99999/",
@@ -367,7 +387,7 @@ fn no_error_about_an_address_repeats_its_password() {
         fs::write(
             &file,
             format!(
-                "base_url = \"{url}\"\ndata = \"/nowhere\"\n[hub]\nhubs = [\"{url}\"]\nredirect = \"{url}\"\n\
+                "base_url = \"{url}\"\ndata = \"/nowhere\"\nlisten = \"{url}\"\ntrusted_proxies = [\"{url}\"]\n[hub]\nhubs = [\"{url}\"]\nredirect = \"{url}\"\n\
                  trusted_callbacks = [\"{url}\"]\n[[set]]\nname = \"a\"\norigin = \"sparql\"\nendpoint = {{ url = \"{url}\" }}\n\
                  [[mirror]]\nurl = \"{url}\"\nfolder = \"copy\"\ncallback_url = \"{url}\"\ncallback_listen = \"127.0.0.1:0\"\n\
                  follow = true\nproxy = \"{url}\"\n"
@@ -375,7 +395,41 @@ fn no_error_about_an_address_repeats_its_password() {
         )
         .unwrap();
         let (config, copy) = (file.to_str().unwrap(), copy.to_str().unwrap());
+        let line = line.to_str().unwrap();
         let sparql = format!("sparql:{url}");
+        // Wherever anything else is expected.
+        let others: &[&[&str]] = &[
+            &["serve", copy, "--listen", url],
+            &["serve", copy, "--trusted-proxy", url, "--listen", "nowhere"],
+            &["serve", copy, "--base", url, "--listen", "nowhere"],
+            &["sync", "http://127.0.0.1:9/", copy, "--uris-from", url],
+            &["sync", "http://127.0.0.1:9/", copy, "--filter-from", url],
+            &["sync", "http://127.0.0.1:9/", copy, "--pin", url],
+            &["sync", "http://127.0.0.1:9/", copy, "--base", url, "--retries", "0"],
+            &["sync", "http://127.0.0.1:9/", copy, "--ca-file", url],
+            &["sync", "http://127.0.0.1:9/", copy, "--token-file", url, "--json"],
+            &["sync", "http://127.0.0.1:9/", copy, "--set", url, "--retries", "0"],
+            &["sync", "http://127.0.0.1:9/", copy, "--xmpp-jid", url, "--follow"],
+            &["sync", "http://127.0.0.1:9/", copy, "--bwlimit", url],
+            &["sync", "http://127.0.0.1:9/", copy, "--config", url],
+            &["hub", "targets", url, "--server", "http://127.0.0.1:9/"],
+            &["hub", "targets", "--server", url, "http://127.0.0.1:9/t"],
+            &["hub", "--listen", url],
+            &["import", url, line, "--server", "http://127.0.0.1:9/"],
+            &["import", "set", url, "--server", "http://127.0.0.1:9/"],
+            &["log", "set", "--data", url],
+            &["check", url],
+            &["repair", url],
+            &["backup", url, copy],
+            &["restore", url, copy],
+            &["drop", url, "set"],
+            &["token", "list", "--data", url],
+            &["config", "check", url],
+            &["config", "show", url],
+            &["build", url, copy],
+            &[url],
+        ];
+        let is_first = url.contains(":99999");
         for words in [
             &["sync", url, copy][..],
             &["sync", "http://127.0.0.1:9/", &sparql, "--state", copy, "--retries", "0"],
@@ -407,7 +461,10 @@ fn no_error_about_an_address_repeats_its_password() {
             &["serve", "--config", config],
             &["hub", "--config", config],
             &["sync", "--config", config],
-        ] {
+        ]
+        .into_iter()
+        .chain(others.iter().copied().filter(|_| is_first))
+        {
             let output = run(abreast().args(words));
             assert_ne!(output.status.code(), Some(0), "{words:?}");
             let printed = [output.stdout, output.stderr].concat();

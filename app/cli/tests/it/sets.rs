@@ -6,7 +6,7 @@ use abreast_testkit::{Running, eventually, run};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 struct World {
     temporary: tempfile::TempDir,
@@ -98,6 +98,38 @@ fn the_set_that_is_named_is_copied_and_audited() {
         let (code, _, errors) = printed(&["audit", &address, "--set", "maps"], &copy);
         assert_eq!(code, 2, "a copy is not compared with another set: {errors}");
     }
+}
+
+#[test]
+fn sets_are_followed_as_far_as_files_may_be_open() {
+    let names: Vec<String> = (0..20).map(|number| format!("set{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = World::new(&names);
+    let source = world.serve();
+    let follow = |files: usize| {
+        let limited = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_abreast"), "sync", &source.url()]);
+        command.arg(world.path("copies")).args(["--all-sets", "--follow"]);
+        command
+    };
+    let refused = run(&mut follow(439));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("too few to follow 20 copies") && text.contains("LimitNOFILE=440"),
+        "{text}"
+    );
+    // Just enough: all are copied, each over one connection.
+    let errors = world.path("errors");
+    let running = follow(440).stderr(fs::File::create(&errors).unwrap()).spawn().unwrap();
+    let _running = Running(running);
+    for name in names {
+        let copied = world.path("copies").join(name).join(format!("of-{name}.txt"));
+        eventually("each set is copied", || copied.is_file());
+    }
+    let text = fs::read_to_string(&errors).unwrap();
+    assert!(!text.contains("open files"), "{text}");
 }
 
 #[test]

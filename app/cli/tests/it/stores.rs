@@ -115,7 +115,11 @@ fn a_set_that_is_not_configured_is_reported_and_dropped() {
         assert!(world.assert_code(&["check", "@data"], 0).contains("store.set"));
     }
     let source = world.serve();
-    world.assert_code(&["drop", "@data", "old", "--yes"], 10);
+    for words in [&["--yes"][..], &["--dry-run"], &[]] {
+        let text = world.assert_code(&[&["drop", "@data", "old"], words].concat(), 10);
+        let is_help = text.contains("help: stop it, then ") && text.contains("in use by another");
+        assert!(is_help && !text.contains("--server") && !text.contains("repair"), "{text}");
+    }
     assert_eq!(source.stop(), Some(0));
     world.assert_code(&["drop", "@data", "old", "--yes"], 0);
     let text = world.assert_code(&["check", "@data", "--read-data"], 0);

@@ -68,6 +68,7 @@ fn errors_are_pages_for_browsers_and_json_for_others() {
         assert!(page.text().contains(&format!("<h1>{status} ")), "{path}: {}", page.text());
         assert!(page.text().contains("<a href=\"https://example.org/\">"), "{path}");
         assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+        assert_eq!(page.header("vary").to_ascii_lowercase(), "accept", "{path}");
         for headers in [
             &[][..],
             &[("Accept", "*/*")],
@@ -81,6 +82,7 @@ fn errors_are_pages_for_browsers_and_json_for_others() {
             assert_eq!(reply.header("content-type"), "application/problem+json", "{path}");
             assert_eq!(json.unwrap()["status"], status, "{path}");
             assert_eq!(reply.header("cache-control"), "no-store", "{path}");
+            assert_eq!(reply.header("vary").to_ascii_lowercase(), "accept", "{path}");
         }
     }
 }
