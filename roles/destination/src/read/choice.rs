@@ -5,7 +5,7 @@
 
 use super::at_site::{FindAtSite, leads_on};
 use super::driver::Driver;
-use super::resourcesync_0_1::recognise::{is_dump_begin, unpacked};
+use super::resourcesync_0_1::recognise::{leads_to_0_1, unpacked};
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -168,22 +168,33 @@ fn choose_any(
     if let Some(protocol) = begun.filter(|_| is_known) {
         return Ok(Chosen::of(protocol));
     }
+    let mut plain_index = None;
     let found = requests.open(&options.url, HEAD_BYTES, |answer| {
         let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin));
         let head = AnswerHead { bytes: &bytes };
         let is_linked = answer.is_ok_and(|begun| leads_on(&begun.response.values("link")));
         let unpacked = unpacked(&bytes);
         let is_packed = matches!(unpacked, Cow::Owned(_));
-        let is_sitemap = AnswerHead { bytes: &unpacked }.is_sitemap();
+        let head_unpacked = AnswerHead { bytes: &unpacked };
+        let is_sitemap = head_unpacked.is_sitemap();
+        if head_unpacked.root_element() == Some("sitemapindex") {
+            plain_index = Some(bytes.to_vec());
+        }
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
-            // A package that leads to its Source is a resource, and not a dump.
-            (Some(protocol), _) if !(is_linked && is_dump_begin(&bytes)) => Err(protocol),
+            // What leads to its Source is a resource, and no dump or feed unless it shows that it is a feed.
+            (Some(protocol), _) if !is_linked || is_sitemap || is_feed(&bytes) => Err(protocol),
             (_, Some(at_site)) if !is_sitemap && (is_linked || !is_packed) => Ok(at_site),
             _ => Err(fallback),
         }
     })?;
+    let is_fallback = found.as_ref().is_err_and(|found| found.name == fallback.name);
+    let is_old = match plain_index.as_ref().filter(|_| is_fallback) {
+        Some(begin) => leads_to_0_1(requests, options, &options.url, begin)?,
+        None => false,
+    };
     let chosen = match found {
+        Err(_) if is_old => Chosen::of(&resourcesync_0_1::PROTOCOL),
         Err(protocol) => Chosen::of(protocol),
         Ok(at_site) => {
             let (name, reader) = at_site(requests, options)?;
@@ -201,6 +212,11 @@ fn choose_any(
         }
         _ => Ok(chosen),
     }
+}
+
+/// Whether an answer begins as a feed of SDShare or a change feed does.
+fn is_feed(begin: &[u8]) -> bool {
+    abreast_sdshare::has_mark(begin) || abreast_emm::has_mark(begin)
 }
 
 /// The protocol that a copy was begun with.
