@@ -326,10 +326,9 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
     };
     let status = match summary.invalid_statements {
         0 => status.to_owned(),
-        count => format!(
-            "{status} without {} that are not valid",
-            abreast_webtypes::count(count, "statement")
-        ),
+        invalid => {
+            format!("{status} without {}", abreast_webtypes::count(invalid, "invalid statement"))
+        }
     };
     format!(
         "{status}: {} ({how}; {} request{}, {}, {})",
@@ -394,6 +393,13 @@ mod tests {
         let text = summary_line(&summary);
         let expected = "NOT in sync: 5 deletions wait for a run without failures (held since 2026-01-01T00:00:00Z) (";
         assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn a_copy_that_lacks_statements_is_not_simply_in_sync() {
+        let summary = Summary { invalid_statements: 2, ..summary(Mode::Unchanged, 0, 0) };
+        let text = summary_line(&summary);
+        assert!(text.starts_with("in sync without 2 invalid statements: no difference"), "{text}");
     }
 
     #[test]

@@ -386,7 +386,7 @@ fn check_skolemize(set: &SetFile, problems: &mut Vec<String>) {
 }
 
 /// Reads `context`.
-fn check_contexts(set: &Set, problems: &mut Vec<String>) -> Contexts {
+fn check_contexts(set: &SetFile, problems: &mut Vec<String>) -> Contexts {
     if !set.context.is_empty() && !set.is_rdf() {
         problems.push(
             "`context`: only RDF has contexts (help: leave it out, or set `origin = \"rdf\"`)"

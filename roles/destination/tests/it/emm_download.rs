@@ -111,3 +111,37 @@ fn filters_that_exclude_all_of_a_feed_are_reported() {
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.count("filter.none")), (0, 1), "{:?}", ran.reported);
 }
+
+#[test]
+fn a_download_without_invalid_statements_deletes_nothing() {
+    let source = with_numbers(Habits::default(), 5);
+    source.make_download();
+    let mut copy = copy_of(&source);
+    copy.run();
+    // In the download, and in an entity that changed since.
+    let iri = source.iri(1);
+    let wrong = format!("<{iri}> <http://ns.example/x> <http://h/a|b> .\n");
+    source.data().download.as_mut().unwrap().0.push_str(&wrong);
+    source.put(1, "second");
+    let own: String = source
+        .statements()
+        .lines()
+        .filter(|line| line.contains(&iri))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let answer =
+        Answer::ok(format!("{own}\n{wrong}")).header("content-type", "application/n-triples");
+    source.answer_first(move |target, _| target.starts_with("/id/1").then(|| answer.clone()));
+    assert_eq!(copy.try_run().exit(), 3);
+    copy.options.leave_out_invalid = true;
+    let ran = copy.try_run();
+    assert!(ran.has("rdf.invalid"), "{:?}", ran.reported);
+    assert_eq!((ran.exit(), ran.summary().failed), (3, 0), "{:?}", ran.reported);
+    assert_eq!(copy.try_run().summary().invalid_statements, 1);
+    copy.options.baseline = true;
+    let ran = copy.try_run();
+    assert_eq!(ran.summary().deleted, 0, "{:?}", ran.reported);
+    assert!(ran.summary().invalid_statements >= 1, "{:?}", ran.reported);
+    copy.options.leave_out_invalid = false;
+    assert_ne!(copy.try_run().exit(), 0, "without the option the download is refused");
+}

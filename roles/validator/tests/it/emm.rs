@@ -204,14 +204,15 @@ fn with_linked_patches(base: &str) -> Answers {
         }
         let Ok(mut document) = serde_json::from_slice::<Value>(&answer.body) else { continue };
         let without_content = |activity: &mut Value| {
-            if let Some(instrument) = activity["instrument"].as_object_mut() {
+            if let Some(instrument) = activity.get_mut("instrument").and_then(Value::as_object_mut)
+            {
                 instrument.remove("content");
             }
         };
         if document["instrument"].is_object() {
             without_content(&mut document);
         }
-        if let Some(items) = document["orderedItems"].as_array_mut() {
+        if let Some(items) = document.get_mut("orderedItems").and_then(Value::as_array_mut) {
             items.iter_mut().for_each(without_content);
         }
         if path.starts_with("/emm01") {
