@@ -126,7 +126,6 @@ impl Brackets {
     fn next(&mut self, byte: u8, following: Option<u8>) -> State {
         match self.state {
             State::Tag if is_in_tag(byte) && (byte, following) != (b'_', Some(b':')) => State::Tag,
-            State::Tag => self.plain(byte),
             State::Escape => State::Plain,
             State::Comment if matches!(byte, b'\n' | b'\r') => State::Plain,
             State::Comment => State::Comment,
@@ -141,7 +140,7 @@ impl Brackets {
                 }
             }
             State::Opened(quote) if byte == quote => State::Long(quote, 0),
-            State::Plain | State::Opened(_) => self.plain(byte),
+            State::Plain | State::Opened(_) | State::Tag => self.plain(byte),
             State::Opening(quote) | State::Text(quote) => match byte {
                 b'\\' => State::TextEscape(quote),
                 byte if byte == quote => self.text_ends(),

@@ -70,7 +70,7 @@ fn lines(syntax: Syntax, text: &str, left_out: Option<LeftOut>) -> Result<String
         write_statement(quad.into(), &mut lines);
         ControlFlow::Continue(())
     })?;
-    Ok(String::from_utf8(lines).unwrap())
+    Ok(String::from_utf8(lines).expect("lines are UTF-8"))
 }
 
 #[test]

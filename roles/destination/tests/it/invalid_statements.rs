@@ -47,8 +47,8 @@ fn descriptions(iri: &str, value: &str, is_wrong: bool) -> Vec<(&'static str, St
 
 /// The lines of the copy, as they are written.
 fn statements(copy: &Copy) -> String {
-    let texts = copy.texts().into_iter().filter(|(path, _)| path.ends_with(".nq"));
-    texts.map(|(_, text)| text).collect()
+    let is_copied = |path: &str| Path::new(path).extension().is_some_and(|end| end == "nq");
+    copy.texts().into_iter().filter(|(path, _)| is_copied(path)).map(|(_, text)| text).collect()
 }
 
 fn findings_of(copy: &Copy) -> Vec<String> {
