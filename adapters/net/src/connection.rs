@@ -244,7 +244,7 @@ impl Metered {
                 (None, None | Some(Allowance::Unlimited)) => {
                     return Pin::new(&mut self.stream).poll_read(cx, buf);
                 }
-                // What nobody breaks off goes on slowly.
+                // What nobody breaks off continues slowly.
                 (Some(0), _) if !was_paused => SPENT_PAUSE,
                 (_, Some(Allowance::Wait(pause))) => pause,
                 (piece, throttled) => {

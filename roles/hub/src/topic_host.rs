@@ -1,4 +1,4 @@
-//! The host of a topic: whoever publishes from there needs no token.
+//! The host of a topic: a client that publishes from there needs no token.
 
 use crate::client::Client;
 use abreast_net::{Error, Sender};
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug)]
 pub(crate) struct TopicHost {
     addresses: Vec<IpAddr>,
-    /// It is written as `localhost` or a loopback address: whoever connects from this machine is it.
+    /// It is written as `localhost` or a loopback address: each client on this machine is it.
     is_loopback: bool,
     /// Addresses of this hub's own host: a proxy in front of the hub has one of them, and need not mark what it
     /// forwards.

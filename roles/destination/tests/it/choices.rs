@@ -256,7 +256,7 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
 
 #[test]
 fn no_more_is_received_than_a_run_may_receive() {
-    // Many large ones, and one; both come faster than a limit is looked at now and then.
+    // Many large ones, and one; both come in less time than there is between two checks.
     for (count, length) in [(100, 1 << 20), (1, 64 << 20)] {
         let mut source = Source::new();
         for number in 0..count {
