@@ -28,7 +28,7 @@ pub struct Unpacker {
 pub enum UnpackError {
     /// It is no gzip, or damaged.
     Broken(io::Error),
-    /// It goes on behind its last member.
+    /// There are other bytes behind its last member.
     Followed,
     /// It ends in the middle, or its last member is damaged.
     Truncated,

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 
 /// Most zeros between and behind members, in bytes.
 pub const MAX_GZIP_PADDING: u64 = 1 << 20;
-/// What is wrong with a file that goes on behind its last member [rfc1952 §2.2].
+/// What is wrong with a file with other bytes behind its last member [rfc1952 §2.2].
 pub const BYTES_BEHIND_GZIP: &str = "there are bytes behind the end of the gzip data";
 /// What each member begins with.
 const FIRST_BYTE: u8 = 0x1f;

@@ -25,6 +25,8 @@ pub(crate) struct Protocol {
     pub(crate) name: &'static str,
     /// Whether an answer is a document of it, or may lead to one.
     pub(crate) recognises: fn(&AnswerHead<'_>) -> bool,
+    /// Whether an answer that links to a Source is a document of it all the same, and no resource.
+    pub(crate) has_mark: fn(&AnswerHead<'_>) -> bool,
     pub(crate) reader: fn() -> Box<dyn Reader>,
     /// The reader for an answer that is not a document of it, and may lead to one.
     pub(crate) at_site: Option<FindAtSite>,
@@ -182,8 +184,8 @@ fn choose_any(
         }
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
-            // What leads to its Source is a resource, and no dump or feed unless it shows that it is a feed.
-            (Some(protocol), _) if !is_linked || is_sitemap || is_feed(&bytes) => Err(protocol),
+            // What leads to its Source is a resource, and no dump or feed unless it shows that it is one.
+            (Some(protocol), _) if !is_linked || (protocol.has_mark)(&head) => Err(protocol),
             (_, Some(at_site)) if !is_sitemap && (is_linked || !is_packed) => Ok(at_site),
             _ => Err(fallback),
         }
@@ -212,11 +214,6 @@ fn choose_any(
         }
         _ => Ok(chosen),
     }
-}
-
-/// Whether an answer begins as a feed of SDShare or a change feed does.
-fn is_feed(begin: &[u8]) -> bool {
-    abreast_sdshare::has_mark(begin) || abreast_emm::has_mark(begin)
 }
 
 /// The protocol that a copy was begun with.
