@@ -1,6 +1,7 @@
 //! Files that are handed out packed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
 
 use crate::gunzip::{MAX_RATIO, RATIO_FROM};
+use abreast_webtypes::BYTES_BEHIND_GZIP;
 use flate2::write::GzDecoder;
 use std::fmt;
 use std::io::{self, Write as _};
@@ -15,6 +16,8 @@ pub struct Unpacker {
     decoder: GzDecoder<Vec<u8>>,
     /// A member ended, and no other began.
     is_between: bool,
+    /// Another member began, and has no head yet.
+    is_later: bool,
     packed: u64,
     unpacked: u64,
     most: u64,
@@ -25,6 +28,8 @@ pub struct Unpacker {
 pub enum UnpackError {
     /// It is no gzip, or damaged.
     Broken(io::Error),
+    /// There are other bytes behind its last member.
+    Followed,
     /// It ends in the middle, or its last member is damaged.
     Truncated,
     /// It unpacks to suspiciously much.
@@ -37,6 +42,7 @@ impl fmt::Display for UnpackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Broken(cause) => write!(f, "the gzip data is damaged ({cause})"),
+            Self::Followed => f.write_str(BYTES_BEHIND_GZIP),
             Self::Truncated => f.write_str(
                 "the gzip data ends in the middle: it is truncated, or its last part is damaged",
             ),
@@ -55,7 +61,7 @@ impl Unpacker {
     /// Unpacks up to `most` bytes.
     pub fn new(most: u64) -> Self {
         let decoder = GzDecoder::new(Vec::new());
-        Self { decoder, is_between: false, packed: 0, unpacked: 0, most }
+        Self { decoder, is_between: false, is_later: false, packed: 0, unpacked: 0, most }
     }
 
     /// Unpacks the next packed bytes, and hands over what is in them in pieces until `take` answers
@@ -83,14 +89,17 @@ impl Unpacker {
             if self.is_between {
                 let zeros = packed.iter().take_while(|byte| **byte == 0).count();
                 packed = &packed[zeros..];
-                if packed.is_empty() {
-                    break;
+                match packed.first() {
+                    None => break,
+                    Some(first) if *first != Self::MAGIC[0] => return Err(UnpackError::Followed),
+                    Some(_) => {}
                 }
                 let out = std::mem::take(self.decoder.get_mut());
                 self.decoder = GzDecoder::new(out);
-                self.is_between = false;
+                (self.is_between, self.is_later) = (false, true);
             }
-            match self.decoder.write(packed).map_err(UnpackError::Broken)? {
+            let written = self.decoder.write(packed);
+            match written.map_err(|cause| self.broken(cause))? {
                 0 => {
                     self.decoder.try_finish().map_err(UnpackError::Broken)?;
                     self.is_between = true;
@@ -107,6 +116,15 @@ impl Unpacker {
             return Err(UnpackError::Ratio);
         }
         if self.unpacked > self.most { Err(UnpackError::Length(self.most)) } else { Ok(out) }
+    }
+
+    /// What is no head of another member is behind the file.
+    fn broken(&self, cause: io::Error) -> UnpackError {
+        if self.is_later && self.decoder.header().is_none() {
+            UnpackError::Followed
+        } else {
+            UnpackError::Broken(cause)
+        }
     }
 
     /// The file ended.
@@ -153,10 +171,14 @@ mod tests {
         let cut = &members[..members.len() - 3];
         assert!(matches!(unpacked(cut, 100, u64::MAX), Err(UnpackError::Truncated)));
         let followed = [&padded[..], b"no gzip"].concat();
-        assert!(matches!(
-            unpacked(&followed, 100, u64::MAX),
-            Err(UnpackError::Broken(_) | UnpackError::Truncated)
-        ));
+        assert!(matches!(unpacked(&followed, 100, u64::MAX), Err(UnpackError::Followed)));
+        for more in [&b"x"[..], b"\x1f\x8a is no gzip", b"no gzip at all"] {
+            for piece in [1, 7, 1_000] {
+                let followed = [&members[..], more].concat();
+                let error = unpacked(&followed, piece, u64::MAX).unwrap_err();
+                assert!(matches!(error, UnpackError::Followed), "{more:?} {piece}: {error}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Compressed inputs, unpacked while they are read.
 
+use abreast_webtypes::BYTES_BEHIND_GZIP;
 use ruzstd::decoding::BlockDecodingStrategy;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -80,6 +81,9 @@ impl<R: Read> Read for Bounded<R> {
 
 /// A failure of a decoder: what is wrong with the file, then the decoder's own text.
 fn broken(error: io::Error) -> io::Error {
+    if error.to_string() == BYTES_BEHIND_GZIP {
+        return error;
+    }
     let what = match error.kind() {
         io::ErrorKind::UnexpectedEof => {
             "the compressed data ends in the middle: the file is truncated"

@@ -252,12 +252,16 @@ fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
 
 /// Whether the store that a configuration names is there.
 fn check_store(doctor: &mut Doctor, store: &Path) {
+    // As it is used: a mistyped path shows.
+    let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
     let shown = store.display();
     let has = |name: &str| crate::there::is_file(&store.join(name));
     match has("source.db").and_then(|found| Ok(found || has("hub.db")?)) {
         Ok(true) => doctor.report("store", true, &format!("{shown} has a store"), ""),
         Ok(false) => {
-            let what = format!("{shown} has no store yet: the first start of the server makes it");
+            let what = format!(
+                "{shown} has no store yet: the first start of the server makes one there; if there is one elsewhere, correct `data`"
+            );
             doctor.report("store", true, &what, "");
         }
         Err(error) => {

@@ -133,11 +133,14 @@ fn nothing(url: &str, report: &Report) -> String {
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
         let found = document.name.as_str();
-        let is_about =
-            |finding: &&Finding| finding.url == document.url && finding.rule.id == "AS-2-json";
-        let unreadable = || Some(report.findings.iter().find(is_about)?.message.clone());
-        let why = document.problem.clone().or_else(unreadable);
-        (&document.url, why.unwrap_or_else(|| not_a_document(found)))
+        let about = |rule: &str| {
+            let is_about =
+                |finding: &&Finding| finding.url == document.url && finding.rule.id == rule;
+            Some(report.findings.iter().find(is_about)?.message.clone())
+        };
+        let why = document.problem.clone().or_else(|| about("AS-2-json"));
+        let kind = about("EMM-3-kind").map(|kind| format!(": {kind}")).unwrap_or_default();
+        (&document.url, why.unwrap_or_else(|| not_a_document(found) + &kind))
     });
     let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
     lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));
@@ -150,6 +153,7 @@ fn not_a_document(found: &str) -> String {
     match found {
         "" => "not a ResourceSync document".to_owned(),
         "JSON" => "JSON that is not a change feed".to_owned(),
+        "Atom feed" => "an Atom feed that is not of SDShare".to_owned(),
         found => format!("a {found}, not a ResourceSync document"),
     }
 }

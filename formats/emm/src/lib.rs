@@ -9,7 +9,7 @@ mod write;
 
 pub use profile::{ActivityType, Profile};
 pub use read::{
-    Action, Document, DocumentKind, Item, Link, Object as ReadObject, ReadError, not_json,
+    Action, Document, DocumentKind, Item, Link, Object as ReadObject, ReadError, has_mark, not_json,
 };
 pub use write::{
     Activity, Collection, EntryPoint, Instrument, LinkTo, Object, Page, PageWriter, write_activity,

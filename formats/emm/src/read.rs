@@ -203,6 +203,15 @@ impl ReadError {
     }
 }
 
+/// Whether the begin of a document has what only collections of activities have, besides resources of the same
+/// vocabulary.
+pub fn has_mark(begin: &[u8]) -> bool {
+    const MARKS: [&[u8]; 2] = [b"OrderedCollection", b"orderedItems"];
+    let text = without_mark(begin).trim_ascii_start();
+    text.starts_with(b"{")
+        && MARKS.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
+}
+
 /// What a document is that does not begin as JSON does.
 pub fn not_json(bytes: &[u8]) -> Option<&'static str> {
     const LITERALS: [&[u8]; 3] = [b"true", b"false", b"null"];

@@ -219,7 +219,7 @@ fn values_are_checked() {
         ("<lastmod>Tue, 03 Nov 2026 00:00:00 GMT</lastmod>", "rs.datetime"),
         ("<lastmod>Mon, 02 Nov 2026 00:00:00 GMT</lastmod>", "rs.datetime"),
         ("<lastmod>T</lastmod>", "rs.datetime"),
-        ("<lastmod>-</lastmod>", "rs.datetime"),
+        ("<lastmod>nulls</lastmod>", "rs.datetime"),
         ("<rs:md datetime='2026-01-01T25:00:00'/>", "rs.datetime"),
         ("<rs:ln rel='memento' href='x' modified='1'/>", "rs.datetime"),
         ("<rs:md length='-1'/>", "rs.length"),

@@ -209,7 +209,21 @@ impl Document {
     /// # Errors
     /// See [`Parser::next`].
     pub fn from_slice(bytes: &[u8], base: &str, limits: Limits) -> Result<Self, Error> {
+        Self::from_answer(bytes, "", base, limits)
+    }
+
+    /// The same of an answer with that `Content-Type`.
+    ///
+    /// # Errors
+    /// See [`Parser::next`].
+    pub fn from_answer(
+        bytes: &[u8],
+        media_type: &str,
+        base: &str,
+        limits: Limits,
+    ) -> Result<Self, Error> {
         let mut parser = Parser::new(base, limits);
+        parser.use_charset(media_type);
         parser.feed(bytes);
         parser.finish();
         let (mut entries, mut entry) = (Vec::new(), Entry::default());

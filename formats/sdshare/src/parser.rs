@@ -202,6 +202,11 @@ impl Parser {
         self.xml.use_charset(media_type);
     }
 
+    /// Reads the begin of a document in any encoding [[`xml::Reader::guess_encoding`]].
+    pub fn guess_encoding(&mut self) {
+        self.xml.guess_encoding();
+    }
+
     /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
     /// else they accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {

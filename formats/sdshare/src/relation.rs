@@ -157,6 +157,13 @@ impl std::fmt::Display for Relation {
     }
 }
 
+/// Whether the begin of an Atom feed has what only feeds of SDShare have: its namespace or a relation of it.
+pub fn has_mark(begin: &[u8]) -> bool {
+    const MARK: &[u8] = b"sdshare";
+    let text = begin.trim_ascii_start();
+    text.contains(&b'<') && text.windows(MARK.len()).any(|window| window.eq_ignore_ascii_case(MARK))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -178,7 +178,8 @@ pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadErro
     let mut input = match input.fill_buf().map_err(ReadError::Io)?.first() {
         None => return Ok(None),
         Some(b'W') => Input::Plain(input),
-        Some(_) => Input::Packed(Box::new(BufReader::new(GzDecoder::new(input)))),
+        Some(0x1f) => Input::Packed(Box::new(BufReader::new(GzDecoder::new(input)))),
+        Some(_) => return Err(ReadError::Syntax("bytes that are neither a record nor gzip data")),
     };
     let mut line = Vec::new();
     let mut left = HEAD_MAX;

@@ -175,13 +175,18 @@ impl Digests {
 
     /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be
     /// read is kept among the unknown ones: a digest that cannot be computed is useless, but no
-    /// reason to refuse a whole document.
-    pub fn parse_leniently_into(&mut self, attribute: &[u8]) {
+    /// reason to refuse a whole document. Returns whether all tokens were read.
+    pub fn parse_leniently_into(&mut self, attribute: &[u8]) -> bool {
+        let mut are_all_read = true;
         for token in tokens(attribute) {
-            if self.parse_token_into(token).is_err() && self.unknown.len() < Self::MAX_UNKNOWN {
-                self.unknown.push(shown(token));
+            if self.parse_token_into(token).is_err() {
+                are_all_read = false;
+                if self.unknown.len() < Self::MAX_UNKNOWN {
+                    self.unknown.push(shown(token));
+                }
             }
         }
+        are_all_read
     }
 
     fn parse_token_into(&mut self, token: &[u8]) -> Result<(), ParseDigestError> {

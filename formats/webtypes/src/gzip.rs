@@ -5,6 +5,10 @@ use std::io::{self, BufRead, Read};
 
 /// Most zeros between and behind members, in bytes.
 pub const MAX_GZIP_PADDING: u64 = 1 << 20;
+/// What is wrong with a file with other bytes behind its last member [rfc1952 §2.2].
+pub const BYTES_BEHIND_GZIP: &str = "there are bytes behind the end of the gzip data";
+/// What each member begins with.
+const FIRST_BYTE: u8 = 0x1f;
 
 /// Unpacks gzip from its beginning to its end: all members [rfc1952 §2.2], and zeros behind the last one,
 /// which some programs fill blocks with. Anything else behind it is an error, and so are more zeros than
@@ -33,13 +37,20 @@ pub struct GzipReader<R: BufRead> {
     decoder: Option<GzDecoder<R>>,
     /// A member ended, and no other began.
     is_between: bool,
+    /// A member ended, and the next one has given nothing yet.
+    is_begin: bool,
     padding: u64,
 }
 
 impl<R: BufRead> GzipReader<R> {
     /// Unpacks from where the input is.
     pub fn new(packed: R) -> Self {
-        Self { decoder: Some(GzDecoder::new(packed)), is_between: false, padding: 0 }
+        Self {
+            decoder: Some(GzDecoder::new(packed)),
+            is_between: false,
+            is_begin: false,
+            padding: 0,
+        }
     }
 
     /// The packed input.
@@ -52,12 +63,17 @@ impl<R: BufRead> GzipReader<R> {
         loop {
             let packed = self.get_mut().fill_buf()?;
             let zeros = packed.iter().take_while(|byte| **byte == 0).count();
-            let (is_end, has_more) = (packed.is_empty(), zeros < packed.len());
+            let packed_byte = packed.get(zeros).copied();
+            let (is_end, has_more) = (packed.is_empty(), packed_byte.is_some());
             self.get_mut().consume(zeros);
             self.padding += zeros as u64;
             if self.padding > MAX_GZIP_PADDING {
                 let message = format!("more than {MAX_GZIP_PADDING} zeros behind a member");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            let is_other = has_more && packed_byte != Some(FIRST_BYTE);
+            if is_other {
+                return Err(behind());
             }
             if is_end || has_more {
                 return Ok(has_more);
@@ -75,9 +91,17 @@ impl<R: BufRead> Read for GzipReader<R> {
                 }
                 let decoder = self.decoder.take().expect("is only absent here");
                 self.decoder = Some(GzDecoder::new(decoder.into_inner()));
-                self.is_between = false;
+                (self.is_between, self.is_begin) = (false, true);
             }
-            let count = self.decoder.as_mut().expect("is only absent above").read(buffer)?;
+            let read = self.decoder.as_mut().expect("is only absent above").read(buffer);
+            let count = match read {
+                // It has no head of a member.
+                Err(error) if self.is_begin && error.kind() == io::ErrorKind::InvalidInput => {
+                    return Err(behind());
+                }
+                read => read?,
+            };
+            self.is_begin = false;
             if count > 0 || buffer.is_empty() {
                 return Ok(count);
             }
@@ -86,9 +110,28 @@ impl<R: BufRead> Read for GzipReader<R> {
     }
 }
 
+fn behind() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, BYTES_BEHIND_GZIP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_behind_the_last_member_are_named() {
+        let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut member, b"x").unwrap();
+        let packed = member.finish().unwrap();
+        for more in [&b"x"[..], b"\n", b"\0\0<html>", b"\x1f\x8a is no gzip", b"no gzip at all"] {
+            let all = [&packed[..], more].concat();
+            for piece in [1, 8, 100] {
+                let input = io::BufReader::with_capacity(piece, &all[..]);
+                let error = io::copy(&mut GzipReader::new(input), &mut io::sink()).unwrap_err();
+                assert_eq!(error.to_string(), BYTES_BEHIND_GZIP, "{more:?} {piece}");
+            }
+        }
+    }
 
     #[test]
     fn endless_zeros_end() {

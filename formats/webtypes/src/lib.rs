@@ -5,6 +5,7 @@ mod datetime;
 mod digest;
 mod digest_field;
 mod gzip;
+mod hash_fault;
 mod html;
 mod json;
 mod link_header;
@@ -22,7 +23,8 @@ pub use count::{count, count_of};
 pub use datetime::{Moment, ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use digest_field::DigestFieldError;
-pub use gzip::{GzipReader, MAX_GZIP_PADDING};
+pub use gzip::{BYTES_BEHIND_GZIP, GzipReader, MAX_GZIP_PADDING};
+pub use hash_fault::hash_fault;
 pub use html::{HtmlTag, HtmlTags};
 pub use json::memory_of_json;
 pub use link_header::{

@@ -17,9 +17,8 @@ pub(crate) struct Origins(Rc<RefCell<Vec<(String, String)>>>);
 impl Origins {
     /// Notes the links of an answer.
     pub(crate) fn note(&self, response: &Response) {
-        let values = response.headers().get_all("link").iter();
-        for value in values.filter_map(|value| value.to_str().ok()) {
-            self.add(response.url(), value);
+        for value in response.values("link") {
+            self.add(response.url(), &value);
         }
     }
 

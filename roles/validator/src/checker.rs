@@ -4,11 +4,15 @@
 
 mod start;
 
+use crate::fetch::ResponseFacts;
 use crate::finding::Findings;
 use crate::judge;
 use crate::markup::{ElementFaults, KNOWN, Md, datetime};
 use crate::rules as r;
 use crate::values;
+use abreast_resourcesync::sitemap::{
+    space_around_loc, text_between_elements, trimmed, without_date,
+};
 use abreast_resourcesync::v1_1::{self, Limits, Ln, Parser, Root, SPEC_MAX_ENTRIES, Step};
 use abreast_webtypes::xml::{Reader, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, Timestamp, W3cDatetime, excerpt};
@@ -100,6 +104,8 @@ enum CheckerState {
     Skipped {
         open: u32,
         in_entry: bool,
+        /// The element is `rs:md` or `rs:ln`, which have attributes only.
+        is_void: bool,
     },
 }
 
@@ -164,9 +170,14 @@ impl<W: DocumentObserver> Checker<W> {
         Box::new((Parser::new(limits), v1_1::Entry::default()))
     }
 
-    /// The server's clock may be ahead of this one.
-    pub(crate) fn answered_at(&mut self, date: Option<&str>) {
-        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    /// Takes the head of the answer into account: the `charset` of its type, and the server's clock, which may be
+    /// ahead of this one.
+    pub(crate) fn answered(&mut self, facts: &ResponseFacts) {
+        self.xml.use_charset(facts.media_type());
+        if let Some(reader) = &mut self.reader {
+            reader.0.use_charset(facts.media_type());
+        }
+        let date = facts.date.as_deref().and_then(|date| httpdate::parse_http_date(date).ok());
         self.faults.now = self.faults.now.max(date.map(a_moment_after));
     }
 
@@ -264,10 +275,12 @@ impl<W: DocumentObserver> Checker<W> {
                         CheckerState::Lastmod
                         | CheckerState::ChangeFreq
                         | CheckerState::Priority => (&mut self.text, MAX_TEXT),
-                        CheckerState::Root | CheckerState::Entry
+                        CheckerState::Root
+                        | CheckerState::Entry
+                        | CheckerState::Skipped { open: 1, is_void: true, .. }
                             if !text.trim_ascii().is_empty() =>
                         {
-                            let message = format!("the text \"{}\"", excerpt(text.trim_ascii()));
+                            let message = text_between_elements(text.trim_ascii());
                             let place = self.here();
                             self.found.add(&r::TEXT, place, || message);
                             continue;
@@ -331,35 +344,42 @@ impl<W: DocumentObserver> Checker<W> {
                     self.head.md_place = place;
                     self.head.md = Some(*md);
                 }
-                self.place = CheckerState::Skipped { open: 1, in_entry: false };
+                self.place = CheckerState::Skipped { open: 1, in_entry: false, is_void: true };
             }
             Start::HeadLink(link) => {
                 let place = self.here();
                 if self.head.links.len() < MAX_LINKS {
                     self.head.links.push((*link, place));
                 }
-                self.place = CheckerState::Skipped { open: 1, in_entry: false };
+                self.place = CheckerState::Skipped { open: 1, in_entry: false, is_void: true };
             }
         }
     }
 
     fn end(&mut self) {
         match self.place {
-            CheckerState::Skipped { open: 1, in_entry } => {
+            CheckerState::Skipped { open: 1, in_entry, .. } => {
                 self.place = if in_entry { CheckerState::Entry } else { CheckerState::Root }
             }
-            CheckerState::Skipped { open, in_entry } => {
-                self.place = CheckerState::Skipped { open: open - 1, in_entry }
+            CheckerState::Skipped { open, in_entry, is_void } => {
+                self.place = CheckerState::Skipped { open: open - 1, in_entry, is_void }
             }
             CheckerState::Loc => {
-                let trimmed = self.entry.loc.trim_ascii();
-                if trimmed.len() != self.entry.loc.len() {
-                    self.entry.loc = trimmed.to_owned();
+                let (loc, inside) = (&self.entry.loc, trimmed(&self.entry.loc));
+                if inside.len() != loc.len() {
+                    if inside.len() != loc.trim_ascii().len() {
+                        self.faults.add(&r::LOC_SPACE, space_around_loc(loc));
+                    }
+                    self.entry.loc = inside.to_owned();
                 }
                 self.place = CheckerState::Entry;
             }
             CheckerState::Lastmod => {
-                self.entry.lastmod = datetime("lastmod", &self.text, &mut self.faults);
+                if let Some(message) = without_date(&self.text) {
+                    self.faults.add(&r::DATETIME, message);
+                } else {
+                    self.entry.lastmod = datetime("lastmod", &self.text, &mut self.faults);
+                }
                 self.place = CheckerState::Entry;
             }
             CheckerState::ChangeFreq => {

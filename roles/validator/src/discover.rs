@@ -1,5 +1,34 @@
 //! Discovery of ResourceSync documents in web pages and robots.txt [rs-core §6.3].
 
+use crate::sdshare;
+use abreast_resourcesync::v1_1::SITEMAP_NAMESPACE;
+use abreast_webtypes::xml::{Ns, Reader, Token};
+
+/// The root element of XML that may be cut: whether it is in that namespace, and its local name.
+pub(crate) fn root_of(begin: &[u8], namespace: &'static [&'static str]) -> Option<(bool, String)> {
+    let mut xml = Reader::with_limit(namespace, u64::MAX);
+    xml.guess_encoding();
+    xml.push(begin);
+    loop {
+        match xml.next() {
+            Ok(Token::Start(root)) => {
+                return Some((root.ns() == Ns::known(0), root.local().to_owned()));
+            }
+            Ok(Token::Markup(_) | Token::Text(_)) => {}
+            _ => return None,
+        }
+    }
+}
+
+/// Whether the answer of an address that links to its Source is a document itself, by its first bytes. Any other is
+/// a resource, as copies take it.
+pub(crate) fn is_document(begin: &[u8]) -> bool {
+    let is_sitemap = |(_, name): (bool, String)| matches!(&*name, "urlset" | "sitemapindex");
+    root_of(begin, &[SITEMAP_NAMESPACE]).is_some_and(is_sitemap)
+        || sdshare::is_feed(begin) && abreast_sdshare::has_mark(begin)
+        || abreast_emm::has_mark(begin)
+}
+
 /// Is it a web page, by its first bytes?
 pub(crate) fn is_page(begin: &[u8]) -> bool {
     let lower = begin[..begin.len().min(1_024)].to_ascii_lowercase();

@@ -52,6 +52,16 @@ impl ResponseFacts {
         self.content_length.filter(|_| coding.eq_ignore_ascii_case("identity"))
     }
 
+    /// Whether its `Link` headers lead to documents of a Source.
+    pub(crate) fn leads_on(&self) -> bool {
+        !self.links.is_empty() || !self.of_0_1.is_empty()
+    }
+
+    /// `Content-Type` as it was sent: its `charset` counts for the reader of a document.
+    pub(crate) fn media_type(&self) -> &str {
+        self.content_type.as_deref().unwrap_or_default()
+    }
+
     fn of(response: &Response) -> Self {
         let header = |name: &str| response.header(name).map(str::to_owned);
         let links: Vec<Link> = response

@@ -44,7 +44,18 @@ impl Walk<'_> {
         found_by: FoundBy,
         origin: Origin,
     ) -> Inspection {
-        if found_by == FoundBy::Package || found_by == FoundBy::Start && package::is_given(url) {
+        let is_start = found_by == FoundBy::Start;
+        if is_start
+            && self.options.walk
+            && is_url(url)
+            && package::is_given(url)
+            && let Ok(facts) = fetch::head(client, url, self.budget).await
+            && facts.leads_on()
+        {
+            let found = Inspected::Resource(Box::new(facts));
+            return Inspection { found, ..Inspection::default() };
+        }
+        if found_by == FoundBy::Package || is_start && package::is_given(url) {
             let (findings, found) = self.package(client, number, url).await;
             return Inspection { found, findings, ..Inspection::default() };
         }
@@ -60,6 +71,9 @@ impl Walk<'_> {
         // By its name or media type. What begins as XML is taken for that.
         let is_json = std::cell::Cell::new(found_by == FoundBy::Start && is_named_json(url));
         let is_named = matches!(found_by, FoundBy::Sitemap | FoundBy::Site);
+        // A resource leads to its Source, whatever it is.
+        let leads_on = std::cell::Cell::new(false);
+        let is_resource = std::cell::Cell::new(false);
         let piece = |bytes: &[u8]| {
             let mut page = page.borrow_mut();
             if let Some(page) = page.as_mut() {
@@ -67,6 +81,14 @@ impl Walk<'_> {
                 return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
             }
             let mut checker = checker.borrow_mut();
+            if leads_on.get()
+                && checker.bytes == 0
+                && !discover::is_document(bytes)
+                && !discover::is_page(bytes)
+            {
+                is_resource.set(true);
+                return Go::Enough;
+            }
             if matches!(found_by, FoundBy::Start | FoundBy::Site) && checker.bytes == 0 {
                 if bytes.starts_with(package::ZIP) {
                     is_package.set(true);
@@ -116,8 +138,9 @@ impl Walk<'_> {
                 is_json.set(true);
             }
             *checker.borrow_mut() = new_checker();
-            checker.borrow_mut().answered_at(facts.date.as_deref());
+            checker.borrow_mut().answered(facts);
             *page.borrow_mut() = None;
+            leads_on.set(is_start && self.options.walk && facts.leads_on());
             is_making.set(found_by == FoundBy::Start && facts.status == 202);
             if is_making.get() { Go::Enough } else { Go::On }
         };
@@ -141,6 +164,10 @@ impl Walk<'_> {
         if is_making.get() {
             return Inspection { found: self.making(), ..Inspection::default() };
         }
+        if is_resource.get() {
+            let found = Inspected::Resource(Box::new(facts));
+            return Inspection { found, ..Inspection::default() };
+        }
         if is_package.get() {
             let (findings, found) = self.package(client, number, url).await;
             return Inspection { found, findings, ..Inspection::default() };
@@ -155,6 +182,10 @@ impl Walk<'_> {
             };
         }
         let mut checker = checker.into_inner();
+        if leads_on.get() && checker.bytes == 0 && facts.hubs.is_empty() {
+            let found = Inspected::Resource(Box::new(facts));
+            return Inspection { found, ..Inspection::default() };
+        }
         if is_json.get() && checker.bytes == 0 && facts.hubs.is_empty() {
             return Inspection { found: Inspected::ChangeFeed, ..Inspection::default() };
         }
@@ -332,6 +363,8 @@ pub(crate) enum Inspected {
     Document(Box<Doc>),
     Package(Box<Package>),
     Page(Vec<u8>, Box<ResponseFacts>),
+    /// A resource, which leads to its Source by the headers of its answer.
+    Resource(Box<ResponseFacts>),
     Plain,
     /// A feed of SDShare, read later.
     Feed,

@@ -11,6 +11,7 @@ use crate::related;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
+use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, count, excerpt};
 use std::collections::HashSet;
@@ -183,7 +184,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
     }
     let leads_down = root == Root::SitemapIndex || kind::points_to_packages(capability, root);
     if leads_down && !kind::is_notification(capability) && is_again(&entry.loc, &mut state.seen) {
-        let message = || format!("it names {} more than once", excerpt(&entry.loc));
+        let message = || named_again(&entry.loc);
         found.add(r::of_second_entry(capability, root), place, message);
     }
     if kind::has_intervals(capability, root) {

@@ -103,23 +103,5 @@ pub(crate) fn lists_changes(capability: Capability, root: Root) -> bool {
 
 /// The specification's name for a document.
 pub(crate) fn name(capability: Option<Capability>, root: Root) -> String {
-    let Some(capability) = capability else { return "document".to_owned() };
-    let name = match capability {
-        Capability::Description => "Source Description",
-        Capability::CapabilityList => "Capability List",
-        Capability::ResourceList => "Resource List",
-        Capability::ResourceDump => "Resource Dump",
-        Capability::ResourceDumpManifest => "Resource Dump Manifest",
-        Capability::ChangeList => "Change List",
-        Capability::ChangeDump => "Change Dump",
-        Capability::ChangeDumpManifest => "Change Dump Manifest",
-        Capability::ResourceListArchive => "Resource List Archive",
-        Capability::ResourceDumpArchive => "Resource Dump Archive",
-        Capability::ChangeListArchive => "Change List Archive",
-        Capability::ChangeDumpArchive => "Change Dump Archive",
-        Capability::ChangeNotification => "Change Notification",
-        Capability::FrameworkNotification => "Framework Notification",
-        _ => "document",
-    };
-    if root == Root::SitemapIndex { format!("{name} Index") } else { name.to_owned() }
+    capability.map_or_else(|| "document".to_owned(), |capability| capability.name(root))
 }

@@ -6,9 +6,10 @@
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
+use abreast_resourcesync::sitemap::trimmed;
 use abreast_resourcesync::v1_1::{Capability, Change, Ln, RS_NAMESPACE, SITEMAP_NAMESPACE};
 use abreast_webtypes::xml::{Element, Ns};
-use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime, excerpt};
+use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime, excerpt, hash_fault};
 
 /// The namespaces in the order of [`SM`] and [`RS`].
 pub(crate) const KNOWN: &[&str] = &[SITEMAP_NAMESPACE, RS_NAMESPACE];
@@ -104,7 +105,7 @@ impl Md {
                     self.has |= has::TYPE;
                     // Mostly it is the same as in the entry before.
                     media_type(&value, faults);
-                    self.media_type.push_str(value.trim_ascii());
+                    self.media_type.push_str(trimmed(&value));
                 }
                 b"change" => {
                     self.has |= has::CHANGE;
@@ -126,7 +127,7 @@ impl Md {
                 b"encoding" => {
                     self.has |= has::ENCODING;
                     encoding(&value, faults);
-                    self.encoding.push_str(value.trim_ascii());
+                    self.encoding.push_str(trimmed(&value));
                 }
                 b"capability" => {
                     self.has |= has::CAPABILITY;
@@ -176,7 +177,7 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
             continue;
         }
         let value = attribute.value();
-        let text = value.trim_ascii();
+        let text = trimmed(&value);
         match name.as_bytes() {
             b"rel" => {
                 has_rel = !text.is_empty();
@@ -260,7 +261,7 @@ pub(crate) fn alpha(name: &str) -> Option<&'static str> {
 
 /// Reads a datetime of an attribute or element.
 pub(crate) fn datetime(name: &str, text: &str, faults: &mut ElementFaults) -> Option<W3cDatetime> {
-    let text = text.trim_ascii();
+    let text = trimmed(text);
     match W3cDatetime::parse(text.as_bytes()) {
         Ok(read) => {
             if let Some(fault) = values::datetime_fault(text) {
@@ -305,8 +306,8 @@ fn encoding(text: &str, faults: &mut ElementFaults) {
 }
 
 fn hash(text: &str, digests: &mut Digests, faults: &mut ElementFaults) {
-    if let Some((token, fault)) = values::bad_hash(text) {
-        faults.add(&r::HASH, format!("\"{}\" of `hash` {fault}", excerpt(token)));
+    if let Some(fault) = hash_fault(text) {
+        faults.add(&r::HASH, fault);
     } else if text.trim_ascii().is_empty() {
         faults.add(&r::HASH, "`hash` is empty");
     } else if let Some(name) = values::twice_in_hash(text) {

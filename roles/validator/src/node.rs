@@ -77,8 +77,8 @@ pub(crate) enum Outcome {
     Alpha(Box<Alpha>),
     /// A plain Sitemap that robots.txt named.
     Plain,
-    /// A web page or robots.txt.
-    Page,
+    /// A web page, robots.txt, or a resource, by its name for people.
+    Page(&'static str),
     Failed(String),
     /// Not checked, and why.
     Left(&'static str),

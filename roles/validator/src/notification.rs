@@ -36,8 +36,10 @@ pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
 
 /// Is a change, or a document, reported twice? Changes of a resource without a time may be several.
 pub(crate) fn once(capability: Capability, entry: &Entry, state: &mut State, found: &mut Findings) {
-    let time = entry.md.datetime.map(|time| time.instant);
-    if time.is_none() && capability != Capability::FrameworkNotification {
+    let is_framework = capability == Capability::FrameworkNotification;
+    // A document is notified once, with its last change.
+    let time = entry.md.datetime.map(|time| time.instant).filter(|_| !is_framework);
+    if time.is_none() && !is_framework {
         return;
     }
     let mut hasher = DefaultHasher::new();

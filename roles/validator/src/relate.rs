@@ -13,6 +13,7 @@ use crate::package;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
+use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_another_kind};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Timestamp, W3cDatetime, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
@@ -66,16 +67,16 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
             }
             // A site's root need not have a page: the Source may have been found at its well-known
             // URI.
-            Outcome::Failed(_) | Outcome::Page
+            Outcome::Failed(_) | Outcome::Page(_)
                 if node.is_root() && site_has_documents(nodes, number) => {}
             Outcome::Failed(message) if node.found_by == FoundBy::Start => {
                 relations
                     .add(number, &r::REACHABLE, (0, 0), || format!("cannot be read: {message}"));
                 relations.help(number, if is_url(&node.url) { HELP_ADDRESS } else { HELP_FILE });
             }
-            Outcome::Page if node.found_by == FoundBy::Start && !any_read => {
+            Outcome::Page(name) if node.found_by == FoundBy::Start && !any_read => {
                 let message =
-                    || "this is a web page that leads to no ResourceSync document".to_owned();
+                    || format!("this is a web {name} that leads to no ResourceSync document");
                 relations.add(number, &r::REACHABLE, (0, 0), message);
                 relations.help(number, HELP_PAGE);
             }
@@ -287,10 +288,9 @@ impl<'a> Relations<'a> {
         if let (Some(due), Some(own)) = (due, own)
             && due != own
         {
-            let due = kind::name(Some(due), Root::UrlSet);
-            self.add(number, &r::CAPABILITY_EQUAL, child.place, || {
-                format!("{url} is a {name}, not a {due}")
-            });
+            let own = (Some(own), below.root());
+            let message = || is_another_kind(url, own, due);
+            self.add(number, &r::CAPABILITY_EQUAL, child.place, message);
             return;
         }
         if doc.root() != Root::SitemapIndex {
@@ -298,7 +298,7 @@ impl<'a> Relations<'a> {
         }
         if target == number {
             let rule = r::of_second_entry(capability, doc.root());
-            self.add(number, rule, child.place, || "it names itself".to_owned());
+            self.add(number, rule, child.place, || NAMES_ITSELF.to_owned());
         }
         if is_index {
             self.add(number, &r::NO_NESTING, child.place, || format!("{url} is a {name}"));

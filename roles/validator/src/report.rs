@@ -242,7 +242,7 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
     }
     let tried = walked.nodes.iter().enumerate().filter_map(|(number, node)| match &node.outcome {
         Outcome::Failed(why) if !is_shown(node) => Some((node.url.clone(), why.clone())),
-        Outcome::Page if !is_shown(node) => {
+        Outcome::Page(_) if !is_shown(node) => {
             let mut named = walked.nodes.iter().filter(|other| other.from == Some(number));
             let why = match named.next() {
                 None => "names no Sitemap",
@@ -346,7 +346,7 @@ fn is_shown(node: &Node) -> bool {
         | Outcome::Feed(_)
         | Outcome::ChangeFeed(_)
         | Outcome::Alpha(_) => true,
-        Outcome::Plain | Outcome::Page => {
+        Outcome::Plain | Outcome::Page(_) => {
             !node.findings.is_empty() || node.found_by == FoundBy::Start
         }
         Outcome::Failed(_) | Outcome::Waiting | Outcome::Left(_) => {
@@ -386,11 +386,12 @@ fn document(node: &Node) -> Document {
             };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
-            if document.is_source && !doc.silent {
+            if (document.is_source || doc.head.root.is_some()) && !doc.silent {
                 let no_end = (!doc.complete).then(|| NO_END.to_owned());
                 // Copies stop there too.
-                let is_circle = |found: &&Finding| found.rule.id == r::LISTED_ONCE.id;
-                let circle = node.findings.iter().find(is_circle).map(|found| &found.message);
+                let refused = [r::LISTED_ONCE.id, r::CAPABILITY_EQUAL.id];
+                let is_refused = |found: &&Finding| refused.contains(&found.rule.id);
+                let circle = node.findings.iter().find(is_refused).map(|found| &found.message);
                 document.problem = doc.refusal.clone().or(no_end).or_else(|| circle.cloned());
             }
             if let Some(md) = &doc.head.md {
@@ -440,7 +441,7 @@ fn document(node: &Node) -> Document {
             "plain Sitemap".clone_into(&mut document.name);
             document.is_source = true;
         }
-        Outcome::Page => "page".clone_into(&mut document.name),
+        Outcome::Page(name) => (*name).clone_into(&mut document.name),
         Outcome::Failed(message) => document.problem = Some(message.clone()),
         Outcome::Left(why) => document.problem = Some(format!("not checked: {why}")),
         Outcome::Waiting => document.problem = Some("not checked: limit".to_owned()),

@@ -23,6 +23,7 @@ use crate::node::{FoundBy, Outcome, SetData, is_url};
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
 use crate::values;
+use abreast_resourcesync::sitemap::{is_no_change_set, may_be_change_set};
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
 use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve, robots_sitemaps};
 pub(crate) use document::is_document;
@@ -96,7 +97,7 @@ impl Feeds<'_> {
         if matches!(&self.walked.nodes[number].outcome, Outcome::Alpha(dump) if dump.is_dump) {
             return self.dump(number, (number, 0)).await;
         }
-        let Some(facts) = self.read_alpha(number, None).await? else { return Ok(()) };
+        let Some(facts) = self.read_alpha(number, None, false).await? else { return Ok(()) };
         if !self.walks(number) {
             return Ok(());
         }
@@ -105,6 +106,11 @@ impl Feeds<'_> {
         }
         if facts.head.change_set {
             return self.change_sets(number, facts).await;
+        }
+        let is_linked = facts.head.links.iter().any(|link| link.has_rel(CHANGE_SET));
+        if facts.change_in_sitemap.is_some() && facts.not_a_change.is_none() && !is_linked {
+            let url = self.walked.nodes[number].url.clone();
+            self.add(number, &r::A_TYPE, 0, || may_be_change_set(&url));
         }
         self.discovery(number).await?;
         self.linked(number, &facts).await
@@ -118,7 +124,7 @@ impl Feeds<'_> {
             let from = (number, 0);
             if link.has_rel(CHANGE_SET) {
                 let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
-                if let Some(set) = self.read_alpha(child, Some(from)).await? {
+                if let Some(set) = self.read_alpha(child, Some(from), true).await? {
                     if !set.head.change_set {
                         self.no_change_set(number, child, &set);
                     } else if self.walks(child) {
@@ -135,26 +141,32 @@ impl Feeds<'_> {
 
     /// A document that a link calls a change set is none, perhaps because its `rs:type` is missing.
     fn no_change_set(&mut self, number: usize, child: usize, facts: &Facts) {
-        let target = excerpt(&self.walked.nodes[child].url);
-        self.add(number, &r::A_CHANGE_SET, 0, || format!("{target} is not a change set"));
+        let line = facts.not_a_change.filter(|_| facts.head.root == Root::UrlSet);
+        let message = is_no_change_set(&self.walked.nodes[child].url, line);
+        self.add(number, &r::A_CHANGE_SET, 0, || message);
         if let Some(line) = facts.change_in_sitemap {
             let message = || "a change in a document without `rs:type=\"changeset\"`".to_owned();
             self.add(child, &r::A_TYPE, line, message);
         }
     }
 
-    /// Reads one document; `None` when it cannot be fetched, which is a finding where the link is.
+    /// Reads one document, which a link may call a change set; `None` when it cannot be fetched, which is a finding where
+    /// the link is.
     async fn read_alpha(
         &mut self,
         number: usize,
         from: Option<From>,
+        is_called_change_set: bool,
     ) -> Result<Option<Facts>, Failure> {
         let begun = Instant::now();
         let url = self.walked.nodes[number].url.clone();
         let (mode, most_each) = (self.options.mode, self.options.most_each);
         let new_state = || {
             let (most, seed) = (self.options.max_document_bytes, self.options.seed);
-            let checker = Checker::new(&url, most, seed, self.sample_size());
+            let mut checker = Checker::new(&url, most, seed, self.sample_size());
+            if is_called_change_set {
+                checker = checker.called_change_set();
+            }
             (checker, Findings::new(&url, mode, most_each), DefaultHasher::new())
         };
         let state = RefCell::new(new_state());
@@ -164,8 +176,10 @@ impl Feeds<'_> {
             checker.feed(bytes, found);
             if checker.is_broken() { Go::Enough } else { Go::On }
         };
-        let begin = |_: &fetch::ResponseFacts| {
-            *state.borrow_mut() = new_state();
+        let begin = |facts: &fetch::ResponseFacts| {
+            let mut state = state.borrow_mut();
+            *state = new_state();
+            state.0.answered(facts);
             Go::On
         };
         let result = if is_url(&url) {

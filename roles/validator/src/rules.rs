@@ -75,6 +75,8 @@ rules! {
         "remove it, or write the element that it should be: readers ignore the text";
     LOC: "RS-7-loc", Must, Error / Error, "rs-core §7", "Each entry has one `loc` with a URI",
         "give each `url` and `sitemap` exactly one `loc`";
+    LOC_SPACE: "RS-7-loc-space", Must, Warning / Note, "rs-core §7", "`loc` has no no-break spaces or byte order marks around its URI",
+        "remove them: copies read the URI without them, and other readers request another resource";
     URI: "RS-7-uri", Must, Error / Warning, "rs-core §7", "`loc` and `href` are absolute URIs of allowed characters, with a host if they are HTTP(S)",
         "write the whole URI with its scheme, and percent-encode other characters";
     URI_NORMAL: "RS-7-uri-normal", Practice, Note / Note, "rfc3986 §6.2.2", "URIs are in normal form: two spellings are two resources",

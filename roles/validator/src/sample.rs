@@ -16,6 +16,7 @@ use crate::walk::MAX_DOCUMENTS;
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Origin, count, excerpt};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -152,24 +153,22 @@ fn all(
         }
         // Buffered a document at a time: a slow resource must not keep the list's connection
         // waiting.
-        let mut bytes = Vec::new();
-        let read = fetch::url(
-            &client,
-            &node.url,
-            false,
-            budget,
-            |_| Go::On,
-            |piece| {
-                bytes.extend_from_slice(piece);
-                if bytes.len() as u64 > options.max_document_bytes { Go::Enough } else { Go::On }
-            },
-        );
-        if runtime.block_on(read).is_err() {
-            continue;
-        }
+        let bytes = RefCell::new(Vec::new());
+        let begin = |_: &ResponseFacts| {
+            bytes.borrow_mut().clear();
+            Go::On
+        };
+        let piece = |piece: &[u8]| {
+            let mut bytes = bytes.borrow_mut();
+            bytes.extend_from_slice(piece);
+            if bytes.len() as u64 > options.max_document_bytes { Go::Enough } else { Go::On }
+        };
+        let read = fetch::url(&client, &node.url, false, budget, begin, piece);
+        let Ok(facts) = runtime.block_on(read) else { continue };
         let observer = Each { url: &node.url, send };
         let mut checker = crate::checker::Checker::new(Findings::default(), observer, u64::MAX);
-        checker.feed(&bytes);
+        checker.answered(&facts);
+        checker.feed(&bytes.into_inner());
         checker.finish();
     }
 }

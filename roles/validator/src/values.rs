@@ -2,7 +2,6 @@
 
 use abreast_webtypes::{Algorithm, Precision, W3cDatetime, excerpt};
 pub(crate) use abreast_webtypes::{NOT_ABSOLUTE, absolute_fault};
-use base64::Engine as _;
 
 /// Is it registered, or a URI [rs-core §7]? Types compare in any letter case [rfc8288 §2.1.1].
 pub(crate) fn is_relation(token: &str) -> bool {
@@ -10,12 +9,6 @@ pub(crate) fn is_relation(token: &str) -> bool {
         return url::Url::parse(token).is_ok();
     }
     abreast_webtypes::relation::is_registered(token)
-}
-
-/// A hex digest behind each algorithm [rs-core §7]: the first token that is wrong, and what is
-/// wrong with it.
-pub(crate) fn bad_hash(value: &str) -> Option<(&str, String)> {
-    value.split_ascii_whitespace().find_map(|token| hash_fault(token).map(|fault| (token, fault)))
 }
 
 /// An algorithm with two different digests.
@@ -35,46 +28,6 @@ pub(crate) fn twice_in_hash(value: &str) -> Option<&str> {
         .map(|(_, (name, _))| name)
 }
 
-fn hash_fault(token: &str) -> Option<String> {
-    let Some((name, digest)) = token.split_once(':').filter(|(name, _)| !name.is_empty()) else {
-        let meant = Algorithm::ALL
-            .into_iter()
-            .find(|known| is_hex(token) && token.len() == known.length() * 2);
-        return Some(match meant {
-            Some(known) => {
-                format!(
-                    "has no algorithm; by its length it may be {0}, written `{0}:{token}`",
-                    known.token()
-                )
-            }
-            None => "is not `algorithm:digest`".to_owned(),
-        });
-    };
-    if digest.is_empty() {
-        return Some("has no digest behind the algorithm".to_owned());
-    }
-    let known = Algorithm::from_token(name.as_bytes());
-    if !is_hex(digest) {
-        let bytes = base64_length(digest);
-        return Some(match (known, bytes) {
-            (Some(known), Some(bytes)) if bytes == known.length() => {
-                "is in base64, not in hex".to_owned()
-            }
-            (None, Some(16 | 20 | 32 | 48 | 64)) => "is in base64, not in hex".to_owned(),
-            _ => "has characters that are not hex digits".to_owned(),
-        });
-    }
-    let known = known.filter(|known| known.length() * 2 != digest.len())?;
-    let fits = Algorithm::ALL.into_iter().find(|other| other.length() * 2 == digest.len());
-    let fits = fits.map_or(String::new(), |other| format!(", as one of {} has", other.token()));
-    Some(format!(
-        "has {} hex digits{fits}; a digest of {} has {}",
-        digest.len(),
-        known.token(),
-        known.length() * 2
-    ))
-}
-
 /// Unusual algorithms in a well-formed `hash`.
 pub(crate) fn odd_algorithm(value: &str) -> Option<String> {
     let names =
@@ -87,16 +40,6 @@ pub(crate) fn odd_algorithm(value: &str) -> Option<String> {
     }
     let name = names().next().filter(|_| names().all(|name| known(name).is_none()))?;
     Some(format!("readers do not know the algorithm `{}`", excerpt(name)))
-}
-
-fn is_hex(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Bytes that a text in base64 stands for, with or without padding, of either alphabet.
-fn base64_length(text: &str) -> Option<usize> {
-    let text = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
-    base64::prelude::BASE64_STANDARD_NO_PAD.decode(text).ok().map(|bytes| bytes.len())
 }
 
 /// Whether a text is a token [rfc9110 §5.6.2].
@@ -356,30 +299,6 @@ mod tests {
             "http://h/a#b",
         ] {
             assert!(not_normal(uri).is_some(), "{uri}");
-        }
-    }
-
-    #[test]
-    fn hashes_are_hex_of_their_length() {
-        assert_eq!(bad_hash("md5:1e0d5cb8ef6ba40c99b14c0237be735e\n whirlpool:00ff"), None);
-        for (bad, why) in [
-            ("1e0d5cb8ef6ba40c99b14c0237be735e", "has no algorithm; by its length it may be md5"),
-            ("md5=1e0d5cb8ef6ba40c99b14c0237be735e", "is not `algorithm:digest`"),
-            (":1e", "is not `algorithm:digest`"),
-            ("md5:", "has no digest"),
-            ("md5:1e", "has 2 hex digits; a digest of md5 has 32"),
-            (
-                "sha-256:1e0d5cb8ef6ba40c99b14c0237be735e",
-                "has 32 hex digits, as one of md5 has; a digest of sha-256 has 64",
-            ),
-            ("md5:Hg1cuO9rpAyZsUwCN75zXg==", "is in base64"),
-            ("md5:Hg1cuO9rpAyZsUwCN75zXg", "is in base64"),
-            ("whirlpool:LFtzEvVP3tRzuzJwbQ7mtJ8ukbdZ0n2j9XGnJfoEOnc=", "is in base64"),
-            ("sha-256:zz", "has characters that are not hex digits"),
-            ("x:yz", "has characters that are not hex digits"),
-        ] {
-            let (token, fault) = bad_hash(bad).unwrap();
-            assert!(token == bad && fault.starts_with(why), "{bad}: {fault}");
         }
     }
 

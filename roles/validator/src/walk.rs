@@ -347,7 +347,10 @@ impl<'a> Walk<'a> {
             let node = &state.nodes[*number];
             node.found_by == FoundBy::Start
                 && is_url(&node.url)
-                && matches!(node.outcome, Outcome::Failed(_) | Outcome::Page | Outcome::Document(_))
+                && matches!(
+                    node.outcome,
+                    Outcome::Failed(_) | Outcome::Page(_) | Outcome::Document(_)
+                )
                 && !site_has_documents(&state.nodes, *number)
         };
         let bare: Vec<usize> = (0..state.nodes.len()).filter(is_bare).collect();
@@ -438,6 +441,10 @@ impl<'a> Walk<'a> {
                 state.nodes[number].outcome = Outcome::Left("stopped");
             }
             Inspected::Page(page, facts) => self.page(state, number, &page, &facts),
+            Inspected::Resource(facts) => {
+                self.page(state, number, b"", &facts);
+                state.nodes[number].outcome = Outcome::Page("resource");
+            }
             Inspected::Package(mut package) => {
                 if let Some(listed) = package.listed.take()
                     && let Some(set) = Self::set_of_package(state, number, &package)
@@ -492,7 +499,7 @@ impl<'a> Walk<'a> {
 
     fn page(&self, state: &mut State, number: usize, page: &[u8], facts: &ResponseFacts) {
         let (url, found_by) = (state.nodes[number].url.clone(), state.nodes[number].found_by);
-        state.nodes[number].outcome = Outcome::Page;
+        state.nodes[number].outcome = Outcome::Page("page");
         let (targets, next) = if found_by == FoundBy::Robots {
             (robots_sitemaps(page), FoundBy::Sitemap)
         } else if is_host_meta(&url, found_by) {

@@ -411,6 +411,11 @@ fn doctor_knows_the_configuration_and_the_source() {
     let (code, printed) = doctor(&["--config", config]);
     assert_eq!(code, Some(0), "{printed}");
     assert!(printed.contains("none has no store yet"), "{printed}");
+    write("data = \"mistyped\"\n");
+    let (_, printed) = doctor(&["--config", config]);
+    let here = std::env::current_dir().unwrap().join("mistyped");
+    let no_store = format!("{} has no store yet", here.display());
+    assert!(printed.contains(&no_store) && printed.contains("correct `data`"), "{printed}");
     write("base_ulr = \"x\"\n");
     let (code, printed) = doctor(&["--config", config]);
     assert_eq!(code, Some(1), "{printed}");

@@ -405,3 +405,41 @@ fn a_wrong_service_is_reported_once() {
     let found = faults(&["config", "check"], &file, 2);
     assert_eq!(found.iter().filter(|fault| fault.contains("idna")).count(), 1, "{found:?}");
 }
+
+#[test]
+fn relative_paths_are_those_of_the_current_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let (here, beside) = (place.path().join("here"), place.path().join("beside"));
+    for (folder, name) in [(&here, "of-here"), (&beside, "of-config")] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::create_dir(folder.join(name)).unwrap();
+        std::fs::write(folder.join(format!("{name}.txt")), "{\"@context\": {}}").unwrap();
+    }
+    let config = beside.join("abreast.toml");
+    let mirror = "[[mirror]]\nurl = \"http://127.0.0.1:9/\"\nfolder = \"copy\"\n";
+    let keys = [
+        (mirror, "context = [\"urn:x=FILE.txt\"]"),
+        (mirror, "uris_from = \"FILE.txt\""),
+        (mirror, "filter_from = [\"FILE.txt\"]"),
+        (mirror, "token_file = \"FILE.txt\""),
+        (mirror, "user = \"u\"\npassword_file = \"FILE.txt\""),
+        (mirror, "netrc = \"FILE.txt\""),
+        (mirror, "ca_file = \"FILE.txt\""),
+        (mirror, "client_cert = \"FILE.txt\""),
+        ("[[set]]\nfolder = \"of-here\"\n", "filter_from = [\"FILE.txt\"]"),
+        ("[[set]]\n", "folder = \"FILE\""),
+    ];
+    for (table, key) in keys {
+        for (name, is_found) in [("of-here", true), ("of-config", false)] {
+            let text = format!("data = \"store\"\n{table}{}\n", key.replace("FILE", name));
+            std::fs::write(&config, &text).unwrap();
+            let mut doctor = abreast();
+            doctor.args(["doctor", "--config", "../beside/abreast.toml"]).current_dir(&here);
+            let output = run(&mut doctor);
+            let printed = String::from_utf8_lossy(&output.stdout);
+            let is_missing =
+                printed.contains("No such file or directory") || printed.contains("no folder");
+            assert_eq!(is_missing, !is_found, "{text}{printed}");
+        }
+    }
+}

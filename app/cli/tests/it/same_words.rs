@@ -36,6 +36,14 @@ struct Outputs {
     is_synced: bool,
 }
 
+impl Outputs {
+    /// All of them, for messages.
+    fn all(&self, what: &str) -> String {
+        let Self { validate, explore, sync, .. } = self;
+        format!("== {what}\n-- validate\n{validate}\n-- explore\n{explore}\n-- sync\n{sync}")
+    }
+}
+
 fn all(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr].concat();
     String::from_utf8_lossy(&text).into_owned()
@@ -70,6 +78,10 @@ fn outputs(list: String, status: &'static str, of_resource: &'static str) -> Out
             _ => http::send(stream, "404 Not Found", "", b""),
         }
     });
+    outputs_at(&server)
+}
+
+fn outputs_at(server: &http::Server) -> Outputs {
     let (url, copy) = (server.url("/list.xml"), tempfile::tempdir().unwrap());
     let validate = run(abreast().args(["validate", &url, "--retries", "0"]));
     let explore = run(abreast().args(["explore", &url, "--json", "--retries", "0"]));
@@ -174,6 +186,8 @@ fn answers_and_indexes_are_judged_alike() {
     let list = format!("{URLSET}{MD}{A}</urlset>");
     let one = "<sitemap><loc>{B}/one.xml</loc></sitemap>";
     let twice = format!("{INDEX}{MD}{one}{one}</sitemapindex>");
+    let changes =
+        format!("{INDEX}{MD}{one}<sitemap><loc>{{B}}/changes.xml</loc></sitemap></sitemapindex>");
     let itself = format!("{INDEX}{MD}<sitemap><loc>{{B}}/list.xml</loc></sitemap></sitemapindex>");
     for (list, status, of_resource, words, of_explore, is_synced) in [
         (&list, "200 OK", "200 OK", "Resource List", "Resource List", true),
@@ -202,7 +216,22 @@ fn answers_and_indexes_are_judged_alike() {
             "the server answered 201",
             false,
         ),
-        (&twice, "200 OK", "200 OK", "/one.xml more than once", "/one.xml more than once", false),
+        (
+            &twice,
+            "200 OK",
+            "200 OK",
+            "/one.xml is named more than once",
+            "/one.xml is named more than once",
+            false,
+        ),
+        (
+            &changes,
+            "200 OK",
+            "200 OK",
+            "/changes.xml is a Change List, not a Resource List",
+            "/changes.xml is a Change List, not a Resource List",
+            false,
+        ),
         (&itself, "200 OK", "200 OK", "names itself", "names itself", false),
     ] {
         let outputs = outputs(list.clone(), status, of_resource);
@@ -218,5 +247,233 @@ fn answers_and_indexes_are_judged_alike() {
         assert!(explore.contains(of_explore), "{all}");
         assert_eq!(outputs.is_synced, is_synced, "{all}");
         assert!(is_synced || sync.contains(words), "{all}");
+    }
+}
+
+/// The outputs of the commands for documents whose media type and bytes a test chooses.
+fn outputs_of(pages: Vec<(&'static str, &'static str, Vec<u8>)>) -> Outputs {
+    let server = http::Server::new(move |request, stream| {
+        let base = format!("http://{}", request.header("host").unwrap_or_default());
+        let found = pages.iter().find(|(path, ..)| *path == request.path());
+        let Some((_, headers, body)) = found else {
+            return http::send(stream, "404 Not Found", "", b"");
+        };
+        let headers = format!("{}\r\nETag: \"1\"\r\n", headers.replace("{B}", &base));
+        let body = replaced(body, &base);
+        http::send(stream, "200 OK", &headers, &body)
+    });
+    outputs_at(&server)
+}
+
+/// Bytes with the base in place of `{B}`.
+fn replaced(body: &[u8], base: &str) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), body);
+    while let Some(at) = rest.windows(3).position(|window| window == b"{B}") {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(base.as_bytes());
+        rest = &rest[at + 3..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn latin_1(text: &str) -> Vec<u8> {
+    text.chars().map(|character| u8::try_from(u32::from(character)).unwrap()).collect()
+}
+
+const XML: &str = "Content-Type: application/xml";
+const MODIFIED: &str = "<x:meta xmlns:x=\"http://www.w3.org/1999/xhtml\" name=\"DCTERMS.modified\" content=\"2026-01-01T00:00:00Z\"/>";
+
+#[test]
+fn the_charset_of_the_answer_counts_for_all() {
+    let documents = [
+        format!("{URLSET}<!-- \u{e9} -->{MD}{A}</urlset>"),
+        format!("{URLSET}<!-- \u{e9} --><url><loc>{{B}}/a</loc></url></urlset>"),
+        format!("{URLSET}<!-- \u{e9} -->{MODIFIED}<url><loc>{{B}}/a</loc></url></urlset>"),
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>\u{e9}</title></feed>".to_owned(),
+    ];
+    for document in documents {
+        for (headers, is_read) in [
+            ("Content-Type: application/xml; charset=ISO-8859-1", true),
+            ("Content-Type: application/xml", false),
+        ] {
+            let outputs = outputs_of(vec![
+                ("/list.xml", headers, latin_1(&document)),
+                ("/a", "Content-Type: text/plain", b"a".to_vec()),
+            ]);
+            let all = outputs.all(&document);
+            for output in [&outputs.validate, &outputs.explore, &outputs.sync] {
+                assert_eq!(!output.contains("0xe9 is not UTF-8 here"), is_read, "{headers} {all}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_read_otherwise_is_reported_alike() {
+    let entry =
+        |inside: &str| format!("{URLSET}{MD}<url><loc>{{B}}/a</loc>{inside}</url></urlset>");
+    let text = "text between elements: \"rs:ln/>\"";
+    let mut rows = vec![
+        (entry("<rs:md length=\"1\">rs:ln/></rs:md>"), text),
+        (entry("rs:ln/>"), text),
+        (
+            format!(
+                "{URLSET}<rs:md capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\">rs:ln/></rs:md>{A}</urlset>"
+            ),
+            text,
+        ),
+        (
+            format!(
+                "{URLSET}{MD}<rs:ln rel=\"describedby\" href=\"{{B}}/x\">rs:ln/></rs:ln>{A}</urlset>"
+            ),
+            text,
+        ),
+        (
+            entry("<rs:md hash=\"md5:12\"/>"),
+            "\"md5:12\" of `hash` has 2 hex digits; a digest of md5 has 32",
+        ),
+        (
+            format!("{URLSET}{MD}<url><loc>\u{a0}{{B}}/a\u{feff}</loc></url></urlset>"),
+            "`loc` has white space around it",
+        ),
+        (
+            format!("{URLSET}{MODIFIED}<url><loc>\u{a0}{{B}}/a</loc></url></urlset>"),
+            "`loc` has white space around it",
+        ),
+    ];
+    for nothing in ["null", "-", "Z", "NULL", "n/a", "--", "+00:00"] {
+        let lastmod = format!("<lastmod>{nothing}</lastmod>");
+        let words: &str =
+            Box::leak(format!("`lastmod` is \"{nothing}\", without a date; ignored").into());
+        rows.push((entry(&lastmod), words));
+        rows.push((
+            format!("{URLSET}{MODIFIED}<url><loc>{{B}}/a</loc>{lastmod}</url></urlset>"),
+            words,
+        ));
+    }
+    for (list, words) in rows {
+        let outputs = outputs(list.clone(), "200 OK", "200 OK");
+        let all = outputs.all(&list);
+        assert_eq!(problem(&outputs.explore), None, "{all}");
+        assert!(outputs.is_synced, "{all}");
+        assert!(outputs.validate.contains(words) && outputs.sync.contains(words), "{words} {all}");
+    }
+}
+
+#[test]
+fn sets_of_0_1_are_judged_alike() {
+    const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
+    let one = "<url><loc>{B}/a</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>";
+    let change =
+        "<url><loc>{B}/a</loc><lastmod rs:type=\"updated\">2026-01-02T00:00:00Z</lastmod></url>";
+    let list = |inside: &str| format!("{URLSET}{MODIFIED}{inside}</urlset>");
+    let index = |paths: [&str; 2]| {
+        let entries = paths.map(|path| format!("<sitemap><loc>{{B}}{path}</loc></sitemap>"));
+        format!("{INDEX}{MODIFIED}{}</sitemapindex>", entries.concat())
+    };
+    let linked = |path: &str| {
+        let link = format!(
+            "<x:link xmlns:x=\"http://www.w3.org/1999/xhtml\" rel=\"current {CHANGE_SET}\" href=\"{{B}}{path}\"/>"
+        );
+        list(&(link + one))
+    };
+    for (document, words, is_refused) in [
+        (index(["/one.xml", "/one.xml"]), "/one.xml is named more than once", true),
+        (index(["/one.xml", "/list.xml"]), "it names itself", true),
+        (index(["/one.xml", "/set.xml"]), "/set.xml is not a Sitemap: it is a change set", true),
+        (
+            linked("/one.xml"),
+            "/one.xml is not a change set: neither its root nor the entry in line 1 states that it is about changes",
+            true,
+        ),
+        (linked("/untyped.xml"), "a change set without `rs:type`; read as a change set", false),
+    ] {
+        let typed = list(change).replace("<urlset", "<urlset rs:type=\"changeset\"");
+        let outputs = outputs_of(vec![
+            ("/list.xml", XML, document.clone().into_bytes()),
+            ("/one.xml", XML, list(one).into_bytes()),
+            ("/untyped.xml", XML, list(change).into_bytes()),
+            ("/set.xml", XML, typed.into_bytes()),
+            ("/a", "Content-Type: text/plain", b"a".to_vec()),
+        ]);
+        let all = outputs.all(&document);
+        assert!(outputs.validate.contains(words), "{words} {all}");
+        assert_eq!(outputs.is_synced, !is_refused, "{all}");
+        if is_refused {
+            assert!(outputs.sync.contains(words), "{words} {all}");
+        } else {
+            let line = outputs.validate.lines().find(|line| line.contains(words));
+            assert!(line.is_some_and(|line| line.contains("warning")), "{all}");
+            assert!(outputs.explore.contains("ResourceSync 0.1 Change Set"), "{all}");
+        }
+        if document.contains("sitemapindex") {
+            assert!(problem(&outputs.explore).is_some_and(|it| it.ends_with(words)), "{all}");
+        }
+    }
+}
+
+#[test]
+fn a_resource_leads_to_its_source_whatever_it_is() {
+    let gzip = {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"hello").unwrap();
+        packed.finish().unwrap()
+    };
+    let (zip, note) = (
+        package("http://h.example"),
+        "{\"@context\":\"https://www.w3.org/ns/activitystreams\",\"id\":\"urn:x\",\"type\":\"Note\"}",
+    );
+    let atom = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><entry><id>urn:y</id>\
+                <link href=\"http://h.example/a\"/></entry></feed>";
+    let rdf = "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"/>";
+    let resources: [(&str, &[u8]); 11] = [
+        ("application/rdf+xml", rdf.as_bytes()),
+        ("image/svg+xml", b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
+        ("application/gzip", &gzip),
+        ("application/zip", &zip),
+        ("text/turtle", b"<urn:x> a <urn:y> ."),
+        ("application/ld+json", b"{\"@id\": \"urn:x\"}"),
+        ("application/activity+json", note.as_bytes()),
+        ("application/atom+xml", atom.as_bytes()),
+        ("application/warc", b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"),
+        ("text/plain", b"hello"),
+        ("text/plain", b""),
+    ];
+    for (media_type, body) in resources {
+        let link = "Link: <{B}/one.xml>; rel=\"resourcesync\"";
+        let headers: &str = Box::leak(format!("Content-Type: {media_type}\r\n{link}").into());
+        let list = format!("{URLSET}{MD}{A}</urlset>");
+        let outputs = outputs_of(vec![
+            ("/list.xml", headers, body.to_vec()),
+            ("/one.xml", XML, list.into_bytes()),
+            ("/a", "Content-Type: text/plain", b"a".to_vec()),
+        ]);
+        let all = outputs.all(media_type);
+        assert!(outputs.is_synced, "{all}");
+        assert!(outputs.explore.contains("\"name\":\"Resource List\""), "{all}");
+        assert!(outputs.explore.contains("\"name\":\"resource\""), "{all}");
+        assert!(outputs.validate.contains("Resource List http"), "{all}");
+        assert_eq!(problem(&outputs.explore), None, "{all}");
+    }
+    // Without the link it is named.
+    for (media_type, body, of_sync, of_explore) in [
+        (
+            "application/atom+xml",
+            atom,
+            "is an Atom feed (\"News\") that is not of SDShare",
+            "an Atom feed that is not of SDShare",
+        ),
+        (
+            "application/activity+json",
+            note,
+            "it is of the type Note, and neither an OrderedCollection nor",
+            "JSON that is not a change feed: `type` is Note",
+        ),
+    ] {
+        let headers: &str = Box::leak(format!("Content-Type: {media_type}").into());
+        let outputs = outputs_of(vec![("/list.xml", headers, body.as_bytes().to_vec())]);
+        let all = outputs.all(media_type);
+        assert!(outputs.sync.contains(of_sync) && outputs.explore.contains(of_explore), "{all}");
     }
 }

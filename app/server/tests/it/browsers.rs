@@ -168,7 +168,7 @@ fn no_answer_has_a_path_of_this_machine() {
     eventually("it is ready", || served.get("/readyz").status == 200);
     let here = world.temporary.path().to_str().unwrap().to_owned();
     let check = |what: &str| {
-        for path in ["/readyz", "/metrics", "/set/r/a", "/set/resourcelist.xml", "/api/v1/sets"] {
+        for path in ["/readyz", "/metrics", "/set/r/a", "/set/resourcelist.xml"] {
             for headers in [&[][..], &[BROWSER]] {
                 let text = served.ask("GET", path, headers).text();
                 assert!(!text.contains(&here), "{what}: {path}: {text}");
@@ -187,4 +187,22 @@ fn no_answer_has_a_path_of_this_machine() {
     assert!(text.contains("source.db") && text.contains("was removed"), "{text}");
     check("without the store");
     watch.stop();
+}
+
+#[test]
+fn no_answer_of_the_api_has_a_path_of_this_machine() {
+    let world = ApiWorld::new(&Settings::default());
+    let here = world.temporary.path().to_str().unwrap().to_owned();
+    std::fs::rename(&world.folder, world.temporary.path().join("aside")).unwrap();
+    let of_sets = || world.served.get("/api/v1/sets").text();
+    eventually("the loss is shown", || of_sets().contains("missing"));
+    for path in
+        ["/api/v1/sets", "/api/v1/sets/set", "/api/v1/sets/set/changes", "/api/v1/sets/none"]
+    {
+        for headers in [&[][..], &[BROWSER]] {
+            let reply = world.served.ask("GET", path, headers);
+            assert!(reply.status == 200 || path.ends_with("none"), "{path}: {}", reply.status);
+            assert!(!reply.text().contains(&here), "{path}: {}", reply.text());
+        }
+    }
 }

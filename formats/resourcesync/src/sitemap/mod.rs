@@ -9,6 +9,7 @@ mod reader;
 mod shape;
 mod tolerance;
 mod values;
+mod words;
 mod write;
 
 pub use kinds::{Change, Root};
@@ -25,6 +26,11 @@ pub use tolerance::{Finding, Tolerance};
 pub(crate) use values::{
     Fault, MAX_LINKS, MAX_VALUE_LENGTH, StringPool, checked, is_before, length, note_space,
     note_unknown, parse_datetime, parse_lastmod, too_many_links,
+};
+pub use values::{space_around_loc, trimmed, without_date};
+pub use words::{
+    NAMES_ITSELF, is_another_kind, is_no_change_set, is_no_sitemap, may_be_change_set, named_again,
+    text_between_elements,
 };
 pub(crate) use write::datetime;
 pub use write::write_end;

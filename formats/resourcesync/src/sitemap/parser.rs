@@ -2,8 +2,12 @@
 
 use super::shape::{check_deeper, is_entry, wrong_root};
 use super::tolerance::Findings;
-use super::values::{Fault, MAX_VALUE_LENGTH, StringPool, has_control_or_less, trimmed};
-use super::{Finding, Limits, Notes, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
+use super::values::{
+    Fault, MAX_VALUE_LENGTH, StringPool, has_control_or_less, space_around_loc, trimmed,
+};
+use super::{
+    Finding, Limits, Notes, Root, SPEC_MAX_ENTRIES, Step, Tolerance, text_between_elements,
+};
 use abreast_webtypes::SyntaxError as Error;
 use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
@@ -200,6 +204,8 @@ enum Place<F> {
     Ignored {
         open: u32,
         in_entry: bool,
+        /// The element is one of ours, which has attributes only.
+        is_void: bool,
     },
 }
 
@@ -242,6 +248,11 @@ impl<V: Version> Parser<V> {
     /// encoding [[`xml::Reader::use_charset`]].
     pub fn use_charset(&mut self, media_type: &str) {
         self.xml.use_charset(media_type);
+    }
+
+    /// Reads the begin of a document in any encoding [[`xml::Reader::guess_encoding`]].
+    pub fn guess_encoding(&mut self) {
+        self.xml.guess_encoding();
     }
 
     /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
@@ -334,8 +345,10 @@ impl<V: Version> Parser<V> {
                     let (most, into) = match self.place {
                         Place::Loc => (MAX_URI_LENGTH, V::loc(&mut self.entry)),
                         Place::Field(_) => (MAX_VALUE_LENGTH, &mut self.text),
-                        Place::Root | Place::Entry
-                            if V::REPAIRS && !text.trim_ascii().is_empty() =>
+                        Place::Root
+                        | Place::Entry
+                        | Place::Ignored { open: 1, is_void: true, .. }
+                            if !text.trim_ascii().is_empty() =>
                         {
                             let text = text.trim_ascii().to_owned();
                             self.stray_text(&text)?;
@@ -350,11 +363,11 @@ impl<V: Version> Parser<V> {
                     }
                 }
                 Ok(Token::Start(ref element)) => match self.place {
-                    Place::Ignored { open, in_entry } => {
+                    Place::Ignored { open, in_entry, is_void } => {
                         if let Err(fault) = check_deeper(element) {
                             self.leave_out(fault, open + 1 + u32::from(in_entry))?;
                         } else {
-                            self.place = Place::Ignored { open: open + 1, in_entry };
+                            self.place = Place::Ignored { open: open + 1, in_entry, is_void };
                         }
                     }
                     Place::Entry => {
@@ -375,7 +388,8 @@ impl<V: Version> Parser<V> {
                                 self.place = Place::Field(field);
                             }
                             Ok(Child::Other) => {
-                                self.place = Place::Ignored { open: 1, in_entry: true };
+                                let is_void = is_void(element);
+                                self.place = Place::Ignored { open: 1, in_entry: true, is_void };
                             }
                             Err(fault) => self.leave_out(fault, 2)?,
                         }
@@ -416,6 +430,7 @@ impl<V: Version> Parser<V> {
                                 return Ok(step);
                             }
                         } else {
+                            let is_void = is_void(element);
                             let read = self.version.start_in_head(
                                 &mut self.head,
                                 element,
@@ -425,7 +440,7 @@ impl<V: Version> Parser<V> {
                             );
                             read.map_err(|fault| self.error(fault))?;
                             self.note()?;
-                            self.place = Place::Ignored { open: 1, in_entry: false };
+                            self.place = Place::Ignored { open: 1, in_entry: false, is_void };
                         }
                     }
                     Place::Outside => {
@@ -462,11 +477,11 @@ impl<V: Version> Parser<V> {
                 },
                 Ok(Token::Markup(_)) => {}
                 Ok(Token::End) => match self.place {
-                    Place::Ignored { open: 1, in_entry } => {
+                    Place::Ignored { open: 1, in_entry, .. } => {
                         self.place = if in_entry { Place::Entry } else { Place::Root };
                     }
-                    Place::Ignored { open, in_entry } => {
-                        self.place = Place::Ignored { open: open - 1, in_entry }
+                    Place::Ignored { open, in_entry, is_void } => {
+                        self.place = Place::Ignored { open: open - 1, in_entry, is_void }
                     }
                     Place::Loc | Place::Field(_) => {
                         let read = self.end_text();
@@ -558,8 +573,9 @@ impl<V: Version> Parser<V> {
     ///
     /// Lenient: the text of one element whose `<` is missing is read as that element.
     fn stray_text(&mut self, text: &str) -> Result<(), Error> {
-        let mut message = format!("text between elements: \"{}\"", excerpt(text));
+        let mut message = text_between_elements(text);
         if self.notes.lenient
+            && matches!(self.place, Place::Root | Place::Entry)
             && let Some(element) = V::element_of_text(text).filter(|text| is_one_element::<V>(text))
         {
             let mut reader = xml::Reader::new(V::NAMESPACES).repair(V::PREFIXES);
@@ -597,7 +613,11 @@ impl<V: Version> Parser<V> {
             .add("rs.entry", line, || format!("left out: {} ({})", fault.message, fault.code));
         self.skipped += 1;
         self.notes.list.clear();
-        self.place = if open == 0 { Place::Root } else { Place::Ignored { open, in_entry: false } };
+        self.place = if open == 0 {
+            Place::Root
+        } else {
+            Place::Ignored { open, in_entry: false, is_void: false }
+        };
         Ok(())
     }
 
@@ -646,10 +666,7 @@ impl<V: Version> Parser<V> {
         let inside = trimmed(loc);
         if inside.len() != loc.len() {
             if V::REPAIRS || inside.len() != loc.trim_ascii().len() {
-                self.notes.add(
-                    "rs.loc-space",
-                    format!("`loc` has white space around it: \"{}\"", excerpt(loc)),
-                );
+                self.notes.add("rs.loc-space", space_around_loc(loc));
             }
             *loc = inside.to_owned();
         }
@@ -680,6 +697,12 @@ fn is_one_element<V: Version>(text: &str) -> bool {
     matches!(reader.next(), Ok(Token::Start(_)))
         && matches!(reader.next(), Ok(Token::End))
         && matches!(reader.next(), Ok(Token::Done))
+}
+
+/// Whether an element has attributes only, and no text: `rs:md` and `rs:ln`, and `xhtml:link` and `xhtml:meta` in 0.1.
+fn is_void(element: &Element<'_>) -> bool {
+    !matches!(element.ns(), Ns::NONE | Ns::FOREIGN)
+        && matches!(element.local(), "md" | "ln" | "link" | "meta")
 }
 
 fn is_root(local: &str) -> bool {

@@ -62,19 +62,32 @@ impl StringPool {
 
 /// A value without white space around it. Editors add no-break spaces and byte order marks, which cannot
 /// belong to any value.
-pub(crate) fn trimmed(text: &str) -> &str {
+pub fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
 }
 
-/// Reads the time when a resource was modified. Without a date (none at all, only an offset, or a year that
-/// databases have in place of none) it is not stated.
-pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cDatetime>, Fault> {
+/// The fault of a `loc` that is read without the white space around it.
+pub fn space_around_loc(loc: &str) -> String {
+    format!("`loc` has white space around it: \"{}\"", excerpt(loc))
+}
+
+/// The fault of a `lastmod` without a date: no digits, only an offset or a time, or a year that databases have in
+/// place of none, and the words of programming languages for nothing. It is not stated then.
+pub fn without_date(text: &str) -> Option<String> {
+    const NOTHING: [&str; 6] = ["null", "none", "nil", "n/a", "nan", "undefined"];
     let value = trimmed(text);
     let is_time = value
         .strip_prefix(['+', '-', 'T'])
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    if value.is_empty() || is_time || value.starts_with("0000") {
-        let message = format!("`lastmod` is \"{}\", without a date; ignored", excerpt(value));
+    let is_nothing = value.chars().all(|c| matches!(c, '-' | '/' | 'Z' | 'z'))
+        || NOTHING.iter().any(|word| value.eq_ignore_ascii_case(word));
+    (is_nothing || is_time || value.starts_with("0000"))
+        .then(|| format!("`lastmod` is \"{}\", without a date; ignored", excerpt(value)))
+}
+
+/// Reads the time when a resource was modified, if it is stated.
+pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cDatetime>, Fault> {
+    if let Some(message) = without_date(text) {
         notes.add("rs.no-date", message);
         return Ok(None);
     }

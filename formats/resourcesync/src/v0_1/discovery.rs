@@ -62,6 +62,7 @@ fn in_json(body: &[u8]) -> Vec<(LinkKind, String)> {
 
 fn in_xrd(body: &[u8]) -> Vec<(LinkKind, String)> {
     let (mut reader, mut found) = (Reader::new(XRD), Vec::new());
+    reader.guess_encoding();
     reader.push(body);
     reader.finish();
     loop {

@@ -1,8 +1,8 @@
 //! Documents of ResourceSync 0.1: Sitemaps, their indexes, change sets and the manifests of dumps.
 
-use super::{Change, Error, Root, SPEC_MAX_ENTRIES};
+use super::{CHANGE_SET, Change, Error, Root, SPEC_MAX_ENTRIES};
 use crate::sitemap::read_all;
-use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
+use abreast_webtypes::{Digests, Timestamp, W3cDatetime, resolve};
 
 /// The head of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,19 @@ pub struct Head {
     pub links: Vec<Link>,
     /// All other `xhtml:meta`.
     pub metas: Vec<Meta>,
+}
+
+impl Head {
+    /// Whether the document at that address is a change set. The attribute that states it is only recommended
+    /// [rs-0.1 §5.1]; the links that change sets have state it as well.
+    pub fn is_change_set(&self, url: &str) -> bool {
+        let is_own = |href: &str| resolve(url, href).is_ok_and(|target| target == url);
+        self.change_set
+            || self.links.iter().any(|link| {
+                link.has_rel(CHANGE_SET)
+                    && (link.has_rel("prev") || link.has_rel("current") && is_own(&link.href))
+            })
+    }
 }
 
 /// An `xhtml:link`.

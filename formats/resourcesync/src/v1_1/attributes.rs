@@ -7,7 +7,7 @@ use crate::sitemap::{
     note_unknown, parse_datetime,
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
-use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, W3cDatetime, excerpt};
+use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, W3cDatetime, excerpt, hash_fault};
 
 /// Reads the `rs:md` of a document.
 pub(super) fn read_head_md(
@@ -212,7 +212,11 @@ fn own_attributes<'a>(
 
 /// Digests in hex, or in base64 as 0.1 and some publishers of 1.1 write them.
 fn digests(into: &mut Digests, value: &str, notes: &mut Notes) {
-    into.parse_leniently_into(value.as_bytes());
+    if !into.parse_leniently_into(value.as_bytes())
+        && let Some(fault) = hash_fault(value)
+    {
+        notes.add("rs.hash", fault);
+    }
     // Base64 of every length that a digest has ends so; hex never does.
     if memchr::memchr(b'=', value.as_bytes()).is_some() {
         notes.add(

@@ -1,5 +1,7 @@
 //! Capabilities: the kinds of documents [rs-core §7].
 
+use crate::sitemap::Root;
+
 /// The kind of a document, or of the target of an entry of a Capability List.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -52,6 +54,27 @@ impl Capability {
         Self::ChangeNotification,
         Self::FrameworkNotification,
     ];
+
+    /// The name of a document with this capability in the specification, by its root.
+    pub fn name(self, root: Root) -> String {
+        let name = match self {
+            Self::Description => "Source Description",
+            Self::CapabilityList => "Capability List",
+            Self::ResourceList => "Resource List",
+            Self::ResourceDump => "Resource Dump",
+            Self::ResourceDumpManifest => "Resource Dump Manifest",
+            Self::ChangeList => "Change List",
+            Self::ChangeDump => "Change Dump",
+            Self::ChangeDumpManifest => "Change Dump Manifest",
+            Self::ResourceListArchive => "Resource List Archive",
+            Self::ResourceDumpArchive => "Resource Dump Archive",
+            Self::ChangeListArchive => "Change List Archive",
+            Self::ChangeDumpArchive => "Change Dump Archive",
+            Self::ChangeNotification => "Change Notification",
+            Self::FrameworkNotification => "Framework Notification",
+        };
+        if root == Root::SitemapIndex { format!("{name} Index") } else { name.to_owned() }
+    }
 
     /// The value of the `capability` attribute.
     pub const fn token(self) -> &'static str {

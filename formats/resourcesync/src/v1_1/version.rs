@@ -29,6 +29,23 @@ pub enum Field {
     Alpha(AlphaField),
 }
 
+impl V1_1 {
+    /// Refuses an attribute that only Sitemaps of 0.1 have, in a document without `rs:md`: read as a plain Sitemap,
+    /// addresses of other protocols would be resources, and deleted resources would be there.
+    fn check_no_mark(&self, element: &Element<'_>, name: &str) -> Result<(), Fault> {
+        let is_mark = |of: &Attribute<'_>| of.ns() == RS && of.local() == name;
+        if self.md_read || !element.attributes().any(|of| is_mark(&of)) {
+            return Ok(());
+        }
+        let local = element.local();
+        let message = format!(
+            "`{local}` has `rs:{name}`: this is a Sitemap of ResourceSync 0.1, and is read as a plain one"
+        );
+        Err(Fault::new("rs.version", message)
+            .with_help("give its own address, or that of an index with marks of ResourceSync 0.1"))
+    }
+}
+
 impl Version for V1_1 {
     type Head = Head;
     type Entry = Entry;
@@ -134,8 +151,12 @@ impl Version for V1_1 {
         notes: &mut Notes,
     ) -> Result<Child<Field>, Fault> {
         match (element.ns(), element.local().as_bytes()) {
-            (SM, b"loc") => Ok(Child::Loc),
+            (SM, b"loc") => {
+                self.check_no_mark(element, "protocol")?;
+                Ok(Child::Loc)
+            }
             (SM, b"lastmod") => {
+                self.check_no_mark(element, "type")?;
                 check_attribute(element, "type").map(|()| Child::Text(Field::Lastmod))
             }
             (RS, b"md") => {

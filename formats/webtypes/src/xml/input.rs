@@ -13,6 +13,8 @@ pub(super) struct Input {
     encoding: Encoding,
     /// From the first byte on that is not UTF-8, it is windows-1252.
     falls_back: bool,
+    /// Any encoding may be declared: only the begin is read.
+    is_guessed: bool,
     /// It has a character of UTF-8 with several bytes, or a byte order mark: all of it is UTF-8 then.
     is_utf_8: bool,
     /// Bytes of an unfinished character, or the first ones before the encoding is known.
@@ -70,6 +72,7 @@ impl Input {
             at: 0,
             encoding: Encoding::Unknown,
             falls_back: false,
+            is_guessed: false,
             is_utf_8: false,
             carry: Vec::new(),
             taken: 0,
@@ -107,6 +110,9 @@ impl Input {
     /// Whether an XML declaration may state this encoding.
     pub(super) fn may_be(&self, label: &str) -> bool {
         let is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name));
+        if self.is_guessed {
+            return true;
+        }
         let is_utf_8 = || is(&["utf-8", "utf8", "us-ascii", "ascii"]);
         match self.encoding {
             Encoding::Utf16 { .. } => is(&["utf-16", "utf-16le", "utf-16be"]),
@@ -119,6 +125,11 @@ impl Input {
     /// From the first byte on that is not UTF-8, it is windows-1252.
     pub(super) fn fall_back(&mut self) {
         self.falls_back = true;
+    }
+
+    /// From the first byte on that is not UTF-8, it is windows-1252, whatever is declared.
+    pub(super) fn guess(&mut self) {
+        (self.falls_back, self.is_guessed) = (true, true);
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {

@@ -308,6 +308,12 @@ impl Reader {
         }
     }
 
+    /// Reads the begin of a document in any encoding, before the first byte, for finding out what it is: from the
+    /// first byte on that is not UTF-8 it is windows-1252, whatever it declares.
+    pub fn guess_encoding(&mut self) {
+        self.input.guess();
+    }
+
     /// Whether the document is in UTF-8, as far as it was read.
     pub fn is_utf_8(&self) -> bool {
         self.input.is_utf_8()

@@ -31,7 +31,7 @@ pub(super) fn reader_at_site(
 ) -> Result<AtSite, Error> {
     let (found, mut tried) = (discover(requests, options), Vec::new());
     let old = match &found {
-        Ok(found) => old_sitemap(requests, found)?,
+        Ok(found) => old_sitemap(requests, options, found)?,
         // What is there and broken is not passed over for something else.
         Err(error) if matches!(error.code(), "discover.page" | "discover.nothing") => {
             site::find(requests, options, &mut tried)?
@@ -46,17 +46,21 @@ pub(super) fn reader_at_site(
 }
 
 /// A Sitemap that was found and is of 0.1.
-fn old_sitemap(requests: &Requests<'_>, found: &Discovered) -> Result<Option<site::Found>, Error> {
+fn old_sitemap(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    found: &Discovered,
+) -> Result<Option<site::Found>, Error> {
     let (entry_points, route) = (&found.entry_points, found.route.as_ref());
     let Some(list) = entry_points.resource_list.as_ref() else { return Ok(None) };
     if entry_points.capability_list.is_some() {
         return Ok(None);
     }
-    let is_old = requests.open(list, HEAD_BYTES, |answer| {
-        answer.is_ok_and(|begun| {
-            recognise::recognises(&AnswerHead { bytes: &utf8_begin(&begun.begin) })
-        })
+    let (is_old, begin) = requests.open(list, HEAD_BYTES, |answer| {
+        let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin)).into_owned();
+        (recognise::recognises(&AnswerHead { bytes: &bytes }), bytes)
     })?;
+    let is_old = is_old || recognise::leads_to_0_1(requests, options, list, &begin)?;
     let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
     Ok(is_old.then(|| {
         // It was taken for a plain Sitemap until now.

@@ -5,7 +5,7 @@
 
 use super::at_site::{FindAtSite, leads_on};
 use super::driver::Driver;
-use super::resourcesync_0_1::recognise::{is_dump_begin, unpacked};
+use super::resourcesync_0_1::recognise::{leads_to_0_1, unpacked};
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -25,6 +25,8 @@ pub(crate) struct Protocol {
     pub(crate) name: &'static str,
     /// Whether an answer is a document of it, or may lead to one.
     pub(crate) recognises: fn(&AnswerHead<'_>) -> bool,
+    /// Whether an answer that links to a Source is a document of it all the same, and no resource.
+    pub(crate) has_mark: fn(&AnswerHead<'_>) -> bool,
     pub(crate) reader: fn() -> Box<dyn Reader>,
     /// The reader for an answer that is not a document of it, and may lead to one.
     pub(crate) at_site: Option<FindAtSite>,
@@ -168,22 +170,33 @@ fn choose_any(
     if let Some(protocol) = begun.filter(|_| is_known) {
         return Ok(Chosen::of(protocol));
     }
+    let mut plain_index = None;
     let found = requests.open(&options.url, HEAD_BYTES, |answer| {
         let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin));
         let head = AnswerHead { bytes: &bytes };
         let is_linked = answer.is_ok_and(|begun| leads_on(&begun.response.values("link")));
         let unpacked = unpacked(&bytes);
         let is_packed = matches!(unpacked, Cow::Owned(_));
-        let is_sitemap = AnswerHead { bytes: &unpacked }.is_sitemap();
+        let head_unpacked = AnswerHead { bytes: &unpacked };
+        let is_sitemap = head_unpacked.is_sitemap();
+        if head_unpacked.root_element() == Some("sitemapindex") {
+            plain_index = Some(bytes.to_vec());
+        }
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
-            // A package that leads to its Source is a resource, and not a dump.
-            (Some(protocol), _) if !(is_linked && is_dump_begin(&bytes)) => Err(protocol),
+            // What leads to its Source is a resource, and no dump or feed unless it shows that it is one.
+            (Some(protocol), _) if !is_linked || (protocol.has_mark)(&head) => Err(protocol),
             (_, Some(at_site)) if !is_sitemap && (is_linked || !is_packed) => Ok(at_site),
             _ => Err(fallback),
         }
     })?;
+    let is_fallback = found.as_ref().is_err_and(|found| found.name == fallback.name);
+    let is_old = match plain_index.as_ref().filter(|_| is_fallback) {
+        Some(begin) => leads_to_0_1(requests, options, &options.url, begin)?,
+        None => false,
+    };
     let chosen = match found {
+        Err(_) if is_old => Chosen::of(&resourcesync_0_1::PROTOCOL),
         Err(protocol) => Chosen::of(protocol),
         Ok(at_site) => {
             let (name, reader) = at_site(requests, options)?;

@@ -31,6 +31,7 @@ use serde::Deserialize;
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "JSON Lines",
     recognises: |head: &AnswerHead<'_>| head.bytes.starts_with(b"{\"feed\":"),
+    has_mark: |_| true,
     reader: || Box::<Feed>::default(),
     at_site: None,
 };

@@ -152,7 +152,7 @@ impl<'r> Spool<'r> {
 
 fn not_unpacked(url: &str, cause: UnpackError) -> Error {
     let code = match cause {
-        UnpackError::Broken(_) | UnpackError::Truncated => "http.encoding",
+        UnpackError::Broken(_) | UnpackError::Truncated | UnpackError::Followed => "http.encoding",
         UnpackError::Ratio | UnpackError::Length(_) => "http.size",
     };
     Error::new(code, ExitCode::SourceInvalid, format!("cannot read {url}: {cause}"))

@@ -33,6 +33,7 @@ use abreast_webtypes::{Digests, Timestamp};
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "text",
     recognises: is_list,
+    has_mark: is_list,
     reader: || Box::<Text>::default(),
     at_site: None,
 };

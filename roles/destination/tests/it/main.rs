@@ -61,6 +61,7 @@ mod rs01_callbacks;
 mod rs01_chains;
 mod rs01_kills;
 mod rs01_nodes;
+mod rs01_plain_index;
 mod rs01_source;
 mod rs01_warc;
 #[cfg(feature = "xmpp")]

@@ -24,17 +24,21 @@ impl Start {
         faults: &mut ElementFaults,
         head_done: bool,
     ) -> Self {
-        let skip = |in_entry| Self::Go(CheckerState::Skipped { open: 1, in_entry });
+        let skip = |in_entry| {
+            let is_void = false;
+            Self::Go(CheckerState::Skipped { open: 1, in_entry, is_void })
+        };
+        let void = Self::Go(CheckerState::Skipped { open: 1, in_entry: true, is_void: true });
         match place {
-            CheckerState::Skipped { open, in_entry } => {
-                Self::Go(CheckerState::Skipped { open: open + 1, in_entry })
+            CheckerState::Skipped { open, in_entry, is_void } => {
+                Self::Go(CheckerState::Skipped { open: open + 1, in_entry, is_void })
             }
             CheckerState::Outside => {
                 head.root = root(element, faults);
                 Self::Go(if head.root.is_some() {
                     CheckerState::Root
                 } else {
-                    CheckerState::Skipped { open: 1, in_entry: false }
+                    CheckerState::Skipped { open: 1, in_entry: false, is_void: false }
                 })
             }
             CheckerState::Root => Self::in_root(element, head, faults, head_done),
@@ -57,7 +61,7 @@ impl Start {
                         entry.has_md = true;
                         entry.md.read(element, faults);
                     }
-                    skip(true)
+                    void
                 }
                 (RS, b"ln") => {
                     if let Some(link) = read_ln(element, faults)
@@ -65,7 +69,7 @@ impl Start {
                     {
                         entry.links.push(link);
                     }
-                    skip(true)
+                    void
                 }
                 (SM, b"priority") if head.root() == Root::UrlSet => {
                     Self::Go(CheckerState::Priority)
@@ -84,7 +88,7 @@ impl Start {
                     format!("element `{}` where only text is due", excerpt(element.local())),
                 );
                 // Two to close: this one and the field around it.
-                Self::Go(CheckerState::Skipped { open: 2, in_entry: true })
+                Self::Go(CheckerState::Skipped { open: 2, in_entry: true, is_void: false })
             }
         }
     }
@@ -95,7 +99,7 @@ impl Start {
         faults: &mut ElementFaults,
         head_done: bool,
     ) -> Self {
-        let skipped = CheckerState::Skipped { open: 1, in_entry: false };
+        let skipped = |is_void| CheckerState::Skipped { open: 1, in_entry: false, is_void };
         let ns = element.ns();
         let late = |faults: &mut ElementFaults, what: &str| {
             if head_done {
@@ -116,11 +120,11 @@ impl Start {
             (RS, b"ln") => {
                 late(faults, "rs:ln");
                 read_ln(element, faults)
-                    .map_or(Self::Go(skipped), |link| Self::HeadLink(Box::new(link)))
+                    .map_or(Self::Go(skipped(true)), |link| Self::HeadLink(Box::new(link)))
             }
             _ => {
                 misplaced(element, ns, faults);
-                Self::Go(skipped)
+                Self::Go(skipped(false))
             }
         }
     }

@@ -2,10 +2,12 @@
 
 use super::codes::{message_of, rule_of, rule_of_code};
 use crate::checker::{NOT_UTF_8, a_moment_after};
+use crate::fetch::ResponseFacts;
 use crate::finding::Findings;
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch, hash};
 use crate::values;
+use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, PARTIAL, Parser,
     Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
@@ -27,6 +29,7 @@ const CATEGORIES_MAX: usize = 10_000;
 pub(crate) fn is_document(bytes: &[u8]) -> bool {
     let beginning = &bytes[..bytes.len().min(BEGINNING)];
     let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Lenient);
+    parser.guess_encoding();
     parser.feed(beginning);
     if beginning.len() == bytes.len() {
         parser.finish();
@@ -109,6 +112,8 @@ pub(super) struct Facts {
     /// The line of the first change in a document that is not a change set, which a Sitemap may have
     /// [rs-0.1 §3.1.2].
     pub(super) change_in_sitemap: Option<u64>,
+    /// The line of the first entry that is not a change.
+    pub(super) not_a_change: Option<u64>,
     /// URIs of its changes, each with the first and the last of them.
     pub(super) changed: HashMap<u64, Changed>,
 }
@@ -149,6 +154,10 @@ pub(super) struct Checker {
     pub(super) facts: Facts,
     /// It is the manifest of a WARC file: `rs:path` may be the URI of a record.
     pub(super) names_records: bool,
+    /// A link calls it a change set.
+    is_called_change_set: bool,
+    /// It is read as a change set, and its root does not state that it is one.
+    is_untyped: bool,
     /// What copies read documents with, until it refuses this one.
     reader: Option<Box<(Parser, Entry)>>,
     /// Times after this one are in the future.
@@ -185,11 +194,28 @@ impl Checker {
             seed,
             facts: Facts::default(),
             names_records: false,
+            is_called_change_set: false,
+            is_untyped: false,
             reader: Some(Box::new((Parser::new(of_copies), Entry::default()))),
             now: a_moment_after(SystemTime::now()),
             is_broken: false,
             is_complete: false,
             is_cut: false,
+        }
+    }
+
+    /// The document that a link calls a change set: it is read as one, though the attribute of its root is only
+    /// recommended [rs-0.1 §5.1].
+    pub(super) fn called_change_set(mut self) -> Self {
+        self.is_called_change_set = true;
+        self
+    }
+
+    /// Takes the head of the answer into account: the `charset` of its type.
+    pub(super) fn answered(&mut self, facts: &ResponseFacts) {
+        self.parser.use_charset(facts.media_type());
+        if let Some(reader) = &mut self.reader {
+            reader.0.use_charset(facts.media_type());
         }
     }
 
@@ -260,6 +286,15 @@ impl Checker {
         if let Some(head) = self.parser.head() {
             // Links behind the entries are in it by now.
             self.facts.head = head.clone();
+            if self.is_untyped {
+                // As copies read it: each entry shows what it is, unless a link of the head does.
+                let is_one = head.is_change_set(&self.url) || self.facts.not_a_change.is_none();
+                self.facts.head.change_set = is_one;
+                let message = "a change set without `rs:type`; read as a change set";
+                if is_one {
+                    found.add(&r::A_TYPE, (0, 0), || message.to_owned());
+                }
+            }
             check_head(head, found);
             if head.modified.is_some_and(|modified| modified.instant > self.now) {
                 let message = || "`DCTERMS.modified` is in the future".to_owned();
@@ -274,6 +309,13 @@ impl Checker {
                 Ok(Step::NeedInput) => return,
                 Ok(Step::Head) => {
                     self.facts.head = self.parser.head().cloned().unwrap_or_default();
+                    let head = &mut self.facts.head;
+                    if !head.change_set
+                        && head.root == Root::UrlSet
+                        && (self.is_called_change_set || head.is_change_set(&self.url))
+                    {
+                        (head.change_set, self.is_untyped) = (true, true);
+                    }
                 }
                 Ok(Step::Entry) => self.entry(found),
                 Ok(Step::End) => {
@@ -298,7 +340,11 @@ impl Checker {
         facts.entries += 1;
         check_entry(&facts.head, entry, found);
         check_time(&facts.head, entry, self.now, found);
-        if facts.head.root == Root::UrlSet && !facts.head.change_set && entry.change.is_some() {
+        if facts.head.root == Root::UrlSet && entry.change.is_none() && entry.protocol.is_none() {
+            facts.not_a_change.get_or_insert(entry.line);
+        }
+        let is_sitemap = !facts.head.change_set || self.is_untyped;
+        if facts.head.root == Root::UrlSet && is_sitemap && entry.change.is_some() {
             facts.change_in_sitemap.get_or_insert(entry.line);
         }
         if let Some(path) = &entry.path {
@@ -348,7 +394,14 @@ impl Checker {
         if !facts.head.change_set && entry.path.is_none() && facts.uris.len() < KEPT_MAX {
             let uri = hash(self.seed, &entry.loc);
             if !facts.uris.insert(uri) {
-                let message = || format!("{} is listed already", excerpt(&entry.loc));
+                let is_index = facts.head.root == Root::SitemapIndex;
+                let message = || {
+                    if is_index {
+                        named_again(&entry.loc)
+                    } else {
+                        format!("{} is listed already", excerpt(&entry.loc))
+                    }
+                };
                 found.add(&r::A_ONCE, place, message);
             }
         }

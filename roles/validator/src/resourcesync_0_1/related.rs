@@ -5,8 +5,9 @@ use super::CLOSED_MAX;
 use super::document::{Changed, Facts};
 use crate::feeds::Feeds;
 use crate::fetch::Failure;
-use crate::node::FoundBy;
+use crate::node::{FoundBy, Outcome};
 use crate::rules as r;
+use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_no_sitemap, named_again};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
@@ -20,20 +21,31 @@ impl Feeds<'_> {
     /// The lists of an index, each with what the index states of it.
     pub(super) async fn lists(&mut self, number: usize, index: &Facts) -> Result<(), Failure> {
         let url = self.walked.nodes[number].url.clone();
-        let mut uris: HashSet<u64> = HashSet::new();
+        let (mut uris, mut named): (HashSet<u64>, HashSet<String>) = Default::default();
         for listed in &index.lists {
             let from = (number, listed.line);
             let Ok(target) = resolve(&url, &listed.loc) else { continue };
             if without_fragment(&target) == url {
-                let message = || "the index lists itself".to_owned();
-                self.add(number, &r::A_INDEX, listed.line, message);
+                self.refused(number, NAMES_ITSELF.to_owned());
+                self.add(number, &r::A_INDEX, listed.line, || NAMES_ITSELF.to_owned());
+                continue;
+            }
+            if !named.insert(target.clone()) {
+                self.refused(number, named_again(&target));
+                let message = || format!("{}; copies refuse it", named_again(&target));
+                self.add(number, &r::A_READ, listed.line, message);
                 continue;
             }
             let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
-            let Some(list) = self.read_alpha(child, Some(from)).await? else { continue };
+            let Some(list) = self.read_alpha(child, Some(from), false).await? else { continue };
             if list.head.root == Root::SitemapIndex || list.head.change_set {
-                let message = || format!("{} is not a Sitemap", excerpt(&target));
-                self.add(number, &r::A_INDEX, listed.line, message);
+                let message = if list.head.change_set {
+                    self.refused(number, is_no_sitemap(&target));
+                    is_no_sitemap(&target)
+                } else {
+                    format!("{} is not a Sitemap", excerpt(&target))
+                };
+                self.add(number, &r::A_INDEX, listed.line, || message);
                 continue;
             }
             let again = list.uris.iter().filter(|uri| uris.contains(uri)).count();
@@ -72,6 +84,13 @@ impl Feeds<'_> {
         Ok(())
     }
 
+    /// Keeps why copies refuse an index.
+    fn refused(&mut self, number: usize, message: String) {
+        if let Outcome::Alpha(index) = &mut self.walked.nodes[number].outcome {
+            index.refusal.get_or_insert(message);
+        }
+    }
+
     /// The change sets from one back to the first [rs-0.1 §6.1].
     pub(super) async fn change_sets(&mut self, start: usize, set: Facts) -> Result<(), Failure> {
         let (mut number, mut set) = (start, set);
@@ -97,7 +116,9 @@ impl Feeds<'_> {
                 break;
             }
             let Some(child) = self.child((number, 0), &target, FoundBy::Down) else { break };
-            let Some(before) = self.read_alpha(child, Some((number, 0))).await? else { break };
+            let Some(before) = self.read_alpha(child, Some((number, 0)), true).await? else {
+                break;
+            };
             if !before.head.change_set {
                 self.no_change_set(number, child, &before);
                 break;

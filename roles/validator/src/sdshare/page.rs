@@ -1,28 +1,20 @@
 //! One page of a feed: bytes in, entries and findings out [rfc4287 §4.1] [sdshare §Server Role].
 
 use super::read::Reading;
+use crate::discover;
+use crate::fetch::ResponseFacts;
 use crate::finding::Findings;
+use crate::resourcesync_0_1::first_line;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
-use abreast_webtypes::xml::{Reader, Token};
 
 /// Is it an Atom feed, by its first bytes?
 pub(crate) fn is_feed(begin: &[u8]) -> bool {
-    let mut xml = Reader::with_limit(&[ATOM_NAMESPACE], u64::MAX);
-    xml.push(begin);
-    loop {
-        match xml.next() {
-            Ok(Token::Start(element)) => {
-                let is_atom = element.ns() == abreast_webtypes::xml::Ns::known(0);
-                return is_atom || element.local() == "feed";
-            }
-            Ok(Token::Markup(_) | Token::Text(_)) => {}
-            _ => return false,
-        }
-    }
+    discover::root_of(begin, &[ATOM_NAMESPACE])
+        .is_some_and(|(is_atom, name)| is_atom || name == "feed")
 }
 
 /// Findings of one feed by itself, read in pieces.
@@ -54,6 +46,8 @@ pub(super) struct Page {
     pub(super) bytes: u64,
     pub(super) found: Findings,
     pub(super) is_complete: bool,
+    /// Why it cannot be read to its end.
+    pub(super) refusal: Option<String>,
 }
 
 pub(super) type Listener<'a> = dyn FnMut(&Entry, &mut Findings) + 'a;
@@ -68,6 +62,12 @@ impl PageReader {
             bytes: 0,
             error: None,
         }
+    }
+
+    /// Takes the head of the answer into account: the `charset` of its type.
+    pub(super) fn answered(mut self, facts: &ResponseFacts) -> Self {
+        self.parser.use_charset(facts.media_type());
+        self
     }
 
     /// Takes more bytes; `false` when nothing more can be read.
@@ -123,8 +123,9 @@ impl PageReader {
         self.judge();
         let entries = self.parser.entries();
         let (head, _) = self.parser.into_parts();
-        let Self { kind, bytes, found, .. } = self;
-        Page { head, kind, entries, bytes, found, is_complete }
+        let Self { kind, bytes, found, error, .. } = self;
+        let refusal = error.as_ref().map(first_line);
+        Page { head, kind, entries, bytes, found, is_complete, refusal }
     }
 
     /// Turns what the parser noticed into findings of rules.

@@ -79,7 +79,7 @@ impl Feeds<'_> {
             feed.facts.pages += 1;
             feed.entries += page.entries;
             feed.bytes += page.bytes;
-            let Page { head, kind, entries, mut found, is_complete, .. } = page;
+            let Page { head, kind, entries, mut found, is_complete, refusal, .. } = page;
             reading.has_files |= head.has_files;
             if feed.facts.pages == 1 {
                 if is_url(&url) {
@@ -98,8 +98,9 @@ impl Feeds<'_> {
                 found.add(&r::PAGE_LOOP, (0, 0), message);
             }
             if !is_complete {
+                let why = refusal.map_or_else(String::new, |refusal| format!(": {refusal}"));
                 let message = "cannot be read to its end";
-                feed.problem = Some(format!("the page {} {message}", excerpt(&page_url)));
+                feed.problem = Some(format!("the page {} {message}{why}", excerpt(&page_url)));
             }
             let is_over = !is_complete || is_known || entries > 0 && reading.fresh == 0;
             self.keep(number, found);
@@ -181,7 +182,7 @@ impl Feeds<'_> {
         };
         let is_making = Cell::new(false);
         let begin = |facts: &ResponseFacts| {
-            *reader.borrow_mut() = new(&facts.url);
+            *reader.borrow_mut() = new(&facts.url).answered(facts);
             position.set(0);
             now.set(date(facts));
             is_making.set(facts.status == 202);

@@ -134,7 +134,9 @@ impl Feeds<'_> {
             let fault = match self.ask(&url, None, false, PAGE_BYTES).await? {
                 Ok(answer) if answer.facts.is_success() && !answer.is_whole => break,
                 Ok(answer) if answer.facts.is_success() => {
-                    match Document::from_slice(&answer.body, &url, Limits::default()) {
+                    let media_type = answer.facts.media_type();
+                    let limits = Limits::default();
+                    match Document::from_answer(&answer.body, media_type, &url, limits) {
                         Ok(document) => {
                             let next =
                                 document.feed.link(&Relation::Next).map(|link| link.href.clone());

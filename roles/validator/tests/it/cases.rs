@@ -50,6 +50,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("RS-7-elements", &[Replace("/rl1.xml", "<lastmod>", "<modified/><lastmod>")]),
     ("RS-7-text", &[Replace("/rl1.xml", "<lastmod>", "x<lastmod>")]),
     ("RS-7-loc", &[Replace("/rl1.xml", "<loc>{B}/r/a.txt</loc>", "")]),
+    ("RS-7-loc-space", &[Replace("/rl1.xml", "{B}/r/a.txt", "\u{a0}{B}/r/a.txt\u{feff}")]),
     ("RS-7-uri", &[Replace("/rl1.xml", "{B}/r/a.txt", "r/a.txt")]),
     ("RS-7-uri-normal", &[Replace("/rl1.xml", "{B}/r/a.txt", "{B}/r/../r/a.txt")]),
     ("SITEMAP-loc", &[Replace("/rl1.xml", "{B}/r/a.txt", LONG_URI)]),

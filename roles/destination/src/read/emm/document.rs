@@ -24,6 +24,9 @@ pub(super) struct Read {
     pub(super) answered: Answered,
 }
 
+/// What to do with an object that is not a collection.
+const ENTRY_POINT: &str = "give the address of the Entry Point of a change feed, an OrderedCollection of Activity Streams";
+
 /// Reads a document.
 pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
     requests.check_cancelled()?;
@@ -37,7 +40,12 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
             ReadError::Shape(_) => ("emm.shape", ExitCode::SourceInvalid),
             _ => ("emm.json", ExitCode::SourceInvalid),
         };
-        Error::new(code, exit, format!("cannot use {url}: {error}"))
+        let help = matches!(error, ReadError::Type(_)).then_some(ENTRY_POINT);
+        let error = Error::new(code, exit, format!("cannot use {url}: {error}"));
+        match help {
+            Some(help) => error.with_help(help),
+            None => error,
+        }
     })?;
     // JSON is usually one line, so its number is not useful.
     let note = |code, message: &str, count| {

@@ -28,8 +28,13 @@ mod wanted;
 use super::choice::{AnswerHead, Protocol};
 
 /// Activity Streams.
-pub(super) const PROTOCOL: Protocol =
-    Protocol { name: "EMM", recognises, reader: || Box::<reader::Emm>::default(), at_site: None };
+pub(super) const PROTOCOL: Protocol = Protocol {
+    name: "EMM",
+    recognises,
+    has_mark: |head| abreast_emm::has_mark(head.bytes),
+    reader: || Box::<reader::Emm>::default(),
+    at_site: None,
+};
 
 /// A collection of activities, in JSON.
 fn recognises(head: &AnswerHead<'_>) -> bool {

@@ -9,6 +9,7 @@ use crate::read::pieces::Go;
 use crate::read::position::{Bookmark, Of};
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::{Cut, Trail, Walk};
+use abreast_resourcesync::sitemap::{NAMES_ITSELF, named_again};
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
@@ -18,8 +19,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 const LISTS_MAX: usize = 100_000;
 /// Most Change Lists of a chain, each of which costs a round trip before the next is known.
 const CHAIN_MAX: usize = 10_000;
-
-const NAMED_AGAIN: &str = "an index names it more than once, or names itself";
 
 /// One Change List to read, in order.
 #[derive(Clone)]
@@ -191,11 +190,16 @@ fn sort_by_span(walk: &mut Walk<'_, '_>, lists: &mut Vec<Named>) {
         let is_first =
             (is_spanned(list) || !spanned.contains(&list.url)) && seen.insert(list.url.clone());
         if !is_first {
-            walk.notice("list.cycle", &list.url, NAMED_AGAIN);
+            walk.notice("list.cycle", &list.url, &again(list));
         }
         is_first
     });
     walk.sort_by_span(lists, |list| (list.from.map(Moment::first), list.until.map(Moment::first)));
+}
+
+/// The words for a list that is read already.
+fn again(list: &Named) -> String {
+    if list.url == list.index { NAMES_ITSELF.to_owned() } else { named_again(&list.url) }
 }
 
 /// Where the links of a relation lead, from the top of a document.
@@ -570,7 +574,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !reach.read_urls.insert(list.url.clone()) {
-            walk.notice("list.cycle", &list.url, NAMED_AGAIN);
+            walk.notice("list.cycle", &list.url, &again(&list));
             continue;
         }
         let mut inner = Vec::new();

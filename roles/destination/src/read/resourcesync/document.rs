@@ -9,6 +9,7 @@ use crate::read::resourcesync_0_1::recognise::unpacked;
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_received, refusal};
 use crate::requests::Requests;
+use abreast_resourcesync::sitemap::is_another_kind;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::xml::utf8_begin;
@@ -48,28 +49,20 @@ pub(crate) enum Kind {
 
 impl Kind {
     fn check(self, head: &Head, url: &str) -> Result<(), Error> {
-        let is_of = |wanted: Capability| {
-            (head.capability == Some(wanted), format!("a `{}`", wanted.token()))
+        let due = match self {
+            Self::Resources => Capability::ResourceList,
+            Self::Changes => Capability::ChangeList,
+            Self::ChangesArchive => Capability::ChangeListArchive,
+            Self::Dump(packaged) => dump_capability(packaged),
+            Self::Manifest => Capability::ResourceDumpManifest,
         };
-        let (is_right, name) = match self {
-            Self::Resources => (
-                matches!(head.capability, None | Some(Capability::ResourceList)),
-                "a Resource List".to_owned(),
-            ),
-            Self::Changes => {
-                (head.capability == Some(Capability::ChangeList), "a Change List".to_owned())
-            }
-            Self::ChangesArchive => (
-                head.capability == Some(Capability::ChangeListArchive),
-                "an archive of Change Lists".to_owned(),
-            ),
-            Self::Dump(packaged) => is_of(dump_capability(packaged)),
-            Self::Manifest => is_of(Capability::ResourceDumpManifest),
-        };
-        if is_right {
+        let own = head.capability;
+        // A plain Sitemap is read as a Resource List.
+        if own == Some(due) || self == Self::Resources && own.is_none() {
             return Ok(());
         }
-        Err(Error::new("list.capability", ExitCode::SourceInvalid, format!("{url} is not {name}")))
+        let message = is_another_kind(url, (own, head.root), due);
+        Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
     }
 
     /// Hands over a part of a document that is of this kind.

@@ -8,6 +8,7 @@ use crate::options::SyncOptions;
 use crate::package::listing::{Dump, ListedPackage, Packaged};
 use crate::read::pieces::{Answered, Go, unasked};
 use crate::requests::Requests;
+use abreast_resourcesync::sitemap::{NAMES_ITSELF, named_again};
 use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
@@ -102,7 +103,9 @@ pub(crate) fn read_dump(
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !seen.insert(member.clone()) {
-            notice("list.cycle", &member, "an index names it more than once, or names itself");
+            let is_itself = member == url;
+            let message = if is_itself { NAMES_ITSELF.to_owned() } else { named_again(&member) };
+            notice("list.cycle", &member, &message);
             continue;
         }
         let mut nested = Vec::new();

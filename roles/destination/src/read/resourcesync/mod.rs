@@ -44,6 +44,7 @@ use super::choice::Protocol;
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync",
     recognises: |_| true,
+    has_mark: |head| head.is_sitemap(),
     reader: || Box::<reader::ResourceSync>::default(),
     at_site: Some(super::at_site::reader_at_site),
 };

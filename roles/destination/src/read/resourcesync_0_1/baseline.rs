@@ -13,6 +13,7 @@ use crate::read::sitemap::document::at_earliest;
 use crate::read::sitemap::snapshot::read_snapshot;
 use crate::read::sitemap::unchanged::is_all_unchanged;
 use crate::read::walk::Walk;
+use abreast_resourcesync::sitemap::may_be_change_set;
 use abreast_webtypes::{Moment, Timestamp};
 
 /// How far before the time of a Sitemap changes are replayed, microseconds. The draft does not state
@@ -58,8 +59,8 @@ pub(super) fn sitemap_snapshot(
     *indexes = read.indexes;
     let doubt = (may_be_changes && options.max_delete == MaxDelete::Default).then(|| {
         let message = format!(
-            "{sitemap} may be a change set: each of its entries is a change, and it is read as a list of all resources, so that \
-             others would be deleted"
+            "{}, and it is read as a list of all resources, so that others would be deleted",
+            may_be_change_set(sitemap)
         );
         Error::new("rs.type", ExitCode::SourceInvalid, message).with_help(
             "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",

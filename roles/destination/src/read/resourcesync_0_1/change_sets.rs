@@ -4,7 +4,7 @@
 //! set is reached that has a change read before. Entries may be in any order [rs-0.1 §5.1]. Where the change sets with
 //! those were removed, the change set that follows the same one as the current one of the last walk has what came next.
 
-use super::document::{Read, from_of, is_change_set, read_head, target};
+use super::document::{Read, from_of, read_head, target};
 use super::listed::listed;
 use crate::admit::Admission;
 use crate::clock::SECOND_MICROS;
@@ -17,6 +17,7 @@ use crate::read::position::Bookmark;
 use crate::read::sitemap::document::{Part, ZONE_MICROS, read};
 use crate::read::walk::{Category, Cut, Trail, Walk};
 use crate::requests::Requests;
+use abreast_resourcesync::sitemap::is_no_change_set;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
@@ -261,7 +262,7 @@ fn sets_before(
     walk.keep_document(change_set, &validators);
     let Some(moved) = moved else { return Ok(None) };
     let is_there =
-        read_head(walk.requests, &moved).is_ok_and(|read| is_change_set(&read.head, &moved));
+        read_head(walk.requests, &moved).is_ok_and(|read| read.head.is_change_set(&moved));
     Ok(is_there.then_some(moved))
 }
 
@@ -423,19 +424,16 @@ fn check_root(head: &Head, url: &str) -> Result<(), Error> {
     if head.root == Root::UrlSet {
         return Ok(());
     }
-    let message = format!("{url} is not a change set: it is an index of Sitemaps");
+    let message = is_no_change_set(url, None);
     Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
 }
 
 /// A Sitemap at the address of a change set is not read as one.
 fn check_entry(head: &Head, entry: &Entry, url: &str) -> Result<(), Error> {
-    if entry.change.is_some() || is_change_set(head, url) {
+    if entry.change.is_some() || head.is_change_set(url) {
         return Ok(());
     }
-    let message = format!(
-        "{url} is not a change set: neither its root nor the entry in line {} states that it is about changes",
-        entry.line
-    );
+    let message = is_no_change_set(url, Some(entry.line));
     Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
 }
 

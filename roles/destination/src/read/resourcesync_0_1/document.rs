@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::read::pieces::Go;
 use crate::read::sitemap::document as sitemap;
 use crate::requests::Requests;
-use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, V0_1};
+use abreast_resourcesync::v0_1::{Head, Link, V0_1};
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
 
 /// The name of the period that a document is about; its begin is written `start=TIME` (DCMI Period).
@@ -23,18 +23,6 @@ impl Read {
 /// Reads no more than the head of a document.
 pub(super) fn read_head(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
     sitemap::read_begin(requests, url, &mut |_| Ok(Go::Enough))
-}
-
-/// Whether a document is a change set. The attribute that states it is only recommended
-/// [rs-0.1 §5.1]; the links that change sets have state it as well.
-pub(super) fn is_change_set(head: &Head, base: &str) -> bool {
-    head.change_set
-        || head.links.iter().any(|link| {
-            link.has_rel(CHANGE_SET)
-                && (link.has_rel("prev")
-                    || link.has_rel("current")
-                        && resolve(base, &link.href).is_ok_and(|url| url == base))
-        })
 }
 
 /// The time since which a document has all changes, if it states that.

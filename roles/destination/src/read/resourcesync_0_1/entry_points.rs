@@ -1,7 +1,7 @@
 //! Finds the documents of a set from an address: all links are in its Sitemap
 //! [rs-0.1 §4.2, §5.1].
 
-use super::document::{Read, is_change_set, read_head, target};
+use super::document::{Read, read_head, target};
 use super::push::PushOffer;
 use super::recognise::is_dump_begin;
 use super::site;
@@ -104,7 +104,7 @@ impl EntryPoints {
         let current = first(CHANGE_SET, &|link| link.has_rel("current"))
             .or_else(|| first(CHANGE_SET, &|link| !link.has_rel("prev")))
             .map(|link| link.url);
-        let is_change_set = is_change_set(&read.head, base);
+        let is_change_set = read.head.is_change_set(base);
         let sitemap = if is_change_set {
             first("sitemap", &|_| true).or_else(|| first("up", &|_| true)).map(|link| link.url)
         } else {

@@ -30,12 +30,16 @@ pub(crate) mod recognise;
 pub(crate) mod site;
 mod sitemap;
 
-use super::choice::Protocol;
+use super::choice::{AnswerHead, Protocol};
 
 /// ResourceSync 0.1: documents with elements that only this version has, and dumps.
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync 0.1",
     recognises: recognise::recognises,
+    has_mark: |head| {
+        let unpacked = recognise::unpacked(head.bytes);
+        AnswerHead { bytes: &unpacked }.is_sitemap()
+    },
     reader: || Box::<reader::ResourceSync01>::default(),
     at_site: None,
 };

@@ -3,7 +3,7 @@
 //! of the copy as the current one: it may be one of another set.
 
 use super::change_sets::hand_over;
-use super::document::{from_of, is_change_set};
+use super::document::from_of;
 use crate::clock::now;
 use crate::error::Error;
 use crate::read::Pushed;
@@ -80,7 +80,7 @@ impl NotificationContent {
 fn read(bytes: &[u8]) -> Result<PushedChangeSet, String> {
     let (head, entries) = read_strictly::<V0_1>(bytes, NAME)?;
     let odd = |what: &str| Err(odd(NAME, what));
-    if head.root != Root::UrlSet || !is_change_set(&head, "") {
+    if head.root != Root::UrlSet || !head.is_change_set("") {
         return odd("it is no change set");
     }
     for entry in &entries {

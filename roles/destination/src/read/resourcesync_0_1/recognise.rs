@@ -1,17 +1,24 @@
 //! Whether the begin of an answer is of this version.
 //!
 //! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 has, and nothing of later
-//! versions. Any other Sitemap is read by the reader of 1.1. A change set may be inside a stanza of
+//! versions; a plain index if its first Sitemap is. Any other Sitemap is read by the reader of 1.1. A change set may be inside a stanza of
 //! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
-use crate::read::choice::AnswerHead;
+use crate::admit::Admission;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::read::choice::{AnswerHead, HEAD_BYTES};
+use crate::requests::Requests;
 use abreast_net::Unpacker;
+use abreast_resourcesync::sitemap::trimmed;
 use abreast_resourcesync::v0_1::SUBJECT;
-use abreast_webtypes::xml::{Element, Ns, Reader, Token};
+use abreast_webtypes::xml::{Element, Ns, Reader, Token, utf8_begin};
 use std::borrow::Cow;
 
 /// Unpacked bytes of a document that are searched.
 const BYTES_MAX: usize = 64 << 10;
+/// Most indexes above the Sitemap that shows of which version it is.
+const INDEXES_MAX: usize = 2;
 /// How ZIP files begin.
 const ZIP: &[u8] = b"PK\x03\x04";
 /// How WARC files begin.
@@ -22,6 +29,7 @@ const NAMESPACES: &[&str] = &[
     "http://www.openarchives.org/rs/terms/",
     "http://www.w3.org/1999/xhtml",
 ];
+const SITEMAP: Ns = Ns::known(0);
 const RS: Ns = Ns::known(1);
 const XHTML: Ns = Ns::known(2);
 
@@ -61,6 +69,7 @@ pub(crate) fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
 /// Whether XML that may be cut has a mark of 0.1 and none of a later version.
 fn is_document(begin: &[u8]) -> bool {
     let mut reader = Reader::new(NAMESPACES);
+    reader.guess_encoding();
     reader.push(begin);
     let (mut depth, mut marked) = (0, false);
     loop {
@@ -82,11 +91,77 @@ fn is_document(begin: &[u8]) -> bool {
     }
 }
 
+/// The first document that a plain index names: an index has no marks of 0.1 of its own if it gives no time and no
+/// links. `None` for other documents.
+fn first_of_plain_index(begin: &[u8]) -> Option<String> {
+    let mut reader = Reader::new(NAMESPACES);
+    reader.guess_encoding();
+    reader.push(begin);
+    let (mut depth, mut first) = (0, None::<String>);
+    loop {
+        match reader.next() {
+            Ok(Token::Start(element)) => {
+                if depth == 0 && (element.ns(), element.local()) != (SITEMAP, "sitemapindex")
+                    || element.ns() == RS
+                {
+                    return None;
+                }
+                if (depth, element.ns(), element.local()) == (2, SITEMAP, "loc") {
+                    first = Some(String::new());
+                }
+                depth += 1;
+            }
+            Ok(Token::Text(text)) => {
+                if let Some(first) = first.as_mut().filter(|_| depth == 3) {
+                    first.push_str(text);
+                }
+            }
+            Ok(Token::End) if first.is_some() => break,
+            Ok(Token::End) => depth -= 1,
+            Ok(Token::Markup(_)) => {}
+            Ok(Token::NeedInput | Token::Done) | Err(_) => return None,
+        }
+    }
+    first.map(|first| trimmed(&first).to_owned())
+}
+
+/// Whether the Sitemaps below a plain index are of 0.1, by the first. What cannot be requested shows nothing.
+///
+/// # Errors
+/// The user wants to stop.
+pub(crate) fn leads_to_0_1(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    index: &str,
+    begin: &[u8],
+) -> Result<bool, Error> {
+    let mut admission = Admission::new(index, &options.allow_hosts, options.allow_downgrade);
+    let mut next = first_of_plain_index(&unpacked(begin));
+    for _ in 0..INDEXES_MAX {
+        let Some(url) = next.take().filter(|url| admission.check(url).is_ok()) else { break };
+        let opened = requests.open(&url, HEAD_BYTES, |answer| {
+            let bytes = utf8_begin(answer.map_or(&[][..], |begun| &begun.begin));
+            let is_old = recognises(&AnswerHead { bytes: &bytes });
+            (is_old, first_of_plain_index(&unpacked(&bytes)))
+        });
+        match opened {
+            Ok((true, _)) => return Ok(true),
+            Ok((false, below)) => next = below,
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(false)
+}
+
 fn is_mark(element: &Element<'_>) -> bool {
     const ELEMENTS: [&str; 5] = ["fixity", "size", "mimetype", "contentencoding", "path"];
     const ATTRIBUTES: [&str; 3] = ["type", "protocol", "pubsubnode"];
     if element.ns() == RS {
         return ELEMENTS.contains(&element.local());
+    }
+    if (element.ns(), element.local()) == (SITEMAP, "expires") {
+        return true;
     }
     if element.attributes().any(|it| it.ns() == RS && ATTRIBUTES.contains(&it.local())) {
         return true;

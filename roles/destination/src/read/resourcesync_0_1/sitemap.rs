@@ -2,7 +2,7 @@
 
 use super::baseline::NewestTime;
 use super::change_sets::OtherEntries;
-use super::document::{Read, is_change_set};
+use super::document::Read;
 use super::entry_points::EntryPoints;
 use super::listed::{categories, listed};
 use crate::error::{Error, ExitCode};
@@ -13,6 +13,7 @@ use crate::read::sitemap::document::{Part, read, unasked};
 use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
 use crate::select::{OtherCategories, is_any};
+use abreast_resourcesync::sitemap::is_no_sitemap;
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Link, OAI_PMH_PROTOCOL, Root, V0_1};
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 
@@ -167,10 +168,9 @@ fn is_other(own: &[&str], options: &SyncOptions) -> bool {
 /// # Errors
 /// It is a change set: read as all there is, it would delete everything else.
 fn check_is_sitemap(head: &Head, url: &str) -> Result<(), Error> {
-    if !is_change_set(head, url) {
+    if !head.is_change_set(url) {
         return Ok(());
     }
-    let message = format!("{url} is not a Sitemap: it is a change set");
-    Err(Error::new("list.capability", ExitCode::SourceInvalid, message)
+    Err(Error::new("list.capability", ExitCode::SourceInvalid, is_no_sitemap(url))
         .with_help("read as a list of all there is, it would delete everything else"))
 }

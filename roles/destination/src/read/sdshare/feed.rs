@@ -44,6 +44,7 @@ pub(super) const fn lists_feeds(kind: FeedKind) -> bool {
 /// The kind of a feed, if its first bytes show that.
 fn kind_in(url: &str, begin: &[u8]) -> Option<FeedKind> {
     let (mut parser, mut entry) = (Parser::new(url, Limits::default()), Entry::default());
+    parser.guess_encoding();
     parser.feed(begin);
     while matches!(parser.next(&mut entry), Ok(Step::Entry)) {
         if let Some(kind) = entry.kind() {

@@ -182,7 +182,7 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
         }
         None => {
             let message = format!(
-                "{url} is a feed without a link of SDShare{}",
+                "{url} is an Atom feed{} that is not of SDShare: no entry has a link of SDShare",
                 if read.feed.title.is_empty() {
                     String::new()
                 } else {

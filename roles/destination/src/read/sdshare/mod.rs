@@ -20,6 +20,7 @@ use super::choice::{AnswerHead, Protocol};
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "SDShare",
     recognises,
+    has_mark: |head| abreast_sdshare::has_mark(head.bytes),
     reader: || Box::<reader::SdShare>::default(),
     at_site: None,
 };

@@ -222,6 +222,7 @@ fn new_parser<V: Version>(diagnostics: &Diagnostics) -> Parser<V> {
 /// The head of a document, if its first bytes have it.
 pub(crate) fn head_in<V: Version>(begin: &[u8], diagnostics: &Diagnostics) -> Option<V::Head> {
     let (mut parser, mut entry) = (new_parser::<V>(diagnostics), V::Entry::default());
+    parser.guess_encoding();
     parser.feed(begin);
     parser.next(&mut entry).ok()?;
     parser.head().cloned()

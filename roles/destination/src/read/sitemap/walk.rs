@@ -8,7 +8,7 @@ use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
-use abreast_resourcesync::sitemap::Version;
+use abreast_resourcesync::sitemap::{NAMES_ITSELF, Version, named_again};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashSet, VecDeque};
@@ -102,7 +102,9 @@ pub(crate) fn read_lists<L: Lists>(
         }
         let url = &member.url;
         let read = if !seen.insert(url.clone()) {
-            let message = format!("an index names {url} more than once, or names itself");
+            let is_itself = depth == 1 && (url == list || *url == top.answered.url);
+            let message =
+                if is_itself { format!("{url}: {NAMES_ITSELF}") } else { named_again(url) };
             Err(Error::new("list.cycle", ExitCode::Limit, message))
         } else if let Err(refusal) = admission.check(url) {
             let message = format!("{url}: {}", refusal.message());

@@ -74,7 +74,7 @@ fn attributes(link: &Link, ln: &mut Ln) {
     for (name, value) in &link.params {
         match name.as_str() {
             // Checked when they were taken in; what cannot be read is left out.
-            "hash" => ln.digests.parse_leniently_into(value.as_bytes()),
+            "hash" => drop(ln.digests.parse_leniently_into(value.as_bytes())),
             "length" => ln.length = value.parse().ok(),
             "modified" => ln.modified = W3cDatetime::parse(value.as_bytes()).ok(),
             "path" => ln.path = Some(value.clone()),

@@ -1,0 +1,52 @@
+//! Words for faults that several programs find, so that all of them report a fault alike.
+
+use super::Root;
+use crate::v1_1::Capability;
+use abreast_webtypes::excerpt;
+
+/// An index that has its own address as an entry.
+pub const NAMES_ITSELF: &str = "it names itself";
+
+/// An address that an index or dump names again.
+pub fn named_again(url: &str) -> String {
+    format!("{} is named more than once", excerpt(url))
+}
+
+/// A document in place of one of another kind.
+pub fn is_another_kind(
+    url: &str,
+    (own, root): (Option<Capability>, Root),
+    due: Capability,
+) -> String {
+    let own = own.map_or("plain Sitemap".to_owned(), |own| own.name(root));
+    format!("{} is a {own}, not a {}", excerpt(url), due.name(Root::UrlSet))
+}
+
+/// A text where only elements may be.
+pub fn text_between_elements(text: &str) -> String {
+    format!("text between elements: \"{}\"", excerpt(text))
+}
+
+/// A document that a link calls a change set, and that is none: an index, or with an entry in that line that is not a
+/// change.
+pub fn is_no_change_set(url: &str, line: Option<u64>) -> String {
+    let url = excerpt(url);
+    line.map_or_else(
+        || format!("{url} is not a change set: it is an index of Sitemaps"),
+        |line| {
+            format!(
+                "{url} is not a change set: neither its root nor the entry in line {line} states that it is about changes"
+            )
+        },
+    )
+}
+
+/// A change set where a Sitemap is due.
+pub fn is_no_sitemap(url: &str) -> String {
+    format!("{} is not a Sitemap: it is a change set", excerpt(url))
+}
+
+/// A document all of whose entries are changes, and which nothing else shows to be a change set.
+pub fn may_be_change_set(url: &str) -> String {
+    format!("{} may be a change set: each of its entries is a change", excerpt(url))
+}
