@@ -62,14 +62,16 @@ where
                 let client = client.ip();
                 if let Some(place) = connection_slots.try_enter(client) {
                     drop(connections.spawn(serve(stream, client, place)));
-                } else if waiting.len() * 2 < waiting_max || !connection_slots.is_full_of(client) {
+                } else if waiting.len() * 2 < waiting_max
+                    || connection_slots.may_wait(client, waiting.len())
+                {
                     let connection_slots = Arc::clone(connection_slots);
                     waiting.spawn(async move {
                         let place = connection_slots.enter(client).await;
                         (stream, client, place)
                     });
                 } else {
-                    // All of its places have requests, and others wait for some of them already.
+                    // Its address has too many places already: the rest of those that wait are others.
                     counter!("abreast_connections_refused_total").increment(1);
                 }
             }

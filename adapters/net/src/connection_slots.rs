@@ -105,7 +105,7 @@ impl ConnectionSlots {
 
     /// Clients that may wait for a place at a time.
     pub fn waiting_max(&self) -> usize {
-        (self.total / 32).clamp(2, 64)
+        (self.total / 32).clamp(8, 64)
     }
 
     /// A place for a connection from this address, if there is one now.
@@ -138,13 +138,14 @@ impl ConnectionSlots {
         }
     }
 
-    /// Whether a newcomer could only wait for requests of its own address, which has too many.
-    pub fn is_full_of(&self, client: IpAddr) -> bool {
+    /// Whether a newcomer may wait where half of those that can wait do, `waiting` of them. Not one whose address has too many
+    /// places, unless more of these are idle, and so become free at once.
+    pub fn may_wait(&self, client: IpAddr, waiting: usize) -> bool {
         let taken = self.lock();
-        taken.count >= self.total
-            && taken.by_address.get(&client_group(client)).is_some_and(|holders| {
-                holders.len() * SHARE > self.total && holders.iter().all(|one| one.is_in_flight())
-            })
+        taken.by_address.get(&client_group(client)).is_none_or(|holders| {
+            let idle = || holders.iter().filter(|one| !one.is_in_flight()).count();
+            holders.len() * SHARE <= self.total || idle() > waiting
+        })
     }
 
     fn take(self: &Arc<Self>, taken: &mut SlotsInUse, address: IpAddr) -> ConnectionSlot {
@@ -386,13 +387,13 @@ mod tests {
                     own.spawn(async move { connection_slots.enter(address(0)).await });
                 }
                 tokio::time::sleep(STEP).await;
-                assert!(connection_slots.is_full_of(address(0)));
+                assert!(!connection_slots.may_wait(address(0), 0));
                 for last in 100..116 {
                     let begun = Instant::now();
                     held.push(connection_slots.enter(address(last)).await);
                     assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
                 }
-                assert!(!connection_slots.is_full_of(address(100)));
+                assert!(connection_slots.may_wait(address(100), 8));
                 assert!(own.try_join_next().is_none());
             });
         }

@@ -2,7 +2,7 @@
 
 use crate::access::AccessArgs;
 use crate::config::File;
-use crate::terminal::line;
+use crate::terminal::{line, without_logins};
 use abreast_net::{Client, Options, Request, Shared};
 use abreast_validator::Share;
 use abreast_webtypes::without_login;
@@ -79,6 +79,7 @@ struct Doctor {
 impl Doctor {
     fn report(&mut self, code: &str, good: bool, what: &str, help: &str) {
         self.bad += u64::from(!good);
+        let [what, help] = [what, help].map(without_logins);
         if self.json {
             let help = if good { None } else { Some(help) };
             line(

@@ -85,7 +85,8 @@ fn fault_of_label(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     Some(("rdf.syntax", format!("`_:{}` is not a label of a blank node", excerpt(label))))
 }
 
-/// What is inside keys that make no statement: it follows directly.
+/// What is inside keys that make no statement: it follows directly. Only objects without a name of their own are known to
+/// be inside: a named one may be described elsewhere as well, and what is wrong there is not dropped without notice.
 #[derive(Default)]
 struct Unmapped {
     nodes: HashSet<String>,
@@ -104,7 +105,9 @@ impl Unmapped {
         if !is_none && !is_inside {
             return false;
         }
-        if !matches!(quad.object, TermRef::Literal(_)) {
+        if let TermRef::BlankNode(node) = quad.object
+            && node.unique_id().is_some()
+        {
             self.nodes.insert(quad.object.to_string());
         }
         true

@@ -79,6 +79,12 @@ impl LanguageTags {
         }
     }
 
+    /// Whether the tag in hand, before a colon, may be a tag and the prefix of a name: `"x"@ené:b`.
+    pub(crate) fn may_be_name(&self) -> bool {
+        let queue = self.0.borrow();
+        queue.hides && !queue.bytes.is_ascii()
+    }
+
     /// Ends a tag.
     pub(crate) fn end(&self) {
         let queue = &mut *self.0.borrow_mut();
@@ -92,10 +98,17 @@ impl LanguageTags {
     /// Visits a statement with its tag as it is written. Each literal of a document is in one statement, in its order.
     pub(crate) fn visit(&self, quad: QuadRef<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let TermRef::Literal(literal) = quad.object else { return visit(quad) };
-        if literal.language().is_none() {
+        let Some(language) = literal.language() else { return visit(quad) };
+        let mut queue = self.0.borrow_mut();
+        let Some(Some(found)) = queue.found.pop_front() else {
+            drop(queue);
             return visit(quad);
-        }
-        let Some(Some(tag)) = self.0.borrow_mut().found.pop_front() else { return visit(quad) };
+        };
+        // What follows a tag without white space is not part of it: `"x"@en1` is a text and a number.
+        let tag = if queue.hides { Some(&*found) } else { found.get(..language.len()) };
+        let tag = tag.filter(|tag| queue.hides || tag.eq_ignore_ascii_case(language));
+        drop(queue);
+        let Some(tag) = tag else { return visit(quad) };
         let literal = Literal::new_language_tagged_literal_unchecked(literal.value(), tag);
         visit(QuadRef { object: literal.as_ref().into(), ..quad })
     }

@@ -260,7 +260,8 @@ fn may_have_upper_case_tag(lines: &[u8]) -> bool {
     })
 }
 
-fn parse(
+/// Parses whole lines, of which `before` come before them; language tags stay as they are written.
+pub(crate) fn parse(
     syntax: Syntax,
     lines: &[u8],
     is_lenient: bool,

@@ -82,6 +82,14 @@ impl Brackets {
             if let Some(tags) = &self.tags {
                 match (before, self.state) {
                     (State::Tag, State::Tag) => tags.push(&mut piece[at]),
+                    (State::Tag, _) if piece[at] == b':' && tags.may_be_name() => {
+                        let message = "a name follows a language tag, or the tag has characters beyond ASCII: write white space between them";
+                        return Err(SyntaxError::new(
+                            "rdf.syntax",
+                            self.place(&piece[..at]),
+                            message.to_owned(),
+                        ));
+                    }
                     (State::Tag, _) => tags.end(),
                     _ => {}
                 }
@@ -186,7 +194,7 @@ const fn is_in_tag(byte: u8) -> bool {
             byte,
             b'.' | b',' | b';' | b'<' | b'>' | b'(' | b')' | b'[' | b']' | b'{' | b'}'
         )
-        && !matches!(byte, b'"' | b'\'' | b'#' | b'^' | b'@' | b'|' | b'\\' | b':')
+        && !matches!(byte, b'"' | b'\'' | b'#' | b'^' | b'@' | b'|' | b'\\' | b':' | b'+')
 }
 
 /// An input that fails where a limit is exceeded, and fills buffers as far as it can.

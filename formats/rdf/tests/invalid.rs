@@ -29,7 +29,7 @@ fn document(syntax: Syntax, object: Object<'_>) -> String {
                 Object::Iri(iri) => format!(r#"{{"@id": "{iri}"}}"#),
             };
             // What no context maps is no statement.
-            let note = r#"{"@id": "a b", "http://h/q": {"@value": "x", "@language": "EN"}}"#;
+            let note = r#"{"http://h/q": [{"@value": "x", "@language": "E_N"}, {"@id": "a b"}]}"#;
             format!(
                 r#"[{{"@id": "{a}", "note": {note}, "{p}": [{{"@id": "{b}"}}, {object}, "1"]}}]"#
             )
@@ -172,4 +172,42 @@ fn tags_of_json_ld_with_the_same_text_are_apart() {
         assert!(lines.contains(part), "{part} {lines}");
     }
     assert_eq!(lines.matches("\"x\"@DE .").count(), 2, "{lines}");
+}
+
+/// What is about a named node is never dropped without notice, also behind or inside a key that no context maps.
+#[test]
+fn named_nodes_of_unmapped_keys_hide_no_fault() {
+    let bad = r#""http://h/z": {"@id": "http://h/a b"}"#;
+    for (before, count) in [
+        (r#""_links": {"self": {"@id": "http://h/a"}}"#, 1),
+        (r#""_links": {"@id": "http://h/a"}, "http://h/y": {"@id": "http://h/b"}"#, 1),
+        (r#""_x": {"@id": "http://h/b", "http://h/q": {"@id": "c d"}}"#, 2),
+    ] {
+        let text = format!(r#"{{"@id": "http://h/a", {before}, {bad}}}"#);
+        let error = lines(Syntax::JsonLd, &text, None).unwrap_err();
+        assert!(error.to_string().contains("is not an IRI"), "{error}");
+        let left_out = LeftOut::default();
+        lines(Syntax::JsonLd, &text, Some(left_out.of("d"))).unwrap();
+        assert_eq!(left_out.count(), count, "{text}");
+    }
+}
+
+/// A tag ends where the grammar ends it: what follows without white space is another term, or refused.
+#[test]
+fn what_follows_a_tag_is_not_part_of_it() {
+    let text =
+        "@prefix : <http://e/> . <http://e/a> <http://e/p> (\"x\"@EN+1 \"y\"@de-DE\"z\"@FR:b) .";
+    for syntax in [Syntax::Turtle, Syntax::TriG] {
+        for left_out in [None, Some(LeftOut::default())] {
+            let lines = lines(syntax, text, left_out.clone()).unwrap();
+            for part in ["\"x\"@EN .", "\"y\"@de-DE .", "\"z\"@FR .", "<http://e/b> ."] {
+                assert!(lines.contains(part), "{part} {lines}");
+            }
+            assert!(left_out.is_none_or(|left_out| left_out.count() == 0));
+        }
+        let strict = lines(syntax, &text.replace("@FR:b", "@FR1"), None).unwrap();
+        assert!(strict.contains("\"z\"@FR ."), "{strict}");
+        let odd = text.replace("@FR:b", "@FR\u{e9}:b");
+        assert!(lines(syntax, &odd, Some(LeftOut::default())).is_err());
+    }
 }

@@ -44,9 +44,14 @@ fn literal() -> impl Strategy<Value = Literal> {
     ];
     prop_oneof![
         text().prop_map(Literal::new_simple_literal),
-        (text(), "[a-z]{2,3}(-[a-z0-9]{2,8})?").prop_filter_map("a language", |(text, tag)| {
-            Literal::new_language_tagged_literal(text, tag).ok()
-        }),
+        (text(), "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?").prop_filter_map(
+            "a language",
+            |(text, tag)| {
+                // The checked constructor makes it lower case.
+                Literal::new_language_tagged_literal(&text, &tag).ok()?;
+                Some(Literal::new_language_tagged_literal_unchecked(text, tag))
+            }
+        ),
         (text(), datatype).prop_map(|(text, datatype)| Literal::new_typed_literal(text, datatype)),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use abreast_net::{Error, Sender};
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 
 /// The host of a topic.
 #[derive(Clone, Debug)]
@@ -32,12 +32,21 @@ impl TopicHost {
     /// Whether a client's own address is one of the host's.
     pub(crate) fn has(&self, client: Client) -> bool {
         client.address().is_some_and(|address| {
-            let may_be_proxy = client.is_local() || self.of_hub.contains(&address);
+            if !self.addresses.contains(&address) {
+                return false;
+            }
+            let may_be_proxy = || {
+                client.is_local() || self.of_hub.contains(&address) || is_of_this_machine(address)
+            };
             // A trusted proxy reports the client itself.
-            let is_itself = self.is_loopback || client.is_forwarded() || !may_be_proxy;
-            is_itself && self.addresses.contains(&address)
+            self.is_loopback || client.is_forwarded() || !may_be_proxy()
         })
     }
+}
+
+/// Whether this machine has an address: no other one can be bound.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// Whether a host is written as this machine.
@@ -74,6 +83,8 @@ mod tests {
             // A proxy on this machine, by its public address and by loopback.
             (host(false, address(9), &[]), Client::local(address(9)), false),
             (host(false, loopback, &[]), Client::local(loopback), false),
+            // By another address of this machine than the one that was connected to.
+            (host(false, loopback, &[]), Client::direct(loopback), false),
             // A proxy on another machine, in front of hub and topic.
             (host(false, address(9), &[address(9)]), Client::direct(address(9)), false),
             (host(false, address(9), &[address(9)]), Client::reported(address(9)), true),

@@ -386,7 +386,7 @@ fn document(node: &Node) -> Document {
             };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
-            if (document.is_source || doc.head.root.is_some()) && !doc.silent {
+            if !doc.silent {
                 let no_end = (!doc.complete).then(|| NO_END.to_owned());
                 // Copies stop there too.
                 let refused = [r::LISTED_ONCE.id, r::CAPABILITY_EQUAL.id];

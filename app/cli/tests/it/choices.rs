@@ -425,6 +425,8 @@ fn no_error_about_an_address_repeats_its_password() {
             &["drop", url, "set"],
             &["token", "list", "--data", url],
             &["config", "check", url],
+            &["doctor", "--config", config],
+            &["doctor", "--config", config, "--json"],
             &["config", "show", url],
             &["build", url, copy],
             &[url],

@@ -1,19 +1,25 @@
 //! The statements of a description, by subject.
 
-use crate::lines::syntax_error;
+use crate::lines::parse;
 use crate::read_error::ReadError;
+use crate::syntax::Syntax;
 use oxrdf::vocab::rdf;
-use oxrdf::{BlankNode, NamedOrBlankNode, NamedOrBlankNodeRef, Term, Triple};
-use oxttl::NTriplesParser;
+use oxrdf::{BlankNode, NamedOrBlankNode, NamedOrBlankNodeRef, QuadRef, Term, Triple, TripleRef};
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 /// Blank nodes written inside each other.
 const MAX_NESTING: usize = 32;
 
-/// Parses lines of N-Triples.
+/// Parses lines of N-Triples. Language tags stay as they are written.
 pub(super) fn triples(lines: &[u8]) -> Result<Vec<Triple>, ReadError> {
-    let parsed = NTriplesParser::new().for_slice(lines);
-    parsed.map(|triple| triple.map_err(|error| syntax_error(&error, 0))).collect()
+    let mut triples = Vec::new();
+    let mut add = |quad: QuadRef<'_>| {
+        triples.push(Triple::from(TripleRef::from(quad)));
+        ControlFlow::Continue(())
+    };
+    let _ = parse(Syntax::NTriples, lines, false, 0, &mut add)?;
+    Ok(triples)
 }
 
 /// Puts the number of the description in front of the labels of blank nodes.

@@ -37,13 +37,15 @@ impl V1_1 {
         if self.md_read || !element.attributes().any(|of| is_mark(&of)) {
             return Ok(());
         }
-        let local = element.local();
-        let message = format!(
-            "`{local}` has `rs:{name}`: this is a Sitemap of ResourceSync 0.1, and is read as a plain one"
-        );
-        Err(Fault::new("rs.version", message)
-            .with_help("give its own address, or that of an index with marks of ResourceSync 0.1"))
+        Err(read_as_plain(&format!("`{}` has `rs:{name}`", element.local())))
     }
+}
+
+fn read_as_plain(why: &str) -> Fault {
+    let message =
+        format!("{why}: this is a Sitemap of ResourceSync 0.1, and is read as a plain one");
+    Fault::new("rs.version", message)
+        .with_help("give its own address, or that of an index with marks of ResourceSync 0.1")
 }
 
 impl Version for V1_1 {
@@ -159,6 +161,8 @@ impl Version for V1_1 {
                 self.check_no_mark(element, "type")?;
                 check_attribute(element, "type").map(|()| Child::Text(Field::Lastmod))
             }
+            // The resource may not be there any more.
+            (SM, b"expires") if !self.md_read => Err(read_as_plain("an entry has `expires`")),
             (RS, b"md") => {
                 if std::mem::replace(&mut self.entry_md_read, true) {
                     return Err(Fault::new("rs.md", "a second `rs:md` in one entry"));

@@ -86,7 +86,8 @@ fn a_later_sitemap_of_0_1_below_a_plain_index_is_a_failure() {
     let plain = document("urlset", "", &entry("/a", ""));
     let typed =
         document("urlset", "", &entry("/b", "<lastmod rs:type=\"updated\">2026-01-01</lastmod>"));
-    for late in [oai_pmh(), typed] {
+    let expired = document("urlset", "", &entry("/b", "<expires>2020-01-01T00:00:00Z</expires>"));
+    for late in [oai_pmh(), typed, expired] {
         let (_server, copy) = source(&[
             ("/index.xml", index(&["/plain.xml", "/late.xml"])),
             ("/plain.xml", plain.clone()),

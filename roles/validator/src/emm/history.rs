@@ -52,6 +52,17 @@ pub(super) struct LinkedPatch {
     pub(super) url: String,
 }
 
+/// What was read of a feed.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// All pages.
+    pub(super) is_whole: bool,
+    /// What the feed begins with is elsewhere.
+    pub(super) has_download: bool,
+    /// The feed is part of another one, and has some of its activities.
+    pub(super) is_view: bool,
+}
+
 /// Faults of pages: the first few of each rule, and how many there are.
 pub(super) struct Faults {
     most: u64,
@@ -253,15 +264,9 @@ impl History {
         }
     }
 
-    /// Adds the faults that only the whole feed shows. `is_whole`: all
-    /// pages were read; `has_download`: what the feed begins with is elsewhere.
-    pub(super) fn finish(
-        mut self,
-        profile: Profile,
-        is_whole: bool,
-        has_download: bool,
-        faults: &mut Faults,
-    ) {
+    /// Adds the faults that only the whole feed shows.
+    pub(super) fn finish(mut self, profile: Profile, extent: Extent, faults: &mut Faults) {
+        let Extent { is_whole, has_download, is_view } = extent;
         let descends = self.direction == Some(Ordering::Greater);
         if self.begins_with_newest() {
             self.seen.iter_mut().for_each(|seen| seen.place = u32::MAX - seen.place);
@@ -291,7 +296,7 @@ impl History {
                 }
             }
         }
-        chain(&self.patches, |patch, rule, why| {
+        chain(&self.patches, is_view, |patch, rule, why| {
             let message = || format!("/orderedItems/{}/instrument: {why}", patch.number);
             faults.add(at(patch.page), rule, message);
         });
@@ -304,15 +309,20 @@ impl History {
     }
 }
 
-/// The faults of patches in the order of time: what each follows, and what it applies to.
-fn chain<'p>(patches: &'p [SeenPatch], mut add: impl FnMut(&'p SeenPatch, &'static Rule, String)) {
+/// The faults of patches in the order of time: what each follows, and what it applies to. A view of a feed need not have the
+/// patch before in the log.
+fn chain<'p>(
+    patches: &'p [SeenPatch],
+    is_view: bool,
+    mut add: impl FnMut(&'p SeenPatch, &'static Rule, String),
+) {
     let mut of_entities: HashMap<u64, &SeenPatch> = HashMap::new();
     let mut last: Option<&SeenPatch> = None;
     for patch in patches {
         let facts = &patch.facts;
         let former = of_entities.get(&patch.entity).filter(|former| former.has_patch);
         let id_of = |patch: Option<&SeenPatch>| patch.and_then(|patch| patch.facts.id.clone());
-        let (of_log, of_entity) = (id_of(last), id_of(former.copied()));
+        let (of_log, of_entity) = (id_of(last.filter(|_| !is_view)), id_of(former.copied()));
         let follows = |prev: &Option<String>, known: &[&Option<String>]| {
             known.iter().all(|known| known.is_none()) || known.contains(&prev)
         };

@@ -2,7 +2,7 @@
 
 use super::ChangeFeed;
 use super::document::{Doc, Download, Kind};
-use super::history::{Faults, History};
+use super::history::{Extent, Faults, History};
 use crate::feeds::Feeds;
 use crate::fetch::{Failure, ResponseFacts};
 use crate::finding::Findings;
@@ -179,9 +179,13 @@ impl Feeds<'_> {
             self.sample(number, &entry, &facts.url, &walk).await?;
             self.linked_patches(&mut walk).await?;
         }
-        let has_download = entry.downloads.iter().any(Download::is_data);
+        let extent = Extent {
+            is_whole: walk.is_whole,
+            has_download: entry.downloads.iter().any(Download::is_data),
+            is_view: entry.part_of.is_some(),
+        };
         let mut faults = Faults::new(self.options.most_each);
-        walk.history.finish(entry.profile, walk.is_whole, has_download, &mut faults);
+        walk.history.finish(entry.profile, extent, &mut faults);
         self.faults(number, faults);
         Ok(())
     }
