@@ -1,7 +1,7 @@
 //! Statements that cannot be used: left out, and counted.
 
-use crate::language_tags::is_language_tag;
 use crate::read_error::ReadError;
+use crate::statement::is_language_tag;
 use abreast_webtypes::excerpt;
 use oxiri::Iri;
 use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};

@@ -15,6 +15,7 @@ mod json_memory;
 mod language_tags;
 mod left_out;
 mod lines;
+mod lower_case_tags;
 mod nesting;
 mod patch_chain;
 mod plain;
@@ -44,9 +45,9 @@ pub use entity_patch::{
     AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
     apply_entity_patch, digest_text,
 };
-pub use language_tags::with_lower_case_tags;
 pub use left_out::LeftOut;
 pub use lines::read_lines;
+pub use lower_case_tags::with_lower_case_tags;
 pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};
 pub use plain::are_canonical;
 pub use read::{Expansion, ReadLimits, ReadOptions, Visit, read};

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::language_tags::is_language_tag;
 use memchr::memchr;
+use oxilangtag::LanguageTag;
 use oxrdf::vocab::xsd;
 use oxrdf::{
     BlankNode, Literal, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, TermRef, Triple,
@@ -161,6 +161,11 @@ pub fn statements(lines: &[u8]) -> impl Iterator<Item = Result<Statement<'_>, St
     split_lines(lines).enumerate().map(|(number, line)| {
         Statement::parse(line).map_err(|fault| StatementError { line: number + 1, fault })
     })
+}
+
+/// Whether this is a well-formed language tag [rdf11-concepts §3.3].
+pub(crate) fn is_language_tag(text: &str) -> bool {
+    LanguageTag::parse(text).is_ok()
 }
 
 /// Lines without their line feeds; the last one may lack its own.

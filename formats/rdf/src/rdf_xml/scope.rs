@@ -1,7 +1,7 @@
 //! What holds for an element and all inside: base and language [rdf-xml §5.3].
 
 use super::frame::Fault;
-use crate::language_tags::is_language_tag;
+use crate::statement::is_language_tag;
 use abreast_webtypes::excerpt;
 use oxiri::Iri;
 use oxrdf::{Literal, NamedNode};
