@@ -400,6 +400,27 @@ mod tests {
     }
 
     #[test]
+    fn newcomers_that_send_late_leave_half_of_the_waiting_to_others() {
+        run(async {
+            let connection_slots = ConnectionSlots::new(64);
+            assert_eq!(connection_slots.waiting_max(), 8);
+            let (mut held, mut requests) = (Vec::new(), Vec::new());
+            for number in 0..64 {
+                let place = connection_slots.enter(address(0)).await;
+                // The last one has sent nothing yet.
+                requests.extend((number < 63).then(|| place.asked()));
+                held.push(place);
+            }
+            assert!(connection_slots.may_wait(address(0), 0), "one place becomes free at once");
+            for waiting in 1..8 {
+                assert!(!connection_slots.may_wait(address(0), waiting), "{waiting}");
+                assert!(connection_slots.may_wait(address(1), waiting), "{waiting}");
+            }
+            drop((requests, held));
+        });
+    }
+
+    #[test]
     fn a_network_of_one_customer_counts_as_one_client() {
         let of = |text: &str| client_group(text.parse().unwrap());
         assert_eq!(of("2001:db8:1:2:3::1"), of("2001:db8:1:2:ffff::9"));

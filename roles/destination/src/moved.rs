@@ -209,7 +209,9 @@ impl Refused {
     fn check(self, change: &Change, has_list: bool) -> Result<(), Error> {
         let is_most = self.count > change.listed && !change.are_listed(has_list);
         let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
-        let host = authority_root(&uri).filter(|_| refusal == Refusal::Authority);
+        // One with a user, or a backslash, is refused on any host.
+        let is_plain = refusal == Refusal::Authority && !uri.contains(['@', '\\']);
+        let host = authority_root(&uri).filter(|_| is_plain);
         let Some(host) = host else {
             let message = format!("nothing was changed; {uri}: {}", refusal.message());
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
