@@ -12,6 +12,7 @@ mod layers;
 mod limits;
 mod process;
 mod python;
+mod scratch;
 mod test;
 mod testdata;
 mod tools;
