@@ -17,7 +17,7 @@ pub enum CallbackRequest {
     Subscribe {
         /// Where to deliver, exactly as given.
         callback: String,
-        /// With what to sign deliveries.
+        /// Key of the signatures of deliveries.
         secret: Option<Secret>,
         /// How long, in seconds; see [`crate::LeaseLimits::grant`].
         lease_seconds: Option<u64>,

@@ -33,7 +33,7 @@ pub struct Subscribe {
     pub topic: String,
     /// Where to deliver, exactly as given.
     pub callback: String,
-    /// With what to sign deliveries.
+    /// Key of the signatures of deliveries to this callback.
     pub secret: Option<Secret>,
     /// How long, in seconds; see [`crate::LeaseLimits::grant`].
     pub lease_seconds: Option<u64>,

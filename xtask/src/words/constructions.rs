@@ -44,7 +44,8 @@ pub(super) const CONSTRUCTIONS: [Construction; 12] = [
     Construction {
         name: "bare_pronoun",
         limit: 0.4,
-        phrases: &["^ * it|them|its|those|that"],
+        // Not `that`: "checks that" and "the prefix that" have a clause, not a pronoun.
+        phrases: &["^ * it|them|its|those"],
         help: "verb and noun: adds the entry, not \"adds it\"",
     },
     Construction {
