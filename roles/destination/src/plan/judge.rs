@@ -3,8 +3,8 @@
 //!
 //! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits ask here.
 
-use crate::clock::SECOND_MICROS;
 use crate::read::walk::LIST_AHEAD_MAX;
+use crate::report::clock::SECOND_MICROS;
 use abreast_store::mirror::{Pending, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 

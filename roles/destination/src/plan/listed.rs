@@ -3,9 +3,9 @@
 //!
 //! It borrows from the document that is read, so an entry of a list of millions costs no copy.
 
-use crate::filter::{Categories, MediaType, Subject};
-use crate::state::Fingerprint;
+use crate::copy::state::Fingerprint;
 use abreast_core::Kind;
+use abreast_core::filter::{Categories, MediaType, Subject};
 use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Moment, Timestamp, resolve};
 use std::hash::{Hash as _, Hasher as _};

@@ -2,18 +2,18 @@
 
 use super::comparison::Comparison;
 use super::planner::PlanContext;
-use crate::admit::Admission;
-use crate::alternates::Changed;
-use crate::bodies::NewBodies;
-use crate::common_base::CommonBase;
-use crate::error::{Error, ExitCode};
-use crate::events::Mode;
-use crate::filter::Decision;
-use crate::package::download::Downloads;
+use crate::copy::common_base::CommonBase;
+use crate::plan::alternates::Changed;
+use crate::plan::bodies::NewBodies;
 use crate::plan::listed::Listed;
+use crate::plan::select::OtherCategories;
 use crate::read::walk::{Category, Visitor};
-use crate::select::OtherCategories;
+use crate::report::error::{Error, ExitCode};
+use crate::report::events::Mode;
+use crate::request::admit::Admission;
+use crate::transfer::package::download::Downloads;
 use abreast_core::Kind;
+use abreast_core::filter::Decision;
 use abreast_store::mirror::{
     ChangeOrder, Document, Pending, PendingAction, PendingCounts, Row, Task,
 };
@@ -85,7 +85,7 @@ impl Visitor for Planning<'_, '_, '_> {
         let run = &mut *self.run;
         run.report.summary.mode = Mode::Baseline;
         name.clone_into(&mut self.name);
-        crate::damage::check_kept(run)?;
+        crate::plan::damage::check_kept(run)?;
         run.report.begin_phase("reading");
         run.planner.begin(run.report)?;
         self.comparison = Some(run.begin_comparison(name)?);

@@ -1,7 +1,7 @@
 //! Event streams, for copies without a callback [html-events §9.2].
 
 use super::{Ended, Subscriber};
-use crate::admit::same_origin;
+use crate::request::admit::same_origin;
 use abreast_net::{Request, Response, StatusCode};
 use abreast_websub::EventReader;
 

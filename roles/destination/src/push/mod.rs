@@ -25,10 +25,10 @@ mod subscribe;
 #[cfg(feature = "xmpp")]
 mod xmpp;
 
-use crate::admit::same_origin;
-use crate::error::{Error, ExitCode};
-use crate::options::{Push, SyncOptions};
 use crate::read::{Announcement, PushOffer};
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::{Push, SyncOptions};
+use crate::request::admit::same_origin;
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use abreast_webtypes::without_login;
 use callback::Callbacks;
@@ -81,7 +81,7 @@ struct Subscriber {
     allow_downgrade: bool,
     proxies: Proxies,
     #[cfg(feature = "xmpp")]
-    xmpp: Option<crate::options::XmppOptions>,
+    xmpp: Option<crate::report::options::XmppOptions>,
     stop: watch::Receiver<bool>,
 }
 

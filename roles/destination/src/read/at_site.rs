@@ -8,9 +8,9 @@ use super::resourcesync::links::in_header;
 use super::resourcesync::reader::ResourceSync;
 use super::resourcesync_0_1::reader::ResourceSync01;
 use super::resourcesync_0_1::{PROTOCOL as OLD, recognise, site};
-use crate::error::Error;
-use crate::options::SyncOptions;
-use crate::requests::Requests;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_webtypes::xml::utf8_begin;
 
 /// A reader with the name of its protocol; `None` for that of ResourceSync 1.1.

@@ -3,13 +3,13 @@
 //! All files are sorted together, in bounded memory, so that each description is found whole
 //! whatever the order of its statements is.
 
-use crate::error::{Error, ExitCode};
-use crate::package::download::Downloads;
-use crate::package::listing::ListedPackage;
 use crate::plan::listed::Listed;
-use crate::rdf_rules::message;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::requests::Requests;
+use crate::sink::rdf_rules::message;
+use crate::transfer::package::download::Downloads;
+use crate::transfer::package::listing::ListedPackage;
 use abreast_rdf::{LeftOut, Syntax};
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};

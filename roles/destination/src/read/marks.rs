@@ -4,8 +4,8 @@
 //! removed some. A change of the same time that is not among them is new.
 
 use super::ahead::{Ahead, AheadMark};
+use crate::copy::state::Fingerprint;
 use crate::plan::listed::Listed;
-use crate::state::Fingerprint;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};

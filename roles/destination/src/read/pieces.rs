@@ -1,12 +1,12 @@
 //! A document that is received, and then handed over in pieces, for readers of any protocol.
 
 use super::spool::Spool;
-use crate::clock::now;
-use crate::diagnostics::Pace;
-use crate::error::{Error, ExitCode};
-use crate::package::download::Downloads;
-use crate::package::listing::ListedPackage;
-use crate::requests::{Begun, Requests, answered_else, net_error};
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::request::diagnostics::Pace;
+use crate::request::requests::{Begun, Requests, answered_else, net_error};
+use crate::transfer::package::download::Downloads;
+use crate::transfer::package::listing::ListedPackage;
 use abreast_net::{Request, Response, StatusCode};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;

@@ -2,9 +2,9 @@
 //! that broke off is read.
 
 use super::pieces::{Answered, Asked, Pieces, Wanted};
-use crate::error::{Error, ExitCode};
-use crate::requests::Requests;
-use crate::state::Fingerprint;
+use crate::copy::state::Fingerprint;
+use crate::report::error::{Error, ExitCode};
+use crate::request::requests::Requests;
 use abreast_net::{UnpackError, Unpacker};
 use std::hash::Hasher as _;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -162,7 +162,7 @@ fn not_unpacked(url: &str, cause: UnpackError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::SyncOptions;
+    use crate::report::options::SyncOptions;
     use abreast_net::Shared;
     use std::sync::atomic::AtomicBool;
 

@@ -16,14 +16,14 @@ pub(crate) use walked::Walked;
 use super::marks::{IsKnown, Marks, Recent, resource_of};
 use super::pieces::Answered;
 use super::position::{Bookmark, Of, Position};
-use crate::admit::Admission;
-use crate::clock::now;
-use crate::error::Error;
-use crate::options::SyncOptions;
-use crate::package::download::Downloads;
+use crate::copy::state_folder::StateFolder;
 use crate::plan::listed::Listed;
-use crate::requests::Requests;
-use crate::state_folder::StateFolder;
+use crate::report::clock::now;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::requests::Requests;
+use crate::transfer::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::{Moment, Timestamp};
 use order::Order;
@@ -336,7 +336,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.wanted(listed, anew)
     }
 
-    pub(crate) fn left_out(&mut self, categories: &crate::select::OtherCategories) {
+    pub(crate) fn left_out(&mut self, categories: &crate::plan::select::OtherCategories) {
         self.to.left_out(categories);
     }
 

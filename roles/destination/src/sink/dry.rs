@@ -2,7 +2,7 @@
 
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::partial::Partials;
+use crate::copy::partial::Partials;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Row, Task};
 use abreast_webtypes::Digests;

@@ -3,11 +3,11 @@
 use super::folder::FolderKept;
 use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
-use crate::audit::AuditReport;
-use crate::error::Error;
-use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::read::expectation::{Expectation, OneSide};
-use crate::verify::{Verdict, judge};
+use crate::report::error::Error;
+use crate::report::events::{Event, Item, ItemAction, Observer, Problem, Status};
+use crate::request::verify::{Verdict, judge};
+use crate::run::audit::AuditReport;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
 use abreast_webtypes::Digests;
 use std::path::Path;

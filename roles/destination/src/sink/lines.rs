@@ -6,9 +6,9 @@
 use super::kept::distrusted;
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::state_folder::StateFolder;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::{Error, ExitCode};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Pending, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
@@ -190,7 +190,7 @@ impl Sink for LinesSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
     }
 }
 

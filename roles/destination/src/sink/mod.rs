@@ -17,16 +17,17 @@ pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod rdf;
+pub(crate) mod rdf_rules;
 pub(crate) mod segments;
 pub(crate) mod via;
 pub(crate) mod warc;
 
-use crate::error::Error;
-use crate::partial::Partials;
-use crate::place::temporary_name;
-use crate::rdf_rules::RdfRules;
-use crate::state_folder::StateFolder;
-use crate::verify::{Verdict, judge};
+use crate::copy::partial::Partials;
+use crate::copy::place::temporary_name;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::Error;
+use crate::request::verify::{Verdict, judge};
+use crate::sink::rdf_rules::RdfRules;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Deprecated, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
@@ -365,7 +366,8 @@ pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error
     let partials = Partials::new(state.clone());
     let noted: Vec<Vec<u8>> = partials.all().iter().map(|note| temporary_name(&note.uri)).collect();
     for entry in dir.list()? {
-        if entry.name.starts_with(crate::path_map::TEMPORARY_PREFIX) && !noted.contains(&entry.name)
+        if entry.name.starts_with(crate::copy::path_map::TEMPORARY_PREFIX)
+            && !noted.contains(&entry.name)
         {
             let _ = dir.unlink(&entry.name);
         }

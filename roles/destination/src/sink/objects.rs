@@ -9,11 +9,11 @@ use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::newest::{self, Verdict};
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::path_map::{Form, NameRules, PathMap};
-use crate::state_folder::StateFolder;
-use crate::verify::Hasher;
+use crate::copy::partial::Partials;
+use crate::copy::path_map::{Form, NameRules, PathMap};
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::{Error, ExitCode};
+use crate::request::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, visible};
@@ -291,7 +291,7 @@ impl Sink for ObjectsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
     }
 }
 
@@ -620,7 +620,7 @@ impl ObjectsKept {
         options: &ObjectsOptions,
         mirror: &Mirror,
     ) -> Result<Option<Self>, Error> {
-        let Some(base) = mirror.meta(crate::state::key::BASE)? else { return Ok(None) };
+        let Some(base) = mirror.meta(crate::copy::state::key::BASE)? else { return Ok(None) };
         let map = PathMap::new(&base, KEY_RULES)
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         Self::open(options, map).map(Some)

@@ -5,7 +5,7 @@ use super::rdf::label_table::LabelsOptions;
 use super::rdf::nquads::NQuadsOptions;
 use super::rdf::remote::{GraphStoreOptions, OxigraphOptions, PushOptions, SparqlOptions};
 use super::warc::WarcOptions;
-use crate::path_map::NameRules;
+use crate::copy::path_map::NameRules;
 
 /// Where the resources of a copy go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

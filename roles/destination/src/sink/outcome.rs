@@ -1,7 +1,7 @@
 //! Outcomes of items, with what is reported about them.
 
-use crate::error::{Error, ExitCode};
-use crate::place::{NoPlace, code_of};
+use crate::copy::place::{NoPlace, code_of};
+use crate::report::error::{Error, ExitCode};
 use abreast_folder::ErrorKind;
 use abreast_store::mirror::Row;
 

@@ -6,7 +6,7 @@
 
 use super::outcome::{Failure, Notice};
 use super::{Body, TemporaryFile};
-use crate::place::{Place, create_temporary, shown};
+use crate::copy::place::{Place, create_temporary, shown};
 use crate::plan::listed::{Listed, Relation};
 use abreast_folder::{Dir, ErrorKind};
 use abreast_store::mirror::Task;
@@ -196,9 +196,10 @@ fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
 }
 
 fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
-    let mut temporary_name = crate::path_map::TEMPORARY_PREFIX.to_vec();
-    temporary_name
-        .extend_from_slice(&crate::place::temporary_name(&String::from_utf8_lossy(name))[3..]);
+    let mut temporary_name = crate::copy::path_map::TEMPORARY_PREFIX.to_vec();
+    temporary_name.extend_from_slice(
+        &crate::copy::place::temporary_name(&String::from_utf8_lossy(name))[3..],
+    );
     let file = create_temporary(dir, &temporary_name)?;
     let mut temporary = TemporaryFile {
         dir: dir.clone(),

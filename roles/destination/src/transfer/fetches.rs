@@ -2,8 +2,8 @@
 //! names conflict.
 
 use super::Transfer;
-use crate::error::{Error, ExitCode};
-use crate::reporter::Reporter;
+use crate::report::error::{Error, ExitCode};
+use crate::report::reporter::Reporter;
 use crate::sink::outcome::Failure;
 use crate::transfer::work_queue::WorkQueue;
 use crate::transfer::workers::{Chunk, DoneChunk, Worker};

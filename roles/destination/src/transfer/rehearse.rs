@@ -6,8 +6,8 @@
 
 use super::Transfer;
 use super::fetches::{READ_ITEMS, in_the_way};
-use crate::error::Error;
-use crate::reporter::Reporter;
+use crate::report::error::Error;
+use crate::report::reporter::Reporter;
 use crate::sink::Prepared;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::transfer::store::{Storer, accept};

@@ -1,6 +1,6 @@
 //! The threads that fetch, with a runtime and connections each.
 
-use crate::limits::Allowance;
+use crate::request::limits::Allowance;
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::together::are_enough;

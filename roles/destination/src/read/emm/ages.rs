@@ -4,7 +4,7 @@
 //! missing. What is missing may come to light beside one that was read before: where that stood, it was not.
 
 use super::pages::{PageLink, activities};
-use crate::state::Fingerprint;
+use crate::copy::state::Fingerprint;
 use abreast_emm::{Document, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashMap, VecDeque};

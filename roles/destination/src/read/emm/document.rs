@@ -1,9 +1,9 @@
 //! One Entry Point or page, read whole, within limits.
 
-use crate::diagnostics::Remark;
-use crate::error::{Error, ExitCode};
 use crate::read::pieces::{Answered, Asked, Pieces, read_unknown};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::diagnostics::Remark;
+use crate::request::requests::Requests;
 use abreast_emm::{Action, Document, Item, ReadError};
 use abreast_webtypes::MAX_URI_LENGTH;
 use std::sync::Arc;

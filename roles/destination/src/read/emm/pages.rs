@@ -12,10 +12,10 @@ use super::order::{
     is_ahead, newest_of, order_in, order_of, order_of_entities, order_of_pages, times_of,
 };
 use super::repeat::if_there;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::read::walk::{Cut, LIST_AHEAD_MAX, Trail, Walk};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::cell::RefCell;

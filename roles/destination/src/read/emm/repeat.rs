@@ -4,10 +4,10 @@ use super::document::{Read, read};
 use super::find::check_host;
 use super::listed::Listed;
 use super::pages::{PageLink, PageOfItems, Seen, Since, Way, activities, newest_from, way};
-use crate::error::Error;
-use crate::options::SyncOptions;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_webtypes::Timestamp;
 
 /// Most walks of one run.

@@ -3,14 +3,14 @@
 pub(crate) mod fuzz_property;
 
 use super::listed::listed;
-use crate::diagnostics::Diagnostics;
-use crate::error::Error;
-use crate::package::archive::Package;
-use crate::package::listing::Packaged;
-use crate::package::manifest::Manifest;
 use crate::plan::listed::Listed;
 use crate::read::sitemap::document::Part;
 use crate::read::sitemap::manifest::{self, refusal};
+use crate::report::error::Error;
+use crate::request::diagnostics::Diagnostics;
+use crate::transfer::package::archive::Package;
+use crate::transfer::package::listing::Packaged;
+use crate::transfer::package::manifest::Manifest;
 use abreast_resourcesync::v1_1::{Capability, Head, Root, V1_1};
 use abreast_webtypes::W3cDatetime;
 

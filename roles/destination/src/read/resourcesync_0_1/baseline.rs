@@ -3,16 +3,16 @@
 use super::document::read_head;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
-use crate::clock::SECOND_MICROS;
-use crate::diagnostics::{Diagnostics, Remark};
-use crate::error::{Error, ExitCode};
-use crate::options::MaxDelete;
 use crate::read::Snapshot;
 use crate::read::pieces::Answered;
 use crate::read::sitemap::document::at_earliest;
 use crate::read::sitemap::snapshot::read_snapshot;
 use crate::read::sitemap::unchanged::is_all_unchanged;
 use crate::read::walk::Walk;
+use crate::report::clock::SECOND_MICROS;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::MaxDelete;
+use crate::request::diagnostics::{Diagnostics, Remark};
 use abreast_resourcesync::sitemap::may_be_change_set;
 use abreast_webtypes::{Moment, Timestamp};
 

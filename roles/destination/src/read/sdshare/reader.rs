@@ -3,13 +3,13 @@
 use super::find::{self, Feeds};
 use super::fragments::fragments;
 use super::snapshots::snapshot;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
+use crate::copy::state::key;
 use crate::push::Topic;
 use crate::read::walk::Walk;
 use crate::read::{Announcement, Finding, Offers, Reader, Snapshot, SourceSet, Start, Whole};
-use crate::requests::Requests;
-use crate::state::key;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_sdshare::{Document, Limits, Relation};
 use abreast_store::mirror::Mirror;
 use abreast_websub::MAX_HUBS;

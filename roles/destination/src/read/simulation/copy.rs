@@ -2,21 +2,21 @@
 
 use super::world::{Simulated, ask_again, count_baseline, count_gap, note, provider};
 use super::{BASE, packages};
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::events::{Event, Mode, Summary};
-use crate::lasting::Continued;
-use crate::options::{MaxDelete, SyncOptions};
+use crate::copy::state::key;
+use crate::copy::state_folder::StateFolder;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::read::Reader;
 use crate::read::driver::Driver;
-use crate::reporter::Reporter;
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::events::{Event, Mode, Summary};
+use crate::report::lasting::Continued;
+use crate::report::options::{MaxDelete, SyncOptions};
+use crate::report::reporter::Reporter;
+use crate::request::admit::Admission;
+use crate::request::requests::Requests;
+use crate::request::verify::{Hasher, Verdict, judge};
 use crate::sink::row_as_planned;
-use crate::state::key;
-use crate::state_folder::StateFolder;
 use crate::transfer::guard::WAITS_MAX;
-use crate::verify::{Hasher, Verdict, judge};
 use crate::{PushOptions, SinkOptions};
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row, Task};
@@ -111,7 +111,7 @@ impl<'b> Copy<'b> {
         Ok(summary.outcome())
     }
 
-    /// The order of `run.rs`: the only place that knows how a run uses a reader.
+    /// The order of `run/sync.rs`: the only place that knows how a run uses a reader.
     fn try_run(&mut self, lasting: Continued) -> (Result<(), Error>, Summary, Continued) {
         let Self { bench, options, make, mirror, kept, committed, failed: last, wrongly_deleted } =
             self;

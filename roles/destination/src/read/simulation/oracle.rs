@@ -4,7 +4,7 @@ use super::copy::{Bench, Copy, MakeReader};
 use super::found::seeds_of;
 use super::world::{self, note, provider};
 use super::{BASE, SEEDS};
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use abreast_testkit::providers::{Fault, Protocol, Provider};
 use abreast_testkit::{Random, seeds};
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
-//! Resources out of packages: the order of `package/supply.rs`, with what it decides about members, and a model of what it
+//! Resources out of packages: the order of `transfer/package/supply.rs`, with what it decides about members, and a model of what it
 //! stores.
 
 use super::copy::keep;
 use super::world::note;
-use crate::error::{Error, ExitCode};
-use crate::options::Dumps;
-use crate::package::choose::choose;
-use crate::package::supply::Supply;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::Dumps;
+use crate::transfer::package::choose::choose;
+use crate::transfer::package::supply::Supply;
 use abreast_store::mirror::PendingAction;
 use abreast_testkit::providers::Provider;
 use std::collections::BTreeMap;

@@ -2,13 +2,13 @@
 #![cfg(test)]
 
 use super::PROTOCOL;
-use crate::audit::audit_with;
-use crate::error::Error;
-use crate::events::{Event, ItemAction, Mode, Summary};
-use crate::options::{AuditOptions, SyncOptions};
 use crate::read::choice::{Choice, Protocol};
 use crate::read::resourcesync;
-use crate::run::{Wake, sync_with};
+use crate::report::error::Error;
+use crate::report::events::{Event, ItemAction, Mode, Summary};
+use crate::report::options::{AuditOptions, SyncOptions};
+use crate::run::audit::audit_with;
+use crate::run::sync::{Wake, sync_with};
 use crate::sink::lines::{LinesOptions, Output};
 use crate::sink::options::SinkOptions;
 use crate::sink::rdf::nquads::NQuadsOptions;

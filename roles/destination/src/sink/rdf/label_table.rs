@@ -7,13 +7,13 @@
 
 use super::document::describe;
 use super::{Graph, iri, same_bytes};
-use crate::deprecation::replacements;
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::plan::deprecation::replacements;
+use crate::report::error::{Error, ExitCode};
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
 use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::state_folder::StateFolder;
 use abreast_core::LogError;
 use abreast_folder::Dir;
 use abreast_rdf::{deprecation, entity_labels};
@@ -416,7 +416,7 @@ impl Sink for LabelsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
     }
 
     fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {

@@ -20,7 +20,7 @@ pub(crate) mod nquads;
 pub(crate) mod remote;
 
 use super::outcome::Failure;
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use abreast_store::mirror::{Mirror, Row, Task};
 use oxrdf::NamedNode;
 

@@ -2,7 +2,7 @@
 //! fetched again that is already kept.
 
 use super::spelled;
-use crate::verify::Hasher;
+use crate::request::verify::Hasher;
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use abreast_warc::{Capture, CountingReader, Head, Kind, ReadError, read_record, skip_http_head};
 use abreast_webtypes::{Algorithm, Digests, W3cDatetime};

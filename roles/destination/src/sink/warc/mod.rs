@@ -14,11 +14,11 @@ pub(crate) use kept::{WarcKept, whole_length};
 
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::clock::now;
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::state_folder::StateFolder;
-use crate::verify::Hasher;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::request::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Segment, Task};
 use abreast_warc::{Capture, END, Kind, Member, Original, Packing, Record};
@@ -177,7 +177,7 @@ impl Sink for WarcSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
     }
 
     fn finish(&self, mirror: &Mirror) -> Result<(), Error> {

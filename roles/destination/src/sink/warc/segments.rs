@@ -5,8 +5,8 @@
 //! get a segment of their own.
 
 use super::WarcOptions;
-use crate::clock::now;
-use crate::error::Error;
+use crate::report::clock::now;
+use crate::report::error::Error;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};

@@ -7,23 +7,23 @@ pub(crate) mod mirrors;
 pub(crate) mod patch;
 pub(crate) mod together;
 
-use crate::admit::Admission;
-use crate::alternates::Alternates;
-use crate::bodies::Bodies;
-use crate::deprecation::Deprecations;
-use crate::partial::{Note, Partials, RESUME_BYTES};
-use crate::place::temporary_name;
-use crate::rdf_rules::RdfRules;
-use crate::robots::Robots;
+use crate::copy::partial::{Note, Partials, RESUME_BYTES};
+use crate::copy::place::temporary_name;
+use crate::copy::state_folder::open_begun;
+use crate::plan::alternates::Alternates;
+use crate::plan::bodies::Bodies;
+use crate::plan::deprecation::Deprecations;
+use crate::plan::skolem;
+use crate::request::admit::Admission;
+use crate::request::robots::Robots;
+use crate::request::verify::{Verdict, hash_into, judge};
 use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{Prepared, Sink, TemporaryFile};
-use crate::skolem;
-use crate::state_folder::open_begun;
 use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::fetch::mirrors::{FailingHosts, Place};
 use crate::transfer::fetch::together::{Held, TOGETHER_BYTES};
 use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large};
-use crate::verify::{Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
 use abreast_store::mirror::Task;
@@ -280,7 +280,7 @@ impl Fetcher {
         let authorization = rules
             .authorization
             .as_ref()
-            .filter(|_| crate::admit::same_origin(url, &rules.authorized_url));
+            .filter(|_| crate::request::admit::same_origin(url, &rules.authorized_url));
         head.clear();
         let begun = if is_large(listed_length) {
             Part::begun_before(partials, &target, unasked_encoding)
@@ -465,7 +465,7 @@ impl Part {
         let etag = response.header("etag").map(str::to_owned);
         let media_type =
             with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
-        let received = with_type.then(crate::clock::now);
+        let received = with_type.then(crate::report::clock::now);
         let encoding = response.header("content-encoding");
         let (packed, is_gzip) = (encoding.is_some_and(is_packing), encoding.is_some_and(is_gzip));
         let is_as_sent = !packed || unasked_encoding == UnaskedEncoding::Raw;
@@ -504,7 +504,7 @@ impl Part {
             etag: Some(note.etag.clone()),
             last_modified: last_modified(note.header("last-modified")),
             media_type: note.header("content-type").filter(|_| wants_type).map(str::to_owned),
-            received: wants_type.then(crate::clock::now),
+            received: wants_type.then(crate::report::clock::now),
             // A part that came from elsewhere is not kept.
             address: None,
         };

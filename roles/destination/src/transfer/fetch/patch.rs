@@ -7,11 +7,11 @@
 
 pub(crate) mod fuzz_property;
 
-use crate::alternates::{Patch, is_public_only};
+use crate::plan::alternates::{Patch, is_public_only};
+use crate::request::verify::{Hasher, Verdict, judge};
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::{Fetcher, last_modified};
 use crate::transfer::store::Facts;
-use crate::verify::{Hasher, Verdict, judge};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_store::mirror::{PendingAction, Row, Task};
 use abreast_webtypes::{Digests, memory_of_json};
@@ -149,7 +149,7 @@ impl Fetcher {
         if let Some(robots) = &rules.robots {
             robots.check(&self.client, &patch.url, public_only).await.ok()?;
         }
-        let authorized = crate::admit::same_origin(&patch.url, &rules.authorized_url);
+        let authorized = crate::request::admit::same_origin(&patch.url, &rules.authorized_url);
         let request = Request {
             authorization: rules.authorization.as_ref().filter(|_| authorized),
             accept_gzip: true,
@@ -176,7 +176,7 @@ impl Fetcher {
             return None;
         }
         let rules = &self.storer.rules;
-        let authorized = crate::admit::same_origin(item.href(), &rules.authorized_url);
+        let authorized = crate::request::admit::same_origin(item.href(), &rules.authorized_url);
         let authorization = rules.authorization.as_ref().filter(|_| authorized);
         let request = Request {
             head: true,

@@ -1,10 +1,10 @@
 //! Properties of every package: for fuzzing and for the tests of its seeds.
 
 use super::read_manifest;
-use crate::diagnostics::Diagnostics;
-use crate::package::archive::{Package, SMALL_BYTES};
-use crate::package::listing::Packaged;
-use crate::package::manifest::Placed;
+use crate::request::diagnostics::Diagnostics;
+use crate::transfer::package::archive::{Package, SMALL_BYTES};
+use crate::transfer::package::listing::Packaged;
+use crate::transfer::package::manifest::Placed;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 

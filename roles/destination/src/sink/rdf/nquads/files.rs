@@ -12,10 +12,10 @@
 use super::NQuadsOptions;
 use super::run::{Runs, filler};
 use super::verify::{Found, time_key};
-use crate::error::Error;
+use crate::copy::state_folder::open_own;
+use crate::report::error::Error;
 use crate::sink::kept::distrusted;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
-use crate::state_folder::open_own;
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use std::fs::File;
 use std::io::{self, BufReader};

@@ -3,7 +3,7 @@
 use super::super::Graph;
 use super::files::name_of;
 use super::run::restore;
-use crate::error::Error;
+use crate::report::error::Error;
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use abreast_store::mirror::{Location, Mirror, Row};
 use std::collections::HashMap;

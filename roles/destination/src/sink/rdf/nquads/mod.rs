@@ -16,12 +16,12 @@ pub(crate) use kept::NQuadsKept;
 
 use super::document::describe;
 use super::{Graph, iri};
-use crate::error::Error;
-use crate::partial::Partials;
+use crate::copy::partial::Partials;
+use crate::copy::state::DATABASE;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::Error;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::state::DATABASE;
-use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Task};
 use abreast_webtypes::Digests;
@@ -130,7 +130,7 @@ impl Sink for NQuadsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
     }
 
     fn finish(&self, mirror: &Mirror) -> Result<(), Error> {

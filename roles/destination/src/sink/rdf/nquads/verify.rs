@@ -4,7 +4,7 @@
 
 use super::files::{Files, name_of, overwrite_in};
 use super::run::{is_filler, restore};
-use crate::error::Error;
+use crate::report::error::Error;
 use crate::sink::kept::plan_again;
 use crate::sink::rdf::Graph;
 use crate::sink::segments::{BUFFER_BYTES, unusable};

@@ -1,7 +1,7 @@
 //! Requests to a SPARQL 1.1 endpoint [SPARQL 1.1 Protocol].
 
 use super::service::{Remote, Service, shown};
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use abreast_net::{Client, Post, Request, Response, StatusCode};
 use abreast_webtypes::visible;
 use bytes::Bytes;

@@ -9,10 +9,10 @@
 //! is the address of a document, as ResourceSync lists entities, another one, which the state keeps.
 
 use super::{Change, either, packed, unpacked};
-use crate::error::{Error, ExitCode};
+use crate::copy::state::{DATABASE, unusable};
+use crate::copy::state_folder::{StateFolder, open_own};
+use crate::report::error::{Error, ExitCode};
 use crate::sink::kept::distrusted;
-use crate::state::{DATABASE, unusable};
-use crate::state_folder::{StateFolder, open_own};
 use abreast_rdf::sparql::Reach;
 use abreast_store::mirror::{Mirror, Row};
 use std::collections::HashMap;

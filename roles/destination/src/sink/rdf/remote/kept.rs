@@ -7,7 +7,7 @@ use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
 use super::{reach_in, text, version};
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use crate::sink::newest::{self, Verdict};
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, with_lower_case_tags, write_statement};

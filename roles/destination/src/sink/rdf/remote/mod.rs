@@ -34,13 +34,13 @@ pub use store::{OpenStore, OxigraphOptions};
 
 use super::document::{DIGEST_BYTES, Description, describe, digest_of};
 use super::{Graph, iri, same_bytes};
-use crate::error::Error;
-use crate::partial::Partials;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::Error;
 use crate::sink::kept::is_distrusted;
 use crate::sink::newest;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{canonical_lines, with_lower_case_tags};
@@ -233,7 +233,7 @@ impl Sink for RemoteSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
     }
 }
 

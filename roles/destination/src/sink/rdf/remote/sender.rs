@@ -8,7 +8,7 @@ use super::singly::Singly;
 use super::store::Database;
 use super::text::Step;
 use super::{Change, either, text};
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use abreast_rdf::sparql::{Reach, SparqlError, ask_deeper};
 use abreast_store::mirror::{Described, Row};

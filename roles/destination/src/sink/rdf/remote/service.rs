@@ -3,7 +3,7 @@
 use super::super::Graph;
 use super::endpoint::Refusal;
 use super::store::{Database, Place};
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use crate::sink::options::SinkOptions;
 use abreast_net::{Client, Shared, StatusCode};
 use abreast_store::mirror::Mirror;

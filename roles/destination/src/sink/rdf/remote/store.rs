@@ -10,7 +10,7 @@
 
 use super::super::Graph;
 use super::endpoint::Refusal;
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "oxigraph")]
