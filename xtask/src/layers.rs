@@ -83,7 +83,11 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
 
 /// Module of the Destination's readers, which all others know through the trait `Reader`, and where
 /// it may be named.
-const READERS: (&str, &[&str]) = ("read::resourcesync", &["roles/destination/src/read/"]);
+const READERS: (&str, &[&str]) = (
+    "read::resourcesync",
+    // The simulation runs each reader.
+    &["roles/destination/src/read/", "roles/destination/src/run/simulation/"],
+);
 
 const WAY_OUT: &str = "help: move the shared part down a layer, or wire it in app/";
 

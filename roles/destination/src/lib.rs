@@ -12,41 +12,48 @@ mod sink;
 mod transfer;
 
 pub use abreast_core::filter::Filter;
+pub use copy::names::SETS_RECORD;
 pub use copy::path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
 };
 pub use copy::provisional::NewFolders;
 pub use copy::published::{published_above, resolved};
-pub use copy::state::{SETS_RECORD, check_places, lock};
-pub use plan::deprecation::REPLACED_BY;
-pub use read::{NotificationContent, NotifiedChange, PushOffer, TopicKind, TopicStep};
-pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};
+pub use copy::state::{check_places, lock};
+pub use push::announcement::PushOffer;
+pub use read::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
+pub use read::{SourceSet, check_url, name_of as set_name, source_sets};
+pub use report::audited::AuditReport;
 pub use report::error::{Error, ExitCode};
 pub use report::events::{
     Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
     without_help,
 };
+pub use report::open_store::OpenStore;
+pub use report::options::REPLACED_BY;
+pub use report::options::Tolerance;
 #[cfg(feature = "xmpp")]
 pub use report::options::XmppOptions;
 pub use report::options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
+pub use report::sinks::Graph;
+pub use report::sinks::GraphStoreOptions;
+pub use report::sinks::LabelsOptions;
+pub use report::sinks::LinesOptions;
+pub use report::sinks::NQuadsOptions;
+#[cfg(feature = "s3")]
+pub use report::sinks::ObjectsOptions;
+pub use report::sinks::Output;
+pub use report::sinks::OxigraphOptions;
+pub use report::sinks::PushOptions;
+pub use report::sinks::SinkOptions;
+pub use report::sinks::SparqlOptions;
+pub use report::sinks::WarcOptions;
 pub use report::uri_list::UriList;
 #[doc(hidden)]
 pub use request::robots::matcher as robots_matcher;
-pub use run::audit::{AuditReport, audit};
+pub use run::audit::audit;
 pub use run::check;
 pub use run::follow::follow;
 pub use run::sync::{sync, test_filter};
-pub use sink::lines::{LinesOptions, Output};
-#[cfg(feature = "s3")]
-pub use sink::objects::ObjectsOptions;
-pub use sink::options::SinkOptions;
-pub use sink::rdf::Graph;
-pub use sink::rdf::label_table::LabelsOptions;
-pub use sink::rdf::nquads::NQuadsOptions;
-pub use sink::rdf::remote::{
-    GraphStoreOptions, OpenStore, OxigraphOptions, PushOptions, SparqlOptions,
-};
-pub use sink::warc::WarcOptions;
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]

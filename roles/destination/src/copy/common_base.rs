@@ -39,6 +39,15 @@ impl CommonBase {
     }
 }
 
+/// Scheme, host and port of a URL, with a slash.
+pub(crate) fn authority_root(url: &str) -> Option<String> {
+    let parsed = url::Url::parse(url).ok()?;
+    let at = url.find("://")? + 3;
+    parsed.host_str()?;
+    let end = url[at..].find(['/', '?', '#']).map_or(url.len(), |end| at + end);
+    Some(format!("{}/", &url[..end]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

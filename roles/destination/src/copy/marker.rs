@@ -4,8 +4,10 @@
 //! A folder without the marker is not that of the copy: it is not mounted, or another one. With
 //! another stamp than the state has, one of the two was restored from a backup.
 
+use crate::copy::names::DATABASE;
+use crate::copy::names::MARKER;
 use crate::copy::path_map::STATE_FOLDER;
-use crate::copy::state::{DATABASE, overlap, unusable};
+use crate::copy::state::{overlap, unusable};
 use crate::copy::state_folder::{StateFolder, read_text};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
@@ -13,8 +15,6 @@ use abreast_folder::Folder;
 use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
 
-/// Its name in the state folder of the copy.
-pub(crate) const MARKER: &str = "owner";
 /// Longest marker read.
 const BYTES_MAX: u64 = 32 << 10;
 /// What is before the stamp.

@@ -1,7 +1,9 @@
 //! The copy on disk: its state, its folder, its places, and the paths of its resources.
 
 pub(crate) mod common_base;
+pub(crate) mod key;
 pub(crate) mod marker;
+pub(crate) mod names;
 pub(crate) mod partial;
 pub(crate) mod path_map;
 pub(crate) mod place;

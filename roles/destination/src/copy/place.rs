@@ -6,7 +6,7 @@ use crate::copy::probe::FileSystem;
 use crate::copy::published::BACKUP_MARK;
 use crate::copy::state::Fingerprint;
 use crate::copy::state_folder::{StateFolder, make_folder};
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::Row;
 use abreast_webtypes::visible;
@@ -372,15 +372,12 @@ fn copy_away(place: &Place, dir: &Dir, name: &[u8]) -> Result<(), Error> {
     place.dir.unlink(place.name())
 }
 
-/// The stable code for a failure in the folder.
-pub(crate) const fn code_of(error: &Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::Symlink => "path.symlink",
-        ErrorKind::NotFolder | ErrorKind::Exists | ErrorKind::NotEmpty => "path.conflict",
-        ErrorKind::NotFile => "path.special",
-        ErrorKind::TooLong | ErrorKind::Name => "path.length",
-        ErrorKind::Denied => "path.denied",
-        ErrorKind::Full => "disk.full",
-        _ => "io",
+impl From<NoPlace> for Failure {
+    fn from(no_place: NoPlace) -> Self {
+        match no_place {
+            NoPlace::Path(error) => Self::refused(error.code(), error.to_string()),
+            NoPlace::Parent => Self::new("path.conflict", "a file stands where a folder is needed"),
+            NoPlace::Refused(error) => error.into(),
+        }
     }
 }

@@ -4,10 +4,8 @@ use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::state_folder::make_folder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
-use crate::sink::Sink;
-use crate::sink::options::SinkOptions;
+use crate::report::sinks::SinkOptions;
 use abreast_folder::{CopyOf, Folder};
-use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
 
 /// The store of a Source in its published folder.
@@ -82,31 +80,8 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// The folders of a copy with what its Source copied from other ones, each with the address of its Source: of those that answers
-/// named, the ones that are there or planned.
-pub(crate) fn parts_of(
-    folder: &Folder,
-    sink: &dyn Sink,
-    mirror: &Mirror,
-    named: Vec<(String, String)>,
-) -> Result<Vec<(Vec<u8>, String)>, Error> {
-    let mut parts = Vec::new();
-    for (uri, source) in named {
-        let Some(path) = sink.folder_of(&uri) else { continue };
-        let mut planned = Vec::new();
-        if !is_there(folder, &path) {
-            mirror.pending_after(&uri, 1, &mut planned)?;
-            if !planned.iter().any(|task| task.pending.uri.starts_with(&uri)) {
-                continue;
-            }
-        }
-        parts.push((path, source));
-    }
-    Ok(parts)
-}
-
 /// Whether a folder of the copy is there.
-fn is_there(folder: &Folder, path: &[u8]) -> bool {
+pub(crate) fn is_there(folder: &Folder, path: &[u8]) -> bool {
     path.is_empty() || folder.dir(path.split(|byte| *byte == b'/')).is_ok()
 }
 

@@ -1,7 +1,14 @@
 //! The state of a copy: where it is, to which folder it belongs, and the lock of the run that works
 //! on it.
 
-use crate::copy::marker::{MARKER, Marker, state_elsewhere};
+use crate::copy::key;
+use crate::copy::marker::{Marker, state_elsewhere};
+use crate::copy::names::ARCHIVE;
+use crate::copy::names::DATABASE;
+use crate::copy::names::INDEXES;
+use crate::copy::names::LOCK;
+use crate::copy::names::MARKER;
+use crate::copy::names::SETS_RECORD;
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::probe::FileSystem;
 use crate::copy::provisional::{NewFolders, Provisional};
@@ -9,8 +16,7 @@ use crate::copy::published::check_outputs;
 use crate::copy::state_folder::{StateFolder, make_folder, read_text};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
-use crate::sink::options::SinkOptions;
-use crate::sink::warc::{ARCHIVE, INDEXES};
+use crate::report::sinks::SinkOptions;
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
@@ -19,42 +25,8 @@ use std::path::{Path, PathBuf};
 /// them.
 pub(crate) type Fingerprint = siphasher::sip::SipHasher13;
 
-/// The database's name in the state folder.
-pub(crate) const DATABASE: &str = "mirror.db";
-pub(crate) const LOCK: &[u8] = b"lock";
-/// The record of the copies of all sets, in the state folder that they have in common.
-pub const SETS_RECORD: &str = "sets.json";
 /// Folders searched for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
-
-/// Facts about the mirror as a whole.
-pub(crate) mod key {
-    pub(crate) const BASE: &str = "base";
-    /// The folder of a copy whose state is elsewhere.
-    pub(crate) const FOLDER: &str = "folder";
-    pub(crate) const FILE_SYSTEM: &str = "file-system";
-    pub(crate) const SOURCE_URL: &str = "source-url";
-    /// The protocol of the Source, where there was a choice.
-    pub(crate) const PROTOCOL: &str = "protocol";
-    /// The set that was chosen, in the user's words.
-    pub(crate) const SET: &str = "set";
-    /// The common begin of all listed URIs, while no base is fixed.
-    pub(crate) const COMMON: &str = "common";
-    /// Number of the last run that wrote files.
-    pub(crate) const EPOCH: &str = "epoch";
-    /// The last run that carried out its plan to the end.
-    pub(crate) const FINISHED: &str = "finished";
-    /// Files of runs up to this one are known to be on the disk.
-    pub(crate) const SETTLED: &str = "settled";
-    /// The file of planned bytes.
-    pub(crate) const BODIES: &str = "bodies";
-    /// When and in which life of the machine the last writing run ended.
-    pub(crate) const WRITTEN: &str = "written";
-    /// Resources created since the copy was last without deletions beyond the limit.
-    pub(crate) const CREATED: &str = "created";
-    /// The conditions that last over runs.
-    pub(crate) const LASTING: &str = "lasting";
-}
 
 /// A folder's state, taken for this run.
 #[derive(Debug)]

@@ -130,7 +130,7 @@ fn unusable_folder(error: abreast_folder::Error, path: &Path) -> Error {
     if matches!(error.kind(), ErrorKind::Denied | ErrorKind::Full) {
         return crate::copy::state::unusable(path, error.into());
     }
-    let code = crate::copy::place::code_of(&error);
+    let code = crate::report::failure::code_of(&error);
     Error::new(code, ExitCode::Io, format!("{error} ({})", path.display())).with_help(format!(
         "`{STATE_FOLDER}` in the copy, and the folders in it, must be folders of their own"
     ))

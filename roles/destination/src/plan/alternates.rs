@@ -5,8 +5,8 @@
 //! a run that continues an interrupted one.
 
 use crate::plan::listed::{Listed, Relation};
+use crate::plan::patch_format::Format;
 use crate::request::admit::Admission;
-use crate::transfer::fetch::patch::Format;
 use abreast_webtypes::{Digests, resolve};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};

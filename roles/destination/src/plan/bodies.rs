@@ -6,10 +6,10 @@
 
 pub(crate) mod chain;
 
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
 use abreast_folder::ErrorKind;
 use abreast_store::mirror::{Mirror, Pending};
 use chain::{Chain, Places};

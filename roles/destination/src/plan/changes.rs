@@ -6,14 +6,14 @@
 //! often keep the one from before, or have none.
 
 use crate::copy::common_base::CommonBase;
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::plan::alternates::Changed;
 use crate::plan::deprecation::message;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
+use crate::plan::left::Left;
 use crate::plan::planner::PlanContext;
 use crate::report::clock::{SECOND_MICROS, now};
 use crate::report::error::Error;
-use crate::run::moved::Left;
 use crate::sink::kept::is_distrusted;
 use abreast_store::mirror::{Coming, Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Moment, Timestamp};

@@ -5,9 +5,10 @@
 //! later list names them after all.
 
 use crate::copy::common_base::CommonBase;
+use crate::copy::key;
 use crate::copy::probe::FileSystem;
-use crate::copy::state::key;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
+use crate::plan::left::Left;
 use crate::plan::listed::Listed;
 use crate::plan::open::Open;
 use crate::plan::planner::{PlanContext, Planner};
@@ -17,7 +18,6 @@ use crate::report::options::MaxDelete;
 use crate::request::admit::Admission;
 use crate::request::diagnostics::Remark;
 use crate::request::requests::Requests;
-use crate::run::moved::Left;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp, excerpt};
 use std::collections::VecDeque;

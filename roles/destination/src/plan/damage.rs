@@ -10,11 +10,11 @@ use crate::plan::planner::{PlanContext, Planner};
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
+use crate::report::sinks::SinkOptions;
 use crate::sink::Sink;
 use crate::sink::kept::{
     Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back,
 };
-use crate::sink::options::SinkOptions;
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};

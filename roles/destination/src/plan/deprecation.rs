@@ -4,25 +4,13 @@
 //! killed run are reported by the next one.
 
 use crate::report::error::Error;
-use abreast_rdf::statements;
+use crate::sink::rdf::replaced::replacements;
 use abreast_store::mirror::Mirror;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Properties that lead from a deprecated entity to another one to use instead.
-pub const REPLACED_BY: [&str; 5] = [
-    "http://purl.org/dc/terms/isReplacedBy",
-    "http://www.loc.gov/mads/rdf/v1#useInstead",
-    "http://purl.obolibrary.org/obo/IAO_0100001",
-    "https://schema.org/supersededBy",
-    // Of a deprecated concept only, and where nothing else is stated.
-    "http://www.w3.org/2004/02/skos/core#exactMatch",
-];
-
 /// Deprecated resources that wait for their descriptions; others are reported without.
 const WAITING_MAX: usize = 100_000;
-/// Most replacements of one resource.
-const REPLACEMENTS_MAX: usize = 10;
 
 /// Deprecated resources of a run, shared by its threads.
 #[derive(Debug, Default)]
@@ -78,26 +66,6 @@ impl Deprecations {
     }
 }
 
-/// What to use instead of an entity: the objects of the first of these properties that its description
-/// states.
-pub(crate) fn replacements(predicates: &[String], uri: &str, lines: &[u8]) -> Vec<String> {
-    let subject = format!("<{uri}>");
-    let of = |predicate: &String| -> Vec<String> {
-        let predicate = format!("<{predicate}>");
-        let stated = statements(lines).filter_map(Result::ok).filter(|statement| {
-            statement.subject == subject.as_bytes()
-                && statement.predicate == predicate.as_bytes()
-                && statement.object != subject.as_bytes()
-        });
-        let iris = stated.filter_map(|statement| {
-            let iri = statement.object.strip_prefix(b"<")?.strip_suffix(b">")?;
-            String::from_utf8(iri.to_vec()).ok()
-        });
-        iris.take(REPLACEMENTS_MAX).collect()
-    };
-    predicates.iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
-}
-
 /// The notice about a deprecated resource.
 pub(crate) fn message(replaced_by: &[String]) -> String {
     match replaced_by {
@@ -112,6 +80,7 @@ pub(crate) fn message(replaced_by: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::options::REPLACED_BY;
 
     #[test]
     fn replacements_are_those_of_the_first_property() {

@@ -180,7 +180,7 @@ impl<'a> Listed<'a> {
         } else if self.links.is_empty() {
             None
         } else {
-            crate::sink::via::listed_via(self)
+            crate::plan::via::listed_via(self)
         };
     }
 }

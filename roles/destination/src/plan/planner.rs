@@ -1,25 +1,25 @@
 //! The planner: the state from which a plan is made, and the results of reading that the transfer
 //! uses.
 
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::copy::state_folder::StateFolder;
 use crate::copy::transaction;
 use crate::plan::alternates::{Alternates, Changed};
 use crate::plan::bodies::{Bodies, NewBodies};
 use crate::plan::damage::CopyCheck;
 use crate::plan::deprecation::Deprecations;
+use crate::plan::history::History;
 use crate::plan::open::Open;
 use crate::plan::select::Selection;
+use crate::plan::volume::Changes;
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
 use crate::request::admit::Admission;
+use crate::request::package::download::Downloads;
+use crate::request::package::listing::Dump;
 use crate::request::requests::Requests;
 use crate::sink::Sink;
-use crate::transfer::history::History;
-use crate::transfer::package::download::Downloads;
-use crate::transfer::package::listing::Dump;
-use crate::transfer::package::since::Changes;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;

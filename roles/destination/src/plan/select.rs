@@ -5,20 +5,13 @@
 //! side had it. When filters change, the Change Lists alone would not show what is new: then all is
 //! compared with the Resource List.
 
-use crate::copy::common_base::CommonBase;
 use crate::copy::path_map::{Form, NameRules, PathMap};
-use crate::copy::state::key;
 use crate::plan::listed::Listed;
-use crate::plan::skolem;
-use crate::read::Start;
-use crate::read::driver::Driver;
 use crate::report::error::Error;
 use crate::report::events::{Event, Filtered};
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
 use crate::report::uri_list::UriList;
-use crate::request::admit::Admission;
-use crate::request::requests::Requests;
 use abreast_core::filter::{Categories, Decision, Filter, MediaType, Subject};
 use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::{count, excerpt};
@@ -29,7 +22,7 @@ use std::sync::Arc;
 pub(crate) const NOTHING_WANTED: &str = "filter.none";
 
 /// The filters of the last run.
-const FILTER: &str = "filter";
+pub(crate) const FILTER: &str = "filter";
 /// The rule that excludes what a list of URIs does not have.
 const NOT_LISTED: &str = "--uris-from";
 /// The rule that excludes what has none of the wanted categories.
@@ -42,18 +35,18 @@ const SHOWN_MAX: usize = 10;
 /// A run's filters, with what they need to know.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
-    filter: Filter,
+    pub(crate) filter: Filter,
     uris: Option<Arc<UriList>>,
     /// The categories of which a resource must have one; none when any will do.
     categories: Vec<String>,
     /// Under which paths rules know resources; by ordinary names, whatever the file system does to
     /// some.
-    map: Option<PathMap>,
+    pub(crate) map: Option<PathMap>,
     path: Vec<u8>,
     /// Another filter than that of the last run.
-    changed: bool,
+    pub(crate) changed: bool,
     /// Whether resources are kept although excluded.
-    any_kept: bool,
+    pub(crate) any_kept: bool,
     /// How many are so since this run.
     newly_kept: u64,
     /// Whether anything has a wanted category.
@@ -114,7 +107,7 @@ impl Selection {
     }
 
     /// Equal selections have equal texts.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = self.uris.as_ref().map_or("", |uris| uris.text()).to_owned();
         for category in &self.categories {
             text.push_str("category ");
@@ -149,49 +142,8 @@ impl Selection {
         }
     }
 
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
-    }
-
-    /// Finds out what filters need to know before anything is planned.
-    pub(crate) fn prepare(
-        &mut self,
-        mirror: &Mirror,
-        options: &SyncOptions,
-        (reader, requests): (&mut Driver, &Requests<'_>),
-        start: &Start,
-    ) -> Result<(), Error> {
-        self.any_kept = mirror.has_excluded()?;
-        let before = mirror.meta(FILTER)?.unwrap_or_default();
-        self.changed = before != self.text() || skolem::wants_comparison(mirror)?;
-        if !self.filter.needs_paths() {
-            return Ok(());
-        }
-        let known = [
-            mirror.meta(key::BASE)?,
-            options.base.clone(),
-            start.uri_space.clone(),
-            mirror.meta(key::COMMON)?,
-        ];
-        let map_of = |base: &str| PathMap::new(base, NameRules::default()).ok();
-        let mut map = known.into_iter().flatten().find_map(|base| map_of(&base));
-        if map.is_none() {
-            let has_list = start.has_list;
-            let common =
-                if has_list { common_base(reader, requests, start, options)? } else { None };
-            if let Some(common) = &common {
-                mirror.set_meta(key::COMMON, Some(common))?;
-            }
-            let base = common.or_else(|| crate::run::sync::authority_root(&start.first));
-            if let (false, Some(base)) = (has_list, &base) {
-                // Changes and dumps are read once only: the paths that rules mean are those of the
-                // copy from now on.
-                mirror.set_meta(key::BASE, Some(base))?;
-            }
-            map = base.and_then(|base| map_of(&base));
-        }
-        self.map = map;
-        Ok(())
     }
 
     /// Whether all has to be compared again, because Change Lists do not show what other filters
@@ -382,44 +334,6 @@ impl Selection {
         }
         Ok(())
     }
-
-    /// Reports for each listed resource how the filters decide; changes nothing.
-    pub(crate) fn show(
-        &mut self,
-        options: &SyncOptions,
-        (reader, requests): (&mut Driver, &Requests<'_>),
-        report: &mut Reporter<'_>,
-    ) -> Result<(), Error> {
-        let (observer, summary) = (report.observer, &mut report.summary);
-        reader.each_resource(requests, options, None, &mut |listed| {
-            let (taken, rule) = match self.decide(listed.subject()) {
-                Decision::Excluded(rule) => (false, rule.to_owned()),
-                Decision::Taken(rule) => (true, rule.to_owned()),
-                Decision::Unknown => (true, String::new()),
-            };
-            *(if taken { &mut summary.selected } else { &mut summary.excluded }) += 1;
-            let (uri, path) = (listed.uri, self.path());
-            observer.event(&Event::Filter(Filtered { uri, path: &path, taken, rule: &rule }));
-        })?;
-        Ok(())
-    }
-}
-
-/// The common begin of all listed URIs, found by reading the lists.
-pub(crate) fn common_base(
-    reader: &mut Driver,
-    requests: &Requests<'_>,
-    start: &Start,
-    options: &SyncOptions,
-) -> Result<Option<String>, Error> {
-    let mut base = CommonBase::default();
-    let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
-    reader.each_resource(requests, options, None, &mut |listed| {
-        if admission.check(listed.href()).is_ok() {
-            base.note(listed.uri);
-        }
-    })?;
-    Ok(base.of_most(&start.first))
 }
 
 /// A resource of which no more than its URI is known.

@@ -17,6 +17,7 @@
 //! what does not fit is read from there. So a delivery may be lost, repeated or late at no cost but
 //! time.
 
+pub(crate) mod announcement;
 mod callback;
 mod events;
 mod find;
@@ -25,7 +26,8 @@ mod subscribe;
 #[cfg(feature = "xmpp")]
 mod xmpp;
 
-use crate::read::{Announcement, PushOffer};
+use crate::push::announcement::Announcement;
+use crate::push::announcement::PushOffer;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::{Push, SyncOptions};
 use crate::request::admit::same_origin;

@@ -7,7 +7,7 @@ use super::at_site::{FindAtSite, leads_on};
 use super::driver::Driver;
 use super::resourcesync_0_1::recognise::{leads_to_0_1, unpacked};
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::requests::Requests;

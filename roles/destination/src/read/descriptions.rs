@@ -6,10 +6,10 @@
 use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
 use crate::report::error::{Error, ExitCode};
+use crate::request::package::download::Downloads;
+use crate::request::package::listing::ListedPackage;
 use crate::request::requests::Requests;
 use crate::sink::rdf_rules::message;
-use crate::transfer::package::download::Downloads;
-use crate::transfer::package::listing::ListedPackage;
 use abreast_rdf::{LeftOut, Syntax};
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};

@@ -14,13 +14,16 @@
 mod tests;
 
 use super::choice::{AnswerHead, Protocol};
-use super::pieces::{Answered, Asked, Pieces, read_unknown};
 use super::walk::{Cut, Trail, Walk};
 use super::{Finding, Offers, Pushed, Reader, Snapshot, SourceSet, Start, Whole};
 use crate::plan::listed::Listed;
 use crate::plan::listed::testing::listed;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
+use crate::request::pieces::Answered;
+use crate::request::pieces::Asked;
+use crate::request::pieces::Pieces;
+use crate::request::pieces::read_unknown;
 use crate::request::requests::Requests;
 use abreast_core::Kind;
 use abreast_store::mirror::Mirror;

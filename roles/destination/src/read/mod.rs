@@ -12,7 +12,8 @@
 //! | `expectation.rs` | what documents show about a copy that is compared with them |
 //! | `position.rs`, `marks.rs` | how far the copy knows its Source |
 //! | `choice.rs`, `at_site.rs` | which protocol an address is of |
-//! | `pieces.rs`, `descriptions.rs`, `sets.rs` | documents, RDF in files, sets of a Source |
+//! | `planning.rs`, `selecting.rs` | what is read, on its way into the plan |
+//! | `descriptions.rs`, `sets.rs` | RDF in files, sets of a Source |
 //! | `resourcesync/`, `resourcesync_0_1/`, `sitemap/`, `sdshare/`, `emm/` | the protocols |
 
 mod ahead;
@@ -20,21 +21,20 @@ mod at_site;
 pub(crate) mod choice;
 pub(crate) mod descriptions;
 pub(crate) mod driver;
-mod emm;
+pub(crate) mod emm;
 pub(crate) mod expectation;
 #[cfg(test)]
 mod json_lines;
 pub(crate) mod marks;
-pub(crate) mod pieces;
+pub(crate) mod moved;
+pub(crate) mod planning;
 pub(crate) mod position;
 pub(crate) mod resourcesync;
-mod resourcesync_0_1;
-mod sdshare;
+pub(crate) mod resourcesync_0_1;
+pub(crate) mod sdshare;
+pub(crate) mod selecting;
 pub(crate) mod sets;
-#[cfg(test)]
-mod simulation;
 mod sitemap;
-mod spool;
 #[cfg(test)]
 pub(crate) mod text;
 pub(crate) mod walk;
@@ -42,22 +42,20 @@ pub(crate) mod walk;
 use self::choice::Choice;
 use self::position::Bookmark;
 use self::walk::Walk;
+use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
-use crate::push::Topic;
+use crate::push::announcement::Announcement;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::{Dump, Offered, Packaged};
 use crate::request::requests::Requests;
-use crate::transfer::package::archive::Package;
-use crate::transfer::package::listing::{Dump, Offered, Packaged};
-use crate::transfer::package::manifest::Manifest;
 use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::{Moment, SyntaxError, Timestamp};
+use abreast_webtypes::{Moment, Timestamp};
 use std::sync::atomic::AtomicBool;
 
-pub use resourcesync::Tolerance;
 pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
-pub use resourcesync_0_1::push::PushOffer;
 pub use sets::name_of;
 
 /// Properties of the readers for any input.
@@ -166,17 +164,6 @@ pub struct SourceSet {
     pub name: String,
     /// Its Capability List; of a Source without one the list or dump that stands for it.
     pub url: String,
-}
-
-/// The document that names the topic of a set.
-#[derive(Clone, Debug)]
-pub(crate) struct Announcement {
-    /// Its URL: hosts are judged by it.
-    pub(crate) url: String,
-    /// Finds the topic in its bytes; the second argument is the URL that it answered at.
-    pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
-    /// Other ways in which changes are pushed.
-    pub(crate) offers: Vec<PushOffer>,
 }
 
 /// All sets of the Source that an address belongs to, in the Source's order.

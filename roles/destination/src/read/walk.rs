@@ -14,16 +14,17 @@ pub(crate) use visitor::{Category, Visitor};
 pub(crate) use walked::Walked;
 
 use super::marks::{IsKnown, Marks, Recent, resource_of};
-use super::pieces::Answered;
 use super::position::{Bookmark, Of, Position};
 use crate::copy::state_folder::StateFolder;
+use crate::plan::judge::LIST_AHEAD_MAX;
 use crate::plan::listed::Listed;
 use crate::report::clock::now;
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;
+use crate::request::package::download::Downloads;
+use crate::request::pieces::Answered;
 use crate::request::requests::Requests;
-use crate::transfer::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::{Moment, Timestamp};
 use order::Order;
@@ -31,9 +32,6 @@ use prefix::Prefix;
 
 /// Entries with times in the future that are remembered.
 pub(super) const FUTURE_MAX: usize = 1_024;
-/// A list of all resources with a time that is further ahead than this has no time, and that of a change shows no order,
-/// microseconds.
-pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.

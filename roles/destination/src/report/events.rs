@@ -52,7 +52,7 @@ pub enum Event<'a> {
     /// The end.
     Summary(&'a Summary),
     /// The end of an audit.
-    Audit(&'a crate::run::audit::AuditReport),
+    Audit(&'a crate::report::audited::AuditReport),
 }
 
 /// How far a run is.

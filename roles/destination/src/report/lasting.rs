@@ -1,7 +1,6 @@
 //! Conditions that last over runs: held deletions, failures, and faults of documents, each with the
 //! time since when. They are a state of the copy, which each run continues.
 
-use crate::copy::state::key;
 use crate::report::clock::now_seconds;
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::Summary;
@@ -9,6 +8,8 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// The conditions that last over runs.
+const LASTING: &str = "lasting";
 /// Faults that are remembered; beyond, each counts as new.
 const FAULTS_MAX: usize = 100;
 
@@ -70,14 +71,14 @@ pub(crate) struct Continued {
 impl Lasting {
     /// Reads the conditions of a copy.
     pub(crate) fn read(mirror: &Mirror) -> Result<Self, Error> {
-        let text = mirror.meta(key::LASTING)?.unwrap_or_default();
+        let text = mirror.meta(LASTING)?.unwrap_or_default();
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
     fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
         let text = serde_json::to_string(self).ok().filter(|_| *self != Self::default());
-        if text != mirror.meta(key::LASTING)? {
-            mirror.set_meta(key::LASTING, text.as_deref())?;
+        if text != mirror.meta(LASTING)? {
+            mirror.set_meta(LASTING, text.as_deref())?;
         }
         Ok(())
     }

@@ -1,14 +1,25 @@
 //! Options of synchronisations and audits.
 
-use crate::read::Tolerance;
+use crate::report::sinks::SinkOptions;
 use crate::report::uri_list::UriList;
-use crate::sink::options::SinkOptions;
 use abreast_core::filter::Filter;
 use abreast_net::Authorization;
 use abreast_rdf::Contexts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use abreast_resourcesync::sitemap::Tolerance;
+
+/// Properties that lead from a deprecated entity to another one to use instead.
+pub const REPLACED_BY: [&str; 5] = [
+    "http://purl.org/dc/terms/isReplacedBy",
+    "http://www.loc.gov/mads/rdf/v1#useInstead",
+    "http://purl.obolibrary.org/obo/IAO_0100001",
+    "https://schema.org/supersededBy",
+    // Of a deprecated concept only, and where nothing else is stated.
+    "http://www.w3.org/2004/02/skos/core#exactMatch",
+];
 
 /// How many deletions one run may make without confirmation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -265,7 +276,7 @@ impl SyncOptions {
             allow_hosts: Vec::new(),
             allow_downgrade: false,
             max_delete: MaxDelete::Default,
-            replaced_by: crate::plan::deprecation::REPLACED_BY.map(str::to_owned).into(),
+            replaced_by: crate::report::options::REPLACED_BY.map(str::to_owned).into(),
             contexts: Contexts::of_protocols(),
             leave_out_invalid: false,
             moved: false,

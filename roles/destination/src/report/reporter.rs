@@ -1,10 +1,8 @@
 //! The reporter: the events of a run for its observer, and its counts.
 
-use crate::report::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
+use crate::report::events::{Event, Observer, Problem, Status, Summary};
 use crate::report::lasting::Continued;
-use crate::sink::Sink;
 use abreast_net::Shared;
-use abreast_store::mirror::Pending;
 use abreast_webtypes::short_lines;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,29 +64,6 @@ impl<'a> Reporter<'a> {
             bytes: self.shared.counters().bytes_received,
             total_bytes,
             seconds: self.phase_began.elapsed().as_secs_f64(),
-        }));
-    }
-
-    /// Reports what became of a resource, by its place in the copy where that is known.
-    pub(crate) fn item(
-        &self,
-        sink: &dyn Sink,
-        item: &Pending,
-        leaf: bool,
-        action: ItemAction,
-        bytes: u64,
-    ) {
-        if !self.observer.wants_items() {
-            return;
-        }
-        let path = sink.shown(&item.uri, leaf);
-        let href = item.access.as_ref().and_then(|access| access.href.as_deref());
-        self.observer.event(&Event::Item(Item {
-            uri: &item.uri,
-            href,
-            path: &path,
-            action,
-            bytes,
         }));
     }
 

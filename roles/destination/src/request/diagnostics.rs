@@ -1,6 +1,6 @@
 //! Diagnostics of reading: faults in documents that are tolerated, and how fast the Source is.
 
-use crate::read::Tolerance;
+use crate::report::options::Tolerance;
 use crate::report::reporter::Reporter;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

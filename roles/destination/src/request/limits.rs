@@ -2,7 +2,7 @@
 
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
-use crate::transfer::workers::STOP_CHECK;
+use crate::request::stop::STOP_CHECK;
 use abreast_net::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

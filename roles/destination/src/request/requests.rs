@@ -1,13 +1,13 @@
 //! Requests of a run's own thread: with the user's credentials, within the run's time and bytes,
 //! stopped when the user wants.
 
-use crate::read::pieces::{Documents, Network};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::diagnostics::Diagnostics;
 use crate::request::freshness::Freshness;
 use crate::request::limits::Allowance;
 use crate::request::origins::Origins;
+use crate::request::pieces::{Documents, Network};
 use crate::request::robots::Robots;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
 use abreast_rdf::Contexts;
@@ -251,7 +251,7 @@ impl<'a> Requests<'a> {
                 biased;
                 done = work => Ok(done),
                 () = self.allowance.expire() => Err(self.allowance.check().err().unwrap_or_else(Error::cancelled)),
-                () = crate::transfer::workers::stopped(self.cancel) => Err(Error::cancelled()),
+                () = crate::request::stop::stopped(self.cancel) => Err(Error::cancelled()),
             }
         })
     }

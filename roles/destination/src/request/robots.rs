@@ -7,7 +7,7 @@
 pub(crate) mod fuzz_property;
 mod rules;
 
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
 use abreast_net::{Client, ErrorKind, Request};
 use abreast_webtypes::robots_fields;
 use rules::{Rules, normal};

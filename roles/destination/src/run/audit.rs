@@ -1,5 +1,6 @@
 //! The audit: a comparison of the copy with what the Source lists. It changes nothing.
 
+mod kept;
 mod listing;
 
 use self::listing::Listing;
@@ -9,22 +10,25 @@ use crate::copy::place::{Place, shown};
 use crate::copy::probe::FileSystem;
 use crate::copy::state::{check_one_set, open_known, state_of};
 use crate::plan::damage::reserved_message;
-use crate::plan::select::{NOTHING_WANTED, Selection, common_base};
+use crate::plan::select::{NOTHING_WANTED, Selection};
 use crate::plan::skolem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::expectation::{Expectation, OneSide};
+use crate::read::selecting::common_base;
 use crate::read::{Start, check_url};
+use crate::report::audited::AuditReport;
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::report::lasting::Lasting;
 use crate::report::options::AuditOptions;
+use crate::report::sinks::SinkOptions;
 use crate::request::requests::Requests;
 use crate::request::verify::{Verdict, hash_file, judge};
+use crate::run::audit::kept::Kept;
 use crate::run::sync::base_map;
 use crate::sink::folder::FolderKept;
-use crate::sink::kept::{Kept, ReadBack as _, is_distrusted};
-use crate::sink::options::SinkOptions;
+use crate::sink::kept::{ReadBack as _, is_distrusted};
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
@@ -34,53 +38,12 @@ use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
-use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Most files of one folder that are sorted by name before they are reported.
 const SORTED_MAX: usize = 10_000;
-
-/// The outcome of an audit.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct AuditReport {
-    /// Whether digests were compared.
-    pub full: bool,
-    /// Listed and here, as listed.
-    pub same: u64,
-    /// Listed and here, but other bytes or another time.
-    #[serde(rename = "different")]
-    pub updated: u64,
-    /// Listed, not here.
-    pub missing: u64,
-    /// Here, not listed.
-    pub extra: u64,
-    /// Listed without anything to compare by.
-    pub unverified: u64,
-    /// The documents are too old, or list too little, to show whether the copy has them rightly.
-    pub unknown: u64,
-    /// Documents could not be read or used in whole, or do not list some changes: a difference may
-    /// not have been found.
-    pub partial: bool,
-    /// Listed and here, under the reserved name because a folder that no resource needs has their
-    /// own.
-    pub conflicts: u64,
-    /// Of all sets: those without a copy.
-    pub missing_sets: u64,
-    /// Deletions that the runs of the copy hold back.
-    pub held: u64,
-    /// Since when they are held back, as a W3C Datetime.
-    pub held_since: Option<String>,
-    /// Since when each run of the copy had failures or refusals, as a W3C Datetime.
-    pub failing_since: Option<String>,
-    /// Requests sent.
-    pub requests: u64,
-    /// Seconds taken.
-    pub seconds: f64,
-    /// The exit code: 0 equal, 1 different, 3 if no difference was found and there may be some.
-    pub exit_code: u8,
-}
 
 /// Compares a folder with a Source, and reports each difference.
 ///
@@ -324,11 +287,9 @@ fn no_copy(options: &AuditOptions) -> Error {
 fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSystem>), Error> {
     let known = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let Some(mirror) = known else { return Ok((None, None)) };
-    let system = mirror
-        .meta(crate::copy::state::key::FILE_SYSTEM)?
-        .as_deref()
-        .and_then(FileSystem::from_text);
-    Ok((mirror.meta(crate::copy::state::key::BASE)?, system))
+    let system =
+        mirror.meta(crate::copy::key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
+    Ok((mirror.meta(crate::copy::key::BASE)?, system))
 }
 
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {

@@ -4,21 +4,23 @@
 //! them.
 
 use crate::copy::marker::state_elsewhere;
+use crate::copy::names::DATABASE;
+use crate::copy::names::LOCK;
 use crate::copy::partial::Partials;
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::place::temporary_name;
 use crate::copy::probe::FileSystem;
-use crate::copy::state::{DATABASE, LOCK, folder_of};
+use crate::copy::state::folder_of;
 use crate::copy::state_folder::{StateFolder, make_folder};
 use crate::report::error::{Error, ExitCode};
 use crate::report::lasting::{Failing, Fault, Held, Lasting};
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{distrusted, is_distrusted, plan_again, read_back};
+use crate::sink::lost::{forget_ends, lost_ends};
 use crate::sink::rdf_rules::NAMED;
-use crate::sink::warc::{forget_beyond, whole_length, write_error};
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
-use abreast_store::mirror::{LeftOutStatements, Mirror, Row, Segment};
+use abreast_store::mirror::{LeftOutStatements, Mirror, Row};
 use abreast_webtypes::count;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -159,7 +161,7 @@ pub fn check_copy(
             }
         }
         "warc" => {
-            check_segments(&folder.join(crate::sink::warc::ARCHIVE), &mirror, findings)?;
+            check_segments(&folder.join(crate::copy::names::ARCHIVE), &mirror, findings)?;
         }
         "nquads" => check_segments(folder, &mirror, findings)?,
         _ => {
@@ -292,51 +294,6 @@ fn begun(state: &Path) -> Result<HashSet<Vec<u8>>, Error> {
     Ok(notes.iter().map(|note| temporary_name(&note.uri)).collect())
 }
 
-/// The files that resources are packed into which have lost their end, or are missing, and the bytes
-/// of each that are of use.
-fn lost_ends(kind: &str, folder: &Path, mirror: &Mirror) -> Result<Vec<(Segment, u64)>, Error> {
-    match kind {
-        "nquads" => short_segments(folder, mirror),
-        "warc" => {
-            let archive = folder.join(crate::sink::warc::ARCHIVE);
-            let mut cut = short_segments(&archive, mirror)?;
-            for (segment, length) in &mut cut {
-                *length = whole_length(&archive.join(&segment.name)).map_err(write_error)?;
-            }
-            Ok(cut)
-        }
-        _ => Ok(Vec::new()),
-    }
-}
-
-/// Forgets what is in such ends.
-fn forget_ends(
-    kind: &str,
-    (folder, state): (&Path, &Path),
-    mirror: &Mirror,
-    cut: &[(Segment, u64)],
-) -> Result<(), Error> {
-    cut.iter().try_for_each(|(segment, length)| match kind {
-        "warc" => forget_beyond(folder, state, mirror, (segment, *length)),
-        _ => Ok(mirror.cut_segment(segment.number, *length)?),
-    })
-}
-
-/// Forgets what the files of a packed copy have lost, before a comparison that fetches it again.
-pub(crate) fn forget_lost(
-    kind: &str,
-    (folder, state): (&Path, &Path),
-    mirror: &Mirror,
-) -> Result<(), Error> {
-    let cut = lost_ends(kind, folder, mirror)?;
-    if cut.is_empty() {
-        return Ok(());
-    }
-    mirror.begin()?;
-    forget_ends(kind, (folder, state), mirror, &cut)?;
-    Ok(mirror.commit()?)
-}
-
 /// Repairs the database of the state first: salvaged rows are compared with the Source by the next
 /// run.
 ///
@@ -385,16 +342,6 @@ fn each_row(
             if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { visit(row) }
         })
     })
-}
-
-/// Files that have lost their end, or are missing, and the bytes that they have.
-fn short_segments(folder: &Path, mirror: &Mirror) -> Result<Vec<(Segment, u64)>, Error> {
-    let with_length = |segment: Segment| {
-        let length = std::fs::metadata(folder.join(&segment.name));
-        let length = length.map_or(0, |metadata| metadata.len());
-        (length < segment.length).then_some((segment, length))
-    };
-    Ok(mirror.segments()?.into_iter().filter_map(with_length).collect())
 }
 
 /// Checks the lengths of the files that resources are packed into.

@@ -4,5 +4,8 @@ pub(crate) mod audit;
 pub mod check;
 pub(crate) mod follow;
 pub(crate) mod moved;
+mod parts;
 mod settle;
+#[cfg(test)]
+mod simulation;
 pub(crate) mod sync;

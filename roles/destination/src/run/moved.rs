@@ -4,72 +4,30 @@
 //! begin that they have in common, or not at all, as those of entities. Rows, base and address change in one transaction,
 //! paths and files do not. One comparison with all that is listed follows, which judges each resource by its digest.
 
-mod left;
-
-pub(crate) use left::Left;
-
+use crate::copy::common_base::authority_root;
+use crate::copy::key;
 use crate::copy::path_map::{NameRules, PathMap};
-use crate::copy::state::key;
 use crate::plan::listed::Listed;
 use crate::read::driver::Driver;
 use crate::read::marks::Marks;
+use crate::read::moved::MOVED;
 use crate::read::position::{Due, Position};
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::Observer;
 use crate::report::options::SyncOptions;
+use crate::report::sinks::SinkOptions;
 use crate::request::admit::{Admission, Refusal};
+use crate::request::package::download::Downloads;
 use crate::request::requests::Requests;
-use crate::run::sync::authority_root;
-use crate::sink::options::SinkOptions;
-use crate::transfer::package::download::Downloads;
 use abreast_core::Kind;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
 use abreast_webtypes::{Digests, count};
 use std::collections::BTreeMap;
 
-/// The new address, until the documents there were found.
-const MOVED: &str = "moved";
 /// Rows whose paths are searched for in the list, to find the new base.
 const SAMPLE: usize = 16;
 /// Bases that are tried.
 const BASES_MAX: usize = 8;
-
-/// Whether the copy has moved to an address whose documents were not found yet.
-pub(crate) fn is_under_way(mirror: &Mirror) -> Result<bool, Error> {
-    Ok(mirror.meta(MOVED)?.is_some())
-}
-
-/// The documents at the new address were found, in the transaction that keeps them.
-pub(crate) fn finish(mirror: &Mirror) -> Result<(), Error> {
-    Ok(mirror.set_meta(MOVED, None)?)
-}
-
-/// The error for a copy of another address than the one given.
-pub(crate) fn other_source(message: impl Into<String>) -> Error {
-    Error::new("folder.source", ExitCode::Usage, message).with_help(
-        "use another place; or, if the Source has moved there, run again with `--moved`: the copy is kept",
-    )
-}
-
-/// Adds to such an error that the address of the copy leads to the one given.
-pub(crate) fn with_redirect(
-    error: Error,
-    (requests, options): (&Requests<'_>, &SyncOptions),
-    mirror: &Mirror,
-) -> Result<Error, Error> {
-    let Some(known) = mirror.meta(key::SOURCE_URL)?.filter(|known| *known != options.url) else {
-        return Ok(error);
-    };
-    let to = requests
-        .open(&known, 0, |answer| answer.ok().map(|begun| begun.response.url().to_string()));
-    let is_server = |url: &String| authority_root(url) == authority_root(&options.url);
-    Ok(match to.ok().flatten().filter(|to| is_server(to) && !is_server(&known)) {
-        Some(to) => {
-            error.with_line(&format!("{known} redirects to {to} now: the Source has moved"))
-        }
-        None => error,
-    })
-}
 
 /// Moves the copy to the address of the options if the user wants that and it has another one; what happened, for people.
 pub(crate) fn prepare(

@@ -1,34 +1,38 @@
 //! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
 
+use crate::copy::common_base::authority_root;
+use crate::copy::key;
 use crate::copy::marker::Marker;
 use crate::copy::partial::Partials;
 use crate::copy::path_map::{NameRules, PathMap};
 use crate::copy::place::{Backup, CopyFolder, Made};
 use crate::copy::probe::FileSystem;
-use crate::copy::published::{note_sources, parts_of};
-use crate::copy::state::{State, key};
+use crate::copy::published::note_sources;
+use crate::copy::state::State;
 use crate::copy::state_folder::StateFolder;
 use crate::plan::damage::{check_kept, distrust, plan_names, report_more_reserved};
 use crate::plan::deprecation::message;
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::plan::skolem;
+use crate::push::announcement::Announcement;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
 use crate::read::position::Position;
-use crate::read::{Announcement, Start, check_url};
+use crate::read::{Start, check_url};
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Observer, Summary};
 use crate::report::lasting::Continued;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
+use crate::report::sinks::SinkOptions;
 use crate::request::admit::Admission;
 use crate::request::requests::Requests;
 use crate::request::robots::Robots;
 use crate::run::moved;
+use crate::run::parts::parts_of;
 use crate::run::settle::{settle, written_text};
 use crate::sink::newest;
 use crate::sink::open::Opening;
-use crate::sink::options::SinkOptions;
 use crate::sink::outcome::Notice;
 use crate::sink::rdf_rules::{self, RdfRules};
 use crate::transfer::fetch::Rules;
@@ -501,12 +505,4 @@ pub(crate) fn base_map(
         maps.next().map_or_else(|| PathMap::new(&start.first, rules), Ok)
     };
     map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))
-}
-
-pub(crate) fn authority_root(url: &str) -> Option<String> {
-    let parsed = url::Url::parse(url).ok()?;
-    let at = url.find("://")? + 3;
-    parsed.host_str()?;
-    let end = url[at..].find(['/', '?', '#']).map_or(url.len(), |end| at + end);
-    Some(format!("{}/", &url[..end]))
 }

@@ -4,7 +4,7 @@ mod kept;
 
 pub(crate) use kept::FolderKept;
 
-use super::outcome::{Failure, Notice, Outcome};
+use super::outcome::{Notice, Outcome};
 use super::{
     Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing, TemporaryFile, via,
 };
@@ -14,6 +14,7 @@ use crate::copy::place::{
     CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, shown, temporary_name,
 };
 use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
 use crate::request::verify::{Verdict, hash_file, judge};
 use abreast_folder::{ErrorKind, Kind, set_modified};
 use abreast_store::mirror::{Mirror, PendingAction, Row, Task};

@@ -4,22 +4,22 @@
 use super::dry::DrySink;
 use super::folder::{Effect, FolderSink};
 use super::lines::LinesSink;
-use super::options::SinkOptions;
 use super::rdf::label_table::LabelsSink;
 use super::rdf::nquads::NQuadsSink;
 use super::rdf::remote::{Remote, RemoteSink};
 use super::warc::WarcSink;
+use crate::copy::key;
 use crate::copy::partial::Partials;
 #[cfg(feature = "s3")]
 use crate::copy::path_map::PathMap;
 use crate::copy::place::CopyFolder;
-use crate::copy::state::key;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
-use crate::run::check::forget_lost;
+use crate::report::sinks::SinkOptions;
 use crate::sink::Sink;
+use crate::sink::lost::forget_lost;
 use abreast_folder::Folder;
 use abreast_store::mirror::Mirror;
 use std::sync::Arc;

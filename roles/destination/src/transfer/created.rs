@@ -4,7 +4,7 @@
 //! The count grows in the transactions that keep the resources, so a killed run loses nothing of it.
 //! A run that ends without deletions beyond the limit begins it again.
 
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 

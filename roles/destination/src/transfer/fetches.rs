@@ -3,8 +3,8 @@
 
 use super::Transfer;
 use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
-use crate::sink::outcome::Failure;
 use crate::transfer::work_queue::WorkQueue;
 use crate::transfer::workers::{Chunk, DoneChunk, Worker};
 use abreast_store::mirror::{Mirror, PendingState, Task};

@@ -6,13 +6,13 @@
 //! Only the newest are kept, as many as the user sets. Versions never change, so one that is kept
 //! is not requested again.
 
+use crate::copy::key;
 use crate::copy::path_map::{Form, NameRules, PathMap};
 use crate::copy::place::{create_temporary, make_all, temporary_name};
 use crate::copy::state::Fingerprint;
-use crate::copy::state::key;
 use crate::copy::state_folder::StateFolder;
 use crate::plan::alternates::is_public_only;
-use crate::plan::listed::{Listed, Relation};
+use crate::plan::history::Version;
 use crate::plan::planner::PlanContext;
 use crate::report::error::{Error, ExitCode};
 use crate::report::reporter::Reporter;
@@ -21,13 +21,11 @@ use crate::request::verify::{Hasher, Verdict, judge};
 use crate::transfer::fetch::Rules;
 use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
-use abreast_webtypes::{Digests, Timestamp, parse_link_header, resolve};
+use abreast_webtypes::{Timestamp, parse_link_header, resolve};
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::Write as _;
 
-/// Resources whose versions are fetched in one run.
-const RESOURCES_MAX: usize = 10_000;
 /// Versions fetched in one run.
 const FETCHES_MAX: usize = 10_000;
 /// Largest version.
@@ -38,55 +36,6 @@ const TIMEMAP_BYTES_MAX: u64 = 1 << 20;
 const REPORTED_MAX: usize = 100;
 /// How the names of versions begin.
 const MARK: &[u8] = b"%@";
-
-/// Versions that lists link to, until they are fetched.
-#[derive(Debug, Default)]
-pub(crate) struct History {
-    is_wanted: bool,
-    noted: Vec<Noted>,
-}
-
-/// Where the versions of one resource are.
-#[derive(Debug)]
-struct Noted {
-    uri: String,
-    versions: Vec<Version>,
-    timemap: Option<String>,
-}
-
-/// One version.
-#[derive(Clone, Debug, Default)]
-struct Version {
-    url: String,
-    time: Option<Timestamp>,
-    length: Option<u64>,
-    digests: Digests,
-}
-
-impl History {
-    /// Of a run whose user wants versions, or none.
-    pub(crate) const fn new(is_wanted: bool) -> Self {
-        Self { is_wanted, noted: Vec::new() }
-    }
-
-    /// Notes the versions that a listed resource links to, where the user wants any.
-    pub(crate) fn note(&mut self, listed: &Listed<'_>) {
-        if !self.is_wanted || listed.links.is_empty() {
-            return;
-        }
-        let versions: Vec<_> = listed
-            .links_to(Relation::Version)
-            .filter_map(|link| {
-                let (length, digests) = (link.length, link.digests.clone());
-                Some(Version { url: listed.url_of(link)?, time: link.modified, length, digests })
-            })
-            .collect();
-        let timemap = listed.links_to(Relation::VersionList).find_map(|link| listed.url_of(link));
-        if (!versions.is_empty() || timemap.is_some()) && self.noted.len() < RESOURCES_MAX {
-            self.noted.push(Noted { uri: listed.uri.to_owned(), versions, timemap });
-        }
-    }
-}
 
 impl Version {
     /// The name of its file.

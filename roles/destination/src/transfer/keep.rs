@@ -5,8 +5,9 @@ use crate::copy::transaction;
 use crate::plan::damage::report_reserved;
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::ItemAction;
+use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::Outcome;
 use crate::transfer::workers::DoneChunk;
 use abreast_store::mirror::{Pending, PendingAction, PendingState, Row, Task};
 

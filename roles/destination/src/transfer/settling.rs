@@ -8,11 +8,12 @@ use crate::read::driver::Driver;
 use crate::read::text::Text;
 use crate::report::error::Error;
 use crate::report::events::{Event, ItemAction};
+use crate::report::failure::Failure;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
 use crate::request::admit::Admission;
 use crate::request::requests::Requests;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::Outcome;
 use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{
     Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time,

@@ -2,9 +2,10 @@
 
 use crate::copy::partial::RESUME_BYTES;
 use crate::copy::place::{create_temporary, temporary_name};
+use crate::report::failure::Failure;
 use crate::request::admit::Admission;
 use crate::request::verify::{Hasher, Verdict, judge};
-use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::{Body, Prepared, Sink, SinkWriter, TemporaryFile};
 use crate::transfer::fetch::Rules;
 use abreast_folder::Dir;

@@ -1,6 +1,7 @@
 //! The threads that fetch, with a runtime and connections each.
 
 use crate::request::limits::Allowance;
+use crate::request::stop::stopped;
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::together::are_enough;
@@ -12,10 +13,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
-
-/// How soon a stop is noticed while waiting for a server.
-pub(crate) const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// A few items in the order of their URIs, handed out together so that folders repeat.
 pub(crate) type Chunk = Vec<Task>;
@@ -126,16 +123,10 @@ impl Worker {
     }
 }
 
-/// Ends when a stop is asked for.
-pub(crate) async fn stopped(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(STOP_CHECK).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_task_that_panics_stops_the_others() {

@@ -11,8 +11,8 @@ use crate::read::walk::{Visitor, Walk};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;
+use crate::request::package::download::Downloads;
 use crate::request::requests::Requests;
-use crate::transfer::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 

@@ -1,8 +1,8 @@
 //! One Entry Point or page, read whole, within limits.
 
-use crate::read::pieces::{Answered, Asked, Pieces, read_unknown};
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::Remark;
+use crate::request::pieces::{Answered, Asked, Pieces, read_unknown};
 use crate::request::requests::Requests;
 use abreast_emm::{Action, Document, Item, ReadError};
 use abreast_webtypes::MAX_URI_LENGTH;

@@ -28,7 +28,7 @@ mod wanted;
 use super::choice::{AnswerHead, Protocol};
 
 /// Activity Streams.
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "EMM",
     recognises,
     has_mark: |head| abreast_emm::has_mark(head.bytes),

@@ -12,7 +12,8 @@ use super::order::{
     is_ahead, newest_of, order_in, order_of, order_of_entities, order_of_pages, times_of,
 };
 use super::repeat::if_there;
-use crate::read::walk::{Cut, LIST_AHEAD_MAX, Trail, Walk};
+use crate::plan::judge::LIST_AHEAD_MAX;
+use crate::read::walk::{Cut, Trail, Walk};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::requests::Requests;

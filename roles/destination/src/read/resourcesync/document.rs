@@ -1,14 +1,14 @@
 //! ResourceSync documents, fetched and read part by part [rs-core §7].
 
 use crate::read::choice::AnswerHead;
-use crate::read::pieces::{Answered, Asked, Go, Wanted, receive};
 use crate::read::resourcesync_0_1::recognise::unpacked;
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_received, refusal};
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::Diagnostics;
+use crate::request::package::listing::Packaged;
+use crate::request::pieces::{Answered, Asked, Go, Wanted, receive};
 use crate::request::requests::Requests;
-use crate::transfer::package::listing::Packaged;
 use abreast_resourcesync::sitemap::is_another_kind;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;

@@ -4,13 +4,13 @@ pub(crate) mod fuzz_property;
 
 use super::listed::listed;
 use crate::plan::listed::Listed;
+use crate::plan::manifest::Manifest;
 use crate::read::sitemap::document::Part;
 use crate::read::sitemap::manifest::{self, refusal};
 use crate::report::error::Error;
 use crate::request::diagnostics::Diagnostics;
-use crate::transfer::package::archive::Package;
-use crate::transfer::package::listing::Packaged;
-use crate::transfer::package::manifest::Manifest;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::Packaged;
 use abreast_resourcesync::v1_1::{Capability, Head, Root, V1_1};
 use abreast_webtypes::W3cDatetime;
 

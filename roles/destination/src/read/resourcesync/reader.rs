@@ -12,19 +12,18 @@ use super::manifest::read_manifest;
 use super::pushed::read_pushed;
 use super::resource_list::{keep_indexes, known_indexes, resource_list};
 use super::topic::topic_in;
-use crate::copy::state::key;
+use crate::copy::key;
+use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
+use crate::push::announcement::Announcement;
 use crate::read::sets::name_of;
 use crate::read::walk::Walk;
-use crate::read::{
-    Announcement, Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole,
-};
+use crate::read::{Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::{Offered, Packaged};
 use crate::request::requests::Requests;
-use crate::transfer::package::archive::Package;
-use crate::transfer::package::listing::{Offered, Packaged};
-use crate::transfer::package::manifest::Manifest;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 

@@ -4,7 +4,6 @@ use super::document::read_head;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
 use crate::read::Snapshot;
-use crate::read::pieces::Answered;
 use crate::read::sitemap::document::at_earliest;
 use crate::read::sitemap::snapshot::read_snapshot;
 use crate::read::sitemap::unchanged::is_all_unchanged;
@@ -13,6 +12,7 @@ use crate::report::clock::SECOND_MICROS;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::MaxDelete;
 use crate::request::diagnostics::{Diagnostics, Remark};
+use crate::request::pieces::Answered;
 use abreast_resourcesync::sitemap::may_be_change_set;
 use abreast_webtypes::{Moment, Timestamp};
 

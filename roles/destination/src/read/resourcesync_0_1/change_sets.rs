@@ -7,7 +7,6 @@
 use super::document::{Read, from_of, read_head, target};
 use super::listed::listed;
 use crate::plan::listed::Listed;
-use crate::read::pieces::Go;
 use crate::read::position::Bookmark;
 use crate::read::sitemap::document::{Part, ZONE_MICROS, read};
 use crate::read::walk::{Category, Cut, Trail, Walk};
@@ -16,6 +15,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;
 use crate::request::diagnostics::Remark;
+use crate::request::pieces::Go;
 use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::is_no_change_set;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};

@@ -33,7 +33,7 @@ mod sitemap;
 use super::choice::{AnswerHead, Protocol};
 
 /// ResourceSync 0.1: documents with elements that only this version has, and dumps.
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync 0.1",
     recognises: recognise::recognises,
     has_mark: |head| {

@@ -3,11 +3,11 @@
 
 use super::feed::read_feed;
 use crate::plan::listed::Listed;
-use crate::read::pieces::{Go, unasked};
 use crate::read::position::Of;
 use crate::read::walk::{Trail, Walk};
 use crate::report::clock::SECOND_MICROS;
 use crate::report::error::{Error, ExitCode};
+use crate::request::pieces::{Go, unasked};
 use crate::request::requests::Requests;
 use abreast_core::Kind;
 use abreast_rdf::Syntax;

@@ -17,7 +17,7 @@ mod snapshots;
 use super::choice::{AnswerHead, Protocol};
 
 /// SDShare.
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "SDShare",
     recognises,
     has_mark: |head| abreast_sdshare::has_mark(head.bytes),

@@ -3,10 +3,11 @@
 use super::find::{self, Feeds};
 use super::fragments::fragments;
 use super::snapshots::snapshot;
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::push::Topic;
+use crate::push::announcement::Announcement;
 use crate::read::walk::Walk;
-use crate::read::{Announcement, Finding, Offers, Reader, Snapshot, SourceSet, Start, Whole};
+use crate::read::{Finding, Offers, Reader, Snapshot, SourceSet, Start, Whole};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::requests::Requests;

@@ -2,7 +2,7 @@
 
 use crate::plan::listed::Listed;
 use crate::report::error::Error;
-use crate::transfer::package::download::Downloads;
+use crate::request::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::Moment;
 

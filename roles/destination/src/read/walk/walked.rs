@@ -2,7 +2,7 @@
 
 use super::Cut;
 use crate::read::position::Bookmark;
-use crate::transfer::package::listing::Dump;
+use crate::request::package::listing::Dump;
 use abreast_rdf::LeftOut;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};

@@ -2,10 +2,10 @@
 
 use super::super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::super::via;
+use crate::copy::key;
 use crate::copy::path_map::{Form, PathError, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::copy::place::shown;
 use crate::copy::probe::FileSystem;
-use crate::copy::state::key;
 use crate::report::error::{Error, ExitCode};
 use crate::request::verify::hash_file;
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Stat};

@@ -12,12 +12,17 @@ mod segments;
 
 pub(crate) use kept::{WarcKept, whole_length};
 
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use crate::copy::names::ARCHIVE;
+use crate::copy::names::INDEXES;
+use crate::copy::names::JOURNAL;
 use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::clock::now;
 use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::WarcOptions;
 use crate::request::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Segment, Task};
@@ -28,12 +33,6 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Folder of the segments in the copy's folder.
-pub(crate) const ARCHIVE: &str = "archive";
-/// Folder of the index.
-pub(crate) const INDEXES: &str = "indexes";
-/// The journal of the index, in the state folder.
-pub(crate) const JOURNAL: &str = "index.journal";
 /// How many resources the archive had when this state began.
 const ADOPTED: &str = "warc-adopted";
 /// Bodies from this length on are compared with those kept before; a reference to a smaller one
@@ -45,26 +44,6 @@ const OWN_SEGMENT_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 256 << 10;
 /// Items whose records are made durable together.
 const BATCH_ITEMS: u64 = 5_000;
-
-/// How a packed copy is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WarcOptions {
-    /// Length from which no record is added to a segment. Default 1 GiB.
-    pub segment_bytes: u64,
-    /// 0 stores records as they are within their gzip members; 1 to 9 packs those that are not
-    /// packed already. Default 0: packing small records costs more time than fetching them from a
-    /// server nearby.
-    pub compression: u8,
-    /// Whether answers get a `WARC-Block-Digest` beside the digest of their payload: the bytes are
-    /// digested twice.
-    pub block_digest: bool,
-}
-
-impl Default for WarcOptions {
-    fn default() -> Self {
-        Self { segment_bytes: 1 << 30, compression: 0, block_digest: false }
-    }
-}
 
 /// A packed copy as a sink.
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 //! connection has a record: the lock is held for a copy into memory, or for one write. Large bodies
 //! get a segment of their own.
 
-use super::WarcOptions;
 use crate::report::clock::now;
 use crate::report::error::Error;
+use crate::report::sinks::WarcOptions;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};

@@ -5,7 +5,8 @@
 
 use super::patch::has_digests;
 use super::{Fetched, Fetcher};
-use crate::sink::outcome::{Failure, Outcome};
+use crate::report::failure::Failure;
+use crate::sink::outcome::Outcome;
 use crate::transfer::store::Facts;
 use abreast_rdf::apply_entity_patches;
 use abreast_store::mirror::{Row, Task};

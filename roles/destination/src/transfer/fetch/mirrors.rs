@@ -6,7 +6,7 @@
 //! so without one none is asked.
 
 use crate::plan::alternates::{Mirror, is_public_only};
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
 use crate::transfer::fetch::Fetcher;
 use abreast_store::mirror::Pending;
 use abreast_webtypes::Digests;

@@ -5,12 +5,16 @@
 //! bytes, wanted or not. Both are put in seconds, with the shortest round trip and the speed
 //! measured while this run read the lists.
 
-use super::listing::{Dump, ListedPackage, Offered, Packaged};
 use crate::plan::planner::PlanContext;
+use crate::plan::volume::UNKNOWN_BYTES;
 use crate::read::driver::Driver;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::{Dumps, SyncOptions};
 use crate::request::diagnostics::Pace;
+use crate::request::package::listing::Dump;
+use crate::request::package::listing::ListedPackage;
+use crate::request::package::listing::Offered;
+use crate::request::package::listing::Packaged;
 use abreast_store::mirror::PendingCounts;
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
@@ -22,8 +26,6 @@ const REQUEST_SECONDS: f64 = 0.000_1;
 /// When nothing was measured.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const BYTES_PER_SECOND: f64 = 10_000_000.0;
-/// The assumed length of a resource whose length is not stated.
-pub(super) const UNKNOWN_BYTES: u64 = 16 << 10;
 
 /// The work that packages and requests are compared for.
 #[derive(Clone, Copy, Debug)]
@@ -146,8 +148,8 @@ fn usable(mut dump: Dump, since: Option<Timestamp>) -> Result<Dump, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::listing::Made;
     use super::*;
+    use crate::request::package::listing::Made;
 
     fn wanted(resources: u64, bytes: u64) -> Wanted {
         Wanted { resources, bytes, connections: 8, dumps: Dumps::Auto }

@@ -4,14 +4,15 @@
 //! holds what they list. It supplies planned bytes as any package does. When it cannot be fetched,
 //! that is reported, and the run continues as if there were none.
 
-use super::choose::{UNKNOWN_BYTES, Wanted, package_seconds};
-use super::listing::{Dump, ListedPackage, Made, Packaged};
+use super::choose::{Wanted, package_seconds};
 use super::supply::apply_package;
-use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::report::error::{Error, ExitCode};
 use crate::report::reporter::Reporter;
+use crate::request::package::listing::Dump;
+use crate::request::package::listing::ListedPackage;
+use crate::request::package::listing::Packaged;
 use crate::transfer::Transfer;
 use abreast_webtypes::Timestamp;
 
@@ -19,52 +20,6 @@ use abreast_webtypes::Timestamp;
 const CHANGES_MAX: u64 = 50_000;
 /// Most bytes of changes requested in one package.
 const BYTES_MAX: u64 = 1 << 30;
-/// The overhead of a change in a package: an entry of the manifest and two headers.
-const CHANGE_BYTES: u64 = 700;
-/// Bytes that a package may have more than twice what is expected: changes continue while it is
-/// made.
-const SPARE_BYTES: u64 = 1 << 20;
-/// The time of the Source to put one change into a package, and the bytes that it reads in a
-/// second.
-const MAKING_SECONDS: f64 = 0.000_05;
-const MAKING_BYTES_PER_SECOND: f64 = 100_000_000.0;
-
-/// How much changed, as the Source lists it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
-    changes: u64,
-    bytes: u64,
-}
-
-impl Changes {
-    /// Counts a change that was read.
-    pub(crate) fn note(&mut self, change: &Listed<'_>) {
-        self.changes += 1;
-        if !change.is_deletion() {
-            self.bytes = self.bytes.saturating_add(change.length.unwrap_or(UNKNOWN_BYTES));
-        }
-    }
-
-    /// At least so much.
-    fn or(self, changes: u64, bytes: u64) -> Self {
-        Self { changes: self.changes.max(changes), bytes: self.bytes.max(bytes) }
-    }
-
-    /// Length of a package with them.
-    fn package_bytes(self) -> u64 {
-        self.bytes.saturating_add(self.changes.saturating_mul(CHANGE_BYTES))
-    }
-
-    /// A package with them, as it is expected.
-    fn made(self) -> Made {
-        Made {
-            bytes: self.package_bytes(),
-            bytes_max: self.package_bytes().saturating_mul(2).saturating_add(SPARE_BYTES),
-            seconds: self.changes as f64 * MAKING_SECONDS
-                + self.bytes as f64 / MAKING_BYTES_PER_SECOND,
-        }
-    }
-}
 
 /// Takes what is planned out of one package with all changes since a time, if the Source makes it
 /// and it is cheaper than a request for each.
@@ -142,27 +97,4 @@ fn choose(
     let Some(packages) = reader.packages() else { return Ok(None) };
     let url = packages.since(run, Timestamp::from_micros(oldest.saturating_sub(1)))?;
     Ok(url.map(|url| ListedPackage { url, ..package }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::listed::testing::listed;
-    use abreast_core::Kind;
-
-    #[test]
-    fn a_package_is_expected_to_hold_every_change() {
-        let mut changes = Changes::default();
-        let change = |length, change| Listed {
-            length,
-            change: Some(change),
-            ..listed("http://h/l", "http://h/a", Vec::new())
-        };
-        changes.note(&change(Some(100), Kind::Update));
-        changes.note(&change(None, Kind::Create));
-        changes.note(&change(Some(100), Kind::Delete));
-        assert_eq!(changes, Changes { changes: 3, bytes: 100 + UNKNOWN_BYTES });
-        assert_eq!(changes.package_bytes(), 100 + UNKNOWN_BYTES + 3 * CHANGE_BYTES);
-        assert_eq!(changes.or(5, 7), Changes { changes: 5, ..changes });
-    }
 }

@@ -1,19 +1,25 @@
 //! Members of packages into the sink: by several threads, straight out of the file, verified like
 //! any body.
 
-use super::archive::{Package, SMALL_BYTES};
 use super::choose::choose;
-use super::listing::{Dump, ListedPackage, Packaged, unusable};
-use super::manifest::{Manifest, Placed};
 use super::since::supply_since;
+use crate::plan::manifest::Manifest;
+use crate::plan::manifest::Placed;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
 use crate::report::reporter::Reporter;
 use crate::request::limits::is_over;
+use crate::request::package::archive::Package;
+use crate::request::package::archive::SMALL_BYTES;
+use crate::request::package::listing::Dump;
+use crate::request::package::listing::ListedPackage;
+use crate::request::package::listing::Packaged;
+use crate::request::package::listing::unusable;
 use crate::request::requests::Requests;
 use crate::sink::Sink;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::Outcome;
 use crate::transfer::Transfer;
 use crate::transfer::fetch::Rules;
 use crate::transfer::fetch::together::digests_of_all;

@@ -9,11 +9,11 @@
 //! restored by somebody else, or by a killed run, and is read before anything is done with it
 //! (`verify.rs`).
 
-use super::NQuadsOptions;
 use super::run::{Runs, filler};
 use super::verify::{Found, time_key};
 use crate::copy::state_folder::open_own;
 use crate::report::error::Error;
+use crate::report::sinks::NQuadsOptions;
 use crate::sink::kept::distrusted;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};

@@ -9,7 +9,8 @@
 //! is the address of a document, as ResourceSync lists entities, another one, which the state keeps.
 
 use super::{Change, either, packed, unpacked};
-use crate::copy::state::{DATABASE, unusable};
+use crate::copy::names::DATABASE;
+use crate::copy::state::unusable;
 use crate::copy::state_folder::{StateFolder, open_own};
 use crate::report::error::{Error, ExitCode};
 use crate::sink::kept::distrusted;

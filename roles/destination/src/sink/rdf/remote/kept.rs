@@ -1,6 +1,5 @@
 //! Reading a service back, for audits.
 
-use super::super::Graph;
 use super::super::document::digest_of;
 use super::endpoint::{Endpoint, Refusal};
 use super::service::{Remote, Service};
@@ -8,6 +7,7 @@ use super::singly::Singly;
 use super::store::Database;
 use super::{reach_in, text, version};
 use crate::report::error::{Error, ExitCode};
+use crate::report::sinks::Graph;
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use crate::sink::newest::{self, Verdict};
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, with_lower_case_tags, write_statement};

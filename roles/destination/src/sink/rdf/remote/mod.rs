@@ -29,17 +29,17 @@ mod text;
 
 pub(crate) use kept::RemoteKept;
 pub(crate) use service::Remote;
-pub use service::{GraphStoreOptions, PushOptions, SparqlOptions};
-pub use store::{OpenStore, OxigraphOptions};
 
 use super::document::{DIGEST_BYTES, Description, describe, digest_of};
-use super::{Graph, iri, same_bytes};
+use super::{iri, same_bytes};
 use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::Error;
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
 use crate::sink::kept::is_distrusted;
 use crate::sink::newest;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::Outcome;
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use abreast_folder::Dir;
 use abreast_rdf::sparql::Reach;

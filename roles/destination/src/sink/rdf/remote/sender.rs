@@ -1,6 +1,5 @@
 //! The thread that sends updates, many changes in each.
 
-use super::super::Graph;
 use super::endpoint::{Endpoint, Refusal};
 use super::journal::Journal;
 use super::service::{Remote, Service};
@@ -9,7 +8,8 @@ use super::store::Database;
 use super::text::Step;
 use super::{Change, either, text};
 use crate::report::error::{Error, ExitCode};
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
 use abreast_rdf::sparql::{Reach, SparqlError, ask_deeper};
 use abreast_store::mirror::{Described, Row};
 use futures_util::stream::{self, StreamExt as _};

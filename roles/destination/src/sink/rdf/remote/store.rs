@@ -8,9 +8,10 @@
 //! Without the feature `oxigraph` no store can be opened; without `rocksdb`, only one that the caller
 //! opened.
 
-use super::super::Graph;
 use super::endpoint::Refusal;
 use crate::report::error::{Error, ExitCode};
+use crate::report::open_store::OpenStore;
+use crate::report::sinks::OxigraphOptions;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "oxigraph")]
@@ -21,24 +22,11 @@ mod folder;
 mod none;
 #[cfg(feature = "oxigraph")]
 pub(super) use database::Database;
-#[cfg(feature = "oxigraph")]
-pub use database::OpenStore;
 #[cfg(not(feature = "oxigraph"))]
 pub(super) use none::Database;
-#[cfg(not(feature = "oxigraph"))]
-pub use none::OpenStore;
 
 /// The file of RocksDB that names the current state of a store.
 const CURRENT: &str = "CURRENT";
-
-/// A store of Oxigraph, and where in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OxigraphOptions {
-    /// The graph that statements are in.
-    pub graph: Graph,
-    /// A store that the caller has opened; else the one in the copy's folder is opened.
-    pub store: Option<OpenStore>,
-}
 
 /// Where a store is.
 #[derive(Clone, Debug)]

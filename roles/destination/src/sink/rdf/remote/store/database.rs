@@ -3,8 +3,10 @@
 use super::super::super::document::{Description, digest_of};
 use super::super::endpoint::Refusal;
 use super::super::text::Step;
-use super::{Graph, broken};
-use crate::sink::outcome::Failure;
+use super::broken;
+use crate::report::failure::Failure;
+use crate::report::open_store::OpenStore;
+use crate::report::sinks::Graph;
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use memchr::memmem::find;
@@ -16,42 +18,11 @@ use oxrdf::{
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// Most statements that are removed as what is stored of one resource.
 const REMOVED_MAX: usize = 200_000;
 /// The types of literals that a store keeps by their values.
 const TYPED: &[u8] = b"^^<http://www.w3.org/2001/XMLSchema#";
-
-/// A store that is open.
-#[derive(Clone)]
-pub struct OpenStore(Arc<Store>);
-
-impl OpenStore {
-    /// Statements are kept in this store.
-    pub fn new(store: Store) -> Self {
-        Self(Arc::new(store))
-    }
-
-    #[cfg(feature = "rocksdb")]
-    pub(super) fn shared(store: Arc<Store>) -> Self {
-        Self(store)
-    }
-}
-
-impl fmt::Debug for OpenStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenStore")
-    }
-}
-
-impl PartialEq for OpenStore {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for OpenStore {}
 
 #[derive(Clone, Debug)]
 pub(in super::super) struct Database {

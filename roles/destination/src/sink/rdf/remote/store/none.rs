@@ -2,14 +2,11 @@
 
 use super::super::endpoint::Refusal;
 use super::super::text::Step;
-use super::Graph;
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
+use crate::report::open_store::OpenStore;
+use crate::report::sinks::Graph;
 use crate::sink::rdf::document::Description;
 use std::convert::Infallible;
-
-/// A store that is open: there is none without the feature `oxigraph`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenStore(Infallible);
 
 #[derive(Clone, Debug)]
 pub(in super::super) struct Database(Infallible);

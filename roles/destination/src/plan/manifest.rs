@@ -1,9 +1,10 @@
 //! A manifest: which resource is which member of a package.
 
-use super::archive::{Found, Package};
-use super::buckets::Buckets;
 use crate::plan::listed::Listed;
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
+use crate::request::package::archive::Found;
+use crate::request::package::archive::Package;
+use crate::request::package::buckets::Buckets;
 use abreast_webtypes::{Moment, Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 

@@ -1,12 +1,12 @@
 //! Fetching a package into the state folder: continued where it was interrupted, whole and
 //! verified, by what is listed and by what its server states [rfc9530 §3].
 
-use super::background::BackgroundDigest;
-use super::listing::ListedPackage;
 use crate::copy::state::Fingerprint;
 use crate::copy::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::{Diagnostics, Remark};
+use crate::request::package::background::BackgroundDigest;
+use crate::request::package::listing::ListedPackage;
 use crate::request::requests::{Requests, answered_else, net_error};
 use crate::request::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;

@@ -1,17 +1,17 @@
 //! The visitor of a run: turns what a walk reads into a plan.
 
-use super::comparison::Comparison;
-use super::planner::PlanContext;
 use crate::copy::common_base::CommonBase;
 use crate::plan::alternates::Changed;
 use crate::plan::bodies::NewBodies;
+use crate::plan::comparison::Comparison;
 use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
 use crate::plan::select::OtherCategories;
 use crate::read::walk::{Category, Visitor};
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::Mode;
 use crate::request::admit::Admission;
-use crate::transfer::package::download::Downloads;
+use crate::request::package::download::Downloads;
 use abreast_core::Kind;
 use abreast_core::filter::Decision;
 use abreast_store::mirror::{

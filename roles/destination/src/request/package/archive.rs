@@ -5,10 +5,12 @@
 //! the directory and the header in front of a member disagree, the member is not read; where
 //! members overlap, or one name stands twice, the package is not.
 
-use super::buckets::Buckets;
-use super::records::{RecordKind, Records, begins_as_records};
 use crate::report::error::{Error, ExitCode};
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
+use crate::request::package::buckets::Buckets;
+use crate::request::package::records::RecordKind;
+use crate::request::package::records::Records;
+use crate::request::package::records::begins_as_records;
 use abreast_webtypes::{count, excerpt};
 use crc32fast::Hasher as Crc;
 use flate2::{Decompress, FlushDecompress, Status};

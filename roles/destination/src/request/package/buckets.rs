@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Where the hashes with the same first bits begin.
 #[derive(Debug)]
-pub(super) struct Buckets {
+pub(crate) struct Buckets {
     starts: Vec<u32>,
     /// Bits that do not count.
     shift: u32,
@@ -16,7 +16,7 @@ pub(super) struct Buckets {
 
 impl Buckets {
     /// For hashes in ascending order, fewer than 2^32.
-    pub(super) fn of(count: usize, hash_at: impl Fn(usize) -> u64) -> Self {
+    pub(crate) fn of(count: usize, hash_at: impl Fn(usize) -> u64) -> Self {
         // As many as there are hashes, so that most hold one or none.
         let bits = count.max(2).next_power_of_two().trailing_zeros();
         let shift = u64::BITS - bits;
@@ -33,7 +33,7 @@ impl Buckets {
     }
 
     /// The places of all that are equal to a hash.
-    pub(super) fn find(&self, hash: u64, hash_at: impl Fn(usize) -> u64) -> Range<usize> {
+    pub(crate) fn find(&self, hash: u64, hash_at: impl Fn(usize) -> u64) -> Range<usize> {
         let bucket = (hash >> self.shift) as usize;
         let (mut from, end) = (self.starts[bucket] as usize, self.starts[bucket + 1] as usize);
         while from < end && hash_at(from) < hash {

@@ -2,7 +2,7 @@
 
 use super::world::{Simulated, ask_again, count_baseline, count_gap, note, provider};
 use super::{BASE, packages};
-use crate::copy::state::key;
+use crate::copy::key;
 use crate::copy::state_folder::StateFolder;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::read::Reader;

@@ -1,13 +1,13 @@
 //! The provider that a thread asks, and its documents as those of a network.
 
-use crate::read::pieces::{Answered, Asked, Documents};
-use crate::read::spool::Spool;
 use crate::report::clock;
 use crate::report::error::{Error, ExitCode};
+use crate::request::package::download::Downloads;
+use crate::request::package::listing::ListedPackage;
+use crate::request::pieces::{Answered, Asked, Documents};
 use crate::request::requests::Requests;
+use crate::request::spool::Spool;
 use crate::request::verify::{Hasher, Verdict, judge};
-use crate::transfer::package::download::Downloads;
-use crate::transfer::package::listing::ListedPackage;
 use abreast_testkit::number;
 use abreast_testkit::providers::{Known, Provider, Reply};
 use abreast_webtypes::Timestamp;

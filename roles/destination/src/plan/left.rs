@@ -1,9 +1,9 @@
 //! Documents that name only resources of another server than the copy.
 
-use crate::copy::state::key;
+use crate::copy::common_base::authority_root;
+use crate::copy::key;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
-use crate::run::sync::authority_root;
 use abreast_store::mirror::Mirror;
 
 /// Whether all that documents name is on another server than all that is kept.

@@ -1,12 +1,12 @@
 //! A document that is received, and then handed over in pieces, for readers of any protocol.
 
-use super::spool::Spool;
 use crate::report::clock::now;
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::Pace;
+use crate::request::package::download::Downloads;
+use crate::request::package::listing::ListedPackage;
 use crate::request::requests::{Begun, Requests, answered_else, net_error};
-use crate::transfer::package::download::Downloads;
-use crate::transfer::package::listing::ListedPackage;
+use crate::request::spool::Spool;
 use abreast_net::{Request, Response, StatusCode};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;

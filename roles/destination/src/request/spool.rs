@@ -1,9 +1,12 @@
 //! A document while it is received: kept until its transfer has ended, so that nothing of a transfer
 //! that broke off is read.
 
-use super::pieces::{Answered, Asked, Pieces, Wanted};
 use crate::copy::state::Fingerprint;
 use crate::report::error::{Error, ExitCode};
+use crate::request::pieces::Answered;
+use crate::request::pieces::Asked;
+use crate::request::pieces::Pieces;
+use crate::request::pieces::Wanted;
 use crate::request::requests::Requests;
 use abreast_net::{UnpackError, Unpacker};
 use std::hash::Hasher as _;
