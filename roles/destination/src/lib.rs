@@ -11,6 +11,8 @@ mod run;
 mod sink;
 mod transfer;
 
+pub use crate::read::source_sets::source_sets;
+pub use crate::report::error::without_help;
 pub use abreast_core::filter::Filter;
 pub use copy::names::SETS_RECORD;
 pub use copy::path_map::{
@@ -21,12 +23,11 @@ pub use copy::published::{published_above, resolved};
 pub use copy::state::{check_places, lock};
 pub use push::announcement::PushOffer;
 pub use read::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
-pub use read::{SourceSet, check_url, name_of as set_name, source_sets};
+pub use read::{SourceSet, check_url, name_of as set_name};
 pub use report::audited::AuditReport;
 pub use report::error::{Error, ExitCode};
 pub use report::events::{
     Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
-    without_help,
 };
 pub use report::open_store::OpenStore;
 pub use report::options::REPLACED_BY;

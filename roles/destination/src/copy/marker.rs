@@ -7,8 +7,9 @@
 use crate::copy::names::DATABASE;
 use crate::copy::names::MARKER;
 use crate::copy::path_map::STATE_FOLDER;
-use crate::copy::state::{overlap, unusable};
 use crate::copy::state_folder::{StateFolder, read_text};
+use crate::copy::unusable::overlap;
+use crate::copy::unusable::unusable;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use abreast_folder::Folder;

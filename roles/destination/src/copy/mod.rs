@@ -1,6 +1,7 @@
 //! The copy on disk: its state, its folder, its places, and the paths of its resources.
 
 pub(crate) mod common_base;
+pub(crate) mod fingerprint;
 pub(crate) mod key;
 pub(crate) mod marker;
 pub(crate) mod names;
@@ -13,3 +14,4 @@ pub(crate) mod published;
 pub(crate) mod state;
 pub(crate) mod state_folder;
 pub(crate) mod transaction;
+pub(crate) mod unusable;

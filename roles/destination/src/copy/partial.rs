@@ -2,8 +2,8 @@
 //! continue them. A server may leave out of the rest what it stated for the whole, such as
 //! `Last-Modified` [rfc9110 §15.3.7].
 
+use crate::copy::names::temporary_name;
 use crate::copy::path_map::TEMPORARY_PREFIX;
-use crate::copy::place::temporary_name;
 use crate::copy::state_folder::{StateFolder, read_text, write_text};
 use abreast_folder::Dir;
 

@@ -1,17 +1,15 @@
 //! Places in the folder of a copy: where a resource's file goes, and what is there already.
 
 use crate::copy::partial::Partials;
-use crate::copy::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
+use crate::copy::path_map::{Form, PathError, PathMap};
 use crate::copy::probe::FileSystem;
 use crate::copy::published::BACKUP_MARK;
-use crate::copy::state::Fingerprint;
 use crate::copy::state_folder::{StateFolder, make_folder};
 use crate::report::failure::Failure;
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::Row;
 use abreast_webtypes::visible;
 use std::collections::HashSet;
-use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -259,16 +257,6 @@ impl Made {
     pub(crate) fn has(&self, path: &[u8]) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
-}
-
-/// The name of the temporary file for a URI: always the same, so that what a killed run left is
-/// found again.
-pub(crate) fn temporary_name(uri: &str) -> Vec<u8> {
-    let mut hasher = Fingerprint::new();
-    uri.hash(&mut hasher);
-    let mut name = TEMPORARY_PREFIX.to_vec();
-    name.extend_from_slice(format!("{:016x}", hasher.finish()).as_bytes());
-    name
 }
 
 /// Makes an empty file, in the place of one that a killed run left.

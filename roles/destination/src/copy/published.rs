@@ -112,7 +112,7 @@ pub(crate) fn note_sources(
     let record = record.to_record();
     if bytes.as_ref() != Some(&record) {
         crate::copy::state_folder::replace(&state, CopyOf::NAME, &record)
-            .map_err(|cause| crate::copy::state::unusable(folder.path(), cause))?;
+            .map_err(|cause| crate::copy::unusable::unusable(folder.path(), cause))?;
     }
     Ok(!known.is_damaged)
 }

@@ -14,16 +14,14 @@ use crate::copy::probe::FileSystem;
 use crate::copy::provisional::{NewFolders, Provisional};
 use crate::copy::published::check_outputs;
 use crate::copy::state_folder::{StateFolder, make_folder, read_text};
+use crate::copy::unusable::overlap;
+use crate::copy::unusable::unusable;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::report::sinks::SinkOptions;
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
-
-/// Makes the fingerprints that are kept in states and in names of files: versions of this program and of its compiler agree on
-/// them.
-pub(crate) type Fingerprint = siphasher::sip::SipHasher13;
 
 /// Folders searched for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
@@ -316,38 +314,6 @@ fn check_below(folder: &Folder) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-pub(crate) fn overlap(message: String) -> Error {
-    Error::new("folder.overlap", ExitCode::Usage, message)
-        .with_help("give each copy a folder of its own, none inside another")
-}
-
-pub(crate) fn unusable(path: &Path, cause: std::io::Error) -> Error {
-    use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    let shown = path.display();
-    let (code, what, help) = match cause.kind() {
-        PermissionDenied => (
-            "path.denied",
-            format!("permission denied: cannot write {shown}"),
-            "run as a user who may write there",
-        ),
-        ReadOnlyFilesystem => (
-            "path.denied",
-            format!("the file system is read-only: cannot write {shown}"),
-            "name another folder",
-        ),
-        StorageFull | QuotaExceeded => (
-            "disk.full",
-            format!("the disk is full: cannot write {shown}"),
-            "free space, then run the same command again",
-        ),
-        _ => {
-            return Error::new("io", ExitCode::Io, format!("cannot use {shown}: {cause}"))
-                .with_cause(cause);
-        }
-    };
-    Error::new(code, ExitCode::Io, what).with_help(help).with_cause(cause)
 }
 
 /// The folder of the copy whose state this is, as the state names it; only states outside of their

@@ -79,7 +79,7 @@ impl StateFolder {
     }
 
     fn unusable(&self, cause: io::Error) -> Error {
-        crate::copy::state::unusable(&self.path, cause)
+        crate::copy::unusable::unusable(&self.path, cause)
     }
 
     /// Replaces a small record of it in one step: after loss of power there is one of the two, whole.
@@ -128,7 +128,7 @@ pub(crate) fn make_folder(dir: &Dir, name: &[u8]) -> Result<Dir, abreast_folder:
 /// its name.
 fn unusable_folder(error: abreast_folder::Error, path: &Path) -> Error {
     if matches!(error.kind(), ErrorKind::Denied | ErrorKind::Full) {
-        return crate::copy::state::unusable(path, error.into());
+        return crate::copy::unusable::unusable(path, error.into());
     }
     let code = crate::report::failure::code_of(&error);
     Error::new(code, ExitCode::Io, format!("{error} ({})", path.display())).with_help(format!(

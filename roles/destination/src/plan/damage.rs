@@ -13,10 +13,11 @@ use crate::report::reporter::Reporter;
 use crate::report::sinks::SinkOptions;
 use crate::sink::Sink;
 use crate::sink::kept::{
-    Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back,
+    Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again,
 };
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
+use crate::sink::read_back::read_back;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::visible;
 
@@ -31,20 +32,6 @@ pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
         "`{own}` is a folder here that no resource needs; the resource is stored as `{reserved}`\n  help: move the folder \
          away, then run `abreast sync` with `--baseline`"
     )
-}
-
-/// The state of a run about the files of the copy.
-#[derive(Default)]
-pub(crate) struct CopyCheck {
-    /// Reads them back, once one was asked for.
-    kept: Option<Box<dyn ReadBack>>,
-    /// Resources kept under the reserved name without need.
-    misnamed: Vec<String>,
-    /// Every row was compared with what is there.
-    is_done: bool,
-    /// The copy is not as the state has it: it was restored, replaced or emptied. Every row is
-    /// compared, as thoroughly as needed.
-    pub(crate) is_distrusted: bool,
 }
 
 /// Reports that the copy is not as the state has it, and has every row compared in this run.

@@ -6,7 +6,7 @@ use crate::copy::state_folder::StateFolder;
 use crate::copy::transaction;
 use crate::plan::alternates::{Alternates, Changed};
 use crate::plan::bodies::{Bodies, NewBodies};
-use crate::plan::damage::CopyCheck;
+use crate::plan::copy_check::CopyCheck;
 use crate::plan::deprecation::Deprecations;
 use crate::plan::history::History;
 use crate::plan::open::Open;

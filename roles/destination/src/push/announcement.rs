@@ -1,6 +1,5 @@
 //! How a Source announces that changes are pushed.
 
-use crate::push::Topic;
 use abreast_webtypes::SyntaxError;
 
 /// The document that names the topic of a set.
@@ -33,4 +32,27 @@ pub enum PushOffer {
         /// The Source has them as in the specification: it verifies and signs nothing.
         is_plain: bool,
     },
+}
+
+/// A topic and where it can be subscribed to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) url: String,
+    /// Those reached by https first; none when it can only be read.
+    pub(crate) hubs: Vec<String>,
+    /// How a subscription is requested there.
+    pub(crate) asking: Asking,
+}
+
+/// How a subscription is requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// At a hub, which verifies it [websub §5.1].
+    #[default]
+    WebSub,
+    /// By the form of ResourceSync 0.1 with secret and lease, and verified as by a hub [rs-0.1
+    /// §5.2.2].
+    Callback,
+    /// By that form as the specification has it: nothing is verified, signed or ended.
+    PlainCallback,
 }

@@ -22,25 +22,26 @@ mod callback;
 mod events;
 mod find;
 mod inbox;
+mod limits;
 mod subscribe;
 #[cfg(feature = "xmpp")]
 mod xmpp;
 
 use crate::push::announcement::Announcement;
 use crate::push::announcement::PushOffer;
+use crate::push::announcement::Topic;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::{Push, SyncOptions};
 use crate::request::admit::same_origin;
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use abreast_webtypes::without_login;
+use announcement::Asking;
 use callback::Callbacks;
-use find::Asking;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-pub(crate) use find::Topic;
 pub(crate) use inbox::{Inbox, Wakeup};
 
 /// First pause after a way to be notified came to an end; it doubles.

@@ -268,13 +268,6 @@ fn each_description(
     Ok(Blanks { shared, unreached })
 }
 
-pub(crate) fn no_temporary(cause: std::io::Error) -> Error {
-    let message = format!("cannot make a temporary folder: {cause}");
-    Error::new("io", ExitCode::Io, message)
-        .with_help("set TMPDIR to a folder with room for the snapshot")
-        .with_cause(cause)
-}
-
 fn unreadable(name: &str, error: abreast_statements::Error) -> Error {
     let (code, exit) = match &error {
         abreast_statements::Error::TooLarge(_) | abreast_statements::Error::Together(_) => {

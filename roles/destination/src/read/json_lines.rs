@@ -13,11 +13,12 @@
 
 mod tests;
 
-use super::choice::{AnswerHead, Protocol};
 use super::walk::{Cut, Trail, Walk};
 use super::{Finding, Offers, Pushed, Reader, Snapshot, SourceSet, Start, Whole};
 use crate::plan::listed::Listed;
 use crate::plan::listed::testing::listed;
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::pieces::Answered;

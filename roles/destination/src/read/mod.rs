@@ -25,21 +25,23 @@ pub(crate) mod emm;
 pub(crate) mod expectation;
 #[cfg(test)]
 mod json_lines;
+mod leads;
 pub(crate) mod marks;
 pub(crate) mod moved;
 pub(crate) mod planning;
 pub(crate) mod position;
+pub(crate) mod protocol;
 pub(crate) mod resourcesync;
 pub(crate) mod resourcesync_0_1;
 pub(crate) mod sdshare;
 pub(crate) mod selecting;
 pub(crate) mod sets;
 mod sitemap;
+pub(crate) mod source_sets;
 #[cfg(test)]
 pub(crate) mod text;
 pub(crate) mod walk;
 
-use self::choice::Choice;
 use self::position::Bookmark;
 use self::walk::Walk;
 use crate::plan::manifest::Manifest;
@@ -50,10 +52,8 @@ use crate::report::options::SyncOptions;
 use crate::request::package::archive::Package;
 use crate::request::package::listing::{Dump, Offered, Packaged};
 use crate::request::requests::Requests;
-use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
-use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
 pub use sets::name_of;
@@ -164,16 +164,6 @@ pub struct SourceSet {
     pub name: String,
     /// Its Capability List; of a Source without one the list or dump that stands for it.
     pub url: String,
-}
-
-/// All sets of the Source that an address belongs to, in the Source's order.
-///
-/// # Errors
-/// The address or the Source Description cannot be read; a set on a host that is not allowed.
-pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<SourceSet>, Error> {
-    check_url(&options.url)?;
-    let requests = Requests::new(options, cancel, &Shared::new(options.net_options()))?;
-    Choice::default().reader(&requests, options, None)?.sets(&requests, options)
 }
 
 /// Checks that an address may be that of a Source.

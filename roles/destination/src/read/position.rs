@@ -241,7 +241,7 @@ impl Position {
                 self.watched.push((*fingerprint, first));
             }
         }
-        let before = self.future.len().saturating_sub(super::walk::FUTURE_MAX);
+        let before = self.future.len().saturating_sub(super::ahead::FUTURE_MAX);
         self.future.drain(..before);
     }
 

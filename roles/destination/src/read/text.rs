@@ -12,7 +12,6 @@
 
 mod tests;
 
-use super::choice::{AnswerHead, Protocol};
 use super::position::Bookmark;
 use super::walk::Walk;
 use super::{Finding, Offers, Packages, Reader, Snapshot, SourceSet, Start, Whole};
@@ -20,6 +19,8 @@ use crate::plan::listed::testing::{NO_DIGESTS, listed};
 use crate::plan::listed::{Listed, Patch};
 use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::package::archive::{Found, Package};

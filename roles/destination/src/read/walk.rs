@@ -13,11 +13,13 @@ pub(crate) use trail::{Cut, Trail};
 pub(crate) use visitor::{Category, Visitor};
 pub(crate) use walked::Walked;
 
-use super::marks::{IsKnown, Marks, Recent, resource_of};
+use super::marks::{IsKnown, Marks, Recent};
 use super::position::{Bookmark, Of, Position};
 use crate::copy::state_folder::StateFolder;
 use crate::plan::judge::LIST_AHEAD_MAX;
 use crate::plan::listed::Listed;
+use crate::read::ahead::FUTURE_MAX;
+use crate::read::ahead::resource_of;
 use crate::report::clock::now;
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
@@ -30,8 +32,6 @@ use abreast_webtypes::{Moment, Timestamp};
 use order::Order;
 use prefix::Prefix;
 
-/// Entries with times in the future that are remembered.
-pub(super) const FUTURE_MAX: usize = 1_024;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
@@ -175,7 +175,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if let Some(downloads) = self.to.downloads() {
             return with(self, &downloads);
         }
-        let folder = tempfile::tempdir().map_err(super::descriptions::no_temporary)?;
+        let folder = tempfile::tempdir().map_err(crate::report::error::no_temporary)?;
         let downloads = Downloads::new(StateFolder::at(folder.path())?);
         with(self, &downloads)
     }

@@ -1,6 +1,5 @@
 //! Errors that stop a run, with the exit code of each.
 
-use crate::report::events::without_help;
 use std::fmt;
 
 /// Exit codes of a run, as the program's documentation lists them.
@@ -212,5 +211,28 @@ impl From<abreast_folder::Error> for Error {
             None => error,
         };
         error.with_cause(cause)
+    }
+}
+
+/// Why an address led to nothing, as a line of what was tried.
+pub(crate) fn line_of(url: &str, error: &Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let why = line.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(line);
+    format!("{url}: {why}")
+}
+
+pub(crate) fn no_temporary(cause: std::io::Error) -> Error {
+    let message = format!("cannot make a temporary folder: {cause}");
+    Error::new("io", ExitCode::Io, message)
+        .with_help("set TMPDIR to a folder with room for the snapshot")
+        .with_cause(cause)
+}
+
+/// A message, and its help if it has one.
+pub fn without_help(message: &str) -> (&str, Option<&str>) {
+    match message.split_once("\n  help: ") {
+        Some((message, help)) => (message, Some(help)),
+        None => (message, None),
     }
 }

@@ -1,6 +1,7 @@
 //! Events: what a run reports while it works and at its end, for people and for `--json`.
 
 use crate::report::error::ExitCode;
+use crate::report::error::without_help;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -155,14 +156,6 @@ impl Serialize for Problem<'_> {
             None => fields.skip_field("help")?,
         }
         fields.end()
-    }
-}
-
-/// A message, and its help if it has one.
-pub fn without_help(message: &str) -> (&str, Option<&str>) {
-    match message.split_once("\n  help: ") {
-        Some((message, help)) => (message, Some(help)),
-        None => (message, None),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A document while it is received: kept until its transfer has ended, so that nothing of a transfer
 //! that broke off is read.
 
-use crate::copy::state::Fingerprint;
+use crate::copy::fingerprint::Fingerprint;
 use crate::report::error::{Error, ExitCode};
 use crate::request::pieces::Answered;
 use crate::request::pieces::Asked;

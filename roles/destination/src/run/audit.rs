@@ -3,7 +3,7 @@
 mod kept;
 mod listing;
 
-use self::listing::Listing;
+use self::listing::{Listing, stop};
 use crate::copy::common_base::CommonBase;
 use crate::copy::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::copy::place::{Place, shown};
@@ -39,7 +39,7 @@ use abreast_net::Shared;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Most files of one folder that are sorted by name before they are reported.
@@ -290,10 +290,6 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
     let system =
         mirror.meta(crate::copy::key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
     Ok((mirror.meta(crate::copy::key::BASE)?, system))
-}
-
-fn stop(cancel: &AtomicBool) -> Result<(), Error> {
-    if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
 /// Compares and reports.

@@ -6,18 +6,19 @@
 use crate::copy::marker::state_elsewhere;
 use crate::copy::names::DATABASE;
 use crate::copy::names::LOCK;
+use crate::copy::names::temporary_name;
 use crate::copy::partial::Partials;
 use crate::copy::path_map::STATE_FOLDER;
-use crate::copy::place::temporary_name;
 use crate::copy::probe::FileSystem;
 use crate::copy::state::folder_of;
 use crate::copy::state_folder::{StateFolder, make_folder};
 use crate::report::error::{Error, ExitCode};
 use crate::report::lasting::{Failing, Fault, Held, Lasting};
 use crate::sink::folder::FolderKept;
-use crate::sink::kept::{distrusted, is_distrusted, plan_again, read_back};
+use crate::sink::kept::{distrusted, is_distrusted, plan_again};
 use crate::sink::lost::{forget_ends, lost_ends};
 use crate::sink::rdf_rules::NAMED;
+use crate::sink::read_back::read_back;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
 use abreast_store::mirror::{LeftOutStatements, Mirror, Row};
@@ -87,7 +88,7 @@ impl CopyPlace {
         let marker = make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes());
         let place = folder.join(STATE_FOLDER);
         let lock = marker.and_then(|marker| marker.lock(LOCK));
-        lock.map_err(|error| crate::copy::state::unusable(&place, error.into()))
+        lock.map_err(|error| crate::copy::unusable::unusable(&place, error.into()))
     }
 
     /// The folder, or that of the state where the folder is unknown.

@@ -8,11 +8,10 @@ use super::outcome::{Notice, Outcome};
 use super::{
     Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing, TemporaryFile, via,
 };
+use crate::copy::names::temporary_name;
 use crate::copy::partial::Partials;
 use crate::copy::path_map::Form;
-use crate::copy::place::{
-    CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, shown, temporary_name,
-};
+use crate::copy::place::{CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, shown};
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::request::verify::{Verdict, hash_file, judge};

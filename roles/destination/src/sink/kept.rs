@@ -1,12 +1,8 @@
 //! A copy read back, whatever its sink: for checks, repairs, comparisons and audits.
 
-use super::folder::FolderKept;
-use super::rdf::nquads::NQuadsKept;
-use super::warc::WarcKept;
 use crate::report::error::Error;
 use abreast_store::mirror::{Mirror, Pending, Row};
 use abreast_webtypes::Digests;
-use std::path::Path;
 
 /// Damage to the bytes kept of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,23 +59,6 @@ impl DamageKind {
     /// Whether the bytes that were written are lost for certain.
     pub(crate) const fn is_loss(self) -> bool {
         matches!(self, Self::Missing | Self::Length | Self::Digest)
-    }
-}
-
-/// Opens what is kept by a copy of the kind `folder`, `warc` or `nquads`; `None` for other kinds, and before
-/// the first run.
-pub(crate) fn read_back(
-    kind: &str,
-    folder: &Path,
-    mirror: &Mirror,
-) -> Result<Option<Box<dyn ReadBack>>, Error> {
-    match kind {
-        "folder" => {
-            Ok(FolderKept::open(folder, mirror)?.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
-        }
-        "warc" => Ok(Some(Box::new(WarcKept::open(folder, mirror)?))),
-        "nquads" => Ok(Some(Box::new(NQuadsKept::open(folder, mirror)?))),
-        _ => Ok(None),
     }
 }
 

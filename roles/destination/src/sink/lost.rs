@@ -2,7 +2,8 @@
 
 use crate::copy::names::ARCHIVE;
 use crate::report::error::Error;
-use crate::sink::warc::{forget_beyond, whole_length, write_error};
+use crate::sink::warc::spelling::write_error;
+use crate::sink::warc::{forget_beyond, whole_length};
 use abreast_store::mirror::{Mirror, Segment};
 use std::path::Path;
 

@@ -19,18 +19,24 @@ pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod rdf;
 pub(crate) mod rdf_rules;
+pub(crate) mod read_back;
 pub(crate) mod segments;
 pub(crate) mod via;
 pub(crate) mod warc;
 
+use crate::copy::names::temporary_name;
 use crate::copy::partial::Partials;
-use crate::copy::place::temporary_name;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::Error;
+use crate::report::events::Event;
+use crate::report::events::Item;
+use crate::report::events::ItemAction;
 use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::request::verify::{Verdict, judge};
 use crate::sink::rdf_rules::RdfRules;
 use abreast_folder::Dir;
+use abreast_store::mirror::Pending;
 use abreast_store::mirror::{Deprecated, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use outcome::{Notice, Outcome};
@@ -375,4 +381,29 @@ pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error
         }
     }
     Ok((partials, dir))
+}
+
+impl Reporter<'_> {
+    /// Reports what became of a resource, by its place in the copy where that is known.
+    pub(crate) fn item(
+        &self,
+        sink: &dyn Sink,
+        item: &Pending,
+        leaf: bool,
+        action: ItemAction,
+        bytes: u64,
+    ) {
+        if !self.observer.wants_items() {
+            return;
+        }
+        let path = sink.shown(&item.uri, leaf);
+        let href = item.access.as_ref().and_then(|access| access.href.as_deref());
+        self.observer.event(&Event::Item(Item {
+            uri: &item.uri,
+            href,
+            path: &path,
+            action,
+            bytes,
+        }));
+    }
 }

@@ -186,7 +186,7 @@ fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
 fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
     let mut temporary_name = crate::copy::path_map::TEMPORARY_PREFIX.to_vec();
     temporary_name.extend_from_slice(
-        &crate::copy::place::temporary_name(&String::from_utf8_lossy(name))[3..],
+        &crate::copy::names::temporary_name(&String::from_utf8_lossy(name))[3..],
     );
     let file = create_temporary(dir, &temporary_name)?;
     let mut temporary = TemporaryFile {

@@ -6,10 +6,11 @@
 //! Only the newest are kept, as many as the user sets. Versions never change, so one that is kept
 //! is not requested again.
 
+use crate::copy::fingerprint::Fingerprint;
 use crate::copy::key;
+use crate::copy::names::temporary_name;
 use crate::copy::path_map::{Form, NameRules, PathMap};
-use crate::copy::place::{create_temporary, make_all, temporary_name};
-use crate::copy::state::Fingerprint;
+use crate::copy::place::{create_temporary, make_all};
 use crate::copy::state_folder::StateFolder;
 use crate::plan::alternates::is_public_only;
 use crate::plan::history::Version;
@@ -18,7 +19,7 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::reporter::Reporter;
 use crate::request::requests::Requests;
 use crate::request::verify::{Hasher, Verdict, judge};
-use crate::transfer::fetch::Rules;
+use crate::transfer::rules::Rules;
 use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_webtypes::{Timestamp, parse_link_header, resolve};

@@ -22,6 +22,7 @@ mod keep;
 pub(crate) mod package;
 pub(crate) mod recover;
 mod rehearse;
+pub(crate) mod rules;
 #[cfg(test)]
 mod settling;
 pub(crate) mod store;
@@ -36,8 +37,8 @@ use crate::report::options::SyncOptions;
 use crate::report::reporter::{Reporter, with_line};
 use crate::request::requests::Requests;
 use crate::sink::Sink;
-use crate::transfer::fetch::Rules;
 use crate::transfer::package::supply::supply;
+use crate::transfer::rules::Rules;
 use crate::transfer::workers::DoneChunk;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Task};

@@ -18,8 +18,8 @@ use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{
     Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time,
 };
-use crate::transfer::fetch::Rules;
-use crate::transfer::fetch::entity_patch::PatchCounts;
+use crate::transfer::rules::PatchCounts;
+use crate::transfer::rules::Rules;
 use abreast_folder::Dir;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row, Task};

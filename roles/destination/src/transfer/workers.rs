@@ -5,7 +5,8 @@ use crate::request::stop::stopped;
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::together::are_enough;
-use crate::transfer::fetch::{Fetched, Fetcher, Rules};
+use crate::transfer::fetch::{Fetched, Fetcher};
+use crate::transfer::rules::Rules;
 use crate::transfer::work_queue::WorkQueue;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
@@ -14,8 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-/// A few items in the order of their URIs, handed out together so that folders repeat.
-pub(crate) type Chunk = Vec<Task>;
 /// The same items with their outcomes; none for those not begun or broken off.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 

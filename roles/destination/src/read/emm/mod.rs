@@ -25,7 +25,8 @@ mod reader;
 mod repeat;
 mod wanted;
 
-use super::choice::{AnswerHead, Protocol};
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 
 /// Activity Streams.
 pub(crate) const PROTOCOL: Protocol = Protocol {

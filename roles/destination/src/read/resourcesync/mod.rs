@@ -22,6 +22,7 @@ pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod dump;
 mod dump_walk;
+pub(crate) mod entry_points;
 mod keys;
 pub(crate) mod links;
 pub(crate) mod listed;
@@ -35,7 +36,7 @@ mod spans;
 pub(crate) mod subscriber;
 pub(crate) mod topic;
 
-use super::choice::Protocol;
+use crate::read::protocol::Protocol;
 
 /// ResourceSync, and Sitemaps: whatever no other protocol recognises, since a page, a site or a
 /// header may lead to a Source [rs-core §6.3].

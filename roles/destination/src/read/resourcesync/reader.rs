@@ -2,8 +2,7 @@
 
 use super::change_list::ChangeLists;
 use super::discover::{
-    Discovered, EntryPoints, discover, discover_again, discover_all, forget_changes_since,
-    with_other_sets,
+    Discovered, discover, discover_again, discover_all, forget_changes_since, with_other_sets,
 };
 use super::dump::{read_dump, since_url};
 use super::dump_walk::{change_dump, resource_dump};
@@ -16,6 +15,7 @@ use crate::copy::key;
 use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
 use crate::push::announcement::Announcement;
+use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sets::name_of;
 use crate::read::walk::Walk;
 use crate::read::{Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole};

@@ -1,6 +1,6 @@
 //! The sets of resources that the documents of a Source name.
 
-use super::discover::EntryPoints;
+use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sets;
 use crate::report::error::{Error, ExitCode};
 use crate::request::admit::Refusal;

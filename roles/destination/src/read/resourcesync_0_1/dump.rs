@@ -1,12 +1,13 @@
 //! Dumps and their manifests [rs-0.1 §4.2], also in place of a Sitemap.
 
-use super::baseline::{MARGIN_MICROS, NewestTime, in_its_second, time_of};
+use super::baseline::{MARGIN_MICROS, in_its_second, time_of};
 use super::entry_points::DumpLink;
 use super::listed::listed;
 use super::sitemap::is_gone;
 use crate::plan::listed::Listed;
 use crate::plan::manifest::Manifest;
 use crate::read::Snapshot;
+use crate::read::resourcesync_0_1::newest_time::NewestTime;
 use crate::read::sitemap::document::Part as DocumentPart;
 use crate::read::sitemap::manifest::{self, refusal};
 use crate::read::walk::Walk;

@@ -2,9 +2,9 @@
 //! [rs-0.1 §7].
 
 use crate::read::SourceSet;
-use crate::read::resourcesync::discover::line_of;
 use crate::read::resourcesync::links::is_html;
 use crate::read::sets::name_of;
+use crate::report::error::line_of;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;

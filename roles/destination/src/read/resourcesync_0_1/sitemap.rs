@@ -1,11 +1,11 @@
 //! Sitemaps and their indexes: the snapshot of a Source [rs-0.1 §3].
 
-use super::baseline::NewestTime;
 use super::change_sets::OtherEntries;
 use super::document::Read;
 use super::entry_points::EntryPoints;
 use super::listed::{categories, listed};
 use crate::plan::select::{OtherCategories, is_any};
+use crate::read::resourcesync_0_1::newest_time::NewestTime;
 use crate::read::sitemap::document::{Part, read, unasked};
 use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::report::error::{Error, ExitCode};

@@ -14,7 +14,8 @@ mod fragments;
 mod reader;
 mod snapshots;
 
-use super::choice::{AnswerHead, Protocol};
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 
 /// SDShare.
 pub(crate) const PROTOCOL: Protocol = Protocol {

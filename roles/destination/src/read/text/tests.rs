@@ -2,7 +2,8 @@
 #![cfg(test)]
 
 use super::PROTOCOL;
-use crate::read::choice::{Choice, Protocol};
+use crate::read::choice::Choice;
+use crate::read::protocol::Protocol;
 use crate::read::resourcesync;
 use crate::report::error::Error;
 use crate::report::events::{Event, ItemAction, Mode, Summary};

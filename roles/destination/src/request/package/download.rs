@@ -1,7 +1,7 @@
 //! Fetching a package into the state folder: continued where it was interrupted, whole and
 //! verified, by what is listed and by what its server states [rfc9530 §3].
 
-use crate::copy::state::Fingerprint;
+use crate::copy::fingerprint::Fingerprint;
 use crate::copy::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::{Diagnostics, Remark};

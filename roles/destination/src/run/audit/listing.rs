@@ -1,6 +1,5 @@
 //! The visitor of an audit: notes what a Source lists.
 
-use super::stop;
 use crate::copy::common_base::CommonBase;
 use crate::plan::comparison::note_twice;
 use crate::plan::listed::Listed;
@@ -12,7 +11,7 @@ use crate::request::requests::Requests;
 use abreast_core::filter::Decision;
 use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Pending};
 use abreast_webtypes::Moment;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Notes what a Source lists.
 pub(super) struct Listing<'a> {
@@ -111,4 +110,8 @@ fn expected_row(item: &Pending) -> ExpectedRow {
         is_change: false,
         describes: item.describes(),
     }
+}
+
+pub(super) fn stop(cancel: &AtomicBool) -> Result<(), Error> {
+    if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
 }

@@ -406,7 +406,7 @@ impl Sink for LabelsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 
     fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {

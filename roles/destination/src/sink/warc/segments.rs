@@ -305,7 +305,7 @@ impl Segments {
                 if unsettled.is_empty() { Vec::new() } else { sync(&self.folder, files)? };
             Ok((segments, unsettled, lines))
         };
-        let (segments, unsettled, lines) = write().map_err(super::write_error)?;
+        let (segments, unsettled, lines) = write().map_err(super::spelling::write_error)?;
         for segment in &segments {
             mirror.put_segment(segment)?;
         }

@@ -7,56 +7,24 @@ pub(crate) mod mirrors;
 pub(crate) mod patch;
 pub(crate) mod together;
 
+use crate::copy::names::temporary_name;
 use crate::copy::partial::{Note, Partials, RESUME_BYTES};
-use crate::copy::place::temporary_name;
 use crate::copy::state_folder::open_begun;
-use crate::plan::alternates::Alternates;
-use crate::plan::bodies::Bodies;
-use crate::plan::deprecation::Deprecations;
-use crate::plan::skolem;
 use crate::report::failure::Failure;
-use crate::request::admit::Admission;
-use crate::request::robots::Robots;
 use crate::request::verify::{Verdict, hash_into, judge};
 use crate::sink::outcome::{Notice, Outcome};
-use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{Prepared, Sink, TemporaryFile};
-use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::fetch::mirrors::{FailingHosts, Place};
 use crate::transfer::fetch::together::{Held, TOGETHER_BYTES};
+use crate::transfer::rules::Rules;
 use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large};
 use abreast_folder::Dir;
-use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
+use abreast_net::{Client, Request, Response, StatusCode, UnaskedEncoding};
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
 use again::Again;
 use std::io::Seek as _;
 use std::sync::Arc;
-
-/// The rules for all items of a run.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    /// How descriptions are read.
-    pub(crate) rdf: RdfRules,
-    pub(crate) require_fixity: bool,
-    pub(crate) authorization: Option<Authorization>,
-    /// The URL the credentials are for.
-    pub(crate) authorized_url: String,
-    /// The robots.txt of hosts, unless the user ignores them.
-    pub(crate) robots: Option<Arc<Robots>>,
-    /// Which hosts resources may be on.
-    pub(crate) admission: Admission,
-    /// Mirrors and patches that lists name.
-    pub(crate) alternates: Arc<Alternates>,
-    /// Whether a resource about which nothing is stated any more is gone.
-    pub(crate) is_gone_if_empty: bool,
-    /// The bytes that came with a list.
-    pub(crate) bodies: Arc<Bodies>,
-    pub(crate) patches: PatchCounts,
-    pub(crate) deprecations: Arc<Deprecations>,
-    pub(crate) skolems: skolem::Evidence,
-    pub(crate) epoch: i64,
-}
 
 /// One connection's worth of work: fetches items one after the other.
 pub(crate) struct Fetcher {

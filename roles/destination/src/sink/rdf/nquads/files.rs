@@ -65,7 +65,7 @@ fn number_in(name: &str) -> Option<i64> {
 }
 
 fn write_error(cause: io::Error) -> Error {
-    crate::sink::warc::write_error(cause)
+    crate::sink::warc::spelling::write_error(cause)
 }
 
 impl Files {

@@ -118,7 +118,7 @@ impl Sink for NQuadsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::copy::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 
     fn finish(&self, mirror: &Mirror) -> Result<(), Error> {

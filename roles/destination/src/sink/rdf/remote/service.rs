@@ -1,11 +1,11 @@
 //! The services that statements are sent to, and what their refusals mean.
 
-use super::endpoint::Refusal;
 use super::store::{Database, Place};
 use crate::report::error::{Error, ExitCode};
 use crate::report::sinks::Graph;
 use crate::report::sinks::SinkOptions;
 use crate::report::sinks::SparqlOptions;
+use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_net::{Client, Shared, StatusCode};
 use abreast_store::mirror::Mirror;
 use std::path::Path;

@@ -8,7 +8,7 @@
 //! Without the feature `oxigraph` no store can be opened; without `rocksdb`, only one that the caller
 //! opened.
 
-use super::endpoint::Refusal;
+use crate::copy::names::CURRENT;
 use crate::report::error::{Error, ExitCode};
 use crate::report::open_store::OpenStore;
 use crate::report::sinks::OxigraphOptions;
@@ -24,9 +24,6 @@ mod none;
 pub(super) use database::Database;
 #[cfg(not(feature = "oxigraph"))]
 pub(super) use none::Database;
-
-/// The file of RocksDB that names the current state of a store.
-const CURRENT: &str = "CURRENT";
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -63,21 +60,4 @@ impl Place {
                 .with_help("build it with `--features oxigraph`, or use nquads:DIR"))
         }
     }
-}
-
-/// A store that no longer reads or writes.
-#[cfg_attr(not(feature = "oxigraph"), expect(dead_code, reason = "no store without it"))]
-fn broken(cause: std::io::Error) -> Refusal {
-    let is_full =
-        matches!(cause.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
-    let (code, help) = if is_full {
-        ("disk.full", "free space, then run the same command again")
-    } else {
-        ("oxigraph.failed", "check the disk, then run the same command again")
-    };
-    Refusal::Endpoint(
-        Error::new(code, ExitCode::Io, "the store cannot be used")
-            .with_cause(cause)
-            .with_help(help),
-    )
 }

@@ -1,6 +1,6 @@
 //! Opening the store in a folder.
 
-use super::CURRENT;
+use crate::copy::names::CURRENT;
 use crate::copy::path_map::STATE_FOLDER;
 use crate::report::error::{Error, ExitCode};
 use crate::report::open_store::OpenStore;
