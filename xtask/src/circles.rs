@@ -83,23 +83,32 @@ pub(crate) fn faults(folders: &[&Path]) -> Result<Vec<String>> {
 
 /// The circles of a crate, the largest first; files as paths below `src`.
 fn of_crate(folder: &Path) -> Result<Vec<BTreeSet<String>>> {
+    let arrows = arrows(folder)?;
+    let graph = DiGraphMap::<&str, ()>::from_edges(
+        arrows.iter().map(|(from, to)| (from.as_str(), to.as_str())),
+    );
+    let circles = tarjan_scc(&graph).into_iter().filter(|circle| circle.len() > 1);
+    let mut circles: Vec<BTreeSet<String>> =
+        circles.map(|circle| circle.into_iter().map(str::to_owned).collect()).collect();
+    circles.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
+    Ok(circles)
+}
+
+/// Which file of a crate imports which other one; files as paths below `src`, without `.rs`.
+pub(crate) fn arrows(folder: &Path) -> Result<BTreeSet<(String, String)>> {
     let files = files_of(&folder.join("src"))?;
-    let mut graph = DiGraphMap::<&Place, ()>::new();
+    let mut arrows = BTreeSet::new();
     for (place, file) in &files {
         let imports = file.imports.values().flatten().filter(|import| !import.is_public);
         let imports = imports.map(|import| absolute(&files, place, &import.path));
         let paths = file.paths.iter().map(|path| absolute_path(&files, place, path));
         for path in imports.chain(paths).flatten() {
             if let Some(other) = owner(&files, &path, 0).filter(|other| *other != place) {
-                graph.add_edge(place, other, ());
+                arrows.insert((shown(place), shown(other)));
             }
         }
     }
-    let circles = tarjan_scc(&graph).into_iter().filter(|circle| circle.len() > 1);
-    let mut circles: Vec<BTreeSet<String>> =
-        circles.map(|circle| circle.into_iter().map(shown).collect()).collect();
-    circles.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
-    Ok(circles)
+    Ok(arrows)
 }
 
 fn shown(place: &Place) -> String {

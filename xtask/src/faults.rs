@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::process::{cargo, root, run_quietly};
 use crate::tree;
 
-const PATCHES: &str = "roles/destination/src/read/simulation/faults";
+const PATCHES: &str = "roles/destination/src/run/simulation/faults";
 /// A worktree of the last commit that is built with the faults, and keeps what it has built.
 const COPY: &str = "target/faults";
 const READERS: [(&str, &str); 5] = [

@@ -14,6 +14,7 @@ mod process;
 mod python;
 mod scratch;
 mod subjects;
+mod rooms;
 mod test;
 mod testdata;
 mod tools;
@@ -32,7 +33,7 @@ usage: cargo xtask TASK
   test [CARGO TEST ARGUMENTS]  all tests, doc tests included, as CI runs them; prepares the
                                programs and collections they use; the last line is the sum
   check [--quick | --all]      everything a change must pass, fastest first; --quick leaves out the tests
-  layers                       which crate may depend on which, who may do IO, and circles of files
+  layers                       which crate may depend on which, who may do IO, rooms of a crate, circles of files
   citations                    every [key §section] exists in docs/specs.toml
   coverage                     each sentence of the specifications with what shows that it is kept
   words [--record]             no registry host, machine path or house idiom; short test names; constructions

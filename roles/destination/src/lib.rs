@@ -1,96 +1,67 @@
 //! Destination: discovers a Source, copies its resources and follows its changes.
 #![doc = include_str!("../README.md")]
 
-mod admit;
-mod alternates;
-mod audit;
-mod bodies;
-pub mod check;
-mod clock;
-mod common_base;
-mod damage;
-mod deprecation;
-mod diagnostics;
-mod error;
-mod events;
-mod follow;
-mod freshness;
-mod history;
-mod lasting;
-mod limits;
-mod marker;
-mod moved;
-mod options;
-mod origins;
-mod package;
-mod partial;
-mod path_map;
-mod place;
+mod copy;
 mod plan;
-mod probe;
-mod provisional;
-mod published;
 mod push;
-mod rdf_rules;
 mod read;
-mod reporter;
-mod requests;
-mod robots;
+mod report;
+mod request;
 mod run;
-mod select;
-mod settle;
 mod sink;
-mod skolem;
-mod state;
-mod state_folder;
-mod transaction;
 mod transfer;
-mod uri_list;
-mod verify;
 
-pub(crate) use abreast_core::filter;
-pub use audit::{AuditReport, audit};
-pub use deprecation::REPLACED_BY;
-pub use error::{Error, ExitCode};
-pub use events::{
-    Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
-    without_help,
-};
-pub use filter::Filter;
-pub use follow::follow;
-#[cfg(feature = "xmpp")]
-pub use options::XmppOptions;
-pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
-pub use path_map::{
+pub use crate::read::source_sets::source_sets;
+pub use crate::report::error::without_help;
+pub use abreast_core::filter::Filter;
+pub use copy::names::SETS_RECORD;
+pub use copy::path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
 };
-pub use provisional::NewFolders;
-pub use published::{published_above, resolved};
-pub use read::{NotificationContent, NotifiedChange, PushOffer, TopicKind, TopicStep};
-pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};
-#[doc(hidden)]
-pub use robots::matcher as robots_matcher;
-pub use run::{sync, test_filter};
-pub use sink::lines::{LinesOptions, Output};
-#[cfg(feature = "s3")]
-pub use sink::objects::ObjectsOptions;
-pub use sink::options::SinkOptions;
-pub use sink::rdf::Graph;
-pub use sink::rdf::label_table::LabelsOptions;
-pub use sink::rdf::nquads::NQuadsOptions;
-pub use sink::rdf::remote::{
-    GraphStoreOptions, OpenStore, OxigraphOptions, PushOptions, SparqlOptions,
+pub use copy::provisional::NewFolders;
+pub use copy::published::{published_above, resolved};
+pub use copy::state::{check_places, lock};
+pub use push::announcement::PushOffer;
+pub use read::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
+pub use read::{SourceSet, check_url, name_of as set_name};
+pub use report::audited::AuditReport;
+pub use report::error::{Error, ExitCode};
+pub use report::events::{
+    Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
 };
-pub use sink::warc::WarcOptions;
-pub use state::{SETS_RECORD, check_places, lock};
-pub use uri_list::UriList;
+pub use report::open_store::OpenStore;
+pub use report::options::REPLACED_BY;
+pub use report::options::Tolerance;
+#[cfg(feature = "xmpp")]
+pub use report::options::XmppOptions;
+pub use report::options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
+pub use report::sinks::Graph;
+pub use report::sinks::GraphStoreOptions;
+pub use report::sinks::LabelsOptions;
+pub use report::sinks::LinesOptions;
+pub use report::sinks::NQuadsOptions;
+#[cfg(feature = "s3")]
+pub use report::sinks::ObjectsOptions;
+pub use report::sinks::Output;
+pub use report::sinks::OxigraphOptions;
+pub use report::sinks::PushOptions;
+pub use report::sinks::SinkOptions;
+pub use report::sinks::SparqlOptions;
+pub use report::sinks::WarcOptions;
+pub use report::uri_list::UriList;
+#[doc(hidden)]
+pub use request::robots::matcher as robots_matcher;
+pub use run::audit::audit;
+pub use run::check;
+pub use run::follow::follow;
+pub use run::sync::{sync, test_filter};
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]
 pub mod fuzz_property {
-    pub use crate::freshness::fuzz_property::check as freshness;
-    pub use crate::path_map::fuzz_property::check as uri_to_path;
+    pub use crate::copy::path_map::fuzz_property::check as uri_to_path;
     pub use crate::read::fuzz_property::{discovery, package};
-    pub use crate::robots::fuzz_property::check as robots;
+    pub use crate::request::freshness::fuzz_property::check as freshness;
+    pub use crate::request::robots::fuzz_property::check as robots;
     pub use crate::transfer::fetch::patch::fuzz_property::check as patch;
 }

@@ -5,16 +5,16 @@
 //! modification of a resource never orders changes: some protocols have the time of the change there, and deletions
 //! often keep the one from before, or have none.
 
-use crate::alternates::Changed;
-use crate::clock::{SECOND_MICROS, now};
-use crate::common_base::CommonBase;
-use crate::deprecation::message;
-use crate::error::Error;
-use crate::moved::Left;
+use crate::copy::common_base::CommonBase;
+use crate::copy::key;
+use crate::plan::alternates::Changed;
+use crate::plan::deprecation::message;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
+use crate::plan::left::Left;
 use crate::plan::planner::PlanContext;
+use crate::report::clock::{SECOND_MICROS, now};
+use crate::report::error::Error;
 use crate::sink::kept::is_distrusted;
-use crate::state::key;
 use abreast_store::mirror::{Coming, Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
@@ -173,7 +173,7 @@ impl PlanContext<'_, '_> {
             }
         } else if let Some(row) = row {
             self.planner.selection.take_again(mirror, &pending.uri)?;
-            crate::damage::check_one(self, row)?;
+            crate::plan::damage::check_one(self, row)?;
         }
         let is_uncertain = self.planner.uncertain_from.is_some();
         let planned_time = planned.as_ref().and_then(|task| task.pending.changed);

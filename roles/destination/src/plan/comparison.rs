@@ -4,20 +4,20 @@
 //! are looked up one by one. Kept resources that were passed are noted, and taken out again when a
 //! later list names them after all.
 
-use crate::admit::Admission;
-use crate::clock::now;
-use crate::common_base::CommonBase;
-use crate::diagnostics::Remark;
-use crate::error::{Error, ExitCode};
-use crate::moved::Left;
-use crate::options::MaxDelete;
+use crate::copy::common_base::CommonBase;
+use crate::copy::key;
+use crate::copy::probe::FileSystem;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
+use crate::plan::left::Left;
 use crate::plan::listed::Listed;
 use crate::plan::open::Open;
 use crate::plan::planner::{PlanContext, Planner};
-use crate::probe::FileSystem;
-use crate::requests::Requests;
-use crate::state::key;
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::MaxDelete;
+use crate::request::admit::Admission;
+use crate::request::diagnostics::Remark;
+use crate::request::requests::Requests;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp, excerpt};
 use std::collections::VecDeque;

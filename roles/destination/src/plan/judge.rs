@@ -3,10 +3,13 @@
 //!
 //! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits ask here.
 
-use crate::clock::SECOND_MICROS;
-use crate::read::walk::LIST_AHEAD_MAX;
+use crate::report::clock::SECOND_MICROS;
 use abreast_store::mirror::{Pending, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
+
+/// A list of all resources with a time that is further ahead than this has no time, and that of a change shows no order,
+/// microseconds.
+pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 
 /// The decision about one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

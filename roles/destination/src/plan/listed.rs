@@ -3,9 +3,10 @@
 //!
 //! It borrows from the document that is read, so an entry of a list of millions costs no copy.
 
-use crate::filter::{Categories, MediaType, Subject};
-use crate::state::Fingerprint;
+use crate::copy::fingerprint::Fingerprint;
+use crate::sink::via::{VIA_BYTES_MAX, to_json};
 use abreast_core::Kind;
+use abreast_core::filter::{Categories, MediaType, Subject};
 use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Moment, Timestamp, resolve};
 use std::hash::{Hash as _, Hasher as _};
@@ -180,7 +181,7 @@ impl<'a> Listed<'a> {
         } else if self.links.is_empty() {
             None
         } else {
-            crate::sink::via::listed_via(self)
+            listed_via(self)
         };
     }
 }
@@ -188,6 +189,18 @@ impl<'a> Listed<'a> {
 /// A URI without its fragment.
 pub(crate) fn without_fragment(uri: &str) -> &str {
     uri.split('#').next().unwrap_or_default()
+}
+
+/// The origin that a list states for a resource, as a link in JSON.
+pub(crate) fn listed_via(listed: &Listed<'_>) -> Option<String> {
+    let link = listed.links_to(Relation::Origin).find(|link| url::Url::parse(link.href).is_ok())?;
+    let mut digests = String::new();
+    if !link.digests.is_empty() {
+        digests = link.digests.to_string();
+    }
+    let json =
+        to_json(link.href, link.modified, &digests, link.length, link.media_type).to_string();
+    (json.len() <= VIA_BYTES_MAX).then_some(json)
 }
 
 #[cfg(test)]
@@ -236,5 +249,29 @@ pub(crate) mod testing {
             length: None,
             digests: &NO_DIGESTS,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{link, listed};
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn only_a_usable_origin_is_taken_over() {
+        let via = |relation, href: &str| {
+            let links = vec![Link { length: Some(5), ..link(relation, href) }];
+            listed_via(&listed("http://h/list.xml", "http://h/a", links))
+        };
+        let text = via(Relation::Origin, "http://original.example/a").unwrap();
+        let link: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            link,
+            serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5})
+        );
+        assert_eq!(via(Relation::Mirror, "http://original.example/a"), None);
+        assert_eq!(via(Relation::Origin, "../a"), None);
+        assert_eq!(via(Relation::Origin, &format!("http://h/{}", "a".repeat(9_000))), None);
     }
 }

@@ -4,10 +4,10 @@
 //! resource are known, its item gets the place of the chain of them. Whether they follow each other
 //! is seen when they are applied: what states no digests is fetched.
 
-use crate::bodies::NewBodies;
-use crate::bodies::chain::{CHAIN_MAX, PATCH_BYTES_MAX, Places};
-use crate::error::Error;
+use crate::plan::bodies::NewBodies;
+use crate::plan::bodies::chain::{CHAIN_MAX, PATCH_BYTES_MAX, Places};
 use crate::plan::planner::Planner;
+use crate::report::error::Error;
 use abreast_store::mirror::{Pending, Task};
 
 impl Planner<'_> {

@@ -1,25 +1,25 @@
 //! The planner: the state from which a plan is made, and the results of reading that the transfer
 //! uses.
 
-use crate::admit::Admission;
-use crate::alternates::{Alternates, Changed};
-use crate::bodies::{Bodies, NewBodies};
-use crate::damage::CopyCheck;
-use crate::deprecation::Deprecations;
-use crate::error::Error;
-use crate::history::History;
-use crate::options::SyncOptions;
-use crate::package::download::Downloads;
-use crate::package::listing::Dump;
-use crate::package::since::Changes;
+use crate::copy::key;
+use crate::copy::state_folder::StateFolder;
+use crate::copy::transaction;
+use crate::plan::alternates::{Alternates, Changed};
+use crate::plan::bodies::{Bodies, NewBodies};
+use crate::plan::copy_check::CopyCheck;
+use crate::plan::deprecation::Deprecations;
+use crate::plan::history::History;
 use crate::plan::open::Open;
-use crate::reporter::Reporter;
-use crate::requests::Requests;
-use crate::select::Selection;
+use crate::plan::select::Selection;
+use crate::plan::volume::Changes;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::report::reporter::Reporter;
+use crate::request::admit::Admission;
+use crate::request::package::download::Downloads;
+use crate::request::package::listing::Dump;
+use crate::request::requests::Requests;
 use crate::sink::Sink;
-use crate::state::key;
-use crate::state_folder::StateFolder;
-use crate::transaction;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;

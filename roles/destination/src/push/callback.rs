@@ -1,9 +1,9 @@
 //! Callbacks: the answers to hubs, and which deliveries are accepted [websub §5.3, §7]; those to
 //! Sources of ResourceSync 0.1 too [rs-0.1 §5.2.2].
 
-use super::events::NOTIFICATION_MAX;
-use super::find::Asking;
 use super::inbox::Inbox;
+use crate::push::announcement::Asking;
+use crate::push::limits::NOTIFICATION_MAX;
 use abreast_net::{Method as HttpMethod, Parts, Receiver, Reply, StatusCode};
 use abreast_websub::{Intent, Method, Mode, SIGNATURE_HEADER, Secret, renew_after, verify};
 use bytes::Bytes;

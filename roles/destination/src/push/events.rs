@@ -1,12 +1,10 @@
 //! Event streams, for copies without a callback [html-events §9.2].
 
 use super::{Ended, Subscriber};
-use crate::admit::same_origin;
+use crate::push::limits::NOTIFICATION_MAX;
+use crate::request::admit::same_origin;
 use abreast_net::{Request, Response, StatusCode};
 use abreast_websub::EventReader;
-
-/// Bytes of one notification.
-pub(super) const NOTIFICATION_MAX: usize = 8 << 20;
 
 impl Subscriber {
     /// Reads the topic's stream until it ends. Continues after the last event, which `last_id`

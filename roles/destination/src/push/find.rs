@@ -2,7 +2,9 @@
 //! [rs-change-notification §4.1]; where that names no hub, as the topic itself does [websub §4].
 
 use super::{Subscriber, is_https};
-use crate::admit::Admission;
+use crate::push::announcement::Asking;
+use crate::push::announcement::Topic;
+use crate::request::admit::Admission;
 use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};
 use std::time::Duration;
@@ -11,29 +13,6 @@ use std::time::Duration;
 const LIST_BYTES_MAX: u64 = 8 << 20;
 /// Longest time that a topic may take to name its hubs.
 const ASK_TIME: Duration = Duration::from_secs(30);
-
-/// A topic and where it can be subscribed to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Topic {
-    pub(crate) url: String,
-    /// Those reached by https first; none when it can only be read.
-    pub(crate) hubs: Vec<String>,
-    /// How a subscription is requested there.
-    pub(crate) asking: Asking,
-}
-
-/// How a subscription is requested.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// At a hub, which verifies it [websub §5.1].
-    #[default]
-    WebSub,
-    /// By the form of ResourceSync 0.1 with secret and lease, and verified as by a hub [rs-0.1
-    /// §5.2.2].
-    Callback,
-    /// By that form as the specification has it: nothing is verified, signed or ended.
-    PlainCallback,
-}
 
 impl Subscriber {
     /// `None` when the set has no topic.

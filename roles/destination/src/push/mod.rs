@@ -17,28 +17,31 @@
 //! what does not fit is read from there. So a delivery may be lost, repeated or late at no cost but
 //! time.
 
+pub(crate) mod announcement;
 mod callback;
 mod events;
 mod find;
 mod inbox;
+mod limits;
 mod subscribe;
 #[cfg(feature = "xmpp")]
 mod xmpp;
 
-use crate::admit::same_origin;
-use crate::error::{Error, ExitCode};
-use crate::options::{Push, SyncOptions};
-use crate::read::{Announcement, PushOffer};
+use crate::push::announcement::Announcement;
+use crate::push::announcement::PushOffer;
+use crate::push::announcement::Topic;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::{Push, SyncOptions};
+use crate::request::admit::same_origin;
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use abreast_webtypes::without_login;
+use announcement::Asking;
 use callback::Callbacks;
-use find::Asking;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-pub(crate) use find::Topic;
 pub(crate) use inbox::{Inbox, Wakeup};
 
 /// First pause after a way to be notified came to an end; it doubles.
@@ -81,7 +84,7 @@ struct Subscriber {
     allow_downgrade: bool,
     proxies: Proxies,
     #[cfg(feature = "xmpp")]
-    xmpp: Option<crate::options::XmppOptions>,
+    xmpp: Option<crate::report::options::XmppOptions>,
     stop: watch::Receiver<bool>,
 }
 

@@ -2,8 +2,9 @@
 //! [rs-0.1 §5.2.2].
 
 use super::callback::Standing;
-use super::find::{Asking, Topic};
 use super::{Ended, Subscriber, is_https, may_have_secret, spread, stopped};
+use crate::push::announcement::Asking;
+use crate::push::announcement::Topic;
 use abreast_net::{Post, Request, StatusCode};
 use abreast_websub::{CallbackRequest, Secret};
 use abreast_webtypes::resolve;

@@ -2,8 +2,9 @@
 //! was connected is in the documents, which are read after each gap.
 
 use super::{Ended, Subscriber};
-use crate::options::{Push, SyncOptions, XmppOptions};
-use crate::read::{Announcement, PushOffer};
+use crate::push::announcement::Announcement;
+use crate::push::announcement::PushOffer;
+use crate::report::options::{Push, SyncOptions, XmppOptions};
 use abreast_xmpp::{Account, Error, ErrorKind, Event, Item, Node, Session};
 
 /// Stands for the announcement of a Source, where the user names a node.

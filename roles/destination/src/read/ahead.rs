@@ -1,12 +1,15 @@
 //! Changes that were read when their times were in the future. The position does not reach them: should a server be restored
 //! to a backup without them, only that they are missing shows it.
 
-use super::marks::resource_of;
-use super::walk::FUTURE_MAX;
+use crate::copy::fingerprint::Fingerprint;
 use crate::plan::listed::Listed;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash as _, Hasher as _};
+
+/// Entries with times in the future that are remembered.
+pub(crate) const FUTURE_MAX: usize = 1_024;
 
 /// A change of a time in the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +82,13 @@ impl Ahead {
         let found = found.map(|((time, resource), place)| AheadMark { time, resource, place });
         found.take(FUTURE_MAX).collect()
     }
+}
+
+/// A fingerprint of a resource.
+pub(super) fn resource_of(listed: &Listed<'_>) -> u64 {
+    let mut hasher = Fingerprint::new();
+    listed.uri.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -1,28 +1,17 @@
 //! The choice of a reader for an address that is no document: a page or a site that may lead to
 //! one, of either version of ResourceSync. The later version is preferred.
 
-use super::Reader;
-use super::choice::{AnswerHead, HEAD_BYTES};
 use super::resourcesync::discover::{Discovered, discover};
-use super::resourcesync::links::in_header;
 use super::resourcesync::reader::ResourceSync;
 use super::resourcesync_0_1::reader::ResourceSync01;
 use super::resourcesync_0_1::{PROTOCOL as OLD, recognise, site};
-use crate::error::Error;
-use crate::options::SyncOptions;
-use crate::requests::Requests;
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::AtSite;
+use crate::read::protocol::HEAD_BYTES;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_webtypes::xml::utf8_begin;
-
-/// A reader with the name of its protocol; `None` for that of ResourceSync 1.1.
-pub(crate) type AtSite = (Option<&'static str>, Box<dyn Reader>);
-/// Finds it for an address.
-pub(crate) type FindAtSite = fn(&Requests<'_>, &SyncOptions) -> Result<AtSite, Error>;
-
-/// Whether links in the values of `Link` headers lead from a resource to documents of its Source, of either
-/// version.
-pub(crate) fn leads_on(values: &[String]) -> bool {
-    values.iter().any(|value| !in_header(value).is_empty() || !site::in_header(value).is_empty())
-}
 
 /// The reader for what the given address leads to.
 pub(super) fn reader_at_site(

@@ -3,73 +3,25 @@
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
-use super::at_site::{FindAtSite, leads_on};
 use super::driver::Driver;
 use super::resourcesync_0_1::recognise::{leads_to_0_1, unpacked};
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::requests::Requests;
-use crate::state::key;
+use crate::copy::key;
+use crate::read::leads::leads_on;
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::HEAD_BYTES;
+use crate::read::protocol::Protocol;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::xml::utf8_begin;
 use std::borrow::Cow;
-
-/// Bytes of an answer that readers are chosen by.
-pub(crate) const HEAD_BYTES: usize = 4 << 10;
-
-/// A protocol that can be read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Protocol {
-    /// Its name, for people, and in the state of a copy.
-    pub(crate) name: &'static str,
-    /// Whether an answer is a document of it, or may lead to one.
-    pub(crate) recognises: fn(&AnswerHead<'_>) -> bool,
-    /// Whether an answer that links to a Source is a document of it all the same, and no resource.
-    pub(crate) has_mark: fn(&AnswerHead<'_>) -> bool,
-    pub(crate) reader: fn() -> Box<dyn Reader>,
-    /// The reader for an answer that is not a document of it, and may lead to one.
-    pub(crate) at_site: Option<FindAtSite>,
-}
 
 /// Every protocol, in the order in which they are tried. The last reads everything that no other
 /// recognises, since it has discovery, and the copies of versions that knew no other.
 const PROTOCOLS: &[Protocol] =
     &[sdshare::PROTOCOL, emm::PROTOCOL, resourcesync_0_1::PROTOCOL, resourcesync::PROTOCOL];
-
-/// The begin of what an address answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AnswerHead<'a> {
-    /// The first bytes, in UTF-8 if they are text, at least [`HEAD_BYTES`] if there are so many; none of a
-    /// failure.
-    pub(crate) bytes: &'a [u8],
-}
-
-impl AnswerHead<'_> {
-    /// Whether it is a document of the family of Sitemaps.
-    pub(crate) fn is_sitemap(&self) -> bool {
-        matches!(self.root_element(), Some("urlset" | "sitemapindex"))
-    }
-
-    /// The local name of the root element, if the answer is XML.
-    pub(crate) fn root_element(&self) -> Option<&str> {
-        let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
-        // A character may be cut at the end.
-        let text = text.utf8_chunks().next()?.valid();
-        let mut rest = text.trim_start();
-        loop {
-            let after = rest.strip_prefix('<')?;
-            rest = if let Some(comment) = after.strip_prefix("!--") {
-                comment.split_once("-->")?.1.trim_start()
-            } else if after.starts_with(['?', '!']) {
-                after.split_once('>')?.1.trim_start()
-            } else {
-                let end = after.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'))?;
-                return after[..end].rsplit(':').next();
-            };
-        }
-    }
-}
 
 /// The reader of a copy, chosen with its first run.
 pub(crate) struct Choice {

@@ -3,13 +3,13 @@
 //! All files are sorted together, in bounded memory, so that each description is found whole
 //! whatever the order of its statements is.
 
-use crate::error::{Error, ExitCode};
-use crate::package::download::Downloads;
-use crate::package::listing::ListedPackage;
 use crate::plan::listed::Listed;
-use crate::rdf_rules::message;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::package::download::Downloads;
+use crate::request::package::listing::ListedPackage;
+use crate::request::requests::Requests;
+use crate::sink::rdf_rules::message;
 use abreast_rdf::{LeftOut, Syntax};
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};
@@ -266,13 +266,6 @@ fn each_description(
     together.hand_over(each)?;
     let (shared, unreached) = blanks.shared_and_unreached();
     Ok(Blanks { shared, unreached })
-}
-
-pub(crate) fn no_temporary(cause: std::io::Error) -> Error {
-    let message = format!("cannot make a temporary folder: {cause}");
-    Error::new("io", ExitCode::Io, message)
-        .with_help("set TMPDIR to a folder with room for the snapshot")
-        .with_cause(cause)
 }
 
 fn unreadable(name: &str, error: abreast_statements::Error) -> Error {

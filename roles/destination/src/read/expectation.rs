@@ -4,10 +4,10 @@
 //! together are what the Source has now; where changes in between are missing, the state of the copy has more than they.
 
 use super::position::Position;
-use crate::clock::now;
-use crate::error::Error;
 use crate::plan::judge::{AsOf, Stated, Verdict as Planned, judge};
-use crate::verify::Verdict;
+use crate::report::clock::now;
+use crate::report::error::Error;
+use crate::request::verify::Verdict;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 

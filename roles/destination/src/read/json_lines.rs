@@ -13,15 +13,19 @@
 
 mod tests;
 
-use super::choice::{AnswerHead, Protocol};
-use super::pieces::{Answered, Asked, Pieces, read_unknown};
 use super::walk::{Cut, Trail, Walk};
 use super::{Finding, Offers, Pushed, Reader, Snapshot, SourceSet, Start, Whole};
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::plan::listed::Listed;
 use crate::plan::listed::testing::listed;
-use crate::requests::Requests;
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::pieces::Answered;
+use crate::request::pieces::Asked;
+use crate::request::pieces::Pieces;
+use crate::request::pieces::read_unknown;
+use crate::request::requests::Requests;
 use abreast_core::Kind;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Digests, Moment, Timestamp, W3cDatetime, resolve};

@@ -5,11 +5,10 @@
 
 use super::ahead::{Ahead, AheadMark};
 use crate::plan::listed::Listed;
-use crate::state::Fingerprint;
+use crate::read::ahead::resource_of;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{Hash as _, Hasher as _};
 
 /// Changes that are kept; more where they have the time of the newest.
 const LAST_MAX: usize = 4;
@@ -40,13 +39,6 @@ impl Mark {
     pub(crate) const fn time(&self) -> Timestamp {
         Timestamp::from_micros(self.first)
     }
-}
-
-/// A fingerprint of a resource.
-pub(super) fn resource_of(listed: &Listed<'_>) -> u64 {
-    let mut hasher = Fingerprint::new();
-    listed.uri.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Whether a change is one of those known.

@@ -12,7 +12,8 @@
 //! | `expectation.rs` | what documents show about a copy that is compared with them |
 //! | `position.rs`, `marks.rs` | how far the copy knows its Source |
 //! | `choice.rs`, `at_site.rs` | which protocol an address is of |
-//! | `pieces.rs`, `descriptions.rs`, `sets.rs` | documents, RDF in files, sets of a Source |
+//! | `planning.rs`, `selecting.rs` | what is read, on its way into the plan |
+//! | `descriptions.rs`, `sets.rs` | RDF in files, sets of a Source |
 //! | `resourcesync/`, `resourcesync_0_1/`, `sitemap/`, `sdshare/`, `emm/` | the protocols |
 
 mod ahead;
@@ -20,44 +21,41 @@ mod at_site;
 pub(crate) mod choice;
 pub(crate) mod descriptions;
 pub(crate) mod driver;
-mod emm;
+pub(crate) mod emm;
 pub(crate) mod expectation;
 #[cfg(test)]
 mod json_lines;
+mod leads;
 pub(crate) mod marks;
-pub(crate) mod pieces;
+pub(crate) mod moved;
+pub(crate) mod planning;
 pub(crate) mod position;
+pub(crate) mod protocol;
 pub(crate) mod resourcesync;
-mod resourcesync_0_1;
-mod sdshare;
+pub(crate) mod resourcesync_0_1;
+pub(crate) mod sdshare;
+pub(crate) mod selecting;
 pub(crate) mod sets;
-#[cfg(test)]
-mod simulation;
 mod sitemap;
-mod spool;
+pub(crate) mod source_sets;
 #[cfg(test)]
 pub(crate) mod text;
 pub(crate) mod walk;
 
-use self::choice::Choice;
 use self::position::Bookmark;
 use self::walk::Walk;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::package::archive::Package;
-use crate::package::listing::{Dump, Offered, Packaged};
-use crate::package::manifest::Manifest;
+use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
-use crate::push::Topic;
-use crate::requests::Requests;
-use abreast_net::Shared;
+use crate::push::announcement::Announcement;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::{Dump, Offered, Packaged};
+use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::{Moment, SyntaxError, Timestamp};
-use std::sync::atomic::AtomicBool;
+use abreast_webtypes::{Moment, Timestamp};
 
-pub use resourcesync::Tolerance;
 pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
-pub use resourcesync_0_1::push::PushOffer;
 pub use sets::name_of;
 
 /// Properties of the readers for any input.
@@ -166,27 +164,6 @@ pub struct SourceSet {
     pub name: String,
     /// Its Capability List; of a Source without one the list or dump that stands for it.
     pub url: String,
-}
-
-/// The document that names the topic of a set.
-#[derive(Clone, Debug)]
-pub(crate) struct Announcement {
-    /// Its URL: hosts are judged by it.
-    pub(crate) url: String,
-    /// Finds the topic in its bytes; the second argument is the URL that it answered at.
-    pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
-    /// Other ways in which changes are pushed.
-    pub(crate) offers: Vec<PushOffer>,
-}
-
-/// All sets of the Source that an address belongs to, in the Source's order.
-///
-/// # Errors
-/// The address or the Source Description cannot be read; a set on a host that is not allowed.
-pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<SourceSet>, Error> {
-    check_url(&options.url)?;
-    let requests = Requests::new(options, cancel, &Shared::new(options.net_options()))?;
-    Choice::default().reader(&requests, options, None)?.sets(&requests, options)
 }
 
 /// Checks that an address may be that of a Source.

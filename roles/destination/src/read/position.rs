@@ -5,8 +5,8 @@
 
 use super::ahead::{Ahead, AheadMark};
 use super::marks::{Mark, Marks};
-use crate::clock::SECOND_MICROS;
-use crate::error::Error;
+use crate::report::clock::SECOND_MICROS;
+use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -241,7 +241,7 @@ impl Position {
                 self.watched.push((*fingerprint, first));
             }
         }
-        let before = self.future.len().saturating_sub(super::walk::FUTURE_MAX);
+        let before = self.future.len().saturating_sub(super::ahead::FUTURE_MAX);
         self.future.drain(..before);
     }
 

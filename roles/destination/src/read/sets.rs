@@ -5,7 +5,7 @@
 //! only one.
 
 use super::SourceSet;
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use std::fmt::Write as _;
 
 /// Sets that an error lists.

@@ -12,19 +12,20 @@
 
 mod tests;
 
-use super::choice::{AnswerHead, Protocol};
 use super::position::Bookmark;
 use super::walk::Walk;
 use super::{Finding, Offers, Packages, Reader, Snapshot, SourceSet, Start, Whole};
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::package::archive::{Found, Package};
-use crate::package::listing::{Dump, ListedPackage, Offered, Packaged};
-use crate::package::manifest::Manifest;
 use crate::plan::listed::testing::{NO_DIGESTS, listed};
 use crate::plan::listed::{Listed, Patch};
+use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
-use crate::requests::{Begun, Requests, net_error};
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::package::archive::{Found, Package};
+use crate::request::package::listing::{Dump, ListedPackage, Offered, Packaged};
+use crate::request::requests::{Begun, Requests, net_error};
 use abreast_core::Kind;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Digests, Timestamp};

@@ -13,27 +13,25 @@ pub(crate) use trail::{Cut, Trail};
 pub(crate) use visitor::{Category, Visitor};
 pub(crate) use walked::Walked;
 
-use super::marks::{IsKnown, Marks, Recent, resource_of};
-use super::pieces::Answered;
+use super::marks::{IsKnown, Marks, Recent};
 use super::position::{Bookmark, Of, Position};
-use crate::admit::Admission;
-use crate::clock::now;
-use crate::error::Error;
-use crate::options::SyncOptions;
-use crate::package::download::Downloads;
+use crate::copy::state_folder::StateFolder;
+use crate::plan::judge::LIST_AHEAD_MAX;
 use crate::plan::listed::Listed;
-use crate::requests::Requests;
-use crate::state_folder::StateFolder;
+use crate::read::ahead::FUTURE_MAX;
+use crate::read::ahead::resource_of;
+use crate::report::clock::now;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::package::download::Downloads;
+use crate::request::pieces::Answered;
+use crate::request::requests::Requests;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::{Moment, Timestamp};
 use order::Order;
 use prefix::Prefix;
 
-/// Entries with times in the future that are remembered.
-pub(super) const FUTURE_MAX: usize = 1_024;
-/// A list of all resources with a time that is further ahead than this has no time, and that of a change shows no order,
-/// microseconds.
-pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
@@ -177,7 +175,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if let Some(downloads) = self.to.downloads() {
             return with(self, &downloads);
         }
-        let folder = tempfile::tempdir().map_err(super::descriptions::no_temporary)?;
+        let folder = tempfile::tempdir().map_err(crate::report::error::no_temporary)?;
         let downloads = Downloads::new(StateFolder::at(folder.path())?);
         with(self, &downloads)
     }
@@ -336,7 +334,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.wanted(listed, anew)
     }
 
-    pub(crate) fn left_out(&mut self, categories: &crate::select::OtherCategories) {
+    pub(crate) fn left_out(&mut self, categories: &crate::plan::select::OtherCategories) {
         self.to.left_out(categories);
     }
 

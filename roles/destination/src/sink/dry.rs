@@ -1,8 +1,9 @@
 //! A dry run into WARC files, objects or a stream: what would be stored, by the state alone.
 
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::partial::Partials;
+use crate::copy::partial::Partials;
+use crate::report::failure::Failure;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Row, Task};
 use abreast_webtypes::Digests;

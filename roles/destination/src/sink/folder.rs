@@ -4,17 +4,17 @@ mod kept;
 
 pub(crate) use kept::FolderKept;
 
-use super::outcome::{Failure, Notice, Outcome};
+use super::outcome::{Notice, Outcome};
 use super::{
     Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing, TemporaryFile, via,
 };
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::path_map::Form;
-use crate::place::{
-    CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, shown, temporary_name,
-};
-use crate::verify::{Verdict, hash_file, judge};
+use crate::copy::names::temporary_name;
+use crate::copy::partial::Partials;
+use crate::copy::path_map::Form;
+use crate::copy::place::{CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, shown};
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::request::verify::{Verdict, hash_file, judge};
 use abreast_folder::{ErrorKind, Kind, set_modified};
 use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
 use abreast_webtypes::Digests;

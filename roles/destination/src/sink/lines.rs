@@ -4,57 +4,23 @@
 //! when its line was taken by the output.
 
 use super::kept::distrusted;
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::state_folder::StateFolder;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::LinesOptions;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Pending, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use base64::Engine as _;
 use serde::Serialize;
-use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes collected before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
-
-/// Where lines go.
-#[derive(Clone)]
-pub struct Output(Arc<Mutex<Box<dyn Write + Send>>>);
-
-impl Output {
-    /// Lines are written to this.
-    pub fn new(output: impl Write + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Box::new(output))))
-    }
-}
-
-impl fmt::Debug for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Output")
-    }
-}
-
-impl PartialEq for Output {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Output {}
-
-/// The contents of the lines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinesOptions {
-    /// Where they go.
-    pub output: Output,
-    /// Up to which length contents are fetched, verified and written into the line as base 64; at
-    /// most 1 MiB. Without it nothing is fetched, and lines state what the Source lists.
-    pub content_bytes_max: Option<u64>,
-}
 
 /// A stream as a sink.
 #[derive(Debug)]
@@ -190,7 +156,7 @@ impl Sink for LinesSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 }
 

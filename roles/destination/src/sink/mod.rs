@@ -10,6 +10,7 @@ mod dry;
 pub(crate) mod folder;
 pub(crate) mod kept;
 pub(crate) mod lines;
+pub(crate) mod lost;
 pub(crate) mod newest;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
@@ -17,20 +18,28 @@ pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod rdf;
+pub(crate) mod rdf_rules;
+pub(crate) mod read_back;
 pub(crate) mod segments;
 pub(crate) mod via;
 pub(crate) mod warc;
 
-use crate::error::Error;
-use crate::partial::Partials;
-use crate::place::temporary_name;
-use crate::rdf_rules::RdfRules;
-use crate::state_folder::StateFolder;
-use crate::verify::{Verdict, judge};
+use crate::copy::names::temporary_name;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::Error;
+use crate::report::events::Event;
+use crate::report::events::Item;
+use crate::report::events::ItemAction;
+use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
+use crate::request::verify::{Verdict, judge};
+use crate::sink::rdf_rules::RdfRules;
 use abreast_folder::Dir;
+use abreast_store::mirror::Pending;
 use abreast_store::mirror::{Deprecated, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
-use outcome::{Failure, Notice, Outcome};
+use outcome::{Notice, Outcome};
 use std::fmt::Debug;
 use std::fs::File;
 use std::pin::Pin;
@@ -365,10 +374,36 @@ pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error
     let partials = Partials::new(state.clone());
     let noted: Vec<Vec<u8>> = partials.all().iter().map(|note| temporary_name(&note.uri)).collect();
     for entry in dir.list()? {
-        if entry.name.starts_with(crate::path_map::TEMPORARY_PREFIX) && !noted.contains(&entry.name)
+        if entry.name.starts_with(crate::copy::path_map::TEMPORARY_PREFIX)
+            && !noted.contains(&entry.name)
         {
             let _ = dir.unlink(&entry.name);
         }
     }
     Ok((partials, dir))
+}
+
+impl Reporter<'_> {
+    /// Reports what became of a resource, by its place in the copy where that is known.
+    pub(crate) fn item(
+        &self,
+        sink: &dyn Sink,
+        item: &Pending,
+        leaf: bool,
+        action: ItemAction,
+        bytes: u64,
+    ) {
+        if !self.observer.wants_items() {
+            return;
+        }
+        let path = sink.shown(&item.uri, leaf);
+        let href = item.access.as_ref().and_then(|access| access.href.as_deref());
+        self.observer.event(&Event::Item(Item {
+            uri: &item.uri,
+            href,
+            path: &path,
+            action,
+            bytes,
+        }));
+    }
 }

@@ -7,7 +7,7 @@
 //! judged. Only what is certain counts: nothing is there of a resource that was stored, or exactly
 //! the version before.
 
-use crate::error::Error;
+use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 
 /// The changes in the state, a line for each, the oldest first.

@@ -7,13 +7,15 @@
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::newest::{self, Verdict};
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::path_map::{Form, NameRules, PathMap};
-use crate::state_folder::StateFolder;
-use crate::verify::Hasher;
+use crate::copy::partial::Partials;
+use crate::copy::path_map::{Form, NameRules, PathMap};
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::ObjectsOptions;
+use crate::request::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, visible};
@@ -45,17 +47,6 @@ const DIGESTS: &str = "abreast-hash";
 const JUDGED_BYTES: u64 = 1 << 20;
 /// Longest metadata; S3 takes 2 KiB of all of it.
 const METADATA_MAX: usize = 1_500;
-
-/// Which store, and where in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectsOptions {
-    /// `s3://BUCKET/PREFIX`, or `file:///FOLDER`. Credentials, region and endpoint of S3 come from
-    /// the environment, by the names that Amazon's own programs use.
-    pub url: String,
-    /// Settings that come before the environment's, by the names of the crate `object_store`, such
-    /// as `aws_endpoint`.
-    pub settings: Vec<(String, String)>,
-}
 
 /// The rules of names for keys: case counts, and they are plain text without control characters.
 pub(crate) const KEY_RULES: NameRules =
@@ -291,7 +282,7 @@ impl Sink for ObjectsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 }
 
@@ -620,7 +611,7 @@ impl ObjectsKept {
         options: &ObjectsOptions,
         mirror: &Mirror,
     ) -> Result<Option<Self>, Error> {
-        let Some(base) = mirror.meta(crate::state::key::BASE)? else { return Ok(None) };
+        let Some(base) = mirror.meta(crate::copy::key::BASE)? else { return Ok(None) };
         let map = PathMap::new(&base, KEY_RULES)
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         Self::open(options, map).map(Some)

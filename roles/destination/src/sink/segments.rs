@@ -1,8 +1,8 @@
 //! Files that are appended to, one after the other, and how much of each counts: the state has the
 //! length of each, and what a killed run wrote beyond that is cut off by the next one.
 
-use crate::error::{Error, ExitCode};
-use crate::state_folder::open_own;
+use crate::copy::state_folder::open_own;
+use crate::report::error::{Error, ExitCode};
 use abreast_store::mirror::{Location, Segment};
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -4,10 +4,10 @@
 //! Of a chain of aggregators only the first origin is stated: a `via` that is listed is kept as it
 //! is.
 
-use super::outcome::{Failure, Notice};
+use super::outcome::Notice;
 use super::{Body, TemporaryFile};
-use crate::place::{Place, create_temporary, shown};
-use crate::plan::listed::{Listed, Relation};
+use crate::copy::place::{Place, create_temporary, shown};
+use crate::report::failure::Failure;
 use abreast_folder::{Dir, ErrorKind};
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, Timestamp};
@@ -18,7 +18,7 @@ const RELATION: &str = "via";
 /// The address that the bytes were requested at, where that is not the URI.
 const REQUESTED: &str = "urn:abreast:rel:requested";
 /// Longest link taken over from a list.
-const VIA_BYTES_MAX: usize = 8 << 10;
+pub(crate) const VIA_BYTES_MAX: usize = 8 << 10;
 /// Longest file of links that is read.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
@@ -37,19 +37,7 @@ fn sidecar(name: &[u8]) -> Vec<u8> {
     [b".".as_slice(), name, b".links.json"].concat()
 }
 
-/// The origin that a list states for a resource, as a link in JSON.
-pub(crate) fn listed_via(listed: &Listed<'_>) -> Option<String> {
-    let link = listed.links_to(Relation::Origin).find(|link| url::Url::parse(link.href).is_ok())?;
-    let mut digests = String::new();
-    if !link.digests.is_empty() {
-        digests = link.digests.to_string();
-    }
-    let json =
-        to_json(link.href, link.modified, &digests, link.length, link.media_type).to_string();
-    (json.len() <= VIA_BYTES_MAX).then_some(json)
-}
-
-fn to_json(
+pub(crate) fn to_json(
     href: &str,
     modified: Option<Timestamp>,
     hash: &str,
@@ -196,9 +184,10 @@ fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
 }
 
 fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
-    let mut temporary_name = crate::path_map::TEMPORARY_PREFIX.to_vec();
-    temporary_name
-        .extend_from_slice(&crate::place::temporary_name(&String::from_utf8_lossy(name))[3..]);
+    let mut temporary_name = crate::copy::path_map::TEMPORARY_PREFIX.to_vec();
+    temporary_name.extend_from_slice(
+        &crate::copy::names::temporary_name(&String::from_utf8_lossy(name))[3..],
+    );
     let file = create_temporary(dir, &temporary_name)?;
     let mut temporary = TemporaryFile {
         dir: dir.clone(),
@@ -218,25 +207,6 @@ fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::listed::Link;
-    use crate::plan::listed::testing::{link, listed};
-
-    #[test]
-    fn only_a_usable_origin_is_taken_over() {
-        let via = |relation, href: &str| {
-            let links = vec![Link { length: Some(5), ..link(relation, href) }];
-            listed_via(&listed("http://h/list.xml", "http://h/a", links))
-        };
-        let text = via(Relation::Origin, "http://original.example/a").unwrap();
-        let link: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(
-            link,
-            serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5})
-        );
-        assert_eq!(via(Relation::Mirror, "http://original.example/a"), None);
-        assert_eq!(via(Relation::Origin, "../a"), None);
-        assert_eq!(via(Relation::Origin, &format!("http://h/{}", "a".repeat(9_000))), None);
-    }
 
     #[test]
     fn names_of_files_of_links_are_known() {

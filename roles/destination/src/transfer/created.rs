@@ -4,8 +4,8 @@
 //! The count grows in the transactions that keep the resources, so a killed run loses nothing of it.
 //! A run that ends without deletions beyond the limit begins it again.
 
-use crate::error::Error;
-use crate::state::key;
+use crate::copy::key;
+use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 
 /// The count so far.

@@ -2,11 +2,12 @@
 //! names conflict.
 
 use super::Transfer;
-use crate::error::{Error, ExitCode};
-use crate::reporter::Reporter;
-use crate::sink::outcome::Failure;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
+use crate::transfer::work_queue::Chunk;
 use crate::transfer::work_queue::WorkQueue;
-use crate::transfer::workers::{Chunk, DoneChunk, Worker};
+use crate::transfer::workers::{DoneChunk, Worker};
 use abreast_store::mirror::{Mirror, PendingState, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;

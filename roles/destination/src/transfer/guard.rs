@@ -4,7 +4,7 @@
 //! The deletions of a plan are judged together, against the size of the copy before they were first
 //! held: resources that were created since do not count. So the second run decides as the first.
 
-use crate::options::MaxDelete;
+use crate::report::options::MaxDelete;
 
 /// Runs in which a deletion waits at most because other resources or documents fail.
 pub(crate) const WAITS_MAX: u32 = 3;

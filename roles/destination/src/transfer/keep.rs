@@ -1,12 +1,13 @@
 //! Outcomes of items: kept in the state, counted and reported.
 
 use super::{Transfer, created};
-use crate::damage::report_reserved;
-use crate::error::{Error, ExitCode};
-use crate::events::ItemAction;
-use crate::reporter::Reporter;
-use crate::sink::outcome::{Failure, Outcome};
-use crate::transaction;
+use crate::copy::transaction;
+use crate::plan::damage::report_reserved;
+use crate::report::error::{Error, ExitCode};
+use crate::report::events::ItemAction;
+use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
+use crate::sink::outcome::Outcome;
 use crate::transfer::workers::DoneChunk;
 use abreast_store::mirror::{Pending, PendingAction, PendingState, Row, Task};
 

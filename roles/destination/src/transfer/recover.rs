@@ -5,11 +5,11 @@
 //! is inspected and the state is updated: otherwise a resource that the Source deletes meanwhile
 //! would stay permanently, and one that returns unchanged would not be stored.
 
-use crate::error::Error;
+use crate::copy::key;
+use crate::copy::transaction;
 use crate::plan::planner::PlanContext;
+use crate::report::error::Error;
 use crate::sink::Found;
-use crate::state::key;
-use crate::transaction;
 use crate::transfer::created;
 use crate::transfer::store::MEMORY_BYTES;
 use abreast_store::mirror::{PendingAction, Task};

@@ -6,10 +6,11 @@
 
 use super::Transfer;
 use super::fetches::{READ_ITEMS, in_the_way};
-use crate::error::Error;
-use crate::reporter::Reporter;
+use crate::report::error::Error;
+use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::sink::Prepared;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::Outcome;
 use crate::transfer::store::{Storer, accept};
 use abreast_store::mirror::Task;
 use std::sync::Arc;

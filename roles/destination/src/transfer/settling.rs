@@ -1,24 +1,25 @@
 //! Tests of a sink that settles items by itself, later, each with a failure of its own.
 
 use super::Transfer;
-use crate::admit::Admission;
-use crate::error::Error;
-use crate::events::{Event, ItemAction};
-use crate::options::SyncOptions;
-use crate::partial::Partials;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
 use crate::plan::planner::{PlanContext, Planner};
-use crate::rdf_rules::RdfRules;
 use crate::read::driver::Driver;
 use crate::read::text::Text;
-use crate::reporter::Reporter;
-use crate::requests::Requests;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::report::error::Error;
+use crate::report::events::{Event, ItemAction};
+use crate::report::failure::Failure;
+use crate::report::options::SyncOptions;
+use crate::report::reporter::Reporter;
+use crate::request::admit::Admission;
+use crate::request::requests::Requests;
+use crate::sink::outcome::Outcome;
+use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{
     Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time,
 };
-use crate::state_folder::StateFolder;
-use crate::transfer::fetch::Rules;
-use crate::transfer::fetch::entity_patch::PatchCounts;
+use crate::transfer::rules::PatchCounts;
+use crate::transfer::rules::Rules;
 use abreast_folder::Dir;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row, Task};
@@ -241,7 +242,7 @@ impl Pair {
             bodies: Arc::clone(&planner.bodies),
             patches: PatchCounts::default(),
             deprecations: Arc::clone(&planner.deprecations),
-            skolems: crate::skolem::Evidence::default(),
+            skolems: crate::plan::skolem::Evidence::default(),
             epoch: 1,
             is_gone_if_empty: true,
         });

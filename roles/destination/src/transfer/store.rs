@@ -1,12 +1,14 @@
 //! Storing a body, verified, in the sink: one way for responses, packages and patches.
 
-use crate::admit::Admission;
-use crate::partial::RESUME_BYTES;
-use crate::place::{create_temporary, temporary_name};
-use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::copy::names::temporary_name;
+use crate::copy::partial::RESUME_BYTES;
+use crate::copy::place::create_temporary;
+use crate::report::failure::Failure;
+use crate::request::admit::Admission;
+use crate::request::verify::{Hasher, Verdict, judge};
+use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::{Body, Prepared, Sink, SinkWriter, TemporaryFile};
-use crate::transfer::fetch::Rules;
-use crate::verify::{Hasher, Verdict, judge};
+use crate::transfer::rules::Rules;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Pending, Task};
 use abreast_webtypes::{Digests, Timestamp};

@@ -1,11 +1,14 @@
 //! The queue of items to fetch. Each thread gets items of one folder while it can: two threads that
 //! create files in one folder wait for each other in the kernel.
 
-use crate::transfer::workers::Chunk;
+use abreast_store::mirror::Task;
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+
+/// A few items in the order of their URIs, handed out together so that folders repeat.
+pub(crate) type Chunk = Vec<Task>;
 
 /// Chunks waiting to be taken.
 pub(crate) struct WorkQueue {

@@ -1,10 +1,12 @@
 //! The threads that fetch, with a runtime and connections each.
 
-use crate::limits::Allowance;
+use crate::request::limits::Allowance;
+use crate::request::stop::stopped;
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::together::are_enough;
-use crate::transfer::fetch::{Fetched, Fetcher, Rules};
+use crate::transfer::fetch::{Fetched, Fetcher};
+use crate::transfer::rules::Rules;
 use crate::transfer::work_queue::WorkQueue;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
@@ -12,13 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
-/// How soon a stop is noticed while waiting for a server.
-pub(crate) const STOP_CHECK: Duration = Duration::from_millis(100);
-
-/// A few items in the order of their URIs, handed out together so that folders repeat.
-pub(crate) type Chunk = Vec<Task>;
 /// The same items with their outcomes; none for those not begun or broken off.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 
@@ -126,16 +122,10 @@ impl Worker {
     }
 }
 
-/// Ends when a stop is asked for.
-pub(crate) async fn stopped(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(STOP_CHECK).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_task_that_panics_stops_the_others() {

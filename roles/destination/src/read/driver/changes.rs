@@ -3,14 +3,14 @@
 use super::Driver;
 use super::judged::{Judged, judge_walk, moved, unknown_between};
 use super::remarks::report;
-use crate::clock::{now, now_seconds};
-use crate::error::{Error, ExitCode};
-use crate::events::Mode;
 use crate::plan::planner::PlanContext;
-use crate::plan::planning::Planning;
 use crate::read::marks::Marks;
+use crate::read::planning::Planning;
 use crate::read::position::{Due, Position, Unknown};
 use crate::read::walk::Walk;
+use crate::report::clock::{now, now_seconds};
+use crate::report::error::{Error, ExitCode};
+use crate::report::events::Mode;
 use abreast_webtypes::{Moment, Timestamp};
 use std::time::Duration;
 

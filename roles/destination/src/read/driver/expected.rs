@@ -3,16 +3,16 @@
 use super::Driver;
 use super::judged::{Judged, judge_walk};
 use super::remarks::remarks;
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::package::download::Downloads;
 use crate::plan::listed::Listed;
 use crate::read::Whole;
 use crate::read::expectation::Expectation;
 use crate::read::position::{Due, Of, Position};
 use crate::read::walk::{Visitor, Walk};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::package::download::Downloads;
+use crate::request::requests::Requests;
 use abreast_store::mirror::{ChangeOrder, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 

@@ -1,10 +1,10 @@
 //! What a walk through changes shows beside what the copy knew, and the position after it.
 
-use crate::clock::now;
-use crate::error::Error;
 use crate::read::marks::Marks;
 use crate::read::position::{Due, Of, Position, Span};
 use crate::read::walk::Walked;
+use crate::report::clock::now;
+use crate::report::error::Error;
 use abreast_store::mirror::{Document, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 

@@ -2,16 +2,16 @@
 
 use super::Driver;
 use super::remarks::report;
-use crate::alternates::Changed;
-use crate::clock::now;
-use crate::error::Error;
-use crate::events::Mode;
+use crate::plan::alternates::Changed;
 use crate::plan::planner::PlanContext;
-use crate::plan::planning::Planning;
 use crate::read::Pushed;
 use crate::read::marks::Marks;
+use crate::read::planning::Planning;
 use crate::read::position::{Of, Position, Span};
 use crate::read::walk::{AHEAD_MAX, Walk, Walked};
+use crate::report::clock::now;
+use crate::report::error::Error;
+use crate::report::events::Mode;
 use abreast_webtypes::{Moment, Timestamp};
 
 /// What is pushed may have times that our own clock has not reached by this, microseconds.

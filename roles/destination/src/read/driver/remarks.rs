@@ -1,8 +1,8 @@
 //! What a walk could not read or use, for people.
 
-use crate::clock::now;
 use crate::plan::planner::PlanContext;
 use crate::read::walk::Walked;
+use crate::report::clock::now;
 
 /// Reports what a walk could not read or use. A copy that lacks something is never called in sync.
 pub(super) fn report(

@@ -1,16 +1,17 @@
 //! The comparison of the copy with a snapshot.
 
 use super::Driver;
-use crate::clock::now;
-use crate::error::{Error, ExitCode};
+use crate::plan::judge::LIST_AHEAD_MAX;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
-use crate::plan::planning::Planning;
-use crate::rdf_rules;
+use crate::plan::skolem;
+use crate::read::planning::Planning;
 use crate::read::position::{Due, Position, Unknown};
-use crate::read::walk::{LIST_AHEAD_MAX, Visitor, Walk};
+use crate::read::walk::{Visitor, Walk};
 use crate::read::{Offers, Snapshot, Whole};
-use crate::skolem;
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::sink::rdf_rules;
 use abreast_store::mirror::{ChangeOrder, Document, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 

@@ -3,8 +3,9 @@
 //! A page that is older than the others has activities that are on another page too, and in their place others are
 //! missing. What is missing may come to light beside one that was read before: where that stood, it was not.
 
-use super::pages::{PageLink, activities};
-use crate::state::Fingerprint;
+use crate::copy::fingerprint::Fingerprint;
+use crate::read::emm::document::PageLink;
+use crate::read::emm::document::activities;
 use abreast_emm::{Document, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashMap, VecDeque};

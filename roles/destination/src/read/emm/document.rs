@@ -1,11 +1,12 @@
 //! One Entry Point or page, read whole, within limits.
 
-use crate::diagnostics::Remark;
-use crate::error::{Error, ExitCode};
-use crate::read::pieces::{Answered, Asked, Pieces, read_unknown};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::diagnostics::Remark;
+use crate::request::pieces::{Answered, Asked, Pieces, read_unknown};
+use crate::request::requests::Requests;
 use abreast_emm::{Action, Document, Item, ReadError};
 use abreast_webtypes::MAX_URI_LENGTH;
+use abreast_webtypes::Timestamp;
 use std::sync::Arc;
 
 /// Longest document.
@@ -118,5 +119,47 @@ impl Pieces for Whole<'_> {
 
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// The link from a page to an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageLink {
+    Next,
+    Prev,
+}
+
+impl PageLink {
+    pub(super) fn of(self, page: &Document) -> Option<&String> {
+        match self {
+            Self::Next => page.next.as_ref(),
+            Self::Prev => page.prev.as_ref(),
+        }
+    }
+
+    /// The link to a newer page.
+    pub(super) const fn back(self) -> Self {
+        match self {
+            Self::Next => Self::Prev,
+            Self::Prev => Self::Next,
+        }
+    }
+}
+
+/// The activities of a page, each once: some servers list one twice at times.
+pub(super) fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)> {
+    let mut all: Vec<(_, Vec<_>)> = Vec::new();
+    for item in &page.items {
+        all.push((item.time, item.objects.iter().map(|object| object.id.as_str()).collect()));
+    }
+    all.dedup();
+    all
+}
+
+/// A document that was read, unless it is not there any more.
+pub(super) fn if_there(read: Result<Read, Error>) -> Result<Option<Read>, Error> {
+    match read {
+        Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
+        read => read.map(Some),
     }
 }

@@ -1,11 +1,11 @@
 //! The way from an address to the Entry Point of a feed.
 
 use super::document::{Read, read};
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::read::check_url;
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::requests::Requests;
 use abreast_emm::DocumentKind;
 
 /// The Entry Point of the feed at an address; a page stands for its feed where that cannot be read.

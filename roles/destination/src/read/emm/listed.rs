@@ -1,7 +1,7 @@
 //! The activities that the walks of one run list. One that a walk has listed, and a later walk lacks, is hidden by a page that
 //! is older than the others, as those of caches are.
 
-use crate::state::Fingerprint;
+use crate::copy::fingerprint::Fingerprint;
 use abreast_emm::{Action, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{BTreeSet, HashMap};

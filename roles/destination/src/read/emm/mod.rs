@@ -25,10 +25,11 @@ mod reader;
 mod repeat;
 mod wanted;
 
-use super::choice::{AnswerHead, Protocol};
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 
 /// Activity Streams.
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "EMM",
     recognises,
     has_mark: |head| abreast_emm::has_mark(head.bytes),

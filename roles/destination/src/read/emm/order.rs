@@ -1,7 +1,7 @@
 //! What times show about the order of a feed.
 
 use super::document::Read;
-use crate::read::walk::LIST_AHEAD_MAX;
+use crate::plan::judge::LIST_AHEAD_MAX;
 use abreast_emm::Item;
 use abreast_webtypes::Timestamp;
 use std::cmp::Ordering;

@@ -11,11 +11,14 @@ use super::listed::Listed;
 use super::order::{
     is_ahead, newest_of, order_in, order_of, order_of_entities, order_of_pages, times_of,
 };
-use super::repeat::if_there;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::read::walk::{Cut, LIST_AHEAD_MAX, Trail, Walk};
-use crate::requests::Requests;
+use crate::plan::judge::LIST_AHEAD_MAX;
+use crate::read::emm::document::PageLink;
+use crate::read::emm::document::activities;
+use crate::read::emm::document::if_there;
+use crate::read::walk::{Cut, Trail, Walk};
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::cell::RefCell;
@@ -36,30 +39,6 @@ pub(super) enum Way {
     Back { newest: Read, link: PageLink },
     /// From the oldest page to newer ones.
     On { oldest: Read },
-}
-
-/// The link from a page to an older one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PageLink {
-    Next,
-    Prev,
-}
-
-impl PageLink {
-    pub(super) fn of(self, page: &Document) -> Option<&String> {
-        match self {
-            Self::Next => page.next.as_ref(),
-            Self::Prev => page.prev.as_ref(),
-        }
-    }
-
-    /// The link to a newer page.
-    pub(super) const fn back(self) -> Self {
-        match self {
-            Self::Next => Self::Prev,
-            Self::Prev => Self::Next,
-        }
-    }
 }
 
 /// How far back a walk goes.
@@ -448,16 +427,6 @@ impl Way {
         seen.note_end(page);
         Ok(seen)
     }
-}
-
-/// The activities of a page, each once: some servers list one twice at times.
-pub(super) fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)> {
-    let mut all: Vec<(_, Vec<_>)> = Vec::new();
-    for item in &page.items {
-        all.push((item.time, item.objects.iter().map(|object| object.id.as_str()).collect()));
-    }
-    all.dedup();
-    all
 }
 
 /// The time with which a page ends, in the direction of the walk. Single activities may be out of

@@ -3,11 +3,14 @@
 use super::document::{Read, read};
 use super::find::check_host;
 use super::listed::Listed;
-use super::pages::{PageLink, PageOfItems, Seen, Since, Way, activities, newest_from, way};
-use crate::error::Error;
-use crate::options::SyncOptions;
+use super::pages::{PageOfItems, Seen, Since, Way, newest_from, way};
+use crate::read::emm::document::PageLink;
+use crate::read::emm::document::activities;
+use crate::read::emm::document::if_there;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::request::requests::Requests;
 use abreast_webtypes::Timestamp;
 
 /// Most walks of one run.
@@ -158,14 +161,6 @@ fn renewed(
         Way::Back { .. } if !has_missed => Renewed::Grown(way),
         _ => Renewed::Moved(way, is_sure),
     }))
-}
-
-/// A document that was read, unless it is not there any more.
-pub(super) fn if_there(read: Result<Read, Error>) -> Result<Option<Read>, Error> {
-    match read {
-        Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
-        read => read.map(Some),
-    }
 }
 
 /// How a page differs from what it was.

@@ -4,13 +4,13 @@
 use super::entity::{ACCEPT, by_iri, each_change};
 use super::pages::{Way, way};
 use super::reader::Emm;
-use crate::admit::Admission;
-use crate::error::Error;
-use crate::options::SyncOptions;
-use crate::read::pieces::{Asked, Nothing, read_unknown};
 use crate::read::walk::Walk;
-use crate::requests::Requests;
-use crate::uri_list::UriList;
+use crate::report::error::Error;
+use crate::report::options::SyncOptions;
+use crate::report::uri_list::UriList;
+use crate::request::admit::Admission;
+use crate::request::pieces::{Asked, Nothing, read_unknown};
+use crate::request::requests::Requests;
 use abreast_emm::Action;
 
 /// Entities of the feed of which one has to be found at its IRI.

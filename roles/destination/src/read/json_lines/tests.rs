@@ -2,13 +2,14 @@
 #![cfg(test)]
 
 use super::PROTOCOL;
-use crate::audit::audit_with;
-use crate::error::Error;
-use crate::events::{Event, ItemAction, Mode, Summary};
-use crate::options::{AuditOptions, SyncOptions};
-use crate::read::choice::{Choice, Protocol};
+use crate::read::choice::Choice;
+use crate::read::protocol::Protocol;
 use crate::read::resourcesync;
-use crate::run::{Wake, sync_with};
+use crate::report::error::Error;
+use crate::report::events::{Event, ItemAction, Mode, Summary};
+use crate::report::options::{AuditOptions, SyncOptions};
+use crate::run::audit::audit_with;
+use crate::run::sync::{Wake, sync_with};
 use abreast_net::Shared;
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::pages::{Answer, Server};
@@ -239,7 +240,7 @@ fn a_feed_of_lines_that_lost_versions_is_compared() {
     pair.version("f", Some("1"));
     pair.dump();
     pair.server.body("/a", "1");
-    pair.options.max_delete = crate::options::MaxDelete::Percent(100.0);
+    pair.options.max_delete = crate::report::options::MaxDelete::Percent(100.0);
     let restored = pair.sync();
     assert_eq!((restored.mode, restored.exit_code), (Mode::Baseline, 0), "{:?}", pair.codes());
     assert_eq!(pair.codes(), ["gap"]);

@@ -3,12 +3,12 @@
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
 use super::spans::{Ends, Span, hole, older_index};
-use crate::clock::now;
-use crate::error::{Error, ExitCode};
-use crate::read::pieces::Go;
 use crate::read::position::{Bookmark, Of};
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::{Cut, Trail, Walk};
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::request::pieces::Go;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, named_again};
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;

@@ -8,14 +8,17 @@ use super::document::{Page, read_page};
 use super::keys;
 use super::links;
 use super::sets::{Candidate, add};
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::moved::other_source;
-use crate::options::SyncOptions;
-use crate::read::pieces::Go;
+use crate::read::resourcesync::document::is_oai_pmh;
+use crate::read::resourcesync::document::is_rss;
+use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sitemap::document::Part;
 use crate::read::{check_url, sets};
-use crate::requests::Requests;
+use crate::report::error::line_of;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::pieces::Go;
+use crate::request::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::robots_sitemaps;
@@ -38,81 +41,7 @@ const PLAIN_SITEMAP: &str = "rs.no-md";
 const GIVE: &str = "give the URL of a Capability List, Resource List, Change List or Sitemap, of a feed of SDShare, or of an \
                     Entry Point of a change feed";
 
-/// Where a set of resources is described.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EntryPoints {
-    pub(crate) capability_list: Option<String>,
-    /// Where that should be, but is not.
-    pub(crate) missing_capability_list: Option<String>,
-    pub(crate) resource_list: Option<String>,
-    pub(crate) change_list: Option<String>,
-    pub(crate) resource_dump: Option<String>,
-    pub(crate) change_dump: Option<String>,
-    /// Older Change Lists.
-    pub(crate) change_list_archive: Option<String>,
-    /// The common begin of the URIs of its resources.
-    pub(crate) uri_space: Option<String>,
-    /// Where a package with all changes since a time is made on request.
-    pub(crate) changes_since: Option<String>,
-}
-
 impl EntryPoints {
-    /// Whether there is anything that a copy can be made from.
-    pub(crate) const fn has_any(&self) -> bool {
-        self.resource_list.is_some()
-            || self.change_list.is_some()
-            || self.resource_dump.is_some()
-            || self.change_dump.is_some()
-    }
-
-    /// The document that identifies the set: hosts are judged by it.
-    pub(crate) fn first(&self) -> Option<&str> {
-        let documents =
-            [&self.resource_list, &self.change_list, &self.resource_dump, &self.change_dump];
-        documents.into_iter().find_map(|document| document.as_deref())
-    }
-
-    /// # Errors
-    /// The folder is a copy of another set, `known`.
-    pub(crate) fn check_same(&self, known: &Self, url: &str) -> Result<(), Error> {
-        let pairs = [
-            (&self.capability_list, &known.capability_list),
-            (&self.resource_list, &known.resource_list),
-            (&self.change_list, &known.change_list),
-            (&self.resource_dump, &known.resource_dump),
-            (&self.change_dump, &known.change_dump),
-        ];
-        if known.has_any() && !pairs.iter().any(|(own, known)| own.is_some() && own == known) {
-            let of = |entry_points: &Self| {
-                entry_points
-                    .capability_list
-                    .as_deref()
-                    .or(entry_points.first())
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let message =
-                format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
-            return Err(other_source(message));
-        }
-        Ok(())
-    }
-
-    /// As kept by an earlier run.
-    pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
-        Ok(Self {
-            capability_list: mirror.meta(keys::CAPABILITY_LIST)?,
-            missing_capability_list: mirror.meta(keys::MISSING_CAPABILITY_LIST)?,
-            resource_list: mirror.meta(keys::RESOURCE_LIST)?,
-            change_list: mirror.meta(keys::CHANGE_LIST)?,
-            resource_dump: mirror.meta(keys::RESOURCE_DUMP)?,
-            change_dump: mirror.meta(keys::CHANGE_DUMP)?,
-            change_list_archive: mirror.meta(keys::CHANGE_LIST_ARCHIVE)?,
-            uri_space: mirror.meta(keys::URI_SPACE)?,
-            changes_since: mirror.meta(keys::CHANGES_SINCE)?,
-        })
-    }
-
     /// What a Capability List names that was not there, if it is there now and is of the same lists.
     pub(crate) fn find_missing(
         &self,
@@ -141,29 +70,6 @@ impl EntryPoints {
             _ => None,
         };
         Ok(found.map(|found| *found).filter(|found| found.resource_list == self.resource_list))
-    }
-
-    /// Keeps it for the next run, if that does not know it yet.
-    pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
-        if Self::known(mirror)? == *self {
-            return Ok(());
-        }
-        for (key, value) in [
-            (keys::CAPABILITY_LIST, &self.capability_list),
-            (keys::MISSING_CAPABILITY_LIST, &self.missing_capability_list),
-            (keys::RESOURCE_LIST, &self.resource_list),
-            (keys::CHANGE_LIST, &self.change_list),
-            (keys::RESOURCE_DUMP, &self.resource_dump),
-            (keys::CHANGE_DUMP, &self.change_dump),
-            (keys::CHANGE_LIST_ARCHIVE, &self.change_list_archive),
-            (keys::CHANGES_SINCE, &self.changes_since),
-        ] {
-            mirror.set_meta(key, value.as_deref())?;
-        }
-        if self.uri_space.is_some() {
-            mirror.set_meta(keys::URI_SPACE, self.uri_space.as_deref())?;
-        }
-        Ok(())
     }
 }
 
@@ -512,14 +418,6 @@ pub(crate) fn with_other_sets(
     error.with_help(if is_missing { "check the address" } else { GIVE })
 }
 
-/// Why an address led to nothing, as a line of what was tried.
-pub(crate) fn line_of(url: &str, error: &Error) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let why = line.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(line);
-    format!("{url}: {why}")
-}
-
 /// Forgets where a package with changes since a time is made: the next run reads that again.
 pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(keys::CHANGES_SINCE, None)?)
@@ -761,17 +659,4 @@ fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result
         Err(error) if stops(&error) => Err(error),
         _ => Ok(Above::Other),
     }
-}
-
-/// Whether a text begins as a feed of RSS 0.9, 1.0 or 2.0 does.
-pub(crate) fn is_rss(text: &[u8]) -> bool {
-    let begin = &text[..text.len().min(1_024)];
-    [&b"<rss"[..], b"=\"http://purl.org/rss/1.0/\"", b"=\"http://my.netscape.com/rdf/simple/0.9/\""]
-        .iter()
-        .any(|mark| begin.windows(mark.len()).any(|window| window == *mark))
-}
-
-/// Whether a text begins as an answer of OAI-PMH does.
-pub(crate) fn is_oai_pmh(text: &[u8]) -> bool {
-    text[..text.len().min(1_024)].windows(8).any(|window| window == b"<OAI-PMH")
 }

@@ -1,14 +1,14 @@
 //! ResourceSync documents, fetched and read part by part [rs-core §7].
 
-use crate::diagnostics::Diagnostics;
-use crate::error::{Error, ExitCode};
-use crate::package::listing::Packaged;
-use crate::read::choice::AnswerHead;
-use crate::read::pieces::{Answered, Asked, Go, Wanted, receive};
+use crate::read::protocol::AnswerHead;
 use crate::read::resourcesync_0_1::recognise::unpacked;
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_received, refusal};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::diagnostics::Diagnostics;
+use crate::request::package::listing::Packaged;
+use crate::request::pieces::{Answered, Asked, Go, Wanted, receive};
+use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::is_another_kind;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
@@ -170,7 +170,7 @@ pub(crate) fn read_page(
     let mut received = receive(requests, &asked)?.ok_or_else(|| sitemap::unasked(url))?;
     let stated = received.answered.links.iter();
     links.extend(stated.flat_map(|value| super::links::in_header(value)));
-    let is_linked = crate::read::at_site::leads_on(&received.answered.links);
+    let is_linked = crate::read::leads::leads_on(&received.answered.links);
     let begin = received.first_bytes(PAGE_BYTES_MAX)?;
     // A resource leads to its Source, whatever it is.
     let unpacked = unpacked(&begin);
@@ -191,8 +191,7 @@ pub(super) fn is_document(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_xml = text.starts_with(b"<");
     let is_host_meta = AnswerHead { bytes: text }.root_element() == Some("XRD");
-    let is_other =
-        super::discover::is_oai_pmh(text) || super::discover::is_rss(text) || is_host_meta;
+    let is_other = is_oai_pmh(text) || is_rss(text) || is_host_meta;
     is_packed || is_xml && !super::links::is_html(text) && !is_other
 }
 
@@ -266,4 +265,17 @@ impl<'a> Checked<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a text begins as a feed of RSS 0.9, 1.0 or 2.0 does.
+pub(crate) fn is_rss(text: &[u8]) -> bool {
+    let begin = &text[..text.len().min(1_024)];
+    [&b"<rss"[..], b"=\"http://purl.org/rss/1.0/\"", b"=\"http://my.netscape.com/rdf/simple/0.9/\""]
+        .iter()
+        .any(|mark| begin.windows(mark.len()).any(|window| window == *mark))
+}
+
+/// Whether a text begins as an answer of OAI-PMH does.
+pub(crate) fn is_oai_pmh(text: &[u8]) -> bool {
+    text[..text.len().min(1_024)].windows(8).any(|window| window == b"<OAI-PMH")
 }

@@ -2,12 +2,12 @@
 
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::spans::Ends;
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::package::listing::{Dump, ListedPackage, Packaged};
-use crate::read::pieces::{Answered, Go, unasked};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::package::listing::{Dump, ListedPackage, Packaged};
+use crate::request::pieces::{Answered, Go, unasked};
+use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, named_again};
 use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Document;

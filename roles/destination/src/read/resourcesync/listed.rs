@@ -1,7 +1,7 @@
 //! An entry of a ResourceSync document as a listed resource [rs-core §7].
 
 use crate::plan::listed::{Link, Listed, Patch, Relation, without_fragment};
-use crate::transfer::fetch::patch::is_known;
+use crate::plan::patch_format::is_known;
 use abreast_core::Kind;
 use abreast_resourcesync::v1_1;
 use abreast_webtypes::W3cDatetime;

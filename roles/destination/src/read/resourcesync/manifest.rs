@@ -3,14 +3,14 @@
 pub(crate) mod fuzz_property;
 
 use super::listed::listed;
-use crate::diagnostics::Diagnostics;
-use crate::error::Error;
-use crate::package::archive::Package;
-use crate::package::listing::Packaged;
-use crate::package::manifest::Manifest;
 use crate::plan::listed::Listed;
+use crate::plan::manifest::Manifest;
 use crate::read::sitemap::document::Part;
 use crate::read::sitemap::manifest::{self, refusal};
+use crate::report::error::Error;
+use crate::request::diagnostics::Diagnostics;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::Packaged;
 use abreast_resourcesync::v1_1::{Capability, Head, Root, V1_1};
 use abreast_webtypes::W3cDatetime;
 

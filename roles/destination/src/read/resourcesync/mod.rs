@@ -22,6 +22,7 @@ pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod dump;
 mod dump_walk;
+pub(crate) mod entry_points;
 mod keys;
 pub(crate) mod links;
 pub(crate) mod listed;
@@ -35,13 +36,11 @@ mod spans;
 pub(crate) mod subscriber;
 pub(crate) mod topic;
 
-pub use abreast_resourcesync::v1_1::Tolerance;
-
-use super::choice::Protocol;
+use crate::read::protocol::Protocol;
 
 /// ResourceSync, and Sitemaps: whatever no other protocol recognises, since a page, a site or a
 /// header may lead to a Source [rs-core §6.3].
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync",
     recognises: |_| true,
     has_mark: |head| head.is_sitemap(),

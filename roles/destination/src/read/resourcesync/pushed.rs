@@ -1,9 +1,9 @@
 //! Notifications as pushed documents [rs-change-notification §3]. Each gives the time since which it has all changes.
 
 use super::notification::{Notification, read_notification};
-use crate::error::Error;
 use crate::read::Pushed;
 use crate::read::walk::Walk;
+use crate::report::error::Error;
 use abreast_webtypes::{Moment, Timestamp};
 
 /// A notification of a set whose Change List is `document`.

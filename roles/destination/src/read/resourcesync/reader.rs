@@ -2,8 +2,7 @@
 
 use super::change_list::ChangeLists;
 use super::discover::{
-    Discovered, EntryPoints, discover, discover_again, discover_all, forget_changes_since,
-    with_other_sets,
+    Discovered, discover, discover_again, discover_all, forget_changes_since, with_other_sets,
 };
 use super::dump::{read_dump, since_url};
 use super::dump_walk::{change_dump, resource_dump};
@@ -12,19 +11,19 @@ use super::manifest::read_manifest;
 use super::pushed::read_pushed;
 use super::resource_list::{keep_indexes, known_indexes, resource_list};
 use super::topic::topic_in;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::package::archive::Package;
-use crate::package::listing::{Offered, Packaged};
-use crate::package::manifest::Manifest;
+use crate::copy::key;
+use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
+use crate::push::announcement::Announcement;
+use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sets::name_of;
 use crate::read::walk::Walk;
-use crate::read::{
-    Announcement, Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole,
-};
-use crate::requests::Requests;
-use crate::state::key;
+use crate::read::{Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole};
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::{Offered, Packaged};
+use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 

@@ -1,9 +1,9 @@
 //! The sets of resources that the documents of a Source name.
 
-use super::discover::EntryPoints;
-use crate::admit::Refusal;
-use crate::error::{Error, ExitCode};
+use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sets;
+use crate::report::error::{Error, ExitCode};
+use crate::request::admit::Refusal;
 
 /// A set that may be the one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The topic that a Capability List names for changes of resources [rs-change-notification §4.1].
 
-use crate::push::Topic;
+use crate::push::announcement::Topic;
 use abreast_resourcesync::v1_1::{Capability, Document};
 use abreast_websub::MAX_HUBS;
 use abreast_webtypes::{SyntaxError, resolve};

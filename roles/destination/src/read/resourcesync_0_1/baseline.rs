@@ -3,16 +3,14 @@
 use super::document::read_head;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
-use crate::clock::SECOND_MICROS;
-use crate::diagnostics::{Diagnostics, Remark};
-use crate::error::{Error, ExitCode};
-use crate::options::MaxDelete;
 use crate::read::Snapshot;
-use crate::read::pieces::Answered;
-use crate::read::sitemap::document::at_earliest;
 use crate::read::sitemap::snapshot::read_snapshot;
 use crate::read::sitemap::unchanged::is_all_unchanged;
 use crate::read::walk::Walk;
+use crate::report::clock::SECOND_MICROS;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::MaxDelete;
+use crate::request::pieces::Answered;
 use abreast_resourcesync::sitemap::may_be_change_set;
 use abreast_webtypes::{Moment, Timestamp};
 
@@ -120,47 +118,4 @@ fn instant(
 pub(super) fn in_its_second(time: Timestamp) -> Moment {
     let is_whole = time.as_micros() % SECOND_MICROS == 0;
     Moment::between(time, time.plus_micros(if is_whole { SECOND_MICROS - 1 } else { 0 }))
-}
-
-/// The newest time in a Sitemap or dump, of those that any clock has reached: others show nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NewestTime {
-    date: Timestamp,
-    latest: Timestamp,
-    newest: Option<Timestamp>,
-    /// Times in the future.
-    future: u64,
-}
-
-impl NewestTime {
-    pub(super) fn of(answered: &Answered) -> Self {
-        Self { date: answered.date, latest: answered.latest_now(), ..Self::default() }
-    }
-
-    /// Adds the time of an entry.
-    pub(super) fn add(&mut self, time: Option<Timestamp>) {
-        if time.is_some_and(|time| time > self.latest) {
-            self.future += 1;
-        } else {
-            self.newest = self.newest.max(time);
-        }
-    }
-
-    /// The newest time, at the earliest; those in the future are reported.
-    pub(super) fn end(
-        self,
-        diagnostics: &Diagnostics,
-        url: &str,
-        zoneless: bool,
-    ) -> Option<Timestamp> {
-        if self.future > 0 && !zoneless {
-            let message = format!(
-                "a time of a resource is in the future: the server's clock shows {}",
-                self.date
-            );
-            let remark = Remark { code: "time.future", line: 1, message, count: self.future };
-            diagnostics.note(url, remark);
-        }
-        self.newest.map(|newest| at_earliest(zoneless, newest))
-    }
 }

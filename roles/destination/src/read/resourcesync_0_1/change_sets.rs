@@ -6,17 +6,17 @@
 
 use super::document::{Read, from_of, read_head, target};
 use super::listed::listed;
-use crate::admit::Admission;
-use crate::clock::SECOND_MICROS;
-use crate::diagnostics::Remark;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::plan::listed::Listed;
-use crate::read::pieces::Go;
 use crate::read::position::Bookmark;
 use crate::read::sitemap::document::{Part, ZONE_MICROS, read};
 use crate::read::walk::{Category, Cut, Trail, Walk};
-use crate::requests::Requests;
+use crate::report::clock::SECOND_MICROS;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::diagnostics::Remark;
+use crate::request::pieces::Go;
+use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::is_no_change_set;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};
 use abreast_store::mirror::Document;

@@ -1,9 +1,9 @@
 //! What documents of ResourceSync 0.1 state about themselves [rs-0.1 §3.1, §5.1].
 
-use crate::error::Error;
-use crate::read::pieces::Go;
 use crate::read::sitemap::document as sitemap;
-use crate::requests::Requests;
+use crate::report::error::Error;
+use crate::request::pieces::Go;
+use crate::request::requests::Requests;
 use abreast_resourcesync::v0_1::{Head, Link, V0_1};
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
 

@@ -1,23 +1,24 @@
 //! Dumps and their manifests [rs-0.1 §4.2], also in place of a Sitemap.
 
-use super::baseline::{MARGIN_MICROS, NewestTime, in_its_second, time_of};
+use super::baseline::{MARGIN_MICROS, in_its_second, time_of};
 use super::entry_points::DumpLink;
 use super::listed::listed;
 use super::sitemap::is_gone;
-use crate::clock::now;
-use crate::diagnostics::Diagnostics;
-use crate::error::{Error, ExitCode};
-use crate::limits::is_over;
-use crate::package::archive::Package;
-use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
-use crate::package::manifest::Manifest;
 use crate::plan::listed::Listed;
+use crate::plan::manifest::Manifest;
 use crate::read::Snapshot;
-use crate::read::pieces::Answered;
+use crate::read::resourcesync_0_1::newest_time::NewestTime;
 use crate::read::sitemap::document::Part as DocumentPart;
 use crate::read::sitemap::manifest::{self, refusal};
 use crate::read::walk::Walk;
-use crate::requests::{Requests, answered_else, net_error};
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::request::diagnostics::Diagnostics;
+use crate::request::limits::is_over;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::{Dump, ListedPackage, Packaged, unusable};
+use crate::request::pieces::Answered;
+use crate::request::requests::{Requests, answered_else, net_error};
 use abreast_net::{Request, StatusCode};
 use abreast_resourcesync::v0_1::{Head, Root, V0_1};
 use abreast_store::mirror::Document;

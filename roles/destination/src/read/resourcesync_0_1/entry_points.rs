@@ -2,19 +2,19 @@
 //! [rs-0.1 §4.2, §5.1].
 
 use super::document::{Read, read_head, target};
-use super::push::PushOffer;
 use super::recognise::is_dump_begin;
 use super::site;
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::moved::other_source;
-use crate::options::SyncOptions;
-use crate::package::listing::ListedPackage;
+use crate::push::announcement::PushOffer;
 use crate::read::check_url;
-use crate::read::choice::HEAD_BYTES;
-use crate::read::pieces::{Asked, Go, receive, unasked};
+use crate::read::moved::other_source;
+use crate::read::protocol::HEAD_BYTES;
 use crate::read::sitemap::document::{BEGIN_BYTES, DOCUMENT_BYTES_MAX, read_received};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::package::listing::ListedPackage;
+use crate::request::pieces::{Asked, Go, receive, unasked};
+use crate::request::requests::Requests;
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Link};
 use abreast_store::mirror::Mirror;
 

@@ -1,7 +1,7 @@
 //! An entry of a document of ResourceSync 0.1 as a listed resource [rs-0.1 §3.1, §4.3].
 
 use crate::plan::listed::{Link, Listed, Patch, Relation, without_fragment};
-use crate::transfer::fetch::patch::is_known;
+use crate::plan::patch_format::is_known;
 use abreast_core::Kind;
 use abreast_resourcesync::v0_1::{
     self, Change, Entry, MIRROR, Meta, PARTIAL, SUBJECT, SUBJECT_NAME,

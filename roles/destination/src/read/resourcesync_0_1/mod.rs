@@ -23,6 +23,7 @@ mod document;
 mod dump;
 pub(crate) mod entry_points;
 mod listed;
+mod newest_time;
 pub(crate) mod push;
 mod pushed;
 pub(crate) mod reader;
@@ -30,10 +31,11 @@ pub(crate) mod recognise;
 pub(crate) mod site;
 mod sitemap;
 
-use super::choice::{AnswerHead, Protocol};
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 
 /// ResourceSync 0.1: documents with elements that only this version has, and dumps.
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync 0.1",
     recognises: recognise::recognises,
     has_mark: |head| {

@@ -1,5 +1,6 @@
 //! Where a Source pushes change sets [rs-0.1 §5.2].
 
+use crate::push::announcement::PushOffer;
 use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, Link, XMPP_PROTOCOL};
 use abreast_webtypes::resolve;
 use percent_encoding::percent_decode_str;
@@ -8,27 +9,6 @@ use percent_encoding::percent_decode_str;
 const OFFERS_MAX: usize = 16;
 /// Longest name of a service or node (RFC 7622 has 1,023 bytes for each part).
 const NAME_MAX: usize = 3_071;
-
-/// A way in which a Source pushes change sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PushOffer {
-    /// A node of an XMPP PubSub service [rs-0.1 §5.2.1].
-    Xmpp {
-        /// The address of the service, such as `pubsub.example.org`.
-        service: String,
-        /// The node.
-        node: String,
-    },
-    /// HTTP callbacks [rs-0.1 §5.2.2].
-    Callback {
-        /// Where callbacks are subscribed.
-        subscribe: String,
-        /// What they are about: the current change set, where the Source has one.
-        topic: Option<String>,
-        /// The Source has them as in the specification: it verifies and signs nothing.
-        is_plain: bool,
-    },
-}
 
 impl PushOffer {
     /// A link of a document at `base`, if it is an offer; `topic` is the current change set.

@@ -4,12 +4,12 @@
 
 use super::change_sets::hand_over;
 use super::document::from_of;
-use crate::clock::now;
-use crate::error::Error;
 use crate::read::Pushed;
 use crate::read::resourcesync::subscriber::{NotificationContent, NotifiedChange};
 use crate::read::sitemap::pushed::{odd, read_strictly};
 use crate::read::walk::Walk;
+use crate::report::clock::now;
+use crate::report::error::Error;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Document, Entry, Root, V0_1};
 use abreast_webtypes::Timestamp;
 

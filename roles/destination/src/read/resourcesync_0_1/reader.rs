@@ -7,21 +7,20 @@ use super::dump;
 use super::entry_points::{EntryPoints, find};
 use super::pushed::read_pushed;
 use super::site;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::package::archive::Package;
-use crate::package::listing::{Offered, Packaged};
-use crate::package::manifest::Manifest;
+use crate::copy::key;
+use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
-use crate::push::Topic;
+use crate::push::announcement::Announcement;
+use crate::push::announcement::Topic;
 use crate::read::sets::{choose, fits, name_of};
 use crate::read::sitemap::unchanged::kept_indexes;
 use crate::read::walk::Walk;
-use crate::read::{
-    Announcement, Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole,
-};
-use crate::requests::Requests;
-use crate::state::key;
+use crate::read::{Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole};
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::package::archive::Package;
+use crate::request::package::listing::{Offered, Packaged};
+use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{SyntaxError, Timestamp};
 

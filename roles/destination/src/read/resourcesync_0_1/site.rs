@@ -1,15 +1,15 @@
 //! Links to documents of ResourceSync 0.1 in pages, headers, host-meta and robots.txt
 //! [rs-0.1 §7].
 
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::read::SourceSet;
-use crate::read::pieces::{Answered, Asked, receive, unasked};
-use crate::read::resourcesync::discover::line_of;
 use crate::read::resourcesync::links::is_html;
 use crate::read::sets::name_of;
-use crate::requests::Requests;
+use crate::report::error::line_of;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::pieces::{Answered, Asked, receive, unasked};
+use crate::request::requests::Requests;
 use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
 use abreast_webtypes::{parse_link_header, resolve, robots_sitemaps};
 use url::Url;

@@ -1,18 +1,18 @@
 //! Sitemaps and their indexes: the snapshot of a Source [rs-0.1 §3].
 
-use super::baseline::NewestTime;
 use super::change_sets::OtherEntries;
 use super::document::Read;
 use super::entry_points::EntryPoints;
 use super::listed::{categories, listed};
-use crate::error::{Error, ExitCode};
-use crate::filter::Categories;
-use crate::options::SyncOptions;
-use crate::read::pieces::Go;
+use crate::plan::select::{OtherCategories, is_any};
+use crate::read::resourcesync_0_1::newest_time::NewestTime;
 use crate::read::sitemap::document::{Part, read, unasked};
 use crate::read::sitemap::walk::{Found, Lists, Member};
-use crate::requests::Requests;
-use crate::select::{OtherCategories, is_any};
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::pieces::Go;
+use crate::request::requests::Requests;
+use abreast_core::filter::Categories;
 use abreast_resourcesync::sitemap::is_no_sitemap;
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Link, OAI_PMH_PROTOCOL, Root, V0_1};
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};

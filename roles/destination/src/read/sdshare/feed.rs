@@ -1,10 +1,10 @@
 //! One feed, read entry by entry, within limits.
 
-use crate::diagnostics::Remark;
-use crate::error::{Error, ExitCode};
-use crate::read::Tolerance;
-use crate::read::pieces::{Answered, Asked, Go, Pieces, Wanted, read_unknown};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::Tolerance;
+use crate::request::diagnostics::Remark;
+use crate::request::pieces::{Answered, Asked, Go, Pieces, Wanted, read_unknown};
+use crate::request::requests::Requests;
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Limits, Parser, Step};
 
 /// Bytes that show which kind of feed it is.

@@ -1,15 +1,15 @@
 //! The way from an address to the feeds of one collection [sdshare §Server Role].
 
 use super::feed::read_feed_of_feeds;
-use crate::admit::Admission;
-use crate::diagnostics::Remark;
-use crate::error::{Error, ExitCode};
-use crate::moved::other_source;
-use crate::options::SyncOptions;
-use crate::read::pieces::Go;
+use crate::read::moved::other_source;
 use crate::read::sets::{choose, name_of};
 use crate::read::{SourceSet, check_url};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::diagnostics::Remark;
+use crate::request::pieces::Go;
+use crate::request::requests::Requests;
 use abreast_sdshare::{Entry, FeedKind, Relation, without_since};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{excerpt, without_fragment};

@@ -2,13 +2,13 @@
 //! §Fragment Processing].
 
 use super::feed::read_feed;
-use crate::clock::SECOND_MICROS;
-use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
-use crate::read::pieces::{Go, unasked};
 use crate::read::position::Of;
 use crate::read::walk::{Trail, Walk};
-use crate::requests::Requests;
+use crate::report::clock::SECOND_MICROS;
+use crate::report::error::{Error, ExitCode};
+use crate::request::pieces::{Go, unasked};
+use crate::request::requests::Requests;
 use abreast_core::Kind;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Feed, Link, Relation, with_since};

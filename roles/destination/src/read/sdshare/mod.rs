@@ -14,10 +14,11 @@ mod fragments;
 mod reader;
 mod snapshots;
 
-use super::choice::{AnswerHead, Protocol};
+use crate::read::protocol::AnswerHead;
+use crate::read::protocol::Protocol;
 
 /// SDShare.
-pub(super) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "SDShare",
     recognises,
     has_mark: |head| abreast_sdshare::has_mark(head.bytes),

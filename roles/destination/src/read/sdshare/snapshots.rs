@@ -3,14 +3,14 @@
 
 use super::feed::read_feed;
 use super::fragments::cost;
-use crate::admit::Admission;
-use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::read::Snapshot as SnapshotRead;
 use crate::read::descriptions::{DescriptionFile, fetch_sorted, hand_over};
-use crate::read::pieces::Go;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::admit::Admission;
+use crate::request::pieces::Go;
+use crate::request::requests::Requests;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};
 use abreast_webtypes::{Moment, Timestamp};

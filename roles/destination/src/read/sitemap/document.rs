@@ -1,10 +1,12 @@
 //! One document, fetched and read entry by entry, within limits [rs-core §7, rs-0.1 §3.1].
 
-use crate::diagnostics::{Diagnostics, Remark};
-use crate::error::{Error, ExitCode};
-pub(crate) use crate::read::pieces::unasked;
-use crate::read::pieces::{Answered, Asked, Go, Nothing, Pieces, Received, read_document, receive};
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::diagnostics::{Diagnostics, Remark};
+pub(crate) use crate::request::pieces::unasked;
+use crate::request::pieces::{
+    Answered, Asked, Go, Nothing, Pieces, Received, read_document, receive,
+};
+use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Tolerance, Version};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, SyntaxError, Timestamp, W3cDatetime, excerpt, resolve};

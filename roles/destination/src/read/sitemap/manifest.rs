@@ -1,12 +1,12 @@
 //! Manifests of packages, read out of the packages themselves [rs-core §11.2, §13.2, rs-0.1 §4.2].
 
 use super::document::{Part, at_earliest, is_zoneless, note_findings, syntax_error};
-use crate::diagnostics::Diagnostics;
-use crate::error::{Error, ExitCode};
-use crate::package::archive::Package;
-use crate::package::manifest::Manifest;
-use crate::read::pieces::Answered;
-use crate::sink::outcome::Failure;
+use crate::plan::manifest::Manifest;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::request::diagnostics::Diagnostics;
+use crate::request::package::archive::Package;
+use crate::request::pieces::Answered;
 use abreast_resourcesync::sitemap::{Limits, Parser, Step, Version};
 use std::io::Read as _;
 

@@ -3,9 +3,9 @@
 
 use super::document::{Read as DocumentRead, has_changed};
 use super::walk::{Lists, ListsRead, read_lists};
-use crate::error::Error;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::Error;
+use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::Version;
 use abreast_store::mirror::Document;
 

@@ -2,8 +2,8 @@
 
 use super::document::is_unchanged;
 use super::walk::{Found, LISTS_MAX, Lists};
-use crate::error::Error;
 use crate::read::walk::Walk;
+use crate::report::error::Error;
 use std::collections::{HashSet, VecDeque};
 
 /// Most indexes that are kept. A snapshot of more is compared each time.

@@ -4,10 +4,10 @@
 //! [`Lists`] is what differs between versions.
 
 use super::document::Read;
-use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
-use crate::requests::Requests;
+use crate::report::error::{Error, ExitCode};
+use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, Version, named_again};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};

@@ -2,17 +2,19 @@
 #![cfg(test)]
 
 use super::PROTOCOL;
-use crate::audit::audit_with;
-use crate::error::Error;
-use crate::events::{Event, ItemAction, Mode, Summary};
-use crate::options::{AuditOptions, SyncOptions};
-use crate::read::choice::{Choice, Protocol};
+use crate::read::choice::Choice;
+use crate::read::protocol::Protocol;
 use crate::read::resourcesync;
-use crate::run::{Wake, sync_with};
-use crate::sink::lines::{LinesOptions, Output};
-use crate::sink::options::SinkOptions;
-use crate::sink::rdf::nquads::NQuadsOptions;
-use crate::sink::warc::WarcOptions;
+use crate::report::error::Error;
+use crate::report::events::{Event, ItemAction, Mode, Summary};
+use crate::report::options::{AuditOptions, SyncOptions};
+use crate::report::sinks::LinesOptions;
+use crate::report::sinks::NQuadsOptions;
+use crate::report::sinks::Output;
+use crate::report::sinks::SinkOptions;
+use crate::report::sinks::WarcOptions;
+use crate::run::audit::audit_with;
+use crate::run::sync::{Wake, sync_with};
 use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
 use abreast_testkit::digest::md5_hex;
@@ -59,7 +61,7 @@ impl Pair {
             #[cfg(feature = "s3")]
             "objects" => {
                 let url = format!("file://{}", place.join("bucket").display());
-                SinkOptions::Objects(crate::sink::objects::ObjectsOptions {
+                SinkOptions::Objects(crate::report::sinks::ObjectsOptions {
                     url,
                     settings: Vec::new(),
                 })

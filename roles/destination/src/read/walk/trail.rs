@@ -1,6 +1,6 @@
 //! The way of a walk through pages, and its limits.
 
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;

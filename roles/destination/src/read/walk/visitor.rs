@@ -1,8 +1,8 @@
 //! What takes the entries of a walk.
 
-use crate::error::Error;
-use crate::package::download::Downloads;
 use crate::plan::listed::Listed;
+use crate::report::error::Error;
+use crate::request::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::Moment;
 
@@ -90,7 +90,7 @@ pub(crate) trait Visitor {
     }
 
     /// Lists were not read because of their categories.
-    fn left_out(&mut self, _categories: &crate::select::OtherCategories) {}
+    fn left_out(&mut self, _categories: &crate::plan::select::OtherCategories) {}
 
     /// Whether a plan is made; else the documents are only compared or listed.
     fn plans(&self) -> bool {

@@ -1,8 +1,8 @@
 //! What a walk found.
 
 use super::Cut;
-use crate::package::listing::Dump;
 use crate::read::position::Bookmark;
+use crate::request::package::listing::Dump;
 use abreast_rdf::LeftOut;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};

@@ -2,12 +2,12 @@
 
 use super::super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::super::via;
-use crate::error::{Error, ExitCode};
-use crate::path_map::{Form, PathError, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
-use crate::place::shown;
-use crate::probe::FileSystem;
-use crate::state::key;
-use crate::verify::hash_file;
+use crate::copy::key;
+use crate::copy::path_map::{Form, PathError, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
+use crate::copy::place::shown;
+use crate::copy::probe::FileSystem;
+use crate::report::error::{Error, ExitCode};
+use crate::request::verify::hash_file;
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::Digests;

@@ -1,9 +1,10 @@
 //! The document of a resource: which syntax it has, and what it states about the resource.
 
-use super::Graph;
-use crate::rdf_rules::{RdfRules, message};
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
 use crate::sink::Body;
-use crate::sink::outcome::{Failure, Notice};
+use crate::sink::outcome::Notice;
+use crate::sink::rdf_rules::{RdfRules, message};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{
     LeftOut, ReadLimits, ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines,

@@ -6,14 +6,17 @@
 //! fetched again.
 
 use super::document::describe;
-use super::{Graph, iri, same_bytes};
-use crate::deprecation::replacements;
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
+use super::{iri, same_bytes};
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
+use crate::report::sinks::LabelsOptions;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
-use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::sink::outcome::{Notice, Outcome};
+use crate::sink::rdf::replaced::replacements;
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::state_folder::StateFolder;
 use abreast_core::LogError;
 use abreast_folder::Dir;
 use abreast_rdf::{deprecation, entity_labels};
@@ -42,19 +45,6 @@ const CHOICE: &str = "labels-choice";
 /// The file of CSV that this copy writes, and its time and length as it was left.
 const CSV: &str = "labels-csv";
 const CSV_TIME: &str = "labels-csv-time";
-
-/// How labels are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LabelsOptions {
-    /// The file.
-    pub path: PathBuf,
-    /// Whether it is CSV; otherwise a database of SQLite.
-    pub is_csv: bool,
-    /// Predicates of labels, the best first; none for the usual ones.
-    pub predicates: Vec<String>,
-    /// Languages, the best first: then each entity has one label. None: all labels.
-    pub languages: Vec<String>,
-}
 
 impl LabelsOptions {
     fn table(&self, state: &StateFolder) -> Result<LabelTable, Error> {
@@ -416,7 +406,7 @@ impl Sink for LabelsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 
     fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {

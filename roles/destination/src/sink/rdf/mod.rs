@@ -18,27 +18,17 @@ pub(crate) mod label_table;
 mod labels;
 pub(crate) mod nquads;
 pub(crate) mod remote;
+pub(crate) mod replaced;
 
-use super::outcome::Failure;
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
 use abreast_store::mirror::{Mirror, Row, Task};
 use oxrdf::NamedNode;
 
 /// The graph as the state has it.
 const GRAPH: &str = "rdf-graph";
 const OF_RESOURCE: &str = "resource";
-
-/// Which graph statements are stored in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Graph {
-    /// The default graph: of each resource its description.
-    #[default]
-    Default,
-    /// The graph with this IRI: of each resource its description.
-    Named(String),
-    /// Each resource has a graph with its URI: the whole document.
-    OfResource,
-}
 
 impl Graph {
     /// The graph of a resource; `None` for the default graph.

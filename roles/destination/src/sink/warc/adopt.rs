@@ -1,8 +1,8 @@
 //! Rebuilding a lost state from the archive: its records are read and verified, so that nothing is
 //! fetched again that is already kept.
 
-use super::spelled;
-use crate::verify::Hasher;
+use crate::request::verify::Hasher;
+use crate::sink::warc::spelling::spelled;
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use abreast_warc::{Capture, CountingReader, Head, Kind, ReadError, read_record, skip_http_head};
 use abreast_webtypes::{Algorithm, Digests, W3cDatetime};

@@ -6,7 +6,7 @@
 //! size are merged. Replay programs read all files of the folder. The index can be made again from
 //! the archive by any indexer.
 
-use crate::state_folder::open_own;
+use crate::copy::state_folder::open_own;
 use abreast_store::mirror::Mirror;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};

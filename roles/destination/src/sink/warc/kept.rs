@@ -1,9 +1,9 @@
 //! Reading a packed copy back, for audits.
 
 use super::archive_of;
-use crate::error::Error;
+use crate::report::error::Error;
+use crate::request::verify::Hasher;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, same_bytes};
-use crate::verify::Hasher;
 use abreast_store::mirror::{Location, Mirror, Row};
 use abreast_warc::{CountingReader, Kind, ReadError, read_record, skip_http_head};
 use abreast_webtypes::Digests;

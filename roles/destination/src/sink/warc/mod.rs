@@ -9,31 +9,33 @@ mod adopt;
 mod index;
 mod kept;
 mod segments;
+pub(crate) mod spelling;
 
 pub(crate) use kept::{WarcKept, whole_length};
 
-use super::outcome::{Failure, Outcome};
+use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::clock::now;
-use crate::error::{Error, ExitCode};
-use crate::partial::Partials;
-use crate::state_folder::StateFolder;
-use crate::verify::Hasher;
+use crate::copy::names::ARCHIVE;
+use crate::copy::names::INDEXES;
+use crate::copy::names::JOURNAL;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::clock::now;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::WarcOptions;
+use crate::request::verify::Hasher;
+use crate::sink::warc::spelling::spelled;
+use crate::sink::warc::spelling::write_error;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Segment, Task};
 use abreast_warc::{Capture, END, Kind, Member, Original, Packing, Record};
-use abreast_webtypes::{Algorithm, Digests, Timestamp};
+use abreast_webtypes::{Digests, Timestamp};
 use segments::{Located, Segments};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Folder of the segments in the copy's folder.
-pub(crate) const ARCHIVE: &str = "archive";
-/// Folder of the index.
-pub(crate) const INDEXES: &str = "indexes";
-/// The journal of the index, in the state folder.
-pub(crate) const JOURNAL: &str = "index.journal";
 /// How many resources the archive had when this state began.
 const ADOPTED: &str = "warc-adopted";
 /// Bodies from this length on are compared with those kept before; a reference to a smaller one
@@ -45,26 +47,6 @@ const OWN_SEGMENT_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 256 << 10;
 /// Items whose records are made durable together.
 const BATCH_ITEMS: u64 = 5_000;
-
-/// How a packed copy is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WarcOptions {
-    /// Length from which no record is added to a segment. Default 1 GiB.
-    pub segment_bytes: u64,
-    /// 0 stores records as they are within their gzip members; 1 to 9 packs those that are not
-    /// packed already. Default 0: packing small records costs more time than fetching them from a
-    /// server nearby.
-    pub compression: u8,
-    /// Whether answers get a `WARC-Block-Digest` beside the digest of their payload: the bytes are
-    /// digested twice.
-    pub block_digest: bool,
-}
-
-impl Default for WarcOptions {
-    fn default() -> Self {
-        Self { segment_bytes: 1 << 30, compression: 0, block_digest: false }
-    }
-}
 
 /// A packed copy as a sink.
 #[derive(Debug)]
@@ -177,18 +159,12 @@ impl Sink for WarcSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 
     fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
         self.index.merge(mirror).map_err(write_error)
     }
-}
-
-pub(crate) fn write_error(cause: std::io::Error) -> Error {
-    let failure = Failure::from(cause);
-    Error::new(failure.code, ExitCode::Io, failure.message)
-        .with_help("free space or check the disk, then run the same command again")
 }
 
 /// One connection's access.
@@ -394,43 +370,6 @@ const fn kind_of(of_http: bool, revisit: bool) -> Kind {
     }
 }
 
-/// The strongest digest as archives write it: base 32 for the short ones, hexadecimal for the long.
-fn spelled(digests: &Digests) -> Option<String> {
-    let algorithm = digests.strongest()?;
-    let bytes = digests.bytes_of(algorithm)?;
-    Some(match algorithm {
-        Algorithm::Md5 => format!("md5:{}", base32(bytes)),
-        Algorithm::Sha1 => format!("sha1:{}", base32(bytes)),
-        Algorithm::Sha256 => format!("sha256:{}", hex(bytes)),
-        Algorithm::Sha512 => format!("sha512:{}", hex(bytes)),
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
-/// RFC 4648, section 6.
-fn base32(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let mut out = String::with_capacity(bytes.len().div_ceil(5) * 8);
-    for group in bytes.chunks(5) {
-        let mut five = [0; 8];
-        five[3..3 + group.len()].copy_from_slice(group);
-        let bits = u64::from_be_bytes(five);
-        let digits = (group.len() * 8).div_ceil(5);
-        for digit in 0..8 {
-            let value = (bits >> (35 - 5 * digit)) & 31;
-            out.push(if digit < digits { char::from(ALPHABET[value as usize]) } else { '=' });
-        }
-    }
-    out
-}
-
 /// Types whose bytes are packed already.
 fn is_packed_type(mime: &str) -> bool {
     let mime = mime.to_ascii_lowercase();
@@ -467,6 +406,8 @@ pub(crate) fn archive_of(folder: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sink::warc::spelling::base32;
+    use abreast_webtypes::Algorithm;
 
     #[test]
     fn digests_are_spelled_as_archives_do() {

@@ -4,9 +4,9 @@
 //! connection has a record: the lock is held for a copy into memory, or for one write. Large bodies
 //! get a segment of their own.
 
-use super::WarcOptions;
-use crate::clock::now;
-use crate::error::Error;
+use crate::report::clock::now;
+use crate::report::error::Error;
+use crate::report::sinks::WarcOptions;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};
@@ -305,7 +305,7 @@ impl Segments {
                 if unsettled.is_empty() { Vec::new() } else { sync(&self.folder, files)? };
             Ok((segments, unsettled, lines))
         };
-        let (segments, unsettled, lines) = write().map_err(super::write_error)?;
+        let (segments, unsettled, lines) = write().map_err(super::spelling::write_error)?;
         for segment in &segments {
             mirror.put_segment(segment)?;
         }

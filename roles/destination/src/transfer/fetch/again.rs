@@ -6,8 +6,9 @@
 //! already.
 
 use super::{Fetched, Fetcher};
+use crate::report::failure::Failure;
 use crate::sink::Prepared;
-use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::sink::outcome::{Notice, Outcome};
 use crate::transfer::fetch::mirrors::Place;
 use abreast_store::mirror::Task;
 

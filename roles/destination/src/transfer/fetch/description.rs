@@ -6,7 +6,8 @@
 //! sign of it.
 
 use super::{Fetched, Fetcher, Part, Place, Target};
-use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::report::failure::Failure;
+use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::rdf::document::{describe_answer, is_as_asked, not_rdf, syntax_of};
 use crate::transfer::store::{Facts, Incoming};
 use abreast_folder::Dir;

@@ -5,37 +5,13 @@
 
 use super::patch::has_digests;
 use super::{Fetched, Fetcher};
-use crate::sink::outcome::{Failure, Outcome};
+use crate::report::failure::Failure;
+use crate::sink::outcome::Outcome;
 use crate::transfer::store::Facts;
 use abreast_rdf::apply_entity_patches;
 use abreast_store::mirror::{Row, Task};
 use abreast_webtypes::Digests;
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// How many resources were made with patches in a run, and how many could not be.
-#[derive(Debug, Default)]
-pub(crate) struct PatchCounts(Mutex<Counts>);
-
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) patched: u64,
-    pub(crate) fetched: u64,
-    /// The first one that was fetched, and why.
-    pub(crate) first: Option<(String, String)>,
-}
-
-impl PatchCounts {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note_fetched(&self, uri: &str, why: &dyn Display) {
-        let mut counts = self.lock();
-        counts.fetched += 1;
-        counts.first.get_or_insert_with(|| (uri.to_owned(), why.to_string()));
-    }
-}
 
 /// A description, and whether it is the one that is kept.
 struct Made {

@@ -5,8 +5,8 @@
 //! left alone. What a mirror sends counts only with the digest that the Source's own list states,
 //! so without one none is asked.
 
-use crate::alternates::{Mirror, is_public_only};
-use crate::sink::outcome::Failure;
+use crate::plan::alternates::{Mirror, is_public_only};
+use crate::report::failure::Failure;
 use crate::transfer::fetch::Fetcher;
 use abreast_store::mirror::Pending;
 use abreast_webtypes::Digests;

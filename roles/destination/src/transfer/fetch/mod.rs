@@ -7,55 +7,24 @@ pub(crate) mod mirrors;
 pub(crate) mod patch;
 pub(crate) mod together;
 
-use crate::admit::Admission;
-use crate::alternates::Alternates;
-use crate::bodies::Bodies;
-use crate::deprecation::Deprecations;
-use crate::partial::{Note, Partials, RESUME_BYTES};
-use crate::place::temporary_name;
-use crate::rdf_rules::RdfRules;
-use crate::robots::Robots;
-use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::copy::names::temporary_name;
+use crate::copy::partial::{Note, Partials, RESUME_BYTES};
+use crate::copy::state_folder::open_begun;
+use crate::report::failure::Failure;
+use crate::request::verify::{Verdict, hash_into, judge};
+use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
-use crate::skolem;
-use crate::state_folder::open_begun;
-use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::fetch::mirrors::{FailingHosts, Place};
 use crate::transfer::fetch::together::{Held, TOGETHER_BYTES};
+use crate::transfer::rules::Rules;
 use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large};
-use crate::verify::{Verdict, hash_into, judge};
 use abreast_folder::Dir;
-use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
+use abreast_net::{Client, Request, Response, StatusCode, UnaskedEncoding};
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
 use again::Again;
 use std::io::Seek as _;
 use std::sync::Arc;
-
-/// The rules for all items of a run.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    /// How descriptions are read.
-    pub(crate) rdf: RdfRules,
-    pub(crate) require_fixity: bool,
-    pub(crate) authorization: Option<Authorization>,
-    /// The URL the credentials are for.
-    pub(crate) authorized_url: String,
-    /// The robots.txt of hosts, unless the user ignores them.
-    pub(crate) robots: Option<Arc<Robots>>,
-    /// Which hosts resources may be on.
-    pub(crate) admission: Admission,
-    /// Mirrors and patches that lists name.
-    pub(crate) alternates: Arc<Alternates>,
-    /// Whether a resource about which nothing is stated any more is gone.
-    pub(crate) is_gone_if_empty: bool,
-    /// The bytes that came with a list.
-    pub(crate) bodies: Arc<Bodies>,
-    pub(crate) patches: PatchCounts,
-    pub(crate) deprecations: Arc<Deprecations>,
-    pub(crate) skolems: skolem::Evidence,
-    pub(crate) epoch: i64,
-}
 
 /// One connection's worth of work: fetches items one after the other.
 pub(crate) struct Fetcher {
@@ -280,7 +249,7 @@ impl Fetcher {
         let authorization = rules
             .authorization
             .as_ref()
-            .filter(|_| crate::admit::same_origin(url, &rules.authorized_url));
+            .filter(|_| crate::request::admit::same_origin(url, &rules.authorized_url));
         head.clear();
         let begun = if is_large(listed_length) {
             Part::begun_before(partials, &target, unasked_encoding)
@@ -465,7 +434,7 @@ impl Part {
         let etag = response.header("etag").map(str::to_owned);
         let media_type =
             with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
-        let received = with_type.then(crate::clock::now);
+        let received = with_type.then(crate::report::clock::now);
         let encoding = response.header("content-encoding");
         let (packed, is_gzip) = (encoding.is_some_and(is_packing), encoding.is_some_and(is_gzip));
         let is_as_sent = !packed || unasked_encoding == UnaskedEncoding::Raw;
@@ -504,7 +473,7 @@ impl Part {
             etag: Some(note.etag.clone()),
             last_modified: last_modified(note.header("last-modified")),
             media_type: note.header("content-type").filter(|_| wants_type).map(str::to_owned),
-            received: wants_type.then(crate::clock::now),
+            received: wants_type.then(crate::report::clock::now),
             // A part that came from elsewhere is not kept.
             address: None,
         };

@@ -7,11 +7,12 @@
 
 pub(crate) mod fuzz_property;
 
-use crate::alternates::{Patch, is_public_only};
+use crate::plan::alternates::{Patch, is_public_only};
+use crate::plan::patch_format::Format;
+use crate::request::verify::{Hasher, Verdict, judge};
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::{Fetcher, last_modified};
 use crate::transfer::store::Facts;
-use crate::verify::{Hasher, Verdict, judge};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_store::mirror::{PendingAction, Row, Task};
 use abreast_webtypes::{Digests, memory_of_json};
@@ -35,35 +36,7 @@ const DEPTH_MAX: usize = 127;
 /// Values that the operations of one JSON patch may put somewhere, with the bytes of their texts.
 const MOVED_MAX: usize = 16 << 20;
 
-/// The format of a patch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// JSON Patch.
-    Json,
-    /// Bytes that come behind those kept.
-    Append,
-    /// A difference of bytes as `bsdiff` makes it.
-    Difference,
-}
-
-/// Whether patches of a media type can be applied.
-pub(crate) fn is_known(media_type: &str) -> bool {
-    Format::of(media_type).is_some()
-}
-
 impl Format {
-    /// By its media type; parameters do not matter.
-    pub(crate) fn of(media_type: &str) -> Option<Self> {
-        let name = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match name.as_str() {
-            // The second is how the specification's own example writes it.
-            "application/json-patch+json" | "application/json-patch" => Some(Self::Json),
-            "application/x-append" => Some(Self::Append),
-            "application/x-bsdiff43" => Some(Self::Difference),
-            _ => None,
-        }
-    }
-
     /// The new version, of this length if it is known; `None` when the patch does not apply.
     fn apply(self, kept: Vec<u8>, patch: &[u8], length: Option<u64>) -> Option<Vec<u8>> {
         let most = length.unwrap_or(BYTES_MAX);
@@ -149,7 +122,7 @@ impl Fetcher {
         if let Some(robots) = &rules.robots {
             robots.check(&self.client, &patch.url, public_only).await.ok()?;
         }
-        let authorized = crate::admit::same_origin(&patch.url, &rules.authorized_url);
+        let authorized = crate::request::admit::same_origin(&patch.url, &rules.authorized_url);
         let request = Request {
             authorization: rules.authorization.as_ref().filter(|_| authorized),
             accept_gzip: true,
@@ -176,7 +149,7 @@ impl Fetcher {
             return None;
         }
         let rules = &self.storer.rules;
-        let authorized = crate::admit::same_origin(item.href(), &rules.authorized_url);
+        let authorized = crate::request::admit::same_origin(item.href(), &rules.authorized_url);
         let authorization = rules.authorization.as_ref().filter(|_| authorized);
         let request = Request {
             head: true,

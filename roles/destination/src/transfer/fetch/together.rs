@@ -1,10 +1,10 @@
 //! Digesting several bodies together: four short ones take the time of two, so those that need MD5
 //! only wait for each other.
 
+use crate::request::verify::Hasher;
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::Fetcher;
 use crate::transfer::store::{Facts, Received, Storer, digests_of, finish};
-use crate::verify::Hasher;
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, md5_lanes};
 

@@ -1,10 +1,10 @@
 //! Properties of every package: for fuzzing and for the tests of its seeds.
 
 use super::read_manifest;
-use crate::diagnostics::Diagnostics;
-use crate::package::archive::{Package, SMALL_BYTES};
-use crate::package::listing::Packaged;
-use crate::package::manifest::Placed;
+use crate::plan::manifest::Placed;
+use crate::request::diagnostics::Diagnostics;
+use crate::request::package::archive::{Package, SMALL_BYTES};
+use crate::request::package::listing::Packaged;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 

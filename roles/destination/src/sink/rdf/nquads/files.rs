@@ -9,13 +9,13 @@
 //! restored by somebody else, or by a killed run, and is read before anything is done with it
 //! (`verify.rs`).
 
-use super::NQuadsOptions;
 use super::run::{Runs, filler};
 use super::verify::{Found, time_key};
-use crate::error::Error;
+use crate::copy::state_folder::open_own;
+use crate::report::error::Error;
+use crate::report::sinks::NQuadsOptions;
 use crate::sink::kept::distrusted;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
-use crate::state_folder::open_own;
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -65,7 +65,7 @@ fn number_in(name: &str) -> Option<i64> {
 }
 
 fn write_error(cause: io::Error) -> Error {
-    crate::sink::warc::write_error(cause)
+    crate::sink::warc::spelling::write_error(cause)
 }
 
 impl Files {

@@ -1,9 +1,9 @@
 //! Reading a folder of N-Quads back, for audits and checks.
 
-use super::super::Graph;
 use super::files::name_of;
 use super::run::restore;
-use crate::error::Error;
+use crate::report::error::Error;
+use crate::report::sinks::Graph;
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use abreast_store::mirror::{Location, Mirror, Row};
 use std::collections::HashMap;

@@ -15,13 +15,16 @@ mod verify;
 pub(crate) use kept::NQuadsKept;
 
 use super::document::describe;
-use super::{Graph, iri};
-use crate::error::Error;
-use crate::partial::Partials;
-use crate::sink::outcome::{Failure, Outcome};
+use super::iri;
+use crate::copy::names::DATABASE;
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::Error;
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
+use crate::report::sinks::NQuadsOptions;
+use crate::sink::outcome::Outcome;
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::state::DATABASE;
-use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Task};
 use abreast_webtypes::Digests;
@@ -31,21 +34,6 @@ use std::sync::Arc;
 
 /// Items whose descriptions are made durable together.
 const BATCH_ITEMS: u64 = 5_000;
-
-/// How N-Quads are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NQuadsOptions {
-    /// The graph that statements are in.
-    pub graph: Graph,
-    /// Length from which nothing is added to a file. Default 64 MiB.
-    pub file_bytes: u64,
-}
-
-impl Default for NQuadsOptions {
-    fn default() -> Self {
-        Self { graph: Graph::Default, file_bytes: 64 << 20 }
-    }
-}
 
 /// A folder of N-Quads as a sink.
 #[derive(Debug)]
@@ -130,7 +118,7 @@ impl Sink for NQuadsSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 
     fn finish(&self, mirror: &Mirror) -> Result<(), Error> {

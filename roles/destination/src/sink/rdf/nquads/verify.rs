@@ -4,9 +4,9 @@
 
 use super::files::{Files, name_of, overwrite_in};
 use super::run::{is_filler, restore};
-use crate::error::Error;
+use crate::report::error::Error;
+use crate::report::sinks::Graph;
 use crate::sink::kept::plan_again;
-use crate::sink::rdf::Graph;
 use crate::sink::segments::{BUFFER_BYTES, unusable};
 use abreast_store::mirror::{Location, Mirror};
 use std::collections::BTreeMap;
@@ -155,8 +155,9 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::super::super::document::digest_of;
-    use super::super::{NQuadsOptions, run};
+    use super::super::run;
     use super::*;
+    use crate::report::sinks::NQuadsOptions;
     use abreast_store::mirror::Row;
     use std::path::PathBuf;
 

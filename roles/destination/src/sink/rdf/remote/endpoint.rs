@@ -1,7 +1,8 @@
 //! Requests to a SPARQL 1.1 endpoint [SPARQL 1.1 Protocol].
 
 use super::service::{Remote, Service, shown};
-use crate::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode};
+use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_net::{Client, Post, Request, Response, StatusCode};
 use abreast_webtypes::visible;
 use bytes::Bytes;
@@ -20,15 +21,6 @@ pub(super) struct Endpoint {
     client: Client,
     update: String,
     query: String,
-}
-
-/// Why a request was not carried out.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// No other request will be either.
-    Endpoint(Error),
-    /// Another request may be.
-    Request(String),
 }
 
 /// The answer to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
@@ -156,21 +148,4 @@ fn unreadable(url: &str, why: &dyn std::fmt::Display) -> Refusal {
         Error::new("sparql.url", ExitCode::Usage, message)
             .with_help("check the address for queries (`--query-url`)"),
     )
-}
-
-impl Refusal {
-    /// The error where no item is at fault.
-    pub(super) fn into_error(self) -> Error {
-        match self {
-            Self::Endpoint(error) => error,
-            Self::Request(message) => Error::new("sparql.failed", ExitCode::Retryable, message),
-        }
-    }
-}
-
-impl From<Error> for Refusal {
-    /// The state cannot be used.
-    fn from(error: Error) -> Self {
-        Self::Endpoint(error)
-    }
 }

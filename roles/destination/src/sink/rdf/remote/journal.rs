@@ -8,11 +8,16 @@
 //! What is stored is removed by the IRI of its entity. That is the URI of the resource or, where this
 //! is the address of a document, as ResourceSync lists entities, another one, which the state keeps.
 
-use super::{Change, either, packed, unpacked};
-use crate::error::{Error, ExitCode};
+use crate::copy::names::DATABASE;
+use crate::copy::state_folder::{StateFolder, open_own};
+use crate::copy::unusable::unusable;
+use crate::report::error::{Error, ExitCode};
 use crate::sink::kept::distrusted;
-use crate::state::{DATABASE, unusable};
-use crate::state_folder::{StateFolder, open_own};
+use crate::sink::rdf::remote::change::Change;
+use crate::sink::rdf::remote::change::either;
+use crate::sink::rdf::remote::change::hex;
+use crate::sink::rdf::remote::change::packed;
+use crate::sink::rdf::remote::change::unpacked;
 use abreast_rdf::sparql::Reach;
 use abreast_store::mirror::{Mirror, Row};
 use std::collections::HashMap;
@@ -303,16 +308,6 @@ impl Journal {
         self.is_begun = !text.is_empty();
         self.state.replace_bytes(FILE, text.as_bytes())
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(digest: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * digest.len());
-    for byte in digest {
-        // Writing into memory cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

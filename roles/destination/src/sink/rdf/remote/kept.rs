@@ -1,15 +1,18 @@
 //! Reading a service back, for audits.
 
-use super::super::Graph;
 use super::super::document::digest_of;
-use super::endpoint::{Endpoint, Refusal};
+use super::endpoint::Endpoint;
 use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
-use super::{reach_in, text, version};
-use crate::error::{Error, ExitCode};
+use super::text;
+use crate::report::error::{Error, ExitCode};
+use crate::report::sinks::Graph;
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use crate::sink::newest::{self, Verdict};
+use crate::sink::rdf::remote::change::reach_in;
+use crate::sink::rdf::remote::change::version;
+use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, with_lower_case_tags, write_statement};
 use abreast_store::mirror::{Mirror, Row};
 use std::collections::HashMap;

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `service.rs` | the services, and what their refusals mean |
 //! | `sender.rs` | the thread that sends |
+//! | `change.rs`, `refusal.rs` | what is to be stored of a resource, and why it was not |
 //! | `endpoint.rs` | requests to an endpoint |
 //! | `singly.rs` | requests about one entity |
 //! | `store.rs` | transactions on a store of Oxigraph |
@@ -18,9 +19,11 @@
 //! | `journal.rs` | what was sent before the state has it, and which entity is stored of a resource |
 //! | `kept.rs` | reading back, for audits |
 
+mod change;
 mod endpoint;
 mod journal;
 mod kept;
+mod refusal;
 mod sender;
 mod service;
 mod singly;
@@ -29,20 +32,22 @@ mod text;
 
 pub(crate) use kept::RemoteKept;
 pub(crate) use service::Remote;
-pub use service::{GraphStoreOptions, PushOptions, SparqlOptions};
-pub use store::{OpenStore, OxigraphOptions};
 
-use super::document::{DIGEST_BYTES, Description, describe, digest_of};
-use super::{Graph, iri, same_bytes};
-use crate::error::Error;
-use crate::partial::Partials;
-use crate::sink::kept::is_distrusted;
+use super::document::{DIGEST_BYTES, describe, digest_of};
+use super::{iri, same_bytes};
+use crate::copy::partial::Partials;
+use crate::copy::state_folder::StateFolder;
+use crate::report::error::Error;
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
 use crate::sink::newest;
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::Outcome;
+use crate::sink::rdf::remote::change::Change;
+use crate::sink::rdf::remote::change::packed;
+use crate::sink::rdf::remote::change::reach_in;
+use crate::sink::rdf::remote::change::version;
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
-use abreast_rdf::sparql::Reach;
 use abreast_rdf::{canonical_lines, with_lower_case_tags};
 use abreast_store::mirror::{Described, Mirror, Row, Task};
 use abreast_webtypes::Digests;
@@ -51,64 +56,6 @@ use sender::Sending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Database;
-
-/// What is to be stored of a resource.
-#[derive(Debug)]
-struct Change {
-    uri: String,
-    /// Whether the copy has something of it.
-    is_kept: bool,
-    /// How far the blank nodes reach of what is stored; `None` where it must be asked for what is
-    /// stored.
-    old: Option<Reach>,
-    /// Nothing when the resource is gone.
-    new: Option<Description>,
-    /// Kept when the change is settled: its outcome may not be taken yet.
-    row: Option<Row>,
-}
-
-impl Change {
-    /// The entity that its document is about.
-    fn entity(&self) -> &str {
-        let entity = self.new.as_ref().and_then(|new| new.entity.as_ref());
-        entity.map_or(&self.uri, |entity| entity.as_str())
-    }
-
-    fn bytes(&self) -> usize {
-        self.uri.len() + self.new.as_ref().map_or(0, |description| description.lines.len())
-    }
-}
-
-/// Bits of each number of a reach in a row. A description has no more statements than they count.
-const BITS: u32 = 20;
-/// What has this many paths, or more, has any number of them.
-const MOST: u64 = (1 << BITS) - 1;
-
-/// A reach as the row of a resource has it, in place of the time of a file.
-fn packed(reach: Reach) -> i64 {
-    let (steps, depth) = (reach.steps as u64, reach.depth as u64);
-    (steps << (2 * BITS) | depth << BITS | reach.paths.min(MOST)) as i64
-}
-
-fn unpacked(number: i64) -> Reach {
-    let part = |at: u32| (number as u64 >> (at * BITS)) & MOST;
-    let paths = if part(0) == MOST { u64::MAX } else { part(0) };
-    Reach { depth: part(1) as usize, paths, steps: part(2) as usize }
-}
-
-/// The reach of what is stored, if the row states it.
-fn reach_in(row: Option<&Row>) -> Option<Reach> {
-    row.filter(|row| !is_distrusted(row)).map(|row| unpacked(row.file_mtime))
-}
-
-/// A reach that is enough for either of two descriptions.
-fn either(one: Reach, other: Reach) -> Reach {
-    if one.depth == other.depth {
-        let (paths, steps) = (one.paths.max(other.paths), one.steps.max(other.steps));
-        return Reach { depth: one.depth, paths, steps };
-    }
-    Reach::of_depth(one.depth.max(other.depth))
-}
 
 /// Items whose new state is kept in one transaction, where a flush to the disk comes before it.
 const STORE_BATCH: u64 = 5_000;
@@ -233,7 +180,7 @@ impl Sink for RemoteSink {
     }
 
     fn sweep(&self, uri: &str) {
-        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+        let _ = self.spill.unlink(&crate::copy::names::temporary_name(uri));
     }
 }
 
@@ -243,11 +190,6 @@ fn change_of(uri: &str, before: Option<&Described>, now: Option<&Described>) -> 
     let entity = now.or(before).and_then(|described| described.entity.clone());
     let (new, old) = (of(now), of(before));
     newest::Change { uri: uri.to_owned(), name: entity.unwrap_or_else(|| uri.to_owned()), new, old }
-}
-
-/// Names a version of a description by its digest; there is none without statements.
-fn version(digest: &[u8]) -> Option<String> {
-    (digest != digest_of(&[]).as_slice()).then(|| journal::hex(digest))
 }
 
 /// The digest of a description in a service, which may keep language tags in lower case.
@@ -337,6 +279,7 @@ impl RemoteWriter {
 mod tests {
     use super::*;
     use crate::sink::kept::distrusted;
+    use abreast_rdf::sparql::Reach;
 
     #[test]
     fn a_row_states_how_far_blank_nodes_reach() {

@@ -1,15 +1,18 @@
 //! The thread that sends updates, many changes in each.
 
-use super::super::Graph;
-use super::endpoint::{Endpoint, Refusal};
+use super::endpoint::Endpoint;
 use super::journal::Journal;
 use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
+use super::text;
 use super::text::Step;
-use super::{Change, either, text};
-use crate::error::{Error, ExitCode};
-use crate::sink::outcome::Failure;
+use crate::report::error::{Error, ExitCode};
+use crate::report::failure::Failure;
+use crate::report::sinks::Graph;
+use crate::sink::rdf::remote::change::Change;
+use crate::sink::rdf::remote::change::either;
+use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_rdf::sparql::{Reach, SparqlError, ask_deeper};
 use abreast_store::mirror::{Described, Row};
 use futures_util::stream::{self, StreamExt as _};

@@ -1,10 +1,11 @@
 //! The services that statements are sent to, and what their refusals mean.
 
-use super::super::Graph;
-use super::endpoint::Refusal;
 use super::store::{Database, Place};
-use crate::error::{Error, ExitCode};
-use crate::sink::options::SinkOptions;
+use crate::report::error::{Error, ExitCode};
+use crate::report::sinks::Graph;
+use crate::report::sinks::SinkOptions;
+use crate::report::sinks::SparqlOptions;
+use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_net::{Client, Shared, StatusCode};
 use abreast_store::mirror::Mirror;
 use std::path::Path;
@@ -12,33 +13,6 @@ use std::time::Duration;
 
 /// The service that the state knows.
 const STORE: &str = "sink-store";
-
-/// Which endpoint, and where in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SparqlOptions {
-    /// The address that takes updates (`http` or `https`).
-    pub url: String,
-    /// The address that answers queries; by default what the usual servers have for this `url`.
-    pub query_url: Option<String>,
-    /// The graph that statements are in.
-    pub graph: Graph,
-}
-
-/// A graph store, in which each resource has a graph with its URI.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GraphStoreOptions {
-    /// The address of the store (`http` or `https`), without `graph`.
-    pub url: String,
-}
-
-/// A receiver of SDShare Push.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushOptions {
-    /// The address of the receiver (`http` or `https`), without `resource`.
-    pub url: String,
-    /// The graph that the receiver is to keep the statements in, if one is named.
-    pub graph: Option<String>,
-}
 
 /// The protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! One request for each entity: the Graph Store Protocol, which replaces a graph by one request,
 //! and SDShare Push, which does the same to an entity.
 
-use super::super::Graph;
-use super::endpoint::{Refusal, is_refusal, message_of};
+use super::endpoint::{is_refusal, message_of};
 use super::service::{Remote, Service};
+use crate::report::sinks::Graph;
+use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_net::{Client, Method, Post, Request, StatusCode};
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};

@@ -8,9 +8,10 @@
 //! Without the feature `oxigraph` no store can be opened; without `rocksdb`, only one that the caller
 //! opened.
 
-use super::super::Graph;
-use super::endpoint::Refusal;
-use crate::error::{Error, ExitCode};
+use crate::copy::names::CURRENT;
+use crate::report::error::{Error, ExitCode};
+use crate::report::open_store::OpenStore;
+use crate::report::sinks::OxigraphOptions;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "oxigraph")]
@@ -21,24 +22,8 @@ mod folder;
 mod none;
 #[cfg(feature = "oxigraph")]
 pub(super) use database::Database;
-#[cfg(feature = "oxigraph")]
-pub use database::OpenStore;
 #[cfg(not(feature = "oxigraph"))]
 pub(super) use none::Database;
-#[cfg(not(feature = "oxigraph"))]
-pub use none::OpenStore;
-
-/// The file of RocksDB that names the current state of a store.
-const CURRENT: &str = "CURRENT";
-
-/// A store of Oxigraph, and where in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OxigraphOptions {
-    /// The graph that statements are in.
-    pub graph: Graph,
-    /// A store that the caller has opened; else the one in the copy's folder is opened.
-    pub store: Option<OpenStore>,
-}
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -75,21 +60,4 @@ impl Place {
                 .with_help("build it with `--features oxigraph`, or use nquads:DIR"))
         }
     }
-}
-
-/// A store that no longer reads or writes.
-#[cfg_attr(not(feature = "oxigraph"), expect(dead_code, reason = "no store without it"))]
-fn broken(cause: std::io::Error) -> Refusal {
-    let is_full =
-        matches!(cause.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
-    let (code, help) = if is_full {
-        ("disk.full", "free space, then run the same command again")
-    } else {
-        ("oxigraph.failed", "check the disk, then run the same command again")
-    };
-    Refusal::Endpoint(
-        Error::new(code, ExitCode::Io, "the store cannot be used")
-            .with_cause(cause)
-            .with_help(help),
-    )
 }

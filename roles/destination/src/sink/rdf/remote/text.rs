@@ -2,8 +2,8 @@
 //!
 //! IRIs have been checked: none has a character that would end it.
 
-use super::super::Graph;
 use super::super::document::Description;
+use crate::report::sinks::Graph;
 use abreast_rdf::sparql::{Reach, Replacement, SparqlError, insert_into, replace};
 use std::collections::HashMap;
 use std::fmt::Write as _;

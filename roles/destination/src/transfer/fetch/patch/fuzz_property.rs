@@ -1,6 +1,7 @@
 //! Properties of every patch: for fuzzing and for the tests of its seeds.
 
-use super::{DIFFERENCE_MARK, Format, apply_json};
+use super::{DIFFERENCE_MARK, apply_json};
+use crate::plan::patch_format::Format;
 
 /// Longest JSON that is made.
 const JSON_MAX: u64 = 4_096;

@@ -1,10 +1,12 @@
 //! Transactions on a store.
 
 use super::super::super::document::{Description, digest_of};
-use super::super::endpoint::Refusal;
 use super::super::text::Step;
-use super::{Graph, broken};
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
+use crate::report::open_store::OpenStore;
+use crate::report::sinks::Graph;
+use crate::sink::rdf::remote::refusal::Refusal;
+use crate::sink::rdf::remote::refusal::broken;
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use memchr::memmem::find;
@@ -16,45 +18,14 @@ use oxrdf::{
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// Most statements that are removed as what is stored of one resource.
 const REMOVED_MAX: usize = 200_000;
 /// The types of literals that a store keeps by their values.
 const TYPED: &[u8] = b"^^<http://www.w3.org/2001/XMLSchema#";
 
-/// A store that is open.
-#[derive(Clone)]
-pub struct OpenStore(Arc<Store>);
-
-impl OpenStore {
-    /// Statements are kept in this store.
-    pub fn new(store: Store) -> Self {
-        Self(Arc::new(store))
-    }
-
-    #[cfg(feature = "rocksdb")]
-    pub(super) fn shared(store: Arc<Store>) -> Self {
-        Self(store)
-    }
-}
-
-impl fmt::Debug for OpenStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenStore")
-    }
-}
-
-impl PartialEq for OpenStore {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for OpenStore {}
-
 #[derive(Clone, Debug)]
-pub(in super::super) struct Database {
+pub(crate) struct Database {
     store: OpenStore,
 }
 
@@ -65,10 +36,7 @@ impl Database {
 
     /// Gives a description the form in which it is read back: numbers and dates are stored by their
     /// values, so that `1.0` becomes `1`.
-    pub(in super::super) fn as_stored(
-        description: &mut Description,
-        entity: &str,
-    ) -> Result<(), Failure> {
+    pub(crate) fn as_stored(description: &mut Description, entity: &str) -> Result<(), Failure> {
         if find(&description.lines, TYPED).is_none() {
             return Ok(());
         }
@@ -92,7 +60,7 @@ impl Database {
 
     /// Carries steps out in one transaction: removes what is stored of each entity, and adds what is
     /// stated now.
-    pub(in super::super) fn apply(&self, steps: &[Step<'_>], graph: &Graph) -> Result<(), Refusal> {
+    pub(crate) fn apply(&self, steps: &[Step<'_>], graph: &Graph) -> Result<(), Refusal> {
         let mut transaction = self.store.0.start_transaction().map_err(failed)?;
         for step in steps {
             let new = quads_of(step.lines(), step.entity, &name_of(graph, step.entity));
@@ -112,11 +80,7 @@ impl Database {
     }
 
     /// What is stored of an entity, as lines.
-    pub(in super::super) fn lines_of(
-        &self,
-        entity: &str,
-        graph: &Graph,
-    ) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn lines_of(&self, entity: &str, graph: &Graph) -> Result<Vec<u8>, Refusal> {
         let quads = stored(entity, graph, usize::MAX, &|subject, graph| {
             self.store.0.quads_for_pattern(subject, None, None, Some(graph))
         })?;
@@ -129,7 +93,7 @@ impl Database {
 
     /// Makes durable what was committed.
     #[cfg_attr(not(feature = "rocksdb"), expect(clippy::unused_self, clippy::unnecessary_wraps))]
-    pub(in super::super) fn flush(&self) -> Result<(), Refusal> {
+    pub(crate) fn flush(&self) -> Result<(), Refusal> {
         #[cfg(feature = "rocksdb")]
         self.store.0.flush().map_err(failed)?;
         Ok(())

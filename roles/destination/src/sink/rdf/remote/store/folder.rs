@@ -1,8 +1,9 @@
 //! Opening the store in a folder.
 
-use super::{CURRENT, OpenStore};
-use crate::error::{Error, ExitCode};
-use crate::path_map::STATE_FOLDER;
+use crate::copy::names::CURRENT;
+use crate::copy::path_map::STATE_FOLDER;
+use crate::report::error::{Error, ExitCode};
+use crate::report::open_store::OpenStore;
 use oxigraph::store::{StorageError, Store, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,18 +1,15 @@
 //! No store: this program was built without one.
 
-use super::super::endpoint::Refusal;
 use super::super::text::Step;
-use super::Graph;
-use crate::sink::outcome::Failure;
+use crate::report::failure::Failure;
+use crate::report::open_store::OpenStore;
+use crate::report::sinks::Graph;
 use crate::sink::rdf::document::Description;
+use crate::sink::rdf::remote::refusal::Refusal;
 use std::convert::Infallible;
 
-/// A store that is open: there is none without the feature `oxigraph`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenStore(Infallible);
-
 #[derive(Clone, Debug)]
-pub(in super::super) struct Database(Infallible);
+pub(crate) struct Database(Infallible);
 
 impl Database {
     pub(super) fn of(opened: &OpenStore) -> Self {
@@ -20,19 +17,19 @@ impl Database {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
-    pub(in super::super) fn as_stored(_: &mut Description, _: &str) -> Result<(), Failure> {
+    pub(crate) fn as_stored(_: &mut Description, _: &str) -> Result<(), Failure> {
         Ok(())
     }
 
-    pub(in super::super) fn apply(&self, _: &[Step<'_>], _: &Graph) -> Result<(), Refusal> {
+    pub(crate) fn apply(&self, _: &[Step<'_>], _: &Graph) -> Result<(), Refusal> {
         match self.0 {}
     }
 
-    pub(in super::super) fn lines_of(&self, _: &str, _: &Graph) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn lines_of(&self, _: &str, _: &Graph) -> Result<Vec<u8>, Refusal> {
         match self.0 {}
     }
 
-    pub(in super::super) fn flush(&self) -> Result<(), Refusal> {
+    pub(crate) fn flush(&self) -> Result<(), Refusal> {
         match self.0 {}
     }
 }

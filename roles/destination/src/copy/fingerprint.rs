@@ -1,0 +1,5 @@
+//! Fingerprints.
+
+/// Makes the fingerprints that are kept in states and in names of files: versions of this program and of its compiler agree on
+/// them.
+pub(crate) type Fingerprint = siphasher::sip::SipHasher13;

@@ -1,0 +1,56 @@
+//! Earlier versions of resources that lists link to: mementos [rs-core §14.6].
+
+use crate::plan::listed::{Listed, Relation};
+use abreast_webtypes::{Digests, Timestamp};
+
+/// Resources whose versions are fetched in one run.
+const RESOURCES_MAX: usize = 10_000;
+
+/// Versions that lists link to, until they are fetched.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    is_wanted: bool,
+    pub(crate) noted: Vec<Noted>,
+}
+
+/// Where the versions of one resource are.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    pub(crate) uri: String,
+    pub(crate) versions: Vec<Version>,
+    pub(crate) timemap: Option<String>,
+}
+
+/// One version.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Version {
+    pub(crate) url: String,
+    pub(crate) time: Option<Timestamp>,
+    pub(crate) length: Option<u64>,
+    pub(crate) digests: Digests,
+}
+
+impl History {
+    /// Of a run whose user wants versions, or none.
+    pub(crate) const fn new(is_wanted: bool) -> Self {
+        Self { is_wanted, noted: Vec::new() }
+    }
+
+    /// Notes the versions that a listed resource links to, where the user wants any.
+    pub(crate) fn note(&mut self, listed: &Listed<'_>) {
+        if !self.is_wanted || listed.links.is_empty() {
+            return;
+        }
+        let versions: Vec<_> = listed
+            .links_to(Relation::Version)
+            .filter_map(|link| {
+                let (length, digests) = (link.length, link.digests.clone());
+                Some(Version { url: listed.url_of(link)?, time: link.modified, length, digests })
+            })
+            .collect();
+        let timemap = listed.links_to(Relation::VersionList).find_map(|link| listed.url_of(link));
+        if (!versions.is_empty() || timemap.is_some()) && self.noted.len() < RESOURCES_MAX {
+            self.noted.push(Noted { uri: listed.uri.to_owned(), versions, timemap });
+        }
+    }
+}

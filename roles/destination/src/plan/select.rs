@@ -1,0 +1,365 @@
+//! The user's filters in a run: resources that are skipped, kept although excluded, or compared
+//! again.
+//!
+//! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither
+//! side had it. When filters change, the Change Lists alone would not show what is new: then all is
+//! compared with the Resource List.
+
+use crate::copy::path_map::{Form, NameRules, PathMap};
+use crate::plan::listed::Listed;
+use crate::report::error::Error;
+use crate::report::events::{Event, Filtered};
+use crate::report::options::SyncOptions;
+use crate::report::reporter::Reporter;
+use crate::report::uri_list::UriList;
+use abreast_core::filter::{Categories, Decision, Filter, MediaType, Subject};
+use abreast_store::mirror::{Mirror, Row};
+use abreast_webtypes::{count, excerpt};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The notice that nothing listed is wanted.
+pub(crate) const NOTHING_WANTED: &str = "filter.none";
+
+/// The filters of the last run.
+pub(crate) const FILTER: &str = "filter";
+/// The rule that excludes what a list of URIs does not have.
+const NOT_LISTED: &str = "--uris-from";
+/// The rule that excludes what has none of the wanted categories.
+const OTHER_CATEGORY: &str = "--category";
+/// Rows read together.
+const ROWS: usize = 512;
+/// Categories that are named in a message.
+const SHOWN_MAX: usize = 10;
+
+/// A run's filters, with what they need to know.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    pub(crate) filter: Filter,
+    uris: Option<Arc<UriList>>,
+    /// The categories of which a resource must have one; none when any will do.
+    categories: Vec<String>,
+    /// Under which paths rules know resources; by ordinary names, whatever the file system does to
+    /// some.
+    pub(crate) map: Option<PathMap>,
+    path: Vec<u8>,
+    /// Another filter than that of the last run.
+    pub(crate) changed: bool,
+    /// Whether resources are kept although excluded.
+    pub(crate) any_kept: bool,
+    /// How many are so since this run.
+    newly_kept: u64,
+    /// Whether anything has a wanted category.
+    has_category: bool,
+    others: OtherCategories,
+}
+
+/// Some of the categories that are listed and not wanted: the first in the order of the alphabet.
+#[derive(Debug, Default)]
+pub(crate) struct OtherCategories {
+    some: BTreeSet<String>,
+    are_more: bool,
+}
+
+impl OtherCategories {
+    pub(crate) fn note(&mut self, categories: &[&str]) {
+        for category in categories {
+            let is_full = self.some.len() >= SHOWN_MAX;
+            if self.some.contains(*category) {
+                continue;
+            }
+            self.are_more |= is_full;
+            if is_full && self.some.last().is_some_and(|last| last.as_str() < *category) {
+                continue;
+            }
+            self.some.insert((*category).to_owned());
+            if is_full {
+                self.some.pop_last();
+            }
+        }
+    }
+}
+
+/// Texts of others in a sentence.
+fn quoted<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
+    let quoted = texts.into_iter().map(|text| format!("`{}`", excerpt(text)));
+    quoted.collect::<Vec<_>>().join(", ")
+}
+
+impl Selection {
+    pub(crate) fn new(options: &SyncOptions) -> Self {
+        let (filter, uris) = (options.filter.clone(), options.uris.clone());
+        // In any order they are the same selection.
+        let mut categories = options.categories.clone();
+        categories.sort_unstable();
+        categories.dedup();
+        Self { filter, uris, categories, ..Self::default() }
+    }
+
+    /// Has a base of its own, where there is one at all.
+    pub(crate) fn with_base(options: &SyncOptions, base: Option<&str>) -> Self {
+        let map = base.and_then(|base| PathMap::new(base, NameRules::default()).ok());
+        Self { map, ..Self::new(options) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filter.is_empty() && self.uris.is_none() && self.categories.is_empty()
+    }
+
+    /// Equal selections have equal texts.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.uris.as_ref().map_or("", |uris| uris.text()).to_owned();
+        for category in &self.categories {
+            text.push_str("category ");
+            text.push_str(category);
+            text.push('\n');
+        }
+        text + self.filter.text()
+    }
+
+    pub(crate) fn decide(&mut self, subject: Subject<'_>) -> Decision<'_> {
+        let Self { filter, uris, categories, map, path, has_category, others, .. } = self;
+        path.clear();
+        if uris.as_ref().is_some_and(|uris| !uris.contains(subject.uri)) {
+            return Decision::Excluded(NOT_LISTED);
+        }
+        let is_of_category = is_any(categories, subject.categories);
+        if is_of_category == Some(false) {
+            if let Categories::Listed(listed) = subject.categories {
+                others.note(listed);
+            }
+            return Decision::Excluded(OTHER_CATEGORY);
+        }
+        *has_category |= is_of_category == Some(true);
+        if let Some(map) = map
+            && map.path_into(subject.uri, Form::Plain, path).is_err()
+        {
+            path.clear();
+        }
+        match filter.decide(&Subject { path, ..subject }) {
+            Decision::Taken(_) if is_of_category.is_none() => Decision::Unknown,
+            decision => decision,
+        }
+    }
+
+    pub(crate) fn path(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+
+    /// Whether all has to be compared again, because Change Lists do not show what other filters
+    /// let through.
+    pub(crate) const fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// From now on this run's filters are those of the copy.
+    pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        let text = self.text();
+        Ok(mirror.set_meta(FILTER, Some(text.as_str()).filter(|text| !text.is_empty()))?)
+    }
+
+    /// Whether this listed resource is wanted. If not, and it is kept, that is noted.
+    pub(crate) fn wants(
+        &mut self,
+        mirror: &Mirror,
+        report: &mut Reporter<'_>,
+        listed: &Listed<'_>,
+        is_kept: bool,
+    ) -> Result<bool, Error> {
+        if self.is_empty() && !self.any_kept {
+            return Ok(true);
+        }
+        let uri = listed.uri;
+        if let Decision::Excluded(rule) = self.decide(listed.subject()) {
+            if report.summary.dry_run {
+                let rule = rule.to_owned();
+                let path = self.path();
+                report.observer.event(&Event::Filter(Filtered {
+                    uri,
+                    path: &path,
+                    taken: false,
+                    rule: &rule,
+                }));
+            }
+            report.summary.excluded += 1;
+            self.leave(mirror, uri, is_kept)?;
+            return Ok(false);
+        }
+        if is_kept {
+            self.take_again(mirror, uri)?;
+        }
+        Ok(true)
+    }
+
+    /// Notes that a resource is excluded.
+    pub(crate) fn leave(&mut self, mirror: &Mirror, uri: &str, is_kept: bool) -> Result<(), Error> {
+        if is_kept && mirror.set_excluded(uri, true)? {
+            self.any_kept = true;
+            self.newly_kept += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes that a kept resource is wanted, again perhaps.
+    pub(crate) fn take_again(&self, mirror: &Mirror, uri: &str) -> Result<(), Error> {
+        if self.any_kept {
+            mirror.set_excluded(uri, false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a change from the Change List is about an excluded resource. A deletion states
+    /// nothing that filters could test: it is for what was wanted so far.
+    pub(crate) fn excludes_change(&mut self, listed: &Listed<'_>) -> bool {
+        !listed.is_deletion()
+            && !self.is_empty()
+            && matches!(self.decide(listed.subject()), Decision::Excluded(_))
+    }
+
+    /// Whether resources are wanted by their categories.
+    pub(crate) const fn has_categories(&self) -> bool {
+        !self.categories.is_empty()
+    }
+
+    /// Whether it is kept although excluded.
+    pub(crate) fn is_left(&self, mirror: &Mirror, uri: &str) -> Result<bool, Error> {
+        Ok(self.any_kept && mirror.is_excluded(uri)?)
+    }
+
+    /// Of what is kept and no longer listed, leaves alone what is excluded.
+    pub(crate) fn spare_unseen(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        if self.is_empty() && !self.any_kept {
+            return Ok(());
+        }
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        loop {
+            rows.clear();
+            mirror.unseen_after(&key, ROWS, &mut rows)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            for row in &rows {
+                let excluded = match self.decide(subject_of(row)) {
+                    Decision::Excluded(_) => true,
+                    Decision::Unknown => self.is_left(mirror, &row.uri)?,
+                    Decision::Taken(_) => false,
+                };
+                if excluded {
+                    mirror.take_unseen(&row.uri)?;
+                    self.leave(mirror, &row.uri, true)?;
+                } else {
+                    self.take_again(mirror, &row.uri)?;
+                }
+            }
+        }
+    }
+
+    /// Notes of all that is kept or planned whether it is excluded, where no list of all resources
+    /// is read.
+    pub(crate) fn leave_excluded(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        mirror.each_batch(|rows| {
+            for row in rows {
+                if matches!(self.decide(subject_of(row)), Decision::Excluded(_)) {
+                    self.leave(mirror, &row.uri, true)?;
+                }
+            }
+            Ok::<(), Error>(())
+        })?;
+        let (mut key, mut tasks) = (String::new(), Vec::new());
+        loop {
+            tasks.clear();
+            mirror.pending_after(&key, ROWS, &mut tasks)?;
+            let Some(last) = tasks.last() else { return Ok(()) };
+            key.clone_from(&last.pending.uri);
+            for task in &tasks {
+                let uri = &task.pending.uri;
+                if matches!(self.decide(subject_of_uri(uri)), Decision::Excluded(_)) {
+                    mirror.forget_pending(uri)?;
+                }
+            }
+        }
+    }
+
+    /// Notes the categories of lists that were not read because of them.
+    pub(crate) fn note_others(&mut self, others: &OtherCategories) {
+        self.others.note(&others.some.iter().map(String::as_str).collect::<Vec<_>>());
+        self.others.are_more |= others.are_more;
+    }
+
+    /// Reports that nothing of all that a list has is wanted, if it has anything.
+    pub(crate) fn report_nothing(&self, list: &str, entries: u64, report: &mut Reporter<'_>) {
+        if let Some(message) = self.nothing_wanted(entries > 0) {
+            report.notice(NOTHING_WANTED, list, &message);
+        }
+    }
+
+    /// Why nothing is wanted of what is listed; `None` if nothing is listed, or there are no filters.
+    pub(crate) fn nothing_wanted(&self, is_listed: bool) -> Option<String> {
+        let Self { categories, has_category, others, .. } = self;
+        if self.is_empty() || !is_listed && others.some.is_empty() {
+            return None;
+        }
+        Some(if categories.is_empty() || *has_category {
+            "the filters exclude all that is listed\n  help: `--test-filter` prints the rule that decides for each resource".to_owned()
+        } else {
+            let listed = match quoted(&others.some) {
+                none if none.is_empty() => "no categories are listed".to_owned(),
+                some if others.are_more => format!("listed are {some}, and others"),
+                some => format!("listed are {some}"),
+            };
+            format!(
+                "nothing that is listed has a wanted category ({}); {listed}\n  help: categories are compared exactly, upper and \
+                 lower case included",
+                quoted(categories)
+            )
+        })
+    }
+
+    /// Plans what is to become of what is kept although excluded.
+    pub(crate) fn plan_excluded(
+        &self,
+        mirror: &Mirror,
+        options: &SyncOptions,
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
+        if !self.any_kept {
+            return Ok(());
+        }
+        mirror.plan_excluded(options.delete_excluded)?;
+        if self.newly_kept > 0 && !options.delete_excluded {
+            let message = format!(
+                "excluded now, with files that stay as they are: {}\n  help: `--delete-excluded` deletes them",
+                count(self.newly_kept, "resource")
+            );
+            report.notice("filter.kept", &options.url, &message);
+        }
+        Ok(())
+    }
+}
+
+/// A resource of which no more than its URI is known.
+fn subject_of_uri(uri: &str) -> Subject<'_> {
+    Subject { uri, ..Subject::default() }
+}
+
+fn subject_of(row: &Row) -> Subject<'_> {
+    Subject {
+        uri: &row.uri,
+        path: &[],
+        media_type: MediaType::Unknown,
+        length: Some(row.length),
+        modified: row.modified,
+        categories: Categories::Unknown,
+    }
+}
+
+/// Whether one of the categories of a resource is wanted, all of them if none is named; `None` when
+/// they are not known.
+pub(crate) fn is_any(wanted: &[String], categories: Categories<'_>) -> Option<bool> {
+    match categories {
+        _ if wanted.is_empty() => Some(true),
+        Categories::Unknown => None,
+        Categories::Listed(own) => {
+            Some(own.iter().any(|own| wanted.iter().any(|wanted| wanted == own)))
+        }
+    }
+}

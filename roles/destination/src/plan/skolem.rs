@@ -1,0 +1,85 @@
+//! IRIs in place of blank nodes [rdf11-concepts §3.5]: whether those of a Source are parts of
+//! descriptions or resources of their own.
+//!
+//! A file with all descriptions does not show which: they are parts of what leads to them, unless
+//! the copy has such resources already. The Source shows it later: it lists one as a resource, or
+//! describes an entity without what its parts state. Then they are resources from now on, and the
+//! next run compares the copy with all that the Source has.
+
+use crate::plan::planner::PlanContext;
+use crate::report::error::Error;
+use abreast_rdf::{is_skolem_iri, loose_skolem};
+use abreast_store::mirror::Mirror;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The state knows what they are.
+const KEY: &str = "skolem-iris";
+/// The copy has descriptions with parts.
+const PARTS: &str = "parts";
+/// They are resources, and the copy has not been compared since that is known.
+const COMPARE: &str = "compare";
+/// They are resources.
+const RESOURCES: &str = "resources";
+/// What the URI of such a resource has.
+const PATH: &str = "/.well-known/genid/";
+
+/// Whether they are resources in the Source of a copy.
+pub(crate) fn are_resources(mirror: &Mirror) -> Result<bool, Error> {
+    match mirror.meta(KEY)? {
+        Some(known) => Ok(known != PARTS),
+        None => Ok(mirror.has_uri_with(PATH)?),
+    }
+}
+
+/// Whether the copy has to be compared with all that the Source has.
+pub(crate) fn wants_comparison(mirror: &Mirror) -> Result<bool, Error> {
+    Ok(mirror.meta(KEY)?.as_deref() == Some(COMPARE))
+}
+
+/// Keeps that the copy was compared with descriptions that have so many parts, in the transaction of
+/// the comparison.
+pub(crate) fn keep(mirror: &Mirror, parts: u64) -> Result<(), Error> {
+    if wants_comparison(mirror)? {
+        mirror.set_meta(KEY, Some(RESOURCES))?;
+    } else if parts > 0 {
+        mirror.set_meta(KEY, Some(PARTS))?;
+    }
+    Ok(())
+}
+
+/// What answers of the Source show about a copy whose descriptions have parts.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    /// Without parts nothing is to be found out.
+    has_parts: bool,
+    are_resources: AtomicBool,
+}
+
+impl Evidence {
+    /// For a run on this copy.
+    pub(crate) fn new(mirror: &Mirror) -> Result<Self, Error> {
+        let has_parts = mirror.meta(KEY)?.as_deref() == Some(PARTS);
+        Ok(Self { has_parts, are_resources: AtomicBool::new(false) })
+    }
+
+    /// Takes the description of a resource that the Source lists.
+    pub(crate) fn described(&self, uri: &str, lines: &[u8]) {
+        if self.has_parts && (is_skolem_iri(uri) || loose_skolem(lines).is_some()) {
+            self.are_resources.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps the result for the next run, and reports it.
+    pub(crate) fn conclude(&self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        if !self.are_resources.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        run.planner.mirror.set_meta(KEY, Some(COMPARE))?;
+        let message = format!(
+            "IRIs with `{PATH}` are resources of their own here; the copy has their statements in the descriptions of \
+             others, and may lack some of them\n  help: run again: the next run compares with all that the Source has"
+        );
+        run.report.list_failed("rdf.skolem", &run.planner.options.url, &message);
+        Ok(())
+    }
+}

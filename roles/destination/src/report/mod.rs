@@ -1,0 +1,13 @@
+//! What a run is given and what it reports: options, events, errors, conditions that last, the clock.
+
+pub(crate) mod audited;
+pub(crate) mod clock;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod failure;
+pub(crate) mod lasting;
+pub(crate) mod open_store;
+pub(crate) mod options;
+pub(crate) mod reporter;
+pub(crate) mod sinks;
+pub(crate) mod uri_list;

@@ -1,0 +1,141 @@
+//! The reporter: the events of a run for its observer, and its counts.
+
+use crate::report::events::{Event, Observer, Problem, Status, Summary};
+use crate::report::lasting::Continued;
+use abreast_net::Shared;
+use abreast_webtypes::short_lines;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Pause between two status events.
+const STATUS_PAUSE: Duration = Duration::from_millis(100);
+/// Fewest failures that end a run; beyond, one in a hundred of what was planned.
+const BUDGET_MIN: u64 = 100;
+
+/// The result of a run so far, and its observer.
+pub(crate) struct Reporter<'a> {
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) summary: Summary,
+    /// Resources that failed or were refused, and did not in an earlier run: deletions wait for
+    /// them.
+    pub(crate) new_failures: u64,
+    /// Documents that could not be used, and could in the run before.
+    pub(crate) new_faults: u64,
+    /// The conditions that earlier runs left.
+    pub(crate) lasting: Continued,
+    /// Resources kept under the reserved name because of a folder that no resource needs.
+    pub(crate) reserved: u64,
+    shared: Arc<Shared>,
+    phase: &'static str,
+    phase_began: Instant,
+    status_shown: Option<Instant>,
+}
+
+impl<'a> Reporter<'a> {
+    pub(crate) fn new(observer: &'a dyn Observer, shared: &Arc<Shared>, is_dry_run: bool) -> Self {
+        Self {
+            observer,
+            summary: Summary { dry_run: is_dry_run, ..Summary::default() },
+            new_failures: 0,
+            new_faults: 0,
+            lasting: Continued::default(),
+            reserved: 0,
+            shared: Arc::clone(shared),
+            phase: "reading",
+            phase_began: Instant::now(),
+            status_shown: None,
+        }
+    }
+
+    pub(crate) fn begin_phase(&mut self, phase: &'static str) {
+        (self.phase, self.phase_began, self.status_shown) = (phase, Instant::now(), None);
+    }
+
+    /// Shows how far the run is, not too often.
+    pub(crate) fn status(&mut self, done: u64, total: u64, total_bytes: u64) {
+        if self.status_shown.is_some_and(|shown| shown.elapsed() < STATUS_PAUSE) {
+            return;
+        }
+        self.status_shown = Some(Instant::now());
+        self.observer.event(&Event::Status(Status {
+            phase: self.phase,
+            done,
+            total,
+            bytes: self.shared.counters().bytes_received,
+            total_bytes,
+            seconds: self.phase_began.elapsed().as_secs_f64(),
+        }));
+    }
+
+    pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {
+        self.summary.notices += 1;
+        let (uri, message) = (&*short_lines(uri), &*short_lines(message));
+        self.observer.event(&Event::Notice(Problem { code, uri, message }));
+    }
+
+    /// Shows a failure; counting is the caller's.
+    pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
+        let (uri, message) = (&*short_lines(uri), &*short_lines(message));
+        self.observer.event(&Event::Error(Problem { code, uri, message }));
+    }
+
+    /// Counts and shows a document that cannot be read.
+    pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
+        let is_new = self.fault(code, url, message);
+        self.new_faults += u64::from(is_new);
+    }
+
+    /// Counts and shows that the copy may lack something. Deletions do not wait for it: they are listed, or follow from a
+    /// list that was read whole.
+    pub(crate) fn lacking(&mut self, code: &str, url: &str, message: &str) {
+        self.fault(code, url, message);
+    }
+
+    /// Counts and shows a fault, with its date if an earlier run had it; whether it is new.
+    fn fault(&mut self, code: &str, url: &str, message: &str) -> bool {
+        self.summary.failed += 1;
+        let since = self.lasting.note(code, url).map(|since| format!("since {since}"));
+        match &since {
+            Some(since) => self.problem(code, url, &with_line(message, since)),
+            None => self.problem(code, url, message),
+        }
+        since.is_none()
+    }
+
+    /// Counts and shows how many entries of a document were left out, if any: it is not whole then.
+    pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
+        if skipped > 0 {
+            self.summary.skipped += skipped;
+            if self.lasting.note("rs.entry", url).is_none() {
+                self.new_failures += skipped;
+            }
+            let message = format!(
+                "entries that cannot be understood and were left out (`--lenient`): {skipped}"
+            );
+            self.problem("rs.entry", url, &message);
+        }
+        skipped > 0
+    }
+
+    /// Whether there are more new failures than a run may have, of `planned` items of the copy of a
+    /// Source: then the run ends, and that is reported once.
+    pub(crate) fn is_over_budget(&mut self, planned: u64, url: &str) -> bool {
+        let (failures, most) = (self.new_failures + self.new_faults, BUDGET_MIN.max(planned / 100));
+        if failures <= most || self.summary.budget_spent {
+            return failures > most;
+        }
+        self.summary.budget_spent = true;
+        let message = format!(
+            "the run stops after {failures} new failures, since one run may have {most}; the rest is not tried\n  \
+             help: find the cause of the first failures; the next run tries the rest"
+        );
+        self.problem("limit.failures", url, &message);
+        true
+    }
+}
+
+/// A message with one more line; the way out stays at the end.
+pub(crate) fn with_line(message: &str, line: &str) -> String {
+    let (what, help) = message.split_at(message.find("\n  help:").unwrap_or(message.len()));
+    format!("{what}\n  {line}{help}")
+}

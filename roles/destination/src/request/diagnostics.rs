@@ -1,0 +1,173 @@
+//! Diagnostics of reading: faults in documents that are tolerated, and how fast the Source is.
+
+use crate::report::options::Tolerance;
+use crate::report::reporter::Reporter;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Documents in which one run reports a code: a fault of a program is in each document that it writes.
+const DOCUMENTS_MAX: usize = 10;
+/// Length from which a document is a measure of speed.
+const PACE_BYTES: u64 = 64 << 10;
+
+/// How documents are judged, and what was noticed. Clones share what they notice.
+#[derive(Clone, Default)]
+pub(crate) struct Diagnostics {
+    pub(crate) tolerance: Tolerance,
+    noticed: Rc<RefCell<Noticed>>,
+    pace: Rc<Cell<Pace>>,
+}
+
+#[derive(Default)]
+struct Noticed {
+    /// Reported or to be reported: document and code.
+    seen: HashSet<(String, &'static str)>,
+    waiting: Vec<(String, Remark)>,
+}
+
+/// A violation of the specification in a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Remark {
+    /// A stable code such as `rs.zone`.
+    pub(crate) code: &'static str,
+    /// The line where it was seen first; 0 if it is not in a line of the document.
+    pub(crate) line: u64,
+    /// The first occurrence.
+    pub(crate) message: String,
+    /// How often it was seen.
+    pub(crate) count: u64,
+}
+
+impl Diagnostics {
+    pub(crate) fn new(tolerance: Tolerance) -> Self {
+        Self { tolerance, ..Self::default() }
+    }
+
+    /// Notes what was seen in a document, once for each document and code.
+    pub(crate) fn note(&self, url: &str, remark: Remark) {
+        let mut noticed = self.noticed.borrow_mut();
+        let known = noticed.seen.iter().filter(|(_, code)| *code == remark.code).count();
+        if known >= DOCUMENTS_MAX || !noticed.seen.insert((url.to_owned(), remark.code)) {
+            return;
+        }
+        let mut remark = remark;
+        if known + 1 == DOCUMENTS_MAX {
+            remark.message.push_str("; further documents with this are not listed");
+        }
+        noticed.waiting.push((url.to_owned(), remark));
+    }
+
+    /// Forgets what was noticed in a document that is read again, as one of another version.
+    pub(crate) fn forget(&self, url: &str) {
+        let mut noticed = self.noticed.borrow_mut();
+        noticed.seen.retain(|(of, _)| of != url);
+        noticed.waiting.retain(|(of, _)| of != url);
+    }
+
+    /// Reports what was noticed since the last call.
+    pub(crate) fn report(&self, report: &mut Reporter<'_>) {
+        self.each(&mut |code, url, message| report.notice(code, url, message));
+    }
+
+    /// Hands over code, document and message of what was noticed since the last call.
+    pub(crate) fn each(&self, to: &mut dyn FnMut(&'static str, &str, &str)) {
+        for (url, remark) in std::mem::take(&mut self.noticed.borrow_mut().waiting) {
+            let more = match remark.count {
+                0 | 1 => String::new(),
+                count => format!(" (and {} more)", count - 1),
+            };
+            let place = match remark.line {
+                0 => String::new(),
+                line => format!("line {line}: "),
+            };
+            to(remark.code, &url, &format!("{place}{}{more}", remark.message));
+        }
+    }
+
+    pub(crate) fn keep_pace(&self, pace: Pace) {
+        self.pace.set(self.pace.get().with(pace));
+    }
+
+    /// How fast the Source answers, as far as it is known.
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace.get()
+    }
+}
+
+/// How fast a server answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Pace {
+    /// From asking to the head of the answer; the shortest seen.
+    pub(crate) round_trip: Option<Duration>,
+    /// Of the body of the longest document seen.
+    bytes: u64,
+    /// Waited for them; what is done with them in between does not count.
+    waited: Duration,
+}
+
+impl Pace {
+    /// The head of an answer is there.
+    pub(crate) fn of_head(round_trip: Duration) -> Self {
+        Self { round_trip: Some(round_trip), ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, bytes: usize, waited: Duration) {
+        self.bytes += bytes as u64;
+        self.waited += waited;
+    }
+
+    fn with(self, other: Self) -> Self {
+        let longest = if other.bytes > self.bytes { other } else { self };
+        let round_trip = match (self.round_trip, other.round_trip) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        Self { round_trip, ..longest }
+    }
+
+    /// Bytes a second; `None` when nothing long enough was read.
+    pub(crate) fn bytes_per_second(self) -> Option<f64> {
+        (self.bytes >= PACE_BYTES && !self.waited.is_zero())
+            .then(|| self.bytes as f64 / self.waited.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_every_document_is_reported_for_some() {
+        let diagnostics = Diagnostics::default();
+        for code in ["rs.no-at", "rs.zone"] {
+            for number in 0..100 {
+                let message = "a fault".to_owned();
+                diagnostics
+                    .note(&format!("/{number}"), Remark { code, line: 0, message, count: 1 });
+            }
+        }
+        let noticed = diagnostics.noticed.borrow();
+        assert_eq!(noticed.waiting.len(), 2 * DOCUMENTS_MAX);
+        assert!(noticed.waiting[DOCUMENTS_MAX - 1].1.message.contains("not listed"));
+    }
+
+    #[test]
+    fn the_shortest_round_trip_and_the_longest_document_count() {
+        let short = Pace {
+            round_trip: Some(Duration::from_millis(2)),
+            bytes: 1_000,
+            waited: Duration::from_secs(1),
+        };
+        let long = Pace {
+            round_trip: Some(Duration::from_millis(9)),
+            bytes: 1_000_000,
+            waited: Duration::from_millis(500),
+        };
+        let pace = Pace::default().with(long).with(short);
+        assert_eq!(pace.round_trip, Some(Duration::from_millis(2)));
+        assert_eq!(pace.bytes_per_second(), Some(2_000_000.0));
+        assert_eq!(short.bytes_per_second(), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Limits of time and bytes for one run.
+
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::stop::STOP_CHECK;
+use abreast_net::Shared;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The remaining time and bytes of a run. The next run continues where this one stops.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    shared: Arc<Shared>,
+    max_bytes: Option<u64>,
+    max_time: Option<Duration>,
+    bytes_before: u64,
+    began: Instant,
+}
+
+impl Allowance {
+    pub(crate) fn new(options: &SyncOptions, shared: &Arc<Shared>) -> Self {
+        // A budget that others have, too, is spent by all of them together.
+        let is_common = shared.options().budget.is_some();
+        let bytes_before = if is_common { 0 } else { shared.budget().bytes() };
+        if let Some(most) = options.max_bytes {
+            shared.budget().limit_bytes(bytes_before.saturating_add(most));
+        }
+        Self {
+            shared: Arc::clone(shared),
+            max_bytes: options.max_bytes,
+            max_time: options.max_time,
+            bytes_before,
+            began: if is_common { shared.budget().began() } else { Instant::now() },
+        }
+    }
+
+    /// Which limit was reached: its code, and words for it.
+    pub(crate) fn reached(&self) -> Option<(&'static str, String)> {
+        if let Some(most) = self.max_bytes
+            && self.shared.budget().bytes() - self.bytes_before >= most
+        {
+            return Some((
+                "limit.bytes",
+                format!("{most} bytes were received, which is all that one run may"),
+            ));
+        }
+        self.time_reached()
+    }
+
+    fn time_reached(&self) -> Option<(&'static str, String)> {
+        let most = self.max_time.filter(|most| self.began.elapsed() >= *most)?;
+        Some(("limit.time", format!("the run has taken {most:?}, which is all that one may")))
+    }
+
+    /// # Errors
+    /// The limit that was reached.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.reached().map_or(Ok(()), |reached| Err(over(reached)))
+    }
+
+    /// For work that receives nothing.
+    ///
+    /// # Errors
+    /// The time is over.
+    pub(crate) fn check_time(&self) -> Result<(), Error> {
+        self.time_reached().map_or(Ok(()), |reached| Err(over(reached)))
+    }
+
+    /// Ends when the time is over or the bytes are received; without a limit, never.
+    pub(crate) async fn expire(&self) {
+        let left = || self.max_time.map(|most| most.saturating_sub(self.began.elapsed()));
+        if self.max_bytes.is_some() {
+            while self.reached().is_none() {
+                tokio::time::sleep(left().unwrap_or(STOP_CHECK).min(STOP_CHECK)).await;
+            }
+            return;
+        }
+        match left() {
+            Some(left) => tokio::time::sleep(left).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn over((code, message): (&'static str, String)) -> Error {
+    Error::new(code, ExitCode::Limit, message).with_help("the next run continues")
+}
+
+/// Whether a failure is the end of the time or bytes of a run: the next one continues.
+pub(crate) fn is_over(error: &Error) -> bool {
+    matches!(error.code(), "limit.bytes" | "limit.time")
+}

@@ -1,0 +1,14 @@
+//! Requests of a run: which hosts may be asked, when, how much, and whether an answer is what was listed.
+
+pub(crate) mod admit;
+pub(crate) mod diagnostics;
+pub(crate) mod freshness;
+pub(crate) mod limits;
+pub(crate) mod origins;
+pub(crate) mod package;
+pub(crate) mod pieces;
+pub(crate) mod requests;
+pub(crate) mod robots;
+pub(crate) mod spool;
+pub(crate) mod stop;
+pub(crate) mod verify;

@@ -1,0 +1,305 @@
+//! Requests of a run's own thread: with the user's credentials, within the run's time and bytes,
+//! stopped when the user wants.
+
+use crate::report::error::{Error, ExitCode};
+use crate::report::options::SyncOptions;
+use crate::request::diagnostics::Diagnostics;
+use crate::request::freshness::Freshness;
+use crate::request::limits::Allowance;
+use crate::request::origins::Origins;
+use crate::request::pieces::{Documents, Network};
+use crate::request::robots::Robots;
+use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
+use abreast_rdf::Contexts;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::runtime::Runtime;
+
+/// How long a run waits, in all, for what servers are making, and how often it asks.
+const MAKING_PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long of that for what can be done without.
+const SHORT_PATIENCE: Duration = Duration::from_secs(5);
+const MAKING_PAUSE_MIN: Duration = Duration::from_millis(250);
+const MAKING_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The client and the settings of a run's own thread.
+#[derive(Clone)]
+pub(crate) struct Requests<'a> {
+    pub(crate) runtime: Rc<Runtime>,
+    pub(crate) client: Client,
+    pub(crate) authorization: Option<Authorization>,
+    /// The URL the credentials are for.
+    pub(crate) authorized_url: String,
+    /// Stops waiting for a server.
+    pub(crate) cancel: &'a AtomicBool,
+    /// The remaining bytes and time of the run.
+    pub(crate) allowance: Allowance,
+    /// For how long the list polled is fresh.
+    pub(crate) fresh: Freshness,
+    /// Retries of a request that failed in passing.
+    pub(crate) retries: u32,
+    /// How documents are judged, and what was noticed.
+    pub(crate) diagnostics: Diagnostics,
+    /// The rules of hosts, for requests of resources; `None` where they are ignored.
+    pub(crate) robots: Option<Arc<Robots>>,
+    /// Whether IRIs in place of blank nodes are resources of their own in this Source.
+    pub(crate) skolems_are_resources: Cell<bool>,
+    /// The contexts of JSON-LD.
+    pub(crate) contexts: Contexts,
+    /// Whether statements that are not valid are left out of files with descriptions.
+    pub(crate) leaves_out_invalid: bool,
+    /// Where documents are read from.
+    pub(crate) documents: Rc<dyn Documents>,
+    /// What answers named as copies of other Sources.
+    pub(crate) origins: Origins,
+    /// An answer that is not read to its end yet.
+    opened: Rc<RefCell<Option<Opened>>>,
+    /// How long the run may still wait for what servers are making.
+    patience: Rc<Cell<Duration>>,
+}
+
+/// The answer to a request that a reader is chosen by, kept until the reader makes that request.
+struct Opened {
+    url: String,
+    answer: Result<Begun, abreast_net::Error>,
+}
+
+/// An answer of which the first bytes were read.
+pub(crate) struct Begun {
+    pub(crate) response: Response,
+    pub(crate) begin: Vec<u8>,
+    /// From asking to the head of the answer.
+    pub(crate) round_trip: Duration,
+}
+
+impl<'a> Requests<'a> {
+    pub(crate) fn new(
+        options: &SyncOptions,
+        cancel: &'a AtomicBool,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
+            |cause| {
+                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
+            },
+        )?;
+        Ok(Self {
+            runtime: Rc::new(runtime),
+            client: Client::new(Arc::clone(shared)),
+            authorization: options.authorization.clone(),
+            authorized_url: options.url.clone(),
+            cancel,
+            allowance: Allowance::new(options, shared),
+            fresh: Freshness::default(),
+            retries: options.net.retries,
+            diagnostics: Diagnostics::new(options.tolerance),
+            robots: (!options.ignore_robots).then(Arc::default),
+            skolems_are_resources: Cell::default(),
+            contexts: options.contexts.clone(),
+            leaves_out_invalid: options.leave_out_invalid,
+            documents: Rc::new(Network),
+            origins: Origins::default(),
+            opened: Rc::default(),
+            patience: Rc::new(Cell::new(MAKING_PATIENCE)),
+        })
+    }
+
+    /// For a document, with the credentials if they are for its host.
+    pub(crate) fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
+        let authorization = self
+            .authorization
+            .as_ref()
+            .filter(|_| crate::request::admit::same_origin(url, &self.authorized_url));
+        Request {
+            accept_gzip: true,
+            unasked_encoding: UnaskedEncoding::Decode,
+            authorization,
+            ..Request::new(url)
+        }
+    }
+
+    /// Requests a document and shows the begin of the answer, so many bytes if it has them, or the
+    /// failure that is the answer. If the next [`Requests::begin`] is of the same document, it
+    /// continues with it.
+    ///
+    /// # Errors
+    /// There is no answer, or a transient failure.
+    pub(crate) fn open<T>(
+        &self,
+        url: &str,
+        most: usize,
+        show: impl FnOnce(Result<&Begun, &abreast_net::Error>) -> T,
+    ) -> Result<T, Error> {
+        let request = self.request(url);
+        let answer = self.run(abreast_net::with_retries(&self.client, url, async |_| {
+            let mut begun = self.begin(&request).await?;
+            while begun.begin.len() < most
+                && let Some(chunk) = begun.response.chunk().await?
+            {
+                begun.begin.extend_from_slice(&chunk);
+            }
+            Ok(begun)
+        }))?;
+        let answer = match answer {
+            // After a header block that is too large, other addresses of the site are tried.
+            Err(error)
+                if (error.status().is_none() && error.kind() != abreast_net::ErrorKind::Header)
+                    || error.is_transient() =>
+            {
+                return Err(net_error(error));
+            }
+            Ok(begun) if begun.response.status() == StatusCode::ACCEPTED => {
+                return Err(answered_else(url, StatusCode::ACCEPTED));
+            }
+            answer => answer,
+        };
+        let shown = show(answer.as_ref());
+        *self.opened.borrow_mut() = Some(Opened { url: url.to_owned(), answer });
+        Ok(shown)
+    }
+
+    /// Begins to read a document, with what was read of it already. A server that fails at a
+    /// document may do better at the next attempt, whatever it answers as the cause.
+    pub(crate) async fn begin(&self, request: &Request<'_>) -> Result<Begun, abreast_net::Error> {
+        // Another request drops the answer, which holds a connection to its host.
+        let opened = self.opened.borrow_mut().take();
+        if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
+            return opened.answer;
+        }
+        let asked = Instant::now();
+        let response = self.send(&self.client, request).await?.require_success().map_err(
+            |error| match error.status() {
+                Some(500..) => error.passing(),
+                _ => error,
+            },
+        )?;
+        Ok(Begun { response, begin: Vec::new(), round_trip: asked.elapsed() })
+    }
+
+    /// Sends a request; again while the server answers that the document is being made (202), unless
+    /// that takes longer than the run may wait, or than the server states.
+    pub(crate) async fn send(
+        &self,
+        client: &Client,
+        request: &Request<'_>,
+    ) -> Result<Response, abreast_net::Error> {
+        let mut pause = MAKING_PAUSE_MIN;
+        loop {
+            let response = client.send(request).await?;
+            if response.status() != StatusCode::ACCEPTED {
+                return Ok(response);
+            }
+            let asked = response
+                .header("retry-after")
+                .and_then(|value| abreast_net::retry_after(value, SystemTime::now()));
+            let patience = self.patience.get();
+            if asked.unwrap_or(pause) > patience {
+                return Ok(response);
+            }
+            response.discard().await;
+            if pause == MAKING_PAUSE_MIN {
+                tracing::warn!(
+                    "{} is being made (202); waiting for it up to {} s",
+                    request.url,
+                    patience.as_secs()
+                );
+            }
+            let wait = asked.unwrap_or(pause).clamp(MAKING_PAUSE_MIN, MAKING_PAUSE_MAX);
+            self.patience.set(patience.saturating_sub(wait));
+            tokio::time::sleep(wait).await;
+            pause = (pause * 2).min(MAKING_PAUSE_MAX);
+        }
+    }
+
+    /// Does what can be done without: waits [`SHORT_PATIENCE`] at most for what servers are making.
+    pub(crate) fn briefly<T>(&self, work: impl FnOnce() -> T) -> T {
+        let left = self.patience.get();
+        let given = left.min(SHORT_PATIENCE);
+        self.patience.set(given);
+        let done = work();
+        self.patience.set(left.saturating_sub(given.saturating_sub(self.patience.get())));
+        done
+    }
+
+    /// # Errors
+    /// The user wants to stop.
+    pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
+        if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// For work that takes long and receives nothing.
+    ///
+    /// # Errors
+    /// The user wants to stop, or the time of the run is over.
+    pub(crate) fn check_continues(&self) -> Result<(), Error> {
+        self.check_cancelled()?;
+        self.allowance.check_time()
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Runs to the end, or until the user wants to stop.
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        self.allowance.check()?;
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                done = work => Ok(done),
+                () = self.allowance.expire() => Err(self.allowance.check().err().unwrap_or_else(Error::cancelled)),
+                () = crate::request::stop::stopped(self.cancel) => Err(Error::cancelled()),
+            }
+        })
+    }
+}
+
+/// The error of a run for an answer that is not what was asked for.
+pub(crate) fn answered_else(url: &str, status: StatusCode) -> Error {
+    if status == StatusCode::ACCEPTED {
+        let message = format!("cannot read {url}: it is still being made (202)");
+        return Error::new("http.making", ExitCode::Retryable, message)
+            .with_status(Some(status.as_u16()))
+            .with_help("run again later, or ask the Source's operator whether it can be made");
+    }
+    let message = format!("cannot read {url}: the server answered {status}");
+    Error::new("http.status", ExitCode::SourceInvalid, message)
+}
+
+/// The error of a run for a failed request.
+pub(crate) fn net_error(error: abreast_net::Error) -> Error {
+    let exit = match error.status() {
+        Some(401 | 403 | 407) => ExitCode::Auth,
+        _ if error.kind() == abreast_net::ErrorKind::Tls => ExitCode::Tls,
+        _ if error.is_transient() => ExitCode::Retryable,
+        _ => ExitCode::SourceInvalid,
+    };
+    let status = error.status();
+    Error::new(error.code(), exit, error.to_string()).with_status(status).with_cause(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_what_is_made_ends_in_all() {
+        let options = SyncOptions::new("http://h/s.xml", "/tmp/copy");
+        let (cancel, shared) = (AtomicBool::new(false), Shared::new(options.net_options()));
+        let requests = Requests::new(&options, &cancel, &shared).unwrap();
+        let wait = |seconds| {
+            let left = requests.patience.get().saturating_sub(Duration::from_secs(seconds));
+            requests.patience.set(left);
+        };
+        requests.briefly(|| assert_eq!(requests.patience.get(), SHORT_PATIENCE));
+        assert_eq!(requests.patience.get(), MAKING_PATIENCE);
+        requests.briefly(|| wait(4));
+        assert_eq!(requests.patience.get(), MAKING_PATIENCE.saturating_sub(Duration::from_secs(4)));
+        wait(15 * 60);
+        requests.briefly(|| assert_eq!(requests.patience.get(), Duration::ZERO));
+        assert_eq!(requests.patience.get(), Duration::ZERO);
+    }
+}

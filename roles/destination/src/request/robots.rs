@@ -1,0 +1,321 @@
+//! Rules in a host's robots.txt, followed for resources, but not for the documents that name them
+//! [rfc9309 §2.5].
+//!
+//! A Source's own documents are published to be read by programs, and the user named the Source;
+//! whether its resources may be fetched by programs is the decision of the host.
+
+pub(crate) mod fuzz_property;
+mod rules;
+
+use crate::report::failure::Failure;
+use abreast_net::{Client, ErrorKind, Request};
+use abreast_webtypes::robots_fields;
+use rules::{Rules, normal};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
+use url::Url;
+
+/// Bytes read of one robots.txt; the rest is as if absent [rfc9309 §2.5].
+const BYTES_MAX: u64 = 512 << 10;
+/// Most rules of one host that are read.
+const RULES_MAX: usize = 5_000;
+/// Most hosts remembered in a run.
+const HOSTS_MAX: usize = 1_000;
+/// Longest pause between requests that a host may ask for.
+pub(crate) const DELAY_MAX: Duration = Duration::from_secs(30);
+/// How long what a host asks for is taken for granted while following; a day is allowed [rfc9309
+/// §2.4].
+const ASK_AGAIN: Duration = Duration::from_secs(3_600);
+/// Our name there.
+const PRODUCT: &str = "abreast";
+
+/// The rules of the hosts of a run, or of several while following, each requested once.
+#[derive(Debug)]
+pub(crate) struct Robots {
+    since: Instant,
+    /// The rules of some host are not known.
+    missed: AtomicBool,
+    hosts: Mutex<HashMap<String, Arc<OnceCell<Asked>>>>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Rules(Rules),
+    /// The rules are not known: nothing is fetched from the host in this run [rfc9309 §2.3.1.4].
+    Unreachable(String),
+}
+
+/// The rules of a robots.txt for this program.
+#[derive(Debug, Default, PartialEq)]
+struct Read {
+    rules: Rules,
+    delay: Option<Duration>,
+}
+
+/// The rules of some groups, as they are read.
+#[derive(Debug, Default)]
+struct Written {
+    /// Pattern, and whether it allows.
+    paths: Vec<(String, bool)>,
+    delay: Option<Duration>,
+}
+
+impl Default for Robots {
+    fn default() -> Self {
+        Self { since: Instant::now(), missed: AtomicBool::new(false), hosts: Mutex::default() }
+    }
+}
+
+impl Robots {
+    /// Whether it is time to request it again.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.since.elapsed() > ASK_AGAIN || self.missed.load(Ordering::Relaxed)
+    }
+
+    /// Checks that this resource may be fetched. Requests the rules of its host the first time;
+    /// with `public_only` at a public address only.
+    pub(crate) async fn check(
+        &self,
+        client: &Client,
+        uri: &str,
+        public_only: bool,
+    ) -> Result<(), Failure> {
+        // Written as it is kept, it need not be read.
+        let written = &uri[..host_end(uri)];
+        let known = {
+            let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            hosts.get(written).map(Arc::clone)
+        };
+        let (origin, cell) = if let Some(cell) = known {
+            (Cow::Borrowed(written), cell)
+        } else {
+            let Ok(url) = Url::parse(uri) else { return Ok(()) };
+            let origin = url.origin().ascii_serialization();
+            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&origin) {
+                hosts.clear();
+            }
+            let cell = Arc::clone(hosts.entry(origin.clone()).or_default());
+            (Cow::Owned(origin), cell)
+        };
+        match cell.get_or_init(|| ask(client, &origin, public_only)).await {
+            Asked::Rules(rules) if rules.allow(path_of(uri)) => Ok(()),
+            Asked::Rules(_) => Err(Failure::refused(
+                "robots.disallow",
+                "the host's robots.txt asks programs not to fetch it\n  help: with the host's consent, use `--ignore-robots`",
+            )),
+            Asked::Unreachable(why) => {
+                self.missed.store(true, Ordering::Relaxed);
+                Err(Failure::new(
+                    "robots.unreachable",
+                    format!(
+                        "what {origin}/robots.txt asks for is not known: {why}\n  help: try again later, or use `--ignore-robots`"
+                    ),
+                ))
+            }
+        }
+    }
+}
+
+async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
+    let url = format!("{origin}/robots.txt");
+    let mut body = Vec::new();
+    let answer = abreast_net::with_retries(client, &url, async |_| {
+        body.clear();
+        let mut response = client
+            .send(&Request { accept_gzip: true, public_only, ..Request::new(&url) })
+            .await?
+            .require_success()?;
+        match response.read_to(&mut body, BYTES_MAX).await {
+            Err(error) if error.kind() != ErrorKind::Size => Err(error),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    match answer {
+        Ok(()) => {
+            let Read { rules, delay } = parse(&String::from_utf8_lossy(&body));
+            if let Some(delay) = delay {
+                client.set_min_interval(origin, delay);
+            }
+            Asked::Rules(rules)
+        }
+        // There is none, or none for us, or none that could be read: no rules [rfc9309 §2.3.1.3].
+        Err(error)
+            if error
+                .status()
+                .is_some_and(|status| (400..500).contains(&status) && status != 429) =>
+        {
+            Asked::Rules(Rules::default())
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Redirect | ErrorKind::Downgrade | ErrorKind::Encoding
+            ) =>
+        {
+            Asked::Rules(Rules::default())
+        }
+        Err(error) => {
+            Asked::Unreachable(error.to_string().lines().next().unwrap_or_default().to_owned())
+        }
+    }
+}
+
+/// Parses the rules of a robots.txt for this program.
+fn parse(text: &str) -> Read {
+    let Written { paths, delay } = written_for_us(text);
+    Read { rules: Rules::new(paths), delay }
+}
+
+/// The rules for us: those of the groups that name us, else those for all.
+fn written_for_us(text: &str) -> Written {
+    let (mut ours, mut all) = (None::<Written>, Written::default());
+    // Which of the two the current group is for, and whether its names are still being listed.
+    let (mut for_us, mut for_all, mut naming) = (false, false, false);
+    for (key, value) in robots_fields(text) {
+        if key == "user-agent" {
+            if !naming {
+                (for_us, for_all, naming) = (false, false, true);
+            }
+            let name = value.split(['/', ' ', '\t']).next().unwrap_or_default();
+            for_us |= name.eq_ignore_ascii_case(PRODUCT);
+            for_all |= name == "*";
+            if for_us {
+                ours.get_or_insert_default();
+            }
+            continue;
+        }
+        let add = |rules: &mut Written| match key.as_str() {
+            "allow" | "disallow" if !value.is_empty() && rules.paths.len() < RULES_MAX => {
+                rules.paths.push((normal(value), key == "allow"));
+            }
+            "crawl-delay" => {
+                let seconds = value
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+                let delay = seconds
+                    .map(|seconds| Duration::from_secs_f64(seconds.min(DELAY_MAX.as_secs_f64())));
+                rules.delay = rules.delay.max(delay);
+            }
+            _ => {}
+        };
+        if matches!(key.as_str(), "allow" | "disallow" | "crawl-delay") {
+            naming = false;
+        }
+        if for_us {
+            add(ours.get_or_insert_default());
+        }
+        if for_all {
+            add(&mut all);
+        }
+    }
+    ours.unwrap_or(all)
+}
+
+/// Where scheme, host and port of a URI end.
+fn host_end(uri: &str) -> usize {
+    let after = uri.find("://").map_or(0, |at| at + 3);
+    uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at)
+}
+
+/// Path and query of a URI, as written.
+fn path_of(uri: &str) -> &str {
+    let path = &uri[host_end(uri)..];
+    let path = path.split('#').next().unwrap_or_default();
+    if path.starts_with('/') { path } else { "/" }
+}
+
+/// Whether paths may be fetched by a robots.txt, for measuring.
+pub fn matcher(text: &str) -> impl Fn(&str) -> bool {
+    let rules = parse(text).rules;
+    move |path| rules.allow(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_that_names_us_replaces_the_one_for_all() {
+        let text = "\u{feff}# hello\nUser-agent: *\nDisallow: /\nCrawl-delay: 9\n\nUSER-AGENT: other\nuser-agent: Abreast/2.0\n\
+                    Disallow: /private/ # here\nAllow: /private/not\nSitemap: /s\nCrawl-Delay: 1.5\nDisallow:\n";
+        let rules = parse(text);
+        assert_eq!(rules.delay, Some(Duration::from_millis(1_500)));
+        for (path, allowed) in
+            [("/", true), ("/private/a", false), ("/private/not/a", true), ("/Private/a", true)]
+        {
+            assert_eq!(rules.rules.allow(path), allowed, "{path}");
+        }
+        assert!(!parse("User-agent: *\nDisallow: /\n").rules.allow("/a"));
+        assert!(
+            !parse("User-agent: abreast\nDisallow: /a\nUser-agent: x\nDisallow: /b\nUser-agent: abreast\nDisallow: /c")
+                .rules
+                .allow("/c")
+        );
+        assert!(
+            !parse("User-agent: abreast\n\nUser-agent: *\nDisallow: /").rules.allow("/a"),
+            "one group of two names"
+        );
+        assert!(parse("Disallow: /a").rules.allow("/a"), "rules before any name are nobody's");
+        assert_eq!(parse("User-agent: *\nCrawl-delay: 1000000000").delay, Some(DELAY_MAX));
+        for text in [
+            "User-agent: *\nCrawl-delay: soon",
+            "User-agent: *\nCrawl-delay: -1",
+            "",
+            "\0\u{fffd}::",
+        ] {
+            assert_eq!(parse(text), Read::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_end_with_cr_lf_or_both() {
+        for end in ["\n", "\r", "\r\n"] {
+            let text = ["\u{feff}User-agent: *", "Disallow: /a # not this", ""].join(end);
+            let rules = parse(&text).rules;
+            assert!(!rules.allow("/a/b") && rules.allow("/b"), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_pattern_decides_with_wildcards_and_end() {
+        let rules = |text: &str| parse(&format!("User-agent: *\n{text}"));
+        for (text, path, allowed) in [
+            ("Disallow: /*.pdf$", "/d/a.pdf", false),
+            ("Disallow: /*.pdf$", "/d/a.pdf?x", true),
+            ("Disallow: /*.pdf", "/d/a.pdf?x", false),
+            ("Disallow: /a*b*c", "/axxbyyc/z", false),
+            ("Disallow: /a*b*c", "/axxcyyb", true),
+            ("Disallow: /a$", "/a/b", true),
+            ("Disallow: /a*$", "/ab", false),
+            ("Disallow: /a\nAllow: /a", "/a", true),
+            ("Disallow: /a/b\nAllow: /a", "/a/b/c", false),
+            ("Disallow: /%7Ejoe/", "/~joe/x", false),
+            ("Disallow: /~joe/", "/%7ejoe/x", false),
+            ("Disallow: /a%2fb", "/a%2Fb", false),
+            ("Disallow: /a%2fb", "/a/b", true),
+            ("Disallow: /é", "/%C3%A9", false),
+            ("Disallow: /*?x=", "/a?x=1", false),
+        ] {
+            assert_eq!(rules(text).rules.allow(path), allowed, "{text} {path}");
+        }
+        assert_eq!(path_of("http://h/a/b?c#d"), "/a/b?c");
+        assert_eq!((path_of("http://h"), path_of("http://h?x")), ("/", "/"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text: String, path: String, pattern in "[/a*$%2f]{0,40}") {
+            for rules in [parse(&text), parse(&format!("User-agent: *\nDisallow: {pattern}\nAllow: {text}"))] {
+                rules.rules.allow(path_of(&path));
+                rules.rules.allow(&path);
+            }
+        }
+    }
+}

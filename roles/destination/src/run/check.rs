@@ -1,0 +1,375 @@
+//! Checking a copy against its own state, without the Source.
+//!
+//! Damaged files can be fetched again: a repair notes them in the plan, and the next run fetches
+//! them.
+
+use crate::copy::marker::state_elsewhere;
+use crate::copy::names::DATABASE;
+use crate::copy::names::LOCK;
+use crate::copy::names::temporary_name;
+use crate::copy::partial::Partials;
+use crate::copy::path_map::STATE_FOLDER;
+use crate::copy::probe::FileSystem;
+use crate::copy::state::folder_of;
+use crate::copy::state_folder::{StateFolder, make_folder};
+use crate::report::error::{Error, ExitCode};
+use crate::report::lasting::{Failing, Fault, Held, Lasting};
+use crate::sink::folder::FolderKept;
+use crate::sink::kept::{distrusted, is_distrusted, plan_again};
+use crate::sink::lost::{forget_ends, lost_ends};
+use crate::sink::rdf_rules::NAMED;
+use crate::sink::read_back::read_back;
+use abreast_folder::{Folder, Locked};
+use abreast_store::integrity::{Findings, check_mirror};
+use abreast_store::mirror::{LeftOutStatements, Mirror, Row};
+use abreast_webtypes::count;
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyFacts {
+    /// Resources that the state knows.
+    pub resources: u64,
+    /// Those whose bytes were read.
+    pub read: u64,
+    /// Items of a plan that waits for the next run.
+    pub pending: u64,
+}
+
+/// Where a copy is, and where its state is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyPlace {
+    /// The folder of its files; unknown where only the state is given and does not name it.
+    pub folder: Option<PathBuf>,
+    /// The folder of its state.
+    pub state: PathBuf,
+}
+
+impl CopyPlace {
+    /// The copy in a folder, or the one whose state is in that folder.
+    pub fn find(dir: &Path) -> Option<Self> {
+        let own = dir.join(STATE_FOLDER);
+        let state = if own.join(DATABASE).is_file() { Some(own) } else { state_elsewhere(dir) };
+        if let Some(state) = state {
+            return Some(Self { folder: Some(dir.to_owned()), state });
+        }
+        if !dir.join(DATABASE).is_file() {
+            return None;
+        }
+        let folder = folder_of(dir).or_else(|| {
+            let real = dir.canonicalize().ok()?;
+            real.ends_with(STATE_FOLDER).then(|| real.parent().map(Path::to_owned)).flatten()
+        });
+        Some(Self { folder, state: dir.to_owned() })
+    }
+
+    /// The file that a process locks while it works on the copy.
+    pub fn lock_file(&self) -> Option<PathBuf> {
+        let marker = self.folder.as_ref()?.join(STATE_FOLDER);
+        Some(marker.join(std::ffi::OsStr::from_bytes(LOCK)))
+    }
+
+    /// Takes the copy for a repair; `None` when another process has it.
+    ///
+    /// # Errors
+    /// The state does not name the folder, or the lock cannot be made.
+    pub fn take(&self) -> Result<Option<Locked>, Error> {
+        let folder = self.folder.as_ref().ok_or_else(|| {
+            let message = format!(
+                "the state in {} does not name the folder of its copy",
+                self.state.display()
+            );
+            Error::new("folder.state", ExitCode::Usage, message)
+                .with_help("name the folder of the copy")
+        })?;
+        let marker = make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes());
+        let place = folder.join(STATE_FOLDER);
+        let lock = marker.and_then(|marker| marker.lock(LOCK));
+        lock.map_err(|error| crate::copy::unusable::unusable(&place, error.into()))
+    }
+
+    /// The folder, or that of the state where the folder is unknown.
+    pub fn shown_folder(&self) -> &Path {
+        self.folder.as_ref().unwrap_or(&self.state)
+    }
+}
+
+/// Checks a copy. `wants` selects the resources whose bytes are read.
+///
+/// # Errors
+/// The folder or the state cannot be read at all, or it was stopped.
+pub fn check_copy(
+    place: &CopyPlace,
+    wants: &dyn Fn(&str) -> bool,
+    findings: &mut Findings,
+    cancel: &AtomicBool,
+) -> Result<CopyFacts, Error> {
+    let database = place.state.join(DATABASE);
+    if !check_mirror(&database, findings)? {
+        return Ok(CopyFacts::default());
+    }
+    let mirror = Mirror::open_read_only(&database)?;
+    let mut facts = CopyFacts::default();
+    let counts = mirror.pending_counts()?;
+    facts.pending = counts.fetches + counts.deletes + counts.held + counts.conflicts;
+    if facts.pending > 0 {
+        let message =
+            format!("the next run has {} to bring up to date", count(facts.pending, "resource"));
+        findings.note("copy.pending", place.shown_folder().display().to_string(), message);
+    }
+    note_lasting(place, &mirror, findings)?;
+    let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
+    let mut kept = match &place.folder {
+        Some(folder) => read_back(&kind, folder, &mirror)?,
+        None => None,
+    };
+    each_row(&mirror, cancel, &mut |row| {
+        facts.resources += 1;
+        // What is known to be damaged is part of the plan.
+        let Some(kept) = kept.as_mut().filter(|_| !is_distrusted(row)) else { return Ok(()) };
+        let read = wants(&row.uri);
+        facts.read += u64::from(read);
+        match kept.damage(&mirror, row, read)? {
+            Some(damage) if damage.kind.keeps_bytes() => {
+                findings.note(damage.kind.rule(), row.uri.clone(), damage.message);
+            }
+            Some(damage) => findings.add(damage.kind.rule(), row.uri.clone(), damage.message),
+            None => {}
+        }
+        Ok(())
+    })?;
+    mirror.each_without_row(&mut |uri| {
+        let message = "it is stored, and the state does not know which version it is";
+        findings.add("copy.unrecorded", uri, message);
+    })?;
+    let Some(folder) = &place.folder else {
+        let message = "the state does not name the folder of its copy, so that no file was checked; name that folder";
+        findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
+        return Ok(facts);
+    };
+    match kind.as_str() {
+        "folder" => {
+            if let Some(files) = FolderKept::open(folder, &mirror)? {
+                let begun = begun(&place.state)?;
+                files.leftovers(&mut |_, name, path| {
+                    if !begun.contains(name) {
+                        findings.add("copy.leftover", path, "left by a run that was killed");
+                    }
+                })?;
+            }
+        }
+        "warc" => {
+            check_segments(&folder.join(crate::copy::names::ARCHIVE), &mirror, findings)?;
+        }
+        "nquads" => check_segments(folder, &mirror, findings)?,
+        _ => {
+            let message = format!(
+                "what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that"
+            );
+            findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
+        }
+    }
+    Ok(facts)
+}
+
+/// Notes the conditions that last over runs.
+fn note_lasting(place: &CopyPlace, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {
+    let folder = || place.shown_folder().display().to_string();
+    let Lasting { held, failing, faults } = Lasting::read(mirror)?;
+    if let Some(Held { since, of, .. }) = held {
+        let size = of.map(|of| format!(", when the copy had {}", count(of, "resource")));
+        let message = format!(
+            "deletions that are held back: {}, since {since}{}",
+            mirror.count_deletes()?,
+            size.unwrap_or_default()
+        );
+        findings.note("copy.held", folder(), message);
+    }
+    if let Some(Failing { since, number }) = failing {
+        let message =
+            format!("every run since {since} had failures or refusals; the first had {number}");
+        findings.note("copy.failing", folder(), message);
+    }
+    for Fault { code, uri, since, runs } in faults {
+        let message =
+            format!("it cannot be used since {since} ({code}, in {})", count(runs, "run"));
+        findings.note("copy.fault", uri, message);
+    }
+    let LeftOutStatements { statements, places, first } = mirror.left_out(NAMED)?;
+    if statements > 0 {
+        let message = format!(
+            "{} left out, since they are not valid, of {}",
+            count(statements, "statement"),
+            count(places, "resource or file")
+        );
+        findings.note("copy.left-out", folder(), message);
+    }
+    for (uri, fault) in first {
+        findings.note("copy.left-out", uri, fault);
+    }
+    Ok(())
+}
+
+/// Adds what is damaged or missing to the plan, so that the next run fetches it, and removes what
+/// killed runs left. Returns the steps. The caller holds the copy's lock.
+///
+/// # Errors
+/// The state cannot be written, or it was stopped.
+pub fn repair_copy(
+    place: &CopyPlace,
+    wants: &dyn Fn(&str) -> bool,
+    dry_run: bool,
+    cancel: &AtomicBool,
+) -> Result<Vec<String>, Error> {
+    let Some(folder) = &place.folder else { return Ok(Vec::new()) };
+    let database = place.state.join(DATABASE);
+    let mirror =
+        if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
+    let (mut steps, mut unrecorded) = (Vec::new(), Vec::new());
+    mirror.each_without_row(&mut |uri| unrecorded.push(uri.to_owned()))?;
+    let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
+    let mut bad: Vec<Row> = Vec::new();
+    if let Some(mut kept) = read_back(&kind, folder, &mirror)? {
+        each_row(&mirror, cancel, &mut |row| {
+            if is_distrusted(row) {
+                return Ok(());
+            }
+            let damage = kept.damage(&mirror, row, wants(&row.uri))?;
+            if damage.is_some_and(|damage| !damage.kind.keeps_bytes()) {
+                bad.push(row.clone());
+            }
+            Ok(())
+        })?;
+    }
+    if kind == "folder"
+        && let Some(files) = FolderKept::open(folder, &mirror)?
+    {
+        let (begun, mut leftovers) = (begun(&place.state)?, 0_u64);
+        files.leftovers(&mut |dir, name, _| {
+            if begun.contains(name) {
+                return;
+            }
+            leftovers += 1;
+            if !dry_run {
+                let _ = dir.unlink(name);
+            }
+        })?;
+        if leftovers > 0 {
+            steps.push(format!("remove {} that killed runs left", count(leftovers, "file")));
+        }
+    }
+    let cut = lost_ends(&kind, folder, &mirror)?;
+    let faults = !bad.is_empty() || !cut.is_empty() || !unrecorded.is_empty();
+    if faults && !dry_run {
+        mirror.begin()?;
+        for row in &bad {
+            plan_again(&mirror, row)?;
+        }
+        for uri in &unrecorded {
+            mirror.put_row(&distrusted(&Row { uri: uri.clone(), ..Row::default() }))?;
+        }
+        forget_ends(&kind, (folder, &place.state), &mirror, &cut)?;
+        mirror.commit()?;
+    }
+    if let Some(first) = unrecorded.first() {
+        let resources = count(unrecorded.len() as u64, "resource");
+        steps.push(format!(
+            "compare {resources} (the first one is {first}) with the Source by `abreast sync --baseline`"
+        ));
+    }
+    steps.extend(cut.iter().map(|(segment, length)| {
+        format!("forget what {} has lost beyond {length} bytes", segment.name)
+    }));
+    steps.extend(
+        bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)),
+    );
+    Ok(steps)
+}
+
+/// The names of files that were begun, and are continued by the next run.
+fn begun(state: &Path) -> Result<HashSet<Vec<u8>>, Error> {
+    let notes = Partials::new(StateFolder::at(state)?).all();
+    Ok(notes.iter().map(|note| temporary_name(&note.uri)).collect())
+}
+
+/// Repairs the database of the state first: salvaged rows are compared with the Source by the next
+/// run.
+///
+/// # Errors
+/// Nothing of it can be read.
+pub fn repair_state(place: &CopyPlace, dry_run: bool) -> Result<Vec<String>, Error> {
+    Ok(abreast_store::repair::repair_mirror(&place.state.join(DATABASE), dry_run)?.steps)
+}
+
+/// The properties of a file system, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystemFacts {
+    /// To names.
+    pub names: String,
+    /// To times.
+    pub times: String,
+}
+
+/// Tries out what the file system of a folder does to names and times.
+///
+/// # Errors
+/// Nothing can be written there.
+pub fn file_system(folder: &Path) -> Result<FileSystemFacts, Error> {
+    let found = FileSystem::probe(&Folder::open(folder)?.root())?;
+    let case = if found.rules.folds_case {
+        "does not distinguish A from a"
+    } else {
+        "distinguishes A from a"
+    };
+    let text = if found.rules.ascii_only {
+        "changes or refuses some names"
+    } else {
+        "keeps every name as it is"
+    };
+    let names = format!("the file system {case} and {text}; names are escaped where needed");
+    Ok(FileSystemFacts { names, times: format!("times are kept to {} ns", found.time_step) })
+}
+
+fn each_row(
+    mirror: &Mirror,
+    cancel: &AtomicBool,
+    visit: &mut dyn FnMut(&Row) -> Result<(), Error>,
+) -> Result<(), Error> {
+    mirror.each_batch(|rows| {
+        rows.iter().try_for_each(|row| {
+            if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { visit(row) }
+        })
+    })
+}
+
+/// Checks the lengths of the files that resources are packed into.
+fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {
+    for segment in mirror.segments()? {
+        let path = folder.join(&segment.name);
+        let place = path.display().to_string();
+        match std::fs::metadata(&path).map(|metadata| metadata.len()) {
+            Ok(length) if length < segment.length => {
+                findings.add(
+                    "copy.segment",
+                    place,
+                    format!("it has {}, {} were written", count(length, "byte"), segment.length),
+                );
+            }
+            Ok(length) if length > segment.length => {
+                let message = format!(
+                    "bytes of a run that was killed follow, which the next run cuts off: {}",
+                    length - segment.length
+                );
+                findings.note("copy.leftover", place, message);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                findings.add("copy.segment", place, format!("it cannot be read: {error}"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,508 @@
+//! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
+
+use crate::copy::common_base::authority_root;
+use crate::copy::key;
+use crate::copy::marker::Marker;
+use crate::copy::partial::Partials;
+use crate::copy::path_map::{NameRules, PathMap};
+use crate::copy::place::{Backup, CopyFolder, Made};
+use crate::copy::probe::FileSystem;
+use crate::copy::published::note_sources;
+use crate::copy::state::State;
+use crate::copy::state_folder::StateFolder;
+use crate::plan::damage::{check_kept, distrust, plan_names, report_more_reserved};
+use crate::plan::deprecation::message;
+use crate::plan::planner::{PlanContext, Planner, Polling};
+use crate::plan::skolem;
+use crate::push::announcement::Announcement;
+use crate::read::choice::Choice;
+use crate::read::driver::Driver;
+use crate::read::position::Position;
+use crate::read::{Start, check_url};
+use crate::report::error::{Error, ExitCode};
+use crate::report::events::{Event, Observer, Summary};
+use crate::report::lasting::Continued;
+use crate::report::options::SyncOptions;
+use crate::report::reporter::Reporter;
+use crate::report::sinks::SinkOptions;
+use crate::request::admit::Admission;
+use crate::request::requests::Requests;
+use crate::request::robots::Robots;
+use crate::run::moved;
+use crate::run::parts::parts_of;
+use crate::run::settle::{settle, written_text};
+use crate::sink::newest;
+use crate::sink::open::Opening;
+use crate::sink::outcome::Notice;
+use crate::sink::rdf_rules::{self, RdfRules};
+use crate::transfer::history::fetch_versions;
+use crate::transfer::recover::recover;
+use crate::transfer::rules::PatchCounts;
+use crate::transfer::rules::Rules;
+use crate::transfer::{Transfer, created, sweep_partials};
+use abreast_folder::{Folder, Locked};
+use abreast_net::Shared;
+use abreast_store::mirror::{Mirror, Pending, PendingCounts, Task};
+use abreast_webtypes::Digests;
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster
+/// the next time.
+///
+/// `cancel` stops the run at the next safe point; running again continues.
+///
+/// # Errors
+/// The run was stopped; [`Error::exit_code`] is the kind of error. Failures of single resources are
+/// not errors but part of the [`Summary`].
+pub fn sync(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Error> {
+    let shared = Shared::new(options.net_options());
+    let mut choice = Choice::default();
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut choice)
+        .map(|ran| ran.summary)
+}
+
+/// The cause of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Wake {
+    /// Notifications to apply instead of requesting lists, as far as they continue what is known.
+    pub(crate) notifications: Vec<Bytes>,
+    /// Where they do not, the lists are not requested before this instant, but by a later run.
+    pub(crate) poll_from: Option<Instant>,
+    /// Where changes are announced is looked up again.
+    pub(crate) looks_again: bool,
+    /// The caller holds the lock of the copy for all its runs.
+    pub(crate) is_held: bool,
+}
+
+/// The result of one run of several.
+pub(crate) struct Ran {
+    pub(crate) summary: Summary,
+    /// For how long the list polled is fresh.
+    pub(crate) fresh: Duration,
+    /// Where changes are announced, if anywhere.
+    pub(crate) announcement: Option<Announcement>,
+    /// Changes were announced that the copy does not have.
+    pub(crate) is_behind: bool,
+    /// When the lists were requested, and whether it was too early for that.
+    pub(crate) polling: Polling,
+    /// The lock of the copy, held for as long as this is kept.
+    pub(crate) lock: Option<Locked>,
+}
+
+pub(crate) fn sync_with(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+    shared: &Arc<Shared>,
+    robots: &Arc<Robots>,
+    wake: Wake,
+    choice: &mut Choice,
+) -> Result<Ran, Error> {
+    let began = Instant::now();
+    let before = shared.counters();
+    check_url(&options.url)?;
+    if let SinkOptions::Labels(labels) = &options.sink {
+        labels.check_folder()?;
+    }
+    let State { mirror, folder, own_folder, lock, lost, marker, is_restored, mut made } =
+        State::open(options, wake.is_held)?;
+    let mut requests = Requests::new(options, cancel, shared)?;
+    requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
+    let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
+    planner.notifications = wake.notifications;
+    planner.polling.earliest = wake.poll_from;
+    planner.polling.looks_again = wake.looks_again;
+    let mut report = Reporter::new(observer, shared, options.dry_run);
+    report.lasting = Continued::begin(&mirror)?;
+    let mut run = Run {
+        options,
+        state: &own_folder,
+        folder: &folder,
+        shared,
+        requests: &requests,
+        planner,
+        report,
+        marker: marker.as_ref(),
+    };
+    if let Some(lost) = lost {
+        run.report.notice("state.missing", &options.url, &lost);
+    }
+    if is_restored {
+        let message = format!(
+            "{} and the state in {} were not left by the same run: one of them was restored or replaced",
+            options.folder.display(),
+            own_folder.path().display()
+        );
+        distrust(&mut run.context(), &message);
+    }
+    if options.dry_run {
+        mirror.begin()?;
+    }
+    if options.sink.is_folder() {
+        settle(&mut run.context(), &folder)?;
+    }
+    let reader = choice.reader_of_run(&requests, options, &mirror)?;
+    if let Some(message) =
+        moved::prepare(reader, (&requests, options), &run.planner.downloads, (&mirror, observer))?
+    {
+        run.report.notice("source.moved", &options.url, &message);
+    }
+    let result = run.run(reader);
+    let Run { planner: Planner { polling, .. }, report, .. } = run;
+    let Reporter { mut summary, lasting, .. } = report;
+    // Whatever a transaction was left half-way does not count.
+    mirror.rollback()?;
+    let is_kept = result.is_ok() || has_begun(&mirror)?;
+    if is_kept {
+        made.keep_unless(options.dry_run);
+    }
+    match &result {
+        Ok(()) => lasting.end(&mirror, &mut summary, !polling.is_postponed)?,
+        Err(error) if is_kept && !options.dry_run => {
+            lasting.end_failed(&mirror, &options.url, error)?;
+        }
+        Err(_) => {}
+    }
+    result.map_err(|error| reader.explain(&requests, options, error))?;
+    let announcement = reader.announcement();
+    let is_behind = reader.is_behind(&mirror)?;
+    let counters = shared.counters();
+    summary.requests = counters.requests - before.requests;
+    summary.bytes = counters.bytes_received - before.bytes_received;
+    summary.seconds = began.elapsed().as_secs_f64();
+    summary.exit_code = summary.outcome().number();
+    // Nothing was asked: a later run does it, and has the result.
+    if !(polling.is_postponed && summary.is_idle()) {
+        observer.event(&Event::Summary(&summary));
+    }
+    Ok(Ran { summary, fresh: requests.fresh.get(), announcement, is_behind, polling, lock })
+}
+
+/// Reports of each resource in the Source's Resource List what the filters decide, and does
+/// nothing.
+///
+/// # Errors
+/// The lists cannot be found or read.
+pub fn test_filter(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Error> {
+    let options = SyncOptions { dry_run: true, ..options.clone() };
+    let shared = Shared::new(options.net_options());
+    let State { mirror, own_folder, .. } = State::open(&options, false)?;
+    let requests = Requests::new(&options, cancel, &shared)?;
+    let mut planner = Planner::new(&options, &mirror, own_folder)?;
+    let mut report = Reporter::new(observer, &shared, true);
+    mirror.begin()?;
+    let mut choice = Choice::default();
+    let reader = choice.reader(&requests, &options, Some(&mirror))?;
+    let mut context =
+        PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
+    let result = reader.find(&mut context).and_then(|start| {
+        planner.selection.prepare(&mirror, &options, (reader, &requests), &start)?;
+        planner.selection.show(&options, (reader, &requests), &mut report)
+    });
+    mirror.rollback()?;
+    result?;
+    observer.event(&Event::Summary(&report.summary));
+    Ok(report.summary)
+}
+
+/// Whether there is anything to keep: resources, or a plan that the next run continues.
+fn has_begun(mirror: &Mirror) -> Result<bool, Error> {
+    let planned = mirror.pending_counts()?;
+    Ok(mirror.count_rows_up_to(1)? > 0 || planned != PendingCounts::default())
+}
+
+/// One run.
+struct Run<'a> {
+    options: &'a SyncOptions,
+    state: &'a StateFolder,
+    folder: &'a Folder,
+    shared: &'a Arc<Shared>,
+    requests: &'a Requests<'a>,
+    planner: Planner<'a>,
+    report: Reporter<'a>,
+    /// The marker in the folder, where the state is elsewhere.
+    marker: Option<&'a Marker>,
+}
+
+impl<'a> Run<'a> {
+    fn context(&mut self) -> PlanContext<'_, 'a> {
+        PlanContext {
+            requests: self.requests,
+            planner: &mut self.planner,
+            report: &mut self.report,
+        }
+    }
+
+    fn opening(&self) -> Opening<'a> {
+        let (options, mirror) = (self.options, self.planner.mirror);
+        Opening {
+            options,
+            mirror,
+            state: self.state,
+            folder: self.folder,
+            epoch: self.planner.epoch,
+        }
+    }
+
+    fn run(&mut self, reader: &mut Driver) -> Result<(), Error> {
+        let (options, mirror) = (self.options, self.planner.mirror);
+        created::begin(mirror)?;
+        self.planner.sink = self.opening().packed(&mut self.report)?;
+        let start = reader.find(&mut self.context())?;
+        let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
+        self.planner.admission = Some(admission.clone());
+        let rules = Arc::new(Rules {
+            rdf: RdfRules::new(options, mirror)?,
+            require_fixity: options.require_fixity,
+            authorization: options.authorization.clone(),
+            authorized_url: options.url.clone(),
+            robots: self.requests.robots.clone(),
+            admission,
+            alternates: Arc::clone(&self.planner.alternates),
+            is_gone_if_empty: reader.is_gone_if_empty(),
+            bodies: Arc::clone(&self.planner.bodies),
+            patches: PatchCounts::default(),
+            deprecations: Arc::clone(&self.planner.deprecations),
+            skolems: skolem::Evidence::new(mirror)?,
+            epoch: self.planner.epoch,
+        });
+        let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
+        if is_known || options.base.is_some() || start.uri_space.is_some() {
+            self.ensure_sink(&start)?;
+            recover(&mut self.context())?;
+        }
+        if let Some(sink) = self.planner.sink.clone()
+            && let Some(why) = sink.restored(mirror)?
+        {
+            distrust(&mut self.context(), &why);
+        }
+        self.planner.selection.prepare(mirror, options, (reader, self.requests), &start)?;
+        if options.baseline || self.planner.copy.is_distrusted {
+            // Where the Source has no list of everything, no comparison with one does it.
+            check_kept(&mut self.context())?;
+            // Whatever is missing or altered is planned by now.
+            newest::forget(mirror)?;
+            self.stamp()?;
+        }
+        reader.plan(&mut self.context())?;
+        self.planner.selection.plan_excluded(mirror, options, &mut self.report)?;
+        plan_names(&mut self.planner)?;
+        mirror.renew_pending()?;
+        let counts = mirror.pending_counts()?;
+        if counts.fetches == 0 && !options.dry_run {
+            self.planner.downloads.sweep();
+        }
+        let mut carried_out = Ok(());
+        let is_needed = counts.fetches + counts.deletes + counts.held > 0;
+        if is_needed {
+            self.ensure_sink(&start)?;
+        }
+        if options.sink.is_local() && !options.dry_run {
+            self.note_sources(&start.first)?;
+        }
+        if is_needed {
+            carried_out = self.carry_out(reader, &rules);
+        } else if let Some(sink) = self.planner.sink.as_deref().filter(|_| !options.dry_run) {
+            // Nothing is wanted, so nothing is that was begun.
+            sweep_partials(mirror, sink)?;
+        }
+        rules.skolems.conclude(&mut self.context())?;
+        rdf_rules::conclude(mirror, &mut self.report)?;
+        // Of a run that ends early too: the next one does not read these changes again.
+        self.report_deprecated()?;
+        carried_out?;
+        if let Some(sink) = &self.planner.sink {
+            sink.finish(mirror)?;
+            if let Some(Notice { code, message }) = sink.remark()? {
+                self.report.notice(code, &options.url, &message);
+            }
+        }
+        if !options.dry_run {
+            self.planner.bodies.sweep(mirror)?;
+        }
+        report_more_reserved(&mut self.report, &options.url);
+        let state = self.state;
+        fetch_versions(&mut self.context(), state, &rules)?;
+        self.report.summary.cursor = Position::load(mirror)?.text();
+        Ok(())
+    }
+
+    /// Notes in the folder of the copy where its resources come from.
+    fn note_sources(&mut self, first: &str) -> Result<(), Error> {
+        let (options, folder) = (self.options, self.folder);
+        let named = self.requests.origins.all();
+        let parts = match &self.planner.sink {
+            Some(sink) => parts_of(folder, &**sink, self.planner.mirror, named)?,
+            None => Vec::new(),
+        };
+        if !note_sources(folder, [&options.url, first], parts, options.baseline)? {
+            let message = "the record of the Sources of the copy was damaged; it is written again";
+            self.report.notice("state.record", &options.url, message);
+        }
+        Ok(())
+    }
+
+    /// Gives a folder whose state is elsewhere, and that state, a new stamp.
+    fn stamp(&self) -> Result<(), Error> {
+        let marker = self.marker.filter(|_| !self.options.dry_run);
+        marker.map_or(Ok(()), |marker| marker.stamp(self.planner.mirror))
+    }
+
+    /// Carries the plan out, and notes in the state how far that went.
+    fn carry_out(&mut self, reader: &mut Driver, rules: &Arc<Rules>) -> Result<(), Error> {
+        let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
+        let sink =
+            self.planner.sink.clone().expect("the base is known before anything is carried out");
+        let mut transfer = Transfer::new(
+            (self.options, mirror),
+            self.requests,
+            self.shared,
+            rules,
+            Arc::clone(&sink),
+        );
+        self.stamp()?;
+        mirror.set_meta(key::EPOCH, Some(&epoch))?;
+        mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        transfer.carry_out(reader, &mut self.context())?;
+        mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        mirror.set_meta(key::FINISHED, Some(&epoch))?;
+        self.stamp()?;
+        if !self.options.dry_run {
+            sweep_partials(mirror, &*sink)?;
+        }
+        transfer.report_failures(&self.report);
+        self.report.summary.patched = rules.patches.lock().patched;
+        if sink.reads_descriptions() {
+            self.report_patches(rules);
+        }
+        Ok(())
+    }
+
+    /// Reports the deprecated resources that waited for their descriptions, in this run or in one
+    /// that was killed.
+    fn report_deprecated(&mut self) -> Result<(), Error> {
+        let waited = self.planner.deprecations.take();
+        if waited.is_empty() {
+            return Ok(());
+        }
+        for (uri, replaced_by) in &waited {
+            let replaced_by = match replaced_by {
+                Some(replaced_by) => replaced_by.clone(),
+                None => self.kept_replacements(uri)?,
+            };
+            self.report.notice("resource.deprecated", uri, &message(&replaced_by));
+        }
+        Ok(self.planner.mirror.forget_deprecations()?)
+    }
+
+    /// What to use instead of a resource, by the description that is kept and up to date.
+    fn kept_replacements(&self, uri: &str) -> Result<Vec<String>, Error> {
+        let mirror = self.planner.mirror;
+        let Some(sink) = self.planner.sink.clone().filter(|_| !self.options.dry_run) else {
+            return Ok(Vec::new());
+        };
+        let (row, is_planned) = (mirror.row(uri)?, mirror.task(uri)?.is_some());
+        let Some(row) = row.filter(|_| !is_planned) else { return Ok(Vec::new()) };
+        let pending = Pending { uri: uri.to_owned(), ..Pending::default() };
+        let (task, mut writer) = (Task { pending, row: Some(row) }, sink.writer());
+        let kept = match writer.prepare(&task, &Digests::default()) {
+            Ok(_) => writer.kept_description(&task),
+            Err(_) => None,
+        };
+        let of = |lines: Vec<u8>| self.planner.deprecations.replacements(uri, &lines);
+        Ok(kept.map(of).unwrap_or_default())
+    }
+
+    /// Patches that came with changes and were of no use.
+    fn report_patches(&mut self, rules: &Rules) {
+        let counts = rules.patches.lock();
+        if let Some((uri, why)) = &counts.first {
+            let message = format!(
+                "resources whose patches do not apply, and which were fetched: {}; the first is {uri}: {why}",
+                counts.fetched
+            );
+            self.report.notice("rdf.patch", &self.options.url, &message);
+        }
+    }
+
+    /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.
+    fn ensure_sink(&mut self, start: &Start) -> Result<(), Error> {
+        let (options, mirror, folder) = (self.options, self.planner.mirror, self.folder);
+        let key_rules = options.sink.key_rules();
+        if self.planner.sink.is_some() || !options.sink.is_folder() && key_rules.is_none() {
+            return Ok(());
+        }
+        let stored = mirror.meta(key::BASE)?;
+        if let (Some(stored), Some(asked)) = (&stored, &options.base)
+            && stored != asked
+        {
+            return Err(Error::new(
+                "folder.base",
+                ExitCode::Usage,
+                format!("this folder was begun with the base {stored}, not {asked}"),
+            )
+            .with_help(
+                "leave `--base` away; or, if the Source has moved, add `--moved`; or use another folder",
+            ));
+        }
+        let system = match key_rules {
+            Some(rules) => FileSystem::with_rules(rules),
+            None => State::file_system(mirror, folder, options.dry_run)?,
+        };
+        let fixed = stored.or_else(|| options.base.clone());
+        let map = base_map(fixed, start, mirror.meta(key::COMMON)?, system.rules)?;
+        mirror.set_meta(key::BASE, Some(map.base()))?;
+        #[cfg(feature = "s3")]
+        if key_rules.is_some() {
+            self.planner.sink = self.opening().objects(&map)?;
+            return Ok(());
+        }
+        let run =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        // A run that was broken off may have left files under temporary names: writing under the
+        // same ones removes them.
+        let finished = mirror.meta(key::FINISHED)? == mirror.meta(key::EPOCH)?;
+        let name = Timestamp::from_seconds(run).to_string().replace(':', "");
+        self.planner.sink = Some(self.opening().folder(CopyFolder {
+            folder: folder.clone(),
+            map,
+            system,
+            backup: Backup::new(options.backup_dir.clone(), self.state.clone(), name),
+            partials: Partials::new(self.state.clone()),
+            made: Made::default(),
+            unnamed: AtomicBool::new(finished),
+        }));
+        Ok(())
+    }
+}
+
+/// The map from URIs to paths with the base that is fixed, or else the likeliest that can be one;
+/// `common` is what all listed URIs start with.
+pub(crate) fn base_map(
+    fixed: Option<String>,
+    start: &Start,
+    common: Option<String>,
+    rules: NameRules,
+) -> Result<PathMap, Error> {
+    let guesses =
+        [start.uri_space.clone(), common, authority_root(&start.first)].into_iter().flatten();
+    let map = if let Some(base) = fixed {
+        PathMap::new(&base, rules)
+    } else {
+        let mut maps = guesses.filter_map(|base| PathMap::new(&base, rules).ok());
+        maps.next().map_or_else(|| PathMap::new(&start.first, rules), Ok)
+    };
+    map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))
+}
