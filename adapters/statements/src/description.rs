@@ -46,10 +46,8 @@ impl Describer {
         if self.blank.find(group.lines).is_none() {
             return Ok(Cow::Borrowed(group.lines));
         }
-        let described = describe(group, blanks)?;
         let root = format!("<{}>", group.iri);
-        self.budget.take(&root, described.len()).map_err(Error::Together)?;
-        Ok(Cow::Owned(described))
+        closure(&root, group.lines, blanks, &mut self.budget).map(Cow::Owned)
     }
 
     /// Makes what was gathered canonical: sorted lines, each once.
@@ -82,20 +80,22 @@ impl Describer {
     }
 }
 
-fn describe(group: &Group<'_>, blanks: &mut BlankNodes<'_>) -> Result<Vec<u8>, Error> {
-    closure(&format!("<{}>", group.iri), group.lines, blanks)
-}
-
 /// The lines about a subject, and about the blank nodes that they lead to.
 pub(crate) fn closure(
     root: &str,
     own: &[u8],
     blanks: &mut BlankNodes<'_>,
+    budget: &mut DescriptionBudget,
 ) -> Result<Vec<u8>, Error> {
-    let limits = DescriptionLimits::default();
-    abreast_rdf::describe(root, own, blanks, &limits).map_err(|error| match error {
+    budget.check(root).map_err(Error::Together)?;
+    let before = blanks.searches();
+    let described = abreast_rdf::describe(root, own, blanks, &DescriptionLimits::default());
+    budget.take_searches(blanks.searches() - before);
+    let described = described.map_err(|error| match error {
         DescribeError::TooLarge(error) => Error::TooLarge(error),
         DescribeError::Read { source, .. } => Error::Io(source),
         error => Error::Io(std::io::Error::other(error)),
-    })
+    })?;
+    budget.take(root, described.len()).map_err(Error::Together)?;
+    Ok(described)
 }

@@ -7,7 +7,7 @@
 
 use crate::description::closure;
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
-use abreast_rdf::{Statement, canonical_lines, statements};
+use abreast_rdf::{DescriptionBudget, Statement, statements};
 use memchr::memchr;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,8 +23,8 @@ const ROOT: &[u8] = b"<urn:x-abreast:node>";
 /// The same statements with IRIs `BASE/.well-known/genid/…` for such blank nodes.
 ///
 /// # Errors
-/// The base is not the beginning of an IRI, there are too many such nodes, what is stated of one is
-/// too much, or the disk failed.
+/// The base is not the beginning of an IRI, there are too many such nodes, one or all of them have too many
+/// statements below them, or the disk failed.
 pub fn skolemized(
     options: &SortOptions,
     sorted: SortedStatements,
@@ -38,13 +38,15 @@ pub fn skolemized(
     }
     let mut blanks = sorted.blank_nodes()?;
     let mut contents = Vec::with_capacity(found.len());
+    let mut budget = DescriptionBudget::of_input(sorted.length());
     for Found { label, is_described, parents } in found {
         options.check_stop()?;
         let content = if is_described {
             let root = String::from_utf8_lossy(&label).into_owned();
             let mut own = Vec::new();
             blanks.lines_of(&label, &mut own)?;
-            content(&label, &closure(&root, &own, &mut blanks)?)?
+            let lines = closure(&root, &own, &mut blanks, &mut budget)?;
+            content(&label, &lines, &mut budget)?
         } else {
             digest(&[b"object of ", &parents])
         };
@@ -166,7 +168,7 @@ fn digest(parts: &[&[u8]]) -> [u8; 16] {
 }
 
 /// A digest of all that is stated of a blank node, whatever its label.
-fn content(label: &[u8], lines: &[u8]) -> Result<[u8; 16], Error> {
+fn content(label: &[u8], lines: &[u8], budget: &mut DescriptionBudget) -> Result<[u8; 16], Error> {
     let malformed = |_| Error::NotSorted { line: 0 };
     let mut own = Vec::with_capacity(lines.len());
     for statement in statements(lines) {
@@ -176,7 +178,7 @@ fn content(label: &[u8], lines: &[u8]) -> Result<[u8; 16], Error> {
             own.extend_from_slice(part);
         }
     }
-    let canonical = canonical_lines(&own).map_err(malformed)?;
+    let canonical = budget.canonical_lines(&own).map_err(malformed)?;
     Ok(digest(&[&canonical.lines]))
 }
 
@@ -285,6 +287,32 @@ mod tests {
         assert_eq!(iris(&found), iris(&other));
         let plain = ["<http://a/1> <http://p> _:own", "_:own <http://p> \"own\""];
         assert_eq!(named(&plain), plain.map(|line| format!("{line} .")));
+    }
+
+    #[test]
+    fn a_long_chain_of_shared_nodes_is_refused_early() {
+        let mut lines = Vec::new();
+        for n in 0..3_000 {
+            lines.push(format!("_:n{n:05} <http://p> _:n{:05} .\n", n + 1));
+            lines.push(format!("<http://a/{n:05}> <http://p> _:n{n:05} .\n"));
+        }
+        lines.sort();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(lines.concat().as_bytes()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let sorted = SortedStatements::new(file, true).unwrap();
+        let mut blanks = sorted.blank_nodes().unwrap();
+        let mut describer = crate::Describer::new(&sorted);
+        let mut groups = sorted.entities().unwrap();
+        let mut refused = 0;
+        while groups.advance().unwrap() {
+            refused +=
+                u32::from(describer.gather(&groups.current().unwrap(), &mut blanks).is_err());
+        }
+        assert!(refused > 2_800 && blanks.searches() < 1_000_000, "{refused}");
+        let result = skolemized(&SortOptions::new(folder.path()), sorted, "http://h/");
+        let error = result.err().expect("it is too large");
+        assert!(error.to_string().contains("together"), "{error}");
     }
 
     #[test]

@@ -283,6 +283,7 @@ pub struct BlankNodes<'f> {
     reached: Bits,
     shared: Bits,
     count: u64,
+    searches: u64,
     block: Vec<u8>,
 }
 
@@ -302,6 +303,7 @@ impl<'f> BlankNodes<'f> {
             reached: Bits::default(),
             shared: Bits::default(),
             count: 0,
+            searches: 0,
             block: Vec::new(),
         };
         let (mut at, mut next_block) = (start, start);
@@ -350,6 +352,7 @@ impl<'f> BlankNodes<'f> {
     /// Appends the lines about a blank node, given with its `_:`, to `out`; returns its number, or
     /// `None` when nothing is stated about it.
     pub(crate) fn lines_of(&mut self, label: &[u8], out: &mut Vec<u8>) -> io::Result<Option<u64>> {
+        self.searches += 1;
         // The lines are in the order of `label` and a space.
         let key = |label: &[u8]| [label, b" "].concat();
         let wanted = key(label);
@@ -383,6 +386,11 @@ impl<'f> BlankNodes<'f> {
         }
         self.block = buffer;
         Ok(found)
+    }
+
+    /// How often a blank node was searched for, in all descriptions together.
+    pub(crate) fn searches(&self) -> u64 {
+        self.searches
     }
 
     /// Marks a blank node as part of one more entity.

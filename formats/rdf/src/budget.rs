@@ -23,6 +23,9 @@ impl DescriptionBudget {
     /// work, and for each byte of the input.
     const HARD: u64 = 40;
     const WORK_RATIO: u64 = 8;
+    /// Bytes that one search for the statements of a blank node counts as: a search takes about as long as
+    /// copying so many. A tree that many entities lead to is searched again for each, also if it is too large.
+    const SEARCH: u64 = 256;
 
     /// For an input of this many bytes: 64 MiB of descriptions, and 32 times the input.
     pub fn of_input(bytes: u64) -> Self {
@@ -43,10 +46,26 @@ impl DescriptionBudget {
     pub fn take(&mut self, root: &str, bytes: usize) -> Result<(), TooLarge> {
         let rest = self.bytes.checked_sub(bytes as u64);
         self.bytes = rest.unwrap_or(0);
-        rest.map(|_| ()).ok_or_else(|| TooLarge {
-            root: root.to_owned(),
-            limit: format!("{} bytes together with those before it", self.most),
-        })
+        rest.map(|_| ()).ok_or_else(|| self.spent(root))
+    }
+
+    fn spent(&self, root: &str) -> TooLarge {
+        let limit = format!("{} bytes together with those before it", self.most);
+        TooLarge { root: root.to_owned(), limit }
+    }
+
+    /// Takes the searches for blank nodes of a description, whether or not the description is within its limits.
+    /// [`DescriptionBudget::take`] reports that too many were made.
+    pub fn take_searches(&mut self, count: u64) {
+        self.bytes = self.bytes.saturating_sub(count.saturating_mul(Self::SEARCH));
+    }
+
+    /// Fails if nothing is left, so that no further description is gathered in vain.
+    ///
+    /// # Errors
+    /// The descriptions before this one have taken all.
+    pub fn check(&self, root: &str) -> Result<(), TooLarge> {
+        if self.bytes == 0 { Err(self.spent(root)) } else { Ok(()) }
     }
 
     /// As [`canonical_lines`](crate::canonical_lines). When the work is spent, blank nodes that content does

@@ -300,6 +300,7 @@ impl Entities {
         budget: &mut DescriptionBudget,
     ) -> Result<Description, TooLarge> {
         let root = String::from_utf8_lossy(entity);
+        budget.check(&root)?;
         let mut statements = own.to_vec();
         let mut found: HashSet<usize> = HashSet::new();
         let (mut next, mut bytes) = (0, 0);
@@ -307,11 +308,14 @@ impl Entities {
             let written = &self.statements[statement];
             bytes += written.end - written.start;
             next += 1;
-            if bytes > limits.bytes {
-                return Err(too_large(&root, format!("{} bytes", limits.bytes)));
-            }
-            if next > limits.statements {
-                return Err(too_large(&root, format!("{} statements", limits.statements)));
+            let limit = if bytes > limits.bytes {
+                Some(format!("{} bytes", limits.bytes))
+            } else {
+                (next > limits.statements).then(|| format!("{} statements", limits.statements))
+            };
+            if let Some(limit) = limit {
+                budget.take(&root, bytes)?;
+                return Err(too_large(&root, limit));
             }
             if let Some(node) = written.object_blank.filter(|node| found.insert(*node)) {
                 statements.extend_from_slice(&self.blank[node].1);
