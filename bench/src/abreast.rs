@@ -19,7 +19,7 @@ pub(crate) fn binary(settings: &Settings) -> Result<PathBuf> {
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "-p", "abreast", "--features", "xmpp"])
+        .args(["build", "--quiet", "--release", "-p", "abreast"])
         .current_dir(&settings.root)
         .status()
         .context("cannot run cargo")?;

@@ -1,8 +1,8 @@
 //! The rules of a batch: the effect of each change, given the rows of its keys.
 //!
-//! Pure, so that every store shares them. A store reads the rows of all keys once, calls
+//! Pure, so that every store shares the rules. A store reads the rows of all keys once, calls
 //! [`decide`], and writes the result in bulk: the steps in their order, and one row for each key. A
-//! long batch may be decided in parts, each after the one before is written.
+//! long batch may be decided in parts, each after the previous part was written.
 
 use crate::{Action, Change, ContentId, Imported, Kind, Position, Resource, State, next_time};
 use abreast_webtypes::Timestamp;
@@ -12,13 +12,13 @@ use std::time::Duration;
 /// How long a writer's own name for a change is remembered.
 pub const IDEMPOTENCY_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// A state, and where its bytes are kept: a later put of an equal state may have replaced that
-/// address.
+/// Properties of a resource, and the address of its bytes, which a later put of equal properties
+/// may have replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held<'b> {
-    /// The state; use the other field for its content.
+    /// Properties; the other field replaces their `content`.
     pub state: &'b State,
-    /// Where its bytes are kept.
+    /// Current address of the stored bytes.
     pub content: Option<ContentId>,
 }
 
@@ -32,71 +32,71 @@ impl<'b> Held<'b> {
 /// without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'b> {
-    /// Where in the log.
+    /// Position of the change in the log.
     pub position: Position,
-    /// When.
+    /// Time of the change, later than all before.
     pub time: Timestamp,
-    /// What it does.
+    /// Kind of the change, as decided from the row.
     pub kind: Kind,
     /// The index of its row in [`Decided::rows`].
     pub row: usize,
-    /// The state it leaves; `None` when the resource left the set.
+    /// Properties after the change; `None` when the resource left the set.
     pub new: Option<Held<'b>>,
-    /// The state it replaces; `None` when the resource was not there.
+    /// Properties before the change; `None` when the resource was not in the set.
     pub old: Option<Held<'b>>,
     /// Whether the resource is deprecated afterwards, and the URIs to use instead.
     pub deprecated: Option<&'b [String]>,
-    /// The replacements that this change names.
+    /// URIs of the replacements that this change lists.
     pub replaced_by: &'b [String],
     /// A sentence for people about it.
     pub summary: Option<&'b str>,
 }
 
-/// An equal state whose bytes are kept at another address: no change.
+/// Equal properties whose bytes have another address, which is not recorded as a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved<'b> {
     /// The index of its row in [`Decided::rows`].
     pub row: usize,
     /// The former address, if there was one.
     pub from: Option<ContentId>,
-    /// The state with its new address.
+    /// Properties with their new address.
     pub new: Held<'b>,
-    /// Where the state was recorded.
+    /// Position of the change that recorded the properties.
     pub position: Position,
 }
 
-/// What is to be done, in the order of the changes.
+/// One write to the log. The steps of a batch follow the order of its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'b> {
-    /// A change is recorded.
+    /// Record a change in the log.
     Record(Entry<'b>),
-    /// The bytes of a state are kept at another address.
+    /// Replace the address of stored bytes.
     Move(Moved<'b>),
 }
 
 /// A resource after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now<'b> {
-    /// Its state.
+    /// Current properties of the resource and their address.
     pub held: Held<'b>,
-    /// See [`Resource::witness`].
+    /// Fingerprint of the origin, as in [`Resource::witness`].
     pub witness: &'b [u8],
-    /// Where it last changed.
+    /// Position of the last change of the resource.
     pub position: Position,
-    /// See [`Resource::deprecated`].
+    /// Replacements of a deprecated resource, as in [`Resource::deprecated`].
     pub deprecated: Option<&'b [String]>,
-    /// The step that recorded this state; `None` when no change of the batch did.
+    /// Step of the batch that recorded these properties; `None` if an earlier batch recorded them.
     pub step: Option<usize>,
 }
 
-/// The effect of a batch on the row of one key.
+/// The effect of a batch on the row with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'b> {
-    /// See [`Resource::key`].
+    /// Key of the resource, as in [`Resource::key`].
     pub key: &'b str,
     /// The resource before the batch.
     pub before: Option<&'b Resource>,
-    /// The resource after it.
+    /// The resource after the batch; `None` when the set does not contain the resource.
     pub now: Option<Now<'b>>,
     /// The position where it last left the set within the batch.
     pub left: Option<Position>,
@@ -105,15 +105,15 @@ pub struct Row<'b> {
 /// How a row is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write<'b> {
-    /// The row is as it was, or there is none.
+    /// Nothing to write: the row is unchanged, or the key has no row.
     Nothing,
-    /// A new row. The key leaves the list of those that left the set.
+    /// Insert a row. The key leaves the list of removed resources.
     Insert(Now<'b>),
-    /// Another state.
+    /// Write other properties to the row.
     Update(Now<'b>),
-    /// The same state with another witness or another address of its bytes.
+    /// Write another witness or another address of the bytes to the row; the properties are equal.
     Refresh(Now<'b>),
-    /// The row goes.
+    /// Delete the row of the resource.
     Delete,
 }
 
@@ -133,8 +133,8 @@ impl<'b> Row<'b> {
         }
     }
 
-    /// Where the resource left the set, if it is not there any more: its place in the list of those
-    /// that left.
+    /// Position at which an absent resource left the set, which is its place in the list of removed
+    /// resources.
     pub fn tombstone(&self) -> Option<Position> {
         self.left.filter(|_| self.now.is_none())
     }
@@ -143,30 +143,30 @@ impl<'b> Row<'b> {
 /// A writer's own name for a change, to be remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'b> {
-    /// The name.
+    /// Idempotency key that the writer chose.
     pub name: &'b str,
     /// The position of its change, or where it would have been.
     pub position: Position,
-    /// Since when.
+    /// Time from which the name is remembered.
     pub time: Timestamp,
 }
 
 /// The effect of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decided<'b> {
-    /// What is to be done, in order.
+    /// Writes to the log, in order.
     pub steps: Vec<Step<'b>>,
     /// The rows of the keys in the batch, each once, in the order in which they first come up.
     pub rows: Vec<Row<'b>>,
     /// Names to be remembered, each once.
     pub names: Vec<Name<'b>>,
-    /// Changes recorded.
+    /// Number of changes that the batch records.
     pub recorded: u64,
 }
 
-/// Decides what a batch of changes does to a set whose last change has this position and time.
-/// `resource` returns the rows of the batch's keys, `remembered` since when a name of the batch is
-/// remembered.
+/// Decides the effect of a batch of changes on a set whose last change has this position and time.
+/// `resource` returns the rows of the batch's keys, and `remembered` the time since when a name of
+/// the batch is remembered.
 pub fn decide<'b>(
     last: (Position, Timestamp),
     now: Timestamp,
@@ -219,7 +219,7 @@ pub fn decide_import<'b>(
     batch.decided
 }
 
-/// A state that a change gives to a resource.
+/// Properties that a change gives to a resource.
 #[derive(Clone, Copy)]
 struct Given<'b> {
     held: Held<'b>,
@@ -295,7 +295,7 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
         self.put(row, Given { summary, ..given }, position, time)
     }
 
-    /// Creates, updates or deprecates a resource; returns whether it was in another state.
+    /// Creates, updates or deprecates a resource; returns whether its properties changed.
     fn put(&mut self, row: usize, given: Given<'b>, position: Position, time: Timestamp) -> bool {
         let before = self.decided.rows[row].now;
         let kind = match before {
@@ -303,7 +303,7 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
             Some(now) => {
                 let same_deprecation =
                     given.deprecated.is_none() || given.deprecated == now.deprecated;
-                // An equal state leaves a deprecation as it is.
+                // Equal properties do not end a deprecation.
                 if same_deprecation && is_same(now.held.state, given.held.state) {
                     self.refresh(row, now, given);
                     return false;
@@ -328,7 +328,7 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
         true
     }
 
-    /// Notes what else came with an equal state.
+    /// Takes over the fingerprint and the address that came with equal properties.
     fn refresh(&mut self, row: usize, mut now: Now<'b>, given: Given<'b>) {
         now.witness = given.witness;
         if given.held.content.is_some() && given.held.content != now.held.content {
@@ -369,8 +369,8 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
     }
 }
 
-/// Whether two states are equal for those who follow the log: wherever the bytes are kept, and
-/// without the names of unknown digests, which are not stored.
+/// Whether two states are equal for readers of the log. The address of the bytes does not matter,
+/// and neither do unknown digests, which are not stored.
 fn is_same(one: &State, other: &State) -> bool {
     one.modified == other.modified
         && one.length == other.length

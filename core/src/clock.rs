@@ -10,7 +10,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The machine's clock, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

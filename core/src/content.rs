@@ -1,15 +1,15 @@
-//! Content identifiers: bytes are named by their digest, so equal bytes are stored once.
+//! Content identifiers: the digest of the bytes is their address, so equal bytes are stored once.
 
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The address of kept bytes: their BLAKE3 digest.
+/// The address of stored bytes: their BLAKE3 digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(pub [u8; Self::BYTES]);
 
 impl ContentId {
-    /// Its size in bytes.
+    /// Size of an address in bytes.
     pub const BYTES: usize = 32;
 
     /// The address in that many bytes; `None` when they are not as many.
@@ -17,7 +17,7 @@ impl ContentId {
         bytes.try_into().ok().map(Self)
     }
 
-    /// Its bytes.
+    /// The address as bytes, for storage in a database.
     pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for ContentId {
     }
 }
 
-/// The text is no address of kept bytes.
+/// The text is not the address of stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an address of kept bytes is 64 digits of 0-9 and a-f")]
 pub struct ParseContentIdError;

@@ -1,7 +1,8 @@
 //! Filters of resources: rules in order, the first that matches decides; then sizes and dates.
 //!
-//! Patterns are those of `.gitignore` files, matched against the path in the folder, the whole URI,
-//! or the media type. A Destination chooses with them what it copies, a Source what it publishes.
+//! Patterns have the syntax of `.gitignore` files and are matched against the path in the folder,
+//! the whole URI, or the media type. A Destination selects with a filter the resources that it
+//! copies, a Source the resources that it publishes.
 
 pub(crate) mod fuzz_property;
 
@@ -42,8 +43,8 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 struct Rule {
     take: bool,
-    /// The outermost names of every path that it matches: as many as its pattern states without
-    /// wildcards. None for a rule that is not about paths.
+    /// The outermost folders of every path that the rule matches: the leading parts of its pattern
+    /// without wildcards. Empty for a rule that is not about paths.
     within: Vec<String>,
     /// As written.
     text: String,
@@ -62,7 +63,7 @@ struct Sets {
 /// Knowledge of a resource's media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType<'a> {
-    /// Not what is listed, either.
+    /// The media type is not known, and neither is the listed value.
     #[default]
     Unknown,
     /// This is listed; or none is.
@@ -72,38 +73,38 @@ pub enum MediaType<'a> {
 /// The properties of a resource that filters use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Subject<'a> {
-    /// Its URI.
+    /// Absolute URI of the resource.
     pub uri: &'a str,
-    /// Its path in the folder; empty when it can have none.
+    /// Path in the folder; empty for a resource that cannot have a path.
     pub path: &'a [u8],
-    /// Its media type.
+    /// Media type, as far as known.
     pub media_type: MediaType<'a>,
-    /// Its length in bytes.
+    /// Length of the content in bytes, if known.
     pub length: Option<u64>,
-    /// When it was last modified, in microseconds since 1970.
+    /// Time of the last modification, in microseconds since 1970.
     pub modified: Option<i64>,
-    /// Its categories.
+    /// Categories of the resource, as far as known.
     pub categories: Categories<'a>,
 }
 
-/// What is known of a resource's categories.
+/// Knowledge of a resource's categories, which not every protocol lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Categories<'a> {
-    /// Nothing.
+    /// The categories are not known.
     #[default]
     Unknown,
-    /// These are listed with it.
+    /// The categories that the Source lists with the resource.
     Listed(&'a [&'a str]),
 }
 
 /// The decision of a filter on a resource, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
-    /// It is taken, by this rule.
+    /// The resource is taken because of this rule.
     Taken(&'a str),
-    /// It is left out, by this rule or limit.
+    /// The resource is left out because of this rule or limit.
     Excluded(&'a str),
-    /// It depends on the media type, which is not known.
+    /// The decision depends on the media type, which is not known.
     Unknown,
 }
 
@@ -111,7 +112,7 @@ impl Filter {
     /// A filter of rules, each `+ PATTERN` or `- PATTERN`.
     ///
     /// # Errors
-    /// The rule that cannot be read, and what was expected.
+    /// A rule that cannot be read, with the expected syntax.
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut filter = Self::default();
         let mut path = (GlobSetBuilder::new(), Vec::new());
@@ -143,7 +144,7 @@ impl Filter {
                 return refuse("there is no pattern");
             }
             for glob in &globs {
-                // Matches of such a pattern are below its fixed prefix.
+                // Every match of such a pattern is in the folder of its fixed prefix.
                 let outer = glob.strip_suffix("/**").filter(|_| is_path);
                 if let Some(Ok(outer)) = outer.map(build_glob) {
                     folder.0.add(outer);
@@ -174,7 +175,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Takes nothing but what a rule takes.
+    /// Leaves out every resource that no rule takes.
     #[must_use]
     pub fn only(mut self) -> Self {
         self.only = true;
@@ -182,7 +183,7 @@ impl Filter {
         self
     }
 
-    /// Leaves out what is listed with fewer or more bytes.
+    /// Leaves out resources whose listed length is outside these bounds, in bytes.
     #[must_use]
     pub fn sized(mut self, min: Option<u64>, max: Option<u64>) -> Self {
         (self.min_size, self.max_size) = (min, max);
@@ -193,7 +194,8 @@ impl Filter {
         self
     }
 
-    /// Leaves out what is listed as modified before the one or at and after the other.
+    /// Leaves out resources that were modified before `since`, or at or after `before`, according
+    /// to the list.
     #[must_use]
     pub fn modified(mut self, since: Option<W3cDatetime>, before: Option<W3cDatetime>) -> Self {
         (self.modified_since, self.modified_before) = (since, before);
@@ -205,34 +207,34 @@ impl Filter {
         self
     }
 
-    /// The rules in the text of a file: one a line; lines that are empty or begin with `#` or `;`
-    /// are none.
+    /// The rules in the text of a file: one in each line, without empty lines and lines that start
+    /// with `#` or `;`.
     pub fn lines(text: &str) -> impl Iterator<Item = &str> {
         text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with(['#', ';']))
     }
 
-    /// Whether everything is included.
+    /// Whether the filter includes every resource.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// All of it as text: two filters with the same text do the same.
+    /// The whole filter as text. Filters with equal text decide equally.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it checks paths.
+    /// Whether a rule of the filter checks paths.
     pub fn needs_paths(&self) -> bool {
         self.sets.as_ref().is_some_and(|sets| !sets.path.0.is_empty())
     }
 
-    /// Whether it checks URIs.
+    /// Whether a rule of the filter checks URIs.
     pub fn needs_uris(&self) -> bool {
         self.sets.as_ref().is_some_and(|sets| !sets.uri.0.is_empty())
     }
 
-    /// Whether everything in the folder at this path is excluded, whatever its name and type;
-    /// `false` if that is not certain.
+    /// Whether the filter excludes everything in the folder at this path, independent of file names
+    /// and types; `false` if that is not certain.
     pub fn leaves_out_folder(&self, path: &[u8]) -> bool {
         let Some(sets) = &self.sets else { return false };
         let (folders, numbers) = &sets.folder;
@@ -316,7 +318,7 @@ fn build_glob(glob: &str) -> Result<Glob, globset::Error> {
 }
 
 impl Rule {
-    /// Whether it may match something in the folder at this path.
+    /// Whether the rule may match something in the folder at this path.
     fn may_match_in(&self, folder: &[u8]) -> bool {
         folder
             .split(|byte| *byte == b'/')
@@ -325,14 +327,14 @@ impl Rule {
     }
 }
 
-/// The names that a pattern begins with, up to the first with a wildcard or an escape.
+/// The leading parts of a pattern, up to the first part with a wildcard or an escape.
 fn fixed_names(glob: &str) -> Vec<String> {
     let is_fixed = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\']);
     glob.split('/').take_while(is_fixed).map(str::to_owned).collect()
 }
 
-/// The meaning of a pattern of `.gitignore` files: the name itself, and everything in the folder of
-/// that name.
+/// The meaning of a pattern of `.gitignore` files: a file or folder with that name, and everything
+/// in the folder.
 fn path_globs(pattern: &str) -> Vec<String> {
     let (pattern, folders_only) = match pattern.strip_suffix('/') {
         Some(pattern) => (pattern, true),

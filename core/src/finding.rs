@@ -5,24 +5,24 @@ use std::fmt;
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Information that needs no action.
     Note,
-    /// Probably not meant.
+    /// Probable mistake that breaks no rule.
     Warning,
-    /// A rule is broken.
+    /// Violation of a rule of a specification.
     Error,
 }
 
 /// One thing found, with a stable code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// How much the finding matters.
     pub severity: Severity,
     /// Stable code, for example `fixity.mismatch`.
     pub rule: &'static str,
     /// Where: a URL, a path, or a document with line and column.
     pub location: String,
-    /// The message.
+    /// Explanation of the finding, for people.
     pub message: String,
 }
 

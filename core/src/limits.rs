@@ -3,7 +3,7 @@
 use crate::{Action, Change, ErrorKind, LogError, State};
 use abreast_webtypes::Link;
 
-/// Longest key in bytes.
+/// Longest key of a resource, in bytes.
 pub const KEY_BYTES_MAX: usize = 8 * 1024;
 /// Most bytes in the types and the label of one resource.
 pub const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
@@ -23,7 +23,7 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1024;
 /// May this change be recorded?
 ///
 /// # Errors
-/// One of its parts is larger than a log keeps ([`ErrorKind::Refused`]).
+/// One part of the change is larger than a log accepts ([`ErrorKind::Refused`]).
 pub fn check_change(change: &Change) -> Result<(), LogError> {
     let key = &change.key;
     check_key(key)?;
@@ -45,10 +45,10 @@ pub fn check_change(change: &Change) -> Result<(), LogError> {
     within("idempotency key", key, named, IDEMPOTENCY_KEY_BYTES_MAX)
 }
 
-/// May this state be stored?
+/// Checks that a log can store these properties and this fingerprint.
 ///
 /// # Errors
-/// One of its parts is larger than a log keeps ([`ErrorKind::Refused`]).
+/// One part is larger than a log accepts ([`ErrorKind::Refused`]).
 pub fn check_state(key: &str, state: &State, witness: &[u8]) -> Result<(), LogError> {
     within("media type", key, length_of(state.media_type.as_ref()), NAME_BYTES_MAX)?;
     within("content encoding", key, length_of(state.encoding.as_ref()), NAME_BYTES_MAX)?;

@@ -28,9 +28,9 @@ impl Default for PageRule {
 /// When is a shard split?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardRule {
-    /// When it has this many resources.
+    /// Number of resources at which a shard is split in two.
     pub resources: u64,
-    /// Or when a document of them would have about this many bytes.
+    /// Estimated size, in bytes, of a document of the shard's resources at which it is split.
     pub bytes: u64,
 }
 
@@ -45,11 +45,12 @@ impl Default for ShardRule {
     }
 }
 
-/// Where the history of a set begins.
+/// The place where the history of a set starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beginning {
-    /// With a base that is imported before the log begins and has no change records, as for
-    /// folders: a list of all resources is the truth, the log has what came after it.
+    /// With a base that is imported before the log starts and has no change records, as for
+    /// folders. A list of all resources then describes the first state, and the log has only later
+    /// changes.
     #[default]
     Base,
     /// In the log: its first resources are changes too, so that the log alone is the whole history.
@@ -63,39 +64,43 @@ pub struct NewSet {
     pub slug: String,
     /// When pages are closed from now on; closed ones stay as they are.
     pub page_rule: PageRule,
-    /// Where its history begins; the same each time it is opened.
+    /// Where the set's history starts; the same each time the set is opened.
     pub beginning: Beginning,
-    /// Of a new set that begins in its log: its first state is read from elsewhere, and is not complete before
-    /// [`ChangeLog::complete_import`]. A base never is.
+    /// Whether the first state of a new set that starts in its log is read from elsewhere. Such a
+    /// set is not complete before [`ChangeLog::complete_import`]. A set with a base ignores this
+    /// field.
     pub incomplete: bool,
 }
 
 /// Where a set's log stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// The last change.
+    /// Position of the last change in the log.
     pub position: Position,
-    /// Its time; the set's creation time while there is none.
+    /// Time of the last change; the set's creation time in an empty log.
     pub time: Timestamp,
-    /// When the set's log began: the end of its import. The first Change List speaks from here.
+    /// Start of the set's log, which is the end of its import. The first Change List covers changes
+    /// from this time on.
     pub created: Timestamp,
     /// Resources now in the set.
     pub resources: u64,
     /// Number of the open page (1 in a new set); all before it are closed.
     pub open_page: u64,
-    /// Whether the first state of the set is not complete yet: nothing may be published.
+    /// Whether the set's first import is not complete yet. Nothing may be published before its end.
     pub importing: bool,
-    /// Whether the history begins in the log. Otherwise a base is imported first, and appends are refused meanwhile.
+    /// Whether the history starts in the log. Otherwise a base is imported first, and appends are
+    /// refused during the import.
     pub in_log: bool,
-    /// Where the log stood when it began to keep versions, if it keeps them: changes behind it have one each.
+    /// Position of the log when the recording of versions started; `None` without versions. Each
+    /// later change has one version.
     pub versions_since: Option<Position>,
     /// Grows when versions may have been dropped.
     pub collected: u64,
 }
 
 impl Head {
-    /// Whether what is recorded now is what the set has at first, in its log: that is not complete, or the set never had a
-    /// resource.
+    /// Whether changes recorded now belong to the first content of a set that starts in its log:
+    /// the import is not complete, or the set never had a resource.
     pub const fn is_first(&self) -> bool {
         if self.importing { self.in_log } else { self.position.0 == 0 && self.resources == 0 }
     }
@@ -105,8 +110,8 @@ impl Head {
         self.importing && !self.in_log
     }
 
-    /// Whether anything changed since the log began. A log that was restarted has a position before
-    /// its first change.
+    /// Whether anything changed since the log started. A restarted log has a position before its
+    /// first change, so the position alone does not answer this.
     pub fn has_changes(&self) -> bool {
         self.time > self.created
     }
@@ -115,22 +120,22 @@ impl Head {
 /// One resource of the base of a new set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// See [`Resource::key`].
+    /// Key of the resource, as in [`Resource::key`].
     pub key: String,
-    /// Its state.
+    /// First published representation of the resource.
     pub state: State,
-    /// See [`Resource::witness`].
+    /// Fingerprint of the origin, as in [`Resource::witness`].
     pub witness: Vec<u8>,
 }
 
-/// What the Source saw of a resource.
+/// The Source's fingerprint of one resource, without the published representation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witnessed {
-    /// See [`Resource::key`].
+    /// Key of the resource, as in [`Resource::key`].
     pub key: String,
-    /// See [`Resource::witness`].
+    /// Fingerprint of the origin, as in [`Resource::witness`].
     pub witness: Vec<u8>,
-    /// See [`State::content`].
+    /// Address of the stored bytes, as in [`State::content`].
     pub content: Option<ContentId>,
 }
 
@@ -139,20 +144,21 @@ pub struct Witnessed {
 pub struct Appended {
     /// Head of the log after it.
     pub head: Position,
-    /// Changes recorded.
+    /// Number of changes that the append recorded.
     pub recorded: u64,
-    /// Changes that were no change: equal state, nothing to delete, idempotency key seen before.
+    /// Number of ignored changes: the resource was equal or already absent, or the idempotency key
+    /// was seen before.
     pub unchanged: u64,
 }
 
 /// A range of positions that is one document in every protocol: `(after, last]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// 1 for the first.
+    /// Number of the page in its set; the first page has 1.
     pub number: u64,
     /// The page starts after this position.
     pub after: Position,
-    /// Its last position; `None` while it is open.
+    /// Last position of the page; `None` while the page is open.
     pub last: Option<Position>,
     /// Time of the change at `after`, or the set's creation.
     pub from: Timestamp,
@@ -167,7 +173,7 @@ pub struct ShardId(pub u64);
 /// Keys `start ≤ key < end`; no end means all that follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyRange {
-    /// First key.
+    /// First key in the range, included.
     pub start: String,
     /// First key after the range.
     pub end: Option<String>,
@@ -179,17 +185,17 @@ pub struct KeyRange {
 /// take its place, and its own number still answers for its old range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its number.
+    /// Number by which URLs and the store identify the shard.
     pub id: ShardId,
-    /// Its keys.
+    /// Keys that the shard covers.
     pub range: KeyRange,
-    /// Resources in it.
+    /// Number of resources in the shard's range.
     pub resources: u64,
     /// The last change in its range: a document made from it stays right until this moves.
     pub version: Position,
-    /// Time of that change; the set's creation while there is none.
+    /// Time of the last change in the range; the set's creation time in an unchanged shard.
     pub time: Timestamp,
-    /// Whether it was replaced by smaller ones.
+    /// Whether smaller shards replaced this shard.
     pub retired: bool,
 }
 
@@ -197,7 +203,7 @@ pub struct Shard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such set.
+    /// The store does not contain the set.
     NoSet,
     /// The store is damaged or was written by a newer version.
     Corrupt,
@@ -211,7 +217,7 @@ pub enum ErrorKind {
     Refused,
 }
 
-/// A store failed.
+/// A failure of a store, with its kind and an explanation for people.
 #[derive(Debug, Error)]
 #[error("{message}")]
 pub struct LogError {
@@ -227,7 +233,7 @@ impl LogError {
         Self { kind, message: message.into(), cause: None }
     }
 
-    /// With what caused it.
+    /// Adds the error that caused this failure, for [`std::error::Error::source`].
     #[must_use]
     pub fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.cause = Some(Box::new(cause));
@@ -248,16 +254,16 @@ pub type Visit<'v, T> = &'v mut dyn FnMut(&T) -> ControlFlow<()>;
 /// Calls block; async callers move reads to a blocking thread. What implementations promise:
 /// - positions of a set are 1, 2, 3 … without gaps; times strictly increase ([`next_time`]), over
 ///   restarts and clock steps;
-/// - `done` of an append is called once, with success only when the batch is durable, and then all
-///   of it is;
+/// - `done` of an append is called once, with success only when the whole batch is durable;
 /// - a batch is atomic: all of its changes are visible, or none;
-/// - a new set that begins with a base is importing: the base is built by `import` and ended by
-///   `complete_import` before any append; one that begins in its log refuses an import, and is importing until
-///   `complete_import` only if it was opened as incomplete;
-/// - readers see a batch no later than its `done`, and never part of one;
+/// - a new set with a base is importing: `import` builds the base, and `complete_import` ends the
+///   import before any append. A set that starts in its log refuses an import, and is importing
+///   until `complete_import` only if it was opened as incomplete;
+/// - readers see a batch no later than its `done`, and never a part;
 /// - pages, once closed, never change.
 pub trait ChangeLog: Send + Sync + 'static {
-    /// The set of that name, created if there is none. Its page rule becomes the given one.
+    /// Opens the set with this slug, and creates a missing set. The set gets the page rule of
+    /// `set`.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the set is there and has another beginning; else when the store
@@ -270,7 +276,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError>;
 
-    /// The set of that name, if there is one; none is created.
+    /// Finds the set with this slug without creating a missing set.
     ///
     /// # Errors
     /// When the store fails.
@@ -281,7 +287,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// Where the set's log stands.
     ///
     /// # Errors
-    /// When there is no such set or the store fails.
+    /// When the store does not contain the set or fails.
     fn head(&self, set: SetId) -> Result<Head, LogError>;
 
     /// The same without asking the store, for threads that must not block: it includes every change
@@ -290,7 +296,7 @@ pub trait ChangeLog: Send + Sync + 'static {
         None
     }
 
-    /// Checks that what is recorded from now on outlives this process, for probes and before long
+    /// Checks that changes recorded from now on outlive this process, for probes and before long
     /// work.
     ///
     /// # Errors
@@ -305,7 +311,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// Stores that know when they record wake at once; others poll often enough.
     ///
     /// # Errors
-    /// When there is no such set or the store fails.
+    /// When the store does not contain a set or fails.
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
         let begun = Instant::now();
         loop {
@@ -322,10 +328,10 @@ pub trait ChangeLog: Send + Sync + 'static {
         }
     }
 
-    /// Adds resources to the base of a new set: what was there before the log began. They get
-    /// position 0 and no change record; Change Lists speak only of what came after. Blocks until
-    /// the batch is durable. A key imported twice takes the later state. Shards follow as for
-    /// changes.
+    /// Adds resources to the base of a new set, which exists before the log starts. Base resources
+    /// get position 0 and no change record, since Change Lists cover only later changes. Blocks
+    /// until the batch is durable. A key imported twice takes the later representation. Shards
+    /// follow as for changes.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] once the import is complete; else when the store fails.
@@ -341,7 +347,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// Whether there is space for a change: to be asked before something is done that a change is to record.
     ///
     /// # Errors
-    /// There is none ([`ErrorKind::Full`]).
+    /// When the disk has too little free space ([`ErrorKind::Full`]).
     fn check_space(&self) -> Result<(), LogError> {
         Ok(())
     }
@@ -350,7 +356,8 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// durable. Blocks while too much is waiting.
     fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone);
 
-    /// Notes what the Source saw of resources whose published state is unchanged. Not a change.
+    /// Records the Source's fingerprints of resources whose published representation is unchanged.
+    /// The call records no change.
     ///
     /// # Errors
     /// When the store fails.
@@ -372,9 +379,9 @@ pub trait ChangeLog: Send + Sync + 'static {
     ) -> Result<(), LogError>;
 
     /// Visits the latest change of each resource that changed after a position, oldest first, until
-    /// the visitor stops or at the end. What left the set is visited too; the base of a set is not,
-    /// since it is no change. A resource that changes meanwhile is visited with one of its changes
-    /// at least.
+    /// the visitor stops or at the end. Removed and deleted resources are included. The base of a
+    /// set is not, since base resources have no change record. A resource that changes during the
+    /// visit is visited with at least one of its changes.
     ///
     /// The cost follows the changes that are visited: neither the collection nor superseded changes
     /// are read.
@@ -395,9 +402,8 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError>;
 
-    /// The position of the last change that is not after `time`. Where there is none, the position
-    /// where the log begins when `time` is not before its beginning ([`Head::created`]), and 0
-    /// otherwise.
+    /// The position of the last change that is not after `time`. Without such a change, the
+    /// position where the log starts if `time` is not before [`Head::created`], and 0 otherwise.
     ///
     /// # Errors
     /// When the store fails.
@@ -409,8 +415,8 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError>;
 
-    /// Visits resources in byte order of their keys, all from one consistent state. The visited
-    /// value is reused. The visit sees at least what the last answered `head` saw.
+    /// Visits resources in byte order of their keys, all from one consistent snapshot. The visited
+    /// value is reused. The visit sees at least the changes that the last answered `head` saw.
     ///
     /// # Errors
     /// When the store fails.
@@ -421,7 +427,7 @@ pub trait ChangeLog: Send + Sync + 'static {
         visit: Visit<'_, Resource>,
     ) -> Result<(), LogError>;
 
-    /// As [`Self::scan`], of what the Source saw only.
+    /// Visits keys and fingerprints only, in the order of [`Self::scan`].
     ///
     /// # Errors
     /// When the store fails.
@@ -452,8 +458,9 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError>;
 
-    /// Sets whether versions of this set's resources are recorded from now on. Those of states
-    /// whose bytes are kept ([`State::content`]), and what follows them. Kept over restarts.
+    /// Sets whether the store records versions of this set's resources from now on. A version is
+    /// recorded for each state with stored bytes ([`State::content`]) and for each later change of
+    /// such a resource. The setting survives restarts.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the store cannot; else when it fails.
@@ -483,9 +490,9 @@ pub trait ChangeLog: Send + Sync + 'static {
         self.head(set).map(|_| Vec::new())
     }
 
-    /// Drops some of the versions that a policy does not keep, checking no more than `limit`
-    /// changes: asked again until [`Collected::complete`]. Waits in line with appends, so keep the
-    /// limit small.
+    /// Drops some of the versions that a policy does not retain, and checks at most `limit`
+    /// changes. Callers repeat the call until [`Collected::complete`]. The call waits in line with
+    /// appends, so a small limit delays appends less.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! Resources, sets of them, and changes to them.
+//! Resources, sets of resources, and changes to resources.
 
 use crate::ContentId;
 use abreast_webtypes::{Digests, Link, Timestamp};
@@ -29,57 +29,57 @@ impl fmt::Display for Position {
 /// A set of resources that is published together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceSet {
-    /// Its number in the store.
+    /// Number of the set in its store, by which all calls find the set.
     pub id: SetId,
-    /// Its name in URLs.
+    /// Name of the set in URLs.
     pub slug: String,
 }
 
 /// The description of a resource, for protocols that publish descriptions of entities. Files have
-/// none, but for the media type of one that left its set.
+/// no description, except the media type of a file that left its set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// IRIs of its types.
+    /// IRIs of the resource's types, such as classes of an ontology.
     pub types: Vec<String>,
-    /// A name for people.
+    /// Label of the resource, for people.
     pub label: Option<String>,
-    /// Of a removed resource without types and label: the media type that it had.
+    /// Media type of a removed resource that has no types and no label.
     pub media_type: Option<String>,
 }
 
-/// The state of a resource's representation, and of the resource itself.
+/// The published properties of a resource and of its representation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// When the content last changed, by its keeper's account (HTTP Last-Modified).
     pub modified: Timestamp,
-    /// Bytes of content.
+    /// Length of the content in bytes, if known.
     pub length: Option<u64>,
     /// Media type, with parameters if known.
     pub media_type: Option<String>,
     /// Content encoding (`gzip`), when the bytes at the URI are encoded.
     pub encoding: Option<String>,
-    /// Digests of the bytes.
+    /// Digests of the content, in any number of algorithms.
     pub digests: Digests,
-    /// Related resources.
+    /// Links to related resources, as the Source publishes them.
     pub links: Vec<Link>,
     /// The description of the resource, where a protocol needs it.
     pub description: Option<Box<Description>>,
-    /// Where a copy of these bytes is kept, if one is. Never published, and no difference by
-    /// itself: a state that differs only here replaces the address, it is no change.
+    /// Address of a stored copy of the content, if the store has a copy. The address is never
+    /// published, and a change of the address alone replaces it without a change record.
     pub content: Option<ContentId>,
 }
 
 /// A resource as the log leaves it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// Its key: a reference relative to the set's base URI, or an absolute URI.
+    /// Key of the resource: a reference relative to the set's base URI, or an absolute URI.
     pub key: String,
-    /// Its current state.
+    /// Current properties of the resource, as the last change left them.
     pub state: State,
     /// The Source's fingerprint of the origin (size, mtime, inode), to skip unchanged resources.
     /// Never published.
     pub witness: Vec<u8>,
-    /// Where it last changed.
+    /// Position of the last change of this resource; 0 in the base.
     pub position: Position,
     /// The URIs to use instead when it is deprecated, perhaps none; `None` when it is not
     /// deprecated.
@@ -97,13 +97,13 @@ pub enum Kind {
     Create,
     /// Known elsewhere before, new in the set.
     Add,
-    /// Content or description changed.
+    /// Change of the content or of the description.
     Update,
     /// Still there, no longer to be used.
     Deprecate,
     /// Left the set, exists elsewhere.
     Remove,
-    /// Gone.
+    /// Deletion: the resource does not exist any more.
     Delete,
 }
 
@@ -117,43 +117,43 @@ impl Kind {
 /// A change to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The resource now has this state: a creation or an update, as the log decides.
-    /// A state equal to the current one records nothing. Another state ends a deprecation.
+    /// Set the properties of a resource: a creation or an update, as the log decides. Properties
+    /// equal to the current ones record nothing. Other properties end a deprecation.
     Put {
-        /// The new state.
+        /// New properties of the resource.
         state: State,
-        /// See [`Resource::witness`].
+        /// New fingerprint, as in [`Resource::witness`].
         witness: Vec<u8>,
     },
     /// As [`Put`](Self::Put), but a resource that is new in the set is recorded as [`Kind::Add`]:
     /// it was known elsewhere.
     Add {
-        /// The new state.
+        /// New properties of the resource.
         state: State,
-        /// See [`Resource::witness`].
+        /// New fingerprint, as in [`Resource::witness`].
         witness: Vec<u8>,
     },
-    /// The resource is still there and no longer to be used. What is deprecated already, with the
-    /// same replacements and the same state, records nothing; neither does a resource that is not
-    /// in the set when no state is given.
+    /// Discourage the use of a resource that still exists. An equal deprecation, with the same
+    /// replacements and properties, records nothing. A resource outside the set records nothing
+    /// unless properties are given.
     Deprecate {
-        /// Its new state, and its witness; `None` keeps both.
+        /// New properties and fingerprint; `None` leaves both unchanged.
         state: Option<(State, Vec<u8>)>,
         /// URIs to use instead, the best first.
         replaced_by: Vec<String>,
     },
-    /// The resource left the set and exists elsewhere. Removing what is not there records nothing.
+    /// Remove a resource that exists elsewhere from the set. An absent resource records nothing.
     Remove,
-    /// The resource is gone. Deleting what is not there records nothing.
+    /// Delete a resource that does not exist any more. An absent resource records nothing.
     Delete,
 }
 
 /// One change, not yet in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// See [`Resource::key`].
+    /// Key of the resource, as in [`Resource::key`].
     pub key: String,
-    /// The action to record.
+    /// Action that the log records, if the action has an effect.
     pub action: Action,
     /// A sentence for people about this change.
     pub summary: Option<String>,
@@ -168,7 +168,7 @@ impl Change {
         Self { key: key.into(), action, summary: None, idempotency_key: None }
     }
 
-    /// The resource now has this state.
+    /// A change that sets the properties of a resource, without a fingerprint.
     pub fn put(key: impl Into<String>, state: State) -> Self {
         Self::new(key, Action::Put { state, witness: Vec::new() })
     }
@@ -178,7 +178,7 @@ impl Change {
         Self::new(key, Action::Add { state, witness: Vec::new() })
     }
 
-    /// The resource is no longer to be used; its state stays.
+    /// A change that deprecates a resource and leaves its properties unchanged.
     pub fn deprecate(key: impl Into<String>, replaced_by: Vec<String>) -> Self {
         Self::new(key, Action::Deprecate { state: None, replaced_by })
     }
@@ -188,12 +188,12 @@ impl Change {
         Self::new(key, Action::Remove)
     }
 
-    /// The resource is gone.
+    /// A change that deletes a resource, which does not exist any more.
     pub fn delete(key: impl Into<String>) -> Self {
         Self::new(key, Action::Delete)
     }
 
-    /// With what the Source saw of its origin.
+    /// Adds the Source's fingerprint of the origin, if the action has one.
     #[must_use]
     pub fn with_witness(mut self, seen: Vec<u8>) -> Self {
         match &mut self.action {
@@ -223,17 +223,18 @@ impl Change {
 /// One change in the log: durable, at its place forever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRecord {
-    /// Where in the log.
+    /// Position of the change in the log.
     pub position: Position,
     /// When; no two changes of a set share a time.
     pub time: Timestamp,
-    /// The action.
+    /// Kind of the change, as the log decided.
     pub kind: Kind,
-    /// See [`Resource::key`].
+    /// Key of the resource, as in [`Resource::key`].
     pub key: String,
-    /// The state it left, `None` when the resource left the set.
+    /// Properties after the change, `None` when the resource left the set.
     pub state: Option<State>,
-    /// The last state of a removed resource, if known; otherwise it is in the state.
+    /// Last known description of a removed resource; other changes have the description in their
+    /// properties.
     pub removed: Option<Box<Description>>,
     /// The types before, if this change of a resource that stayed in the set altered them.
     pub former_types: Option<Vec<String>>,

@@ -1,8 +1,8 @@
 //! Topics: notifications for subscribers, in order.
 //!
-//! A topic's log is append-only, and a subscriber is one number: the last notification it has
-//! taken. What a notification contains of a set's changes is not kept twice: it names a range of
-//! the set's log, and its bytes are made from there whenever they are needed.
+//! A topic's log is append-only, and a subscriber is one number: the offset of its last
+//! notification. The changes in a notification are not stored twice: the notification refers to a
+//! range of the set's log, from which the bytes are made on each delivery.
 
 use crate::{LogError, Position};
 use abreast_webtypes::Timestamp;
@@ -22,35 +22,35 @@ pub struct Offset(pub u64);
 pub enum Payload {
     /// The changes of the topic's set at positions `after < p <= last`.
     Changes {
-        /// The range begins after this one.
+        /// Position before the range, which is not included.
         after: Position,
-        /// Its last position.
+        /// Last position of the range, included.
         last: Position,
     },
-    /// These bytes.
+    /// Bytes that are delivered unchanged.
     Bytes(Arc<[u8]>),
 }
 
 /// A notification as it is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotification {
-    /// Its media type, as a `Content-Type` header states it.
+    /// Media type of the payload, as in a `Content-Type` header.
     pub media_type: String,
-    /// `Link` header values to send along besides `self` and `hub`, as they are written; empty for
-    /// none.
+    /// `Link` header values to send in addition to `self` and `hub`, in the syntax of the header;
+    /// empty for no values.
     pub links: String,
-    /// Its content.
+    /// Payload of the notification: a range of changes, or bytes.
     pub payload: Payload,
 }
 
 /// A notification as it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Its number.
+    /// Number of the notification in its topic.
     pub offset: Offset,
-    /// When it was accepted.
+    /// Time at which the log accepted the notification.
     pub time: Timestamp,
-    /// The published notification.
+    /// Notification as it was published.
     pub content: NewNotification,
 }
 
@@ -63,9 +63,9 @@ pub type PublishDone = Box<dyn FnOnce(Result<Offset, LogError>) + Send>;
 /// - offsets of a topic are 1, 2, 3 … without gaps, in the order of the calls to
 ///   [`TopicLog::publish_then`];
 /// - `done` is called once, with success only when the notification is durable;
-/// - what was recorded is not lost before [`TopicLog::trim`].
+/// - a recorded notification is not lost before [`TopicLog::trim`].
 pub trait TopicLog: Send + Sync + 'static {
-    /// The topic of that URL, made if there is none.
+    /// Opens the topic with this URL, and creates a missing topic.
     ///
     /// # Errors
     /// When the store fails.
@@ -80,7 +80,7 @@ pub trait TopicLog: Send + Sync + 'static {
     /// may.
     ///
     /// # Errors
-    /// When there is no such topic.
+    /// When the store does not contain the topic.
     fn head(&self, topic: TopicId) -> Result<Offset, LogError>;
 
     /// Notifications after an offset, at most `limit`, in order. Fewer when some were trimmed:
@@ -95,7 +95,7 @@ pub trait TopicLog: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Notification>, LogError>;
 
-    /// The last notification, if it is kept.
+    /// The last notification, unless it was trimmed.
     ///
     /// # Errors
     /// When the store fails.

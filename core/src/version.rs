@@ -1,18 +1,18 @@
-//! Version policies: which earlier states of a resource are kept, and for how long.
+//! Version policies: which earlier versions of a resource are retained, and for how long.
 
 use crate::{Position, State};
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
 
-/// A state that a resource had from some time on, until its next version.
+/// The properties of a resource from one change on, until its next version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Since when: the time of the change that made it; when the log began, for what was imported.
+    /// Time of the change that made the version; for imported resources, the start of the log.
     pub time: Timestamp,
-    /// The change that made it; 0 for what was imported.
+    /// Position of the change that made the version; 0 for imported resources.
     pub position: Position,
-    /// The state, without its links; `None`: the resource was not there. The bytes of a state whose
-    /// `content` is `None` were not kept.
+    /// Properties without links; `None` if the resource was not in the set. The store has no bytes
+    /// of a version whose `content` is `None`.
     pub state: Option<State>,
 }
 
@@ -25,22 +25,22 @@ pub enum Order {
     NewestFirst,
 }
 
-/// How long a set keeps versions: each bound that is given holds. The newest version of a resource
-/// that is there is always kept.
+/// How long a set retains versions. Each given bound applies. The newest version of a resource in
+/// the set is always retained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionPolicy {
-    /// Most versions of one resource, deletions and the current state included; at least 1.
+    /// Most versions of one resource, deletions and the current version included; at least 1.
     pub count: Option<u32>,
-    /// How long a version is kept after it was superseded; a deleted resource's last one after the
+    /// How long a superseded version is retained; the last version of a deleted resource, after the
     /// deletion.
     pub age: Option<Duration>,
-    /// Most bytes of kept contents of the whole set, equal ones counted once. Those longest
-    /// superseded go first.
+    /// Most bytes of stored contents of the whole set, with equal contents counted once. The
+    /// versions superseded longest ago are dropped first.
     pub bytes: Option<u64>,
 }
 
 impl VersionPolicy {
-    /// Whether it never drops anything.
+    /// Whether the policy never drops a version.
     pub const fn keeps_all(&self) -> bool {
         self.count.is_none() && self.age.is_none() && self.bytes.is_none()
     }
@@ -49,10 +49,10 @@ impl VersionPolicy {
 /// The result of a step of collecting versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Versions dropped.
+    /// Number of versions that the step dropped.
     pub dropped: u64,
     /// Nothing more is due now.
     pub complete: bool,
-    /// Bytes of kept contents of the set, equal ones counted once.
+    /// Bytes of stored contents of the set, with equal contents counted once.
     pub kept_bytes: u64,
 }

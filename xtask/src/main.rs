@@ -12,6 +12,8 @@ mod layers;
 mod limits;
 mod process;
 mod python;
+mod scratch;
+mod subjects;
 mod test;
 mod testdata;
 mod tools;
@@ -33,7 +35,9 @@ usage: cargo xtask TASK
   layers                       which crate may depend on which, who may do IO, and circles of files
   citations                    every [key §section] exists in docs/specs.toml
   coverage                     each sentence of the specifications with what shows that it is kept
-  words                        no registry host, machine path or house idiom; short test names
+  words [--record]             no registry host, machine path or house idiom; short test names; constructions
+                               of prose within their limits or listed; --record writes that list
+  subjects [RANGE]             subjects of commits that no remote has, or of a range: length, topics, imperative
   generate                     rewrite the generated files
   faults [NAME…]               faults put back one at a time: the seeds until the simulation finds each
   testdata                     prepare the real collections under target/testdata
@@ -69,7 +73,8 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "layers" => layers::run()?,
         "citations" => citations::run()?,
         "coverage" => coverage::run()?,
-        "words" => words::run()?,
+        "words" => words::run(rest)?,
+        "subjects" => subjects::run(rest)?,
         "generate" => generated::write()?,
         "faults" => faults::run(rest)?,
         "testdata" => testdata::run()?,

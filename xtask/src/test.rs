@@ -2,20 +2,29 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Stdio;
+use std::thread;
 
 use anyhow::{Context, Result};
 
 use crate::process::{cargo, is_set, root, target};
+use crate::scratch::Scratch;
 use crate::tools::Tools;
 use crate::tree;
 
 /// Where a test that cannot run states so, one line each; see CONTRIBUTING.md.
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
-/// One build for all: what the default build leaves out is tested with the rest.
-const ALL: [&str; 3] = ["--workspace", "--features", "abreast/xmpp,abreast/s3"];
+/// The default features of the program are those of all tests, so that one build serves both.
+const ALL: [&str; 1] = ["--workspace"];
+
+/// Tests that run at the same time; a variable of Rust's test harness.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// Tests at the same time for each processor: the long ones mostly wait.
+const TESTS_OF_A_PROCESSOR: usize = 2;
 
 /// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
@@ -65,6 +74,13 @@ fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut S
         .args(arguments)
         .envs(tools.found.iter().map(|(variable, path)| (variable, path)))
         .env(SKIP_LOG, skip_log);
+    let scratch = Scratch::in_memory();
+    if let Some(scratch) = &scratch {
+        command.env("TMPDIR", scratch.path());
+    }
+    if std::env::var_os(THREADS).is_none() {
+        command.env(THREADS, threads().to_string());
+    }
     for variable in tools.missing.iter().flat_map(|missing| &missing.variables) {
         command.env_remove(variable);
     }
@@ -80,6 +96,11 @@ fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut S
     }
     total.add(sum);
     Ok(())
+}
+
+fn threads() -> usize {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    processors.saturating_mul(TESTS_OF_A_PROCESSOR)
 }
 
 /// Passes lines through and adds up the results of the test binaries.

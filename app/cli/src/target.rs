@@ -223,7 +223,7 @@ impl TargetArgs {
     #[expect(clippy::unused_self, reason = "as with the feature")]
     fn apply_objects(&self, url: &str, _: &mut SyncOptions) -> Result<()> {
         bail!(UsageError(format!(
-            "cannot keep a copy in {}: this program was built without object stores (help: build it with `--features s3`)",
+            "cannot keep a copy in {}: this program was built without object stores (help: build it with the default features)",
             without_login(url)
         )));
     }

@@ -133,7 +133,7 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
 
 /// Why nothing of this works, in programs without it.
 const WITHOUT: &str = "this program was built without XMPP";
-const WITHOUT_HELP: &str = "build it with `--features xmpp`, or use a released one";
+const WITHOUT_HELP: &str = "build it with the default features, or use a released one";
 
 #[cfg(not(feature = "xmpp"))]
 impl XmppConfig {

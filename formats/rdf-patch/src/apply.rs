@@ -17,7 +17,7 @@ pub trait QuadSet {
     fn insert_prefix(&mut self, _prefix: &str, _iri: &str) -> bool {
         false
     }
-    /// Removes a prefix, and returns what it stood for. Sets without prefixes ignore it.
+    /// Removes a prefix, and returns its IRI. Sets without prefixes ignore the call.
     fn remove_prefix(&mut self, _prefix: &str) -> Option<String> {
         None
     }
@@ -43,8 +43,8 @@ impl<S: BuildHasher> QuadSet for HashSet<Quad, S> {
     }
 }
 
-/// Applies the changes of one committed transaction in order, and returns those that changed
-/// something: reversed, they restore the set as it was.
+/// Applies the changes of one committed transaction in order, and returns the changes with an
+/// effect. The reverse of the returned changes restores the set.
 ///
 /// A statement that is added twice, or removed although it is not there, changes nothing.
 pub fn apply(changes: &[Change], set: &mut impl QuadSet) -> Vec<Change> {

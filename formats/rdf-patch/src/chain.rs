@@ -1,4 +1,4 @@
-//! Chains of patches: each names the one before it.
+//! Chains of patches, in which each patch has the identifier of its predecessor.
 
 use crate::header::{Header, ID, PREV};
 use oxrdf::Term;
@@ -27,7 +27,7 @@ pub struct Chain {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// There is no `H id`, or it is not an IRI.
+    /// The patch has no `H id`, or the value is not an IRI.
     #[error("the patch has no `H id` with an IRI")]
     NoId,
     /// `H prev` is not an IRI.
@@ -36,13 +36,13 @@ pub enum ChainError {
     /// There are two rows of this word.
     #[error("the patch has more than one `H {0}`")]
     Twice(&'static str),
-    /// The patch follows itself.
+    /// The patch is its own predecessor.
     #[error("`H id` and `H prev` are both <{0}>")]
     Itself(String),
     /// The patch follows another one than the last.
     #[error("{}, and {}", named(.prev.as_deref()), last(.head.as_deref()))]
     Prev {
-        /// What `H prev` states.
+        /// Value of `H prev` in the patch.
         prev: Option<String>,
         /// The last patch of the chain.
         head: Option<String>,

@@ -4,9 +4,9 @@ use std::io::Read;
 
 use crate::{Patch, ReadError, ReadOptions, Reader, Row, Writer};
 
-/// A patch has the same rows however it comes; the lenient reader accepts what the strict one does,
-/// and without a finding reads it alike; rows that are read can be written, and read back equal by the
-/// strict rules.
+/// A patch has the same rows in every division of its bytes. The lenient reader accepts every patch
+/// of the strict reader, and without a finding reads equal rows. Rows that are read can be written,
+/// and the strict reader reads equal rows again.
 ///
 /// # Panics
 /// When that is not so.
@@ -58,7 +58,7 @@ fn rows(input: impl Read, options: ReadOptions) -> Outcome {
     Outcome { rows, error, findings: reader.finding_count() }
 }
 
-/// The rows as text, if all of them can be written.
+/// The rows as text, if all rows can be written.
 fn written(read: &Outcome) -> Option<Vec<u8>> {
     if read.error.is_some() {
         return None;

@@ -11,11 +11,11 @@ pub const PREV: &str = "prev";
 /// The word of the identifier of the patch before this one that is about the same entity. An
 /// extension.
 pub const ENTITY_PREV: &str = "entityPrev";
-/// The word of the digest of what the patch applies to. An extension.
+/// Word of the digest of the data to which the patch applies. An extension.
 pub const BEFORE: &str = "before";
 /// The word of the digest of what results. An extension.
 pub const AFTER: &str = "after";
-/// The word of the IRI that the IRIs in place of blank nodes begin with. An extension.
+/// Word of the IRI that starts each IRI in place of a blank node. An extension.
 pub const SKOLEM: &str = "skolem";
 
 /// The words that the lenient reader accepts in any letter case.
@@ -28,7 +28,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A header with the identifiers of this patch and of the one before it.
+    /// A header with the identifiers of this patch and of its predecessor.
     pub fn new(id: NamedNode, prev: Option<NamedNode>) -> Self {
         let mut header = Self::default();
         header.push(ID, id);
@@ -38,12 +38,12 @@ impl Header {
         header
     }
 
-    /// Adds a row.
+    /// Adds a row at the end of the header.
     pub fn push(&mut self, word: impl Into<String>, value: impl Into<Term>) {
         self.rows.push((word.into(), value.into()));
     }
 
-    /// The rows.
+    /// Rows of the header, in their order.
     pub fn rows(&self) -> &[(String, Term)] {
         &self.rows
     }
@@ -69,7 +69,7 @@ impl Header {
         }
     }
 
-    /// The patch's own identifier.
+    /// Identifier of the patch, if it is an IRI.
     pub fn id(&self) -> Option<&str> {
         self.iri(ID)
     }

@@ -13,22 +13,22 @@ use crate::writer::{WriteError, Writer};
 /// A patch: a header and committed transactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
-    /// The header.
+    /// Header rows before the first transaction.
     pub header: Header,
-    /// The changes of each transaction. Aborted transactions are no part of a patch.
+    /// Changes of each committed transaction. Aborted transactions are left out.
     pub transactions: Vec<Vec<Change>>,
 }
 
-/// A patch that cannot be reversed: it removes a prefix, and does not state what it stood for.
+/// A patch that cannot be reversed: it removes a prefix whose IRI is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the patch removes the prefix `{prefix}` and does not state what it stood for")]
 pub struct CannotReverse {
-    /// The prefix.
+    /// Prefix that the patch removes.
     pub prefix: String,
 }
 
 impl Patch {
-    /// Reads a patch into memory, with what the lenient reader found in it.
+    /// Reads a patch into memory, with the findings of the lenient reader.
     ///
     /// # Errors
     /// As [`Reader`].
@@ -82,21 +82,20 @@ impl Patch {
         String::from_utf8(out).map_err(|error| WriteError::Io(io::Error::other(error)))
     }
 
-    /// Applies all transactions, and returns the patch of those rows that changed something: its
-    /// reverse restores the set as it was.
+    /// Applies all transactions, and returns the patch of the rows with an effect: its reverse
+    /// restores the set.
     #[expect(clippy::return_self_not_must_use, reason = "the set is the result")]
     pub fn apply(&self, set: &mut impl QuadSet) -> Self {
         let transactions = self.transactions.iter().map(|changes| apply(changes, set)).collect();
         Self { header: self.header.clone(), transactions }
     }
 
-    /// The patch that takes this one back: additions and removals are exchanged, from the last row
-    /// to the first, and so are `id` and `prev`. It restores a set only if each row of this
-    /// patch changed something there: see [`Patch::apply`]. What a prefix stood for before it was
-    /// replaced is not restored.
+    /// The patch that undoes this patch: additions and removals are exchanged, from the last row to
+    /// the first, and so are `id` and `prev`. The reverse restores a set only if each row of this
+    /// patch changed the set: see [`Patch::apply`]. The IRI of a replaced prefix is not restored.
     ///
     /// # Errors
-    /// A prefix is removed, and no row before states what it stood for.
+    /// A prefix is removed, and no earlier row has its IRI.
     pub fn reversed(&self) -> Result<Self, CannotReverse> {
         let mut prefixes: HashMap<&str, &str> = HashMap::new();
         let mut transactions = Vec::with_capacity(self.transactions.len());

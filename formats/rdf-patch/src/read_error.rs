@@ -36,7 +36,7 @@ impl Finding {
         self.code
     }
 
-    /// The line, from 1.
+    /// Line of the fault, counted from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
@@ -46,7 +46,7 @@ impl Finding {
         self.column
     }
 
-    /// What is found, without the place.
+    /// Explanation of the fault, without the place.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -13,7 +13,7 @@ use crate::row_parser::{Noted, RowParser, Stop};
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
 
-/// Findings that are kept.
+/// Most findings that the reader stores.
 pub const MAX_FINDINGS: usize = 100;
 
 /// How a patch is read.
@@ -22,11 +22,12 @@ pub const MAX_FINDINGS: usize = 100;
 pub struct ReadOptions {
     /// Accepts what many patches have although it is not RDF Patch: see the codes of [`Finding`].
     pub lenient: bool,
-    /// Limits.
+    /// Limits of sizes in the patch.
     pub limits: ReadLimits,
 }
 
-/// Limits of one patch, with their defaults in parentheses. Terms do not nest: there is no depth.
+/// Limits of one patch, with their defaults in parentheses. Terms do not nest, so depth needs no
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadLimits {
@@ -36,7 +37,7 @@ pub struct ReadLimits {
     pub rows: u64,
     /// Changes of a transaction that [`Reader::next_transaction`] holds in memory (1,000,000).
     pub transaction_rows: usize,
-    /// Headers, and prefixes that names may have, each (1,000).
+    /// Most headers, and most prefixes in use at once (1,000 each).
     pub headers: usize,
 }
 
@@ -57,7 +58,7 @@ impl ReadOptions {
         Self { lenient: true, ..Self::default() }
     }
 
-    /// Sets the limits.
+    /// Replaces the default limits of the reader.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.limits = limits;
@@ -84,9 +85,9 @@ pub struct Reader<R> {
     place: Place,
     state: State,
     rows: u64,
-    /// Changes that come after the beginning of their transaction.
+    /// Changes after the start of their transaction.
     waiting: VecDeque<Row>,
-    /// Prefixes that are declared before the first transaction: its first changes.
+    /// Prefixes that are declared before the first transaction, as its first changes.
     early: VecDeque<Row>,
     header: Header,
     prefixes: BTreeMap<String, String>,
@@ -140,7 +141,7 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// What was accepted although it is not RDF Patch, at most [`MAX_FINDINGS`].
+    /// Faults that the lenient reader accepted, at most [`MAX_FINDINGS`].
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -286,7 +287,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Checks that a row may be here; the first change of a patch without `TX` begins its
+    /// Checks that a row may occur here; the first change of a patch without `TX` starts its
     /// transaction.
     fn checked(&mut self, row: Row) -> Result<Option<Row>, ReadError> {
         let is_inside = matches!(self.state, State::Inside | State::Implicit);
@@ -358,8 +359,8 @@ impl<R: Read> Reader<R> {
         Ok(Some(row))
     }
 
-    /// Reads as much again as is kept of the buffer, and at least one piece, so that a row which is
-    /// parsed again and again takes linear time.
+    /// Reads at least one piece, and as many bytes as the buffer still has. A row that is parsed
+    /// again and again therefore takes linear time.
     fn fill(&mut self) -> Result<(), ReadError> {
         self.buffer.drain(..self.from);
         self.from = 0;

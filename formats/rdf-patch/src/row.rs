@@ -5,35 +5,35 @@ use oxrdf::{Quad, Term};
 /// One change of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// `A`: adds a statement.
+    /// Row `A`, which adds a statement.
     Add(Quad),
-    /// `D`: removes a statement.
+    /// Row `D`, which removes a statement.
     Remove(Quad),
-    /// `PA`: adds a prefix.
+    /// Row `PA`, which adds a prefix.
     AddPrefix {
         /// The prefix without its colon.
         prefix: String,
-        /// What it stands for.
+        /// IRI that the prefix abbreviates.
         iri: String,
     },
-    /// `PD`: removes a prefix.
+    /// Row `PD`, which removes a prefix.
     RemovePrefix {
         /// The prefix without its colon.
         prefix: String,
     },
 }
 
-/// One row.
+/// One row of a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// `H`: a word and a term.
     Header {
-        /// The word.
+        /// Word that gives the purpose of the header.
         word: String,
-        /// The term.
+        /// Value of the header: an IRI or a literal.
         value: Term,
     },
-    /// `TX`: a transaction begins.
+    /// Row `TX`, the start of a transaction.
     Begin,
     /// `TC`: the changes since `TX` apply.
     Commit,

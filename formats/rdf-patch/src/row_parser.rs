@@ -24,7 +24,7 @@ pub(crate) struct Noted {
 pub(crate) enum Stop {
     /// The text ends within the row, and the input may continue.
     More,
-    /// It is wrong.
+    /// The row has a fault.
     Fault(Noted),
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn is_word(text: &str) -> bool {
 const CODES: &str = "rows begin with H, TX, TC, TA, PA, PD, A or D";
 
 impl<'a> RowParser<'a> {
-    /// Parses the row at the beginning of the text, and moves to the end of its line. `None` for
+    /// Parses the row at the start of the text, and moves to the end of its line. `None` for
     /// `Segment` of Apache Jena, which has no effect.
     pub(crate) fn row(&mut self) -> Parsed<Option<Row>> {
         let start = self.at;
@@ -105,7 +105,7 @@ impl<'a> RowParser<'a> {
         Ok(Some(row))
     }
 
-    /// Notes what the strict rules refuse.
+    /// Records a fault under the strict rules.
     pub(crate) fn accept(
         &mut self,
         at: usize,
@@ -275,7 +275,7 @@ impl<'a> RowParser<'a> {
         fault(start, "patch.prefix", "a prefix has characters that none may have", None)
     }
 
-    /// What a prefix stands for: an IRI, or a string with it.
+    /// The IRI of a prefix: an IRI, or a string that contains an IRI.
     fn prefix_iri(&mut self) -> Parsed<String> {
         self.gap()?;
         let start = self.at;

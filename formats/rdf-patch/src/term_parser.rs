@@ -1,4 +1,4 @@
-//! Terms in rows: those of N-Quads, `<_:label>`, and when lenient those of Turtle.
+//! Terms in rows: the terms of N-Quads, `<_:label>`, and for the lenient reader terms of Turtle.
 
 use memchr::{memchr, memchr3};
 use oxrdf::vocab::xsd;
@@ -75,7 +75,7 @@ impl<'a> RowParser<'a> {
                 if Literal::new_language_tagged_literal("", &*tag).is_err() {
                     return fault(start, "patch.language", "not a language tag", None);
                 }
-                // As it is written.
+                // The tag is stored as written.
                 Ok(Literal::new_language_tagged_literal_unchecked(value, tag))
             }
             Some(b'^') => {

@@ -9,7 +9,7 @@ use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef
 use crate::row::{Change, Row};
 use crate::row_parser::is_word;
 
-/// Writes rows, and refuses those that are not where they may be.
+/// Writes rows, and refuses rows in a wrong place.
 ///
 /// Blank nodes are written `<_:label>`: a label may have any characters there, and Apache Jena
 /// reads back exactly the label.
@@ -59,7 +59,7 @@ pub enum WriteError {
     /// A word or a label that no row can carry.
     #[error("`{0}` cannot be written in RDF Patch")]
     Text(String),
-    /// The output failed.
+    /// The output cannot be written.
     #[error("cannot write the patch")]
     Io(#[from] io::Error),
 }
@@ -292,7 +292,7 @@ fn push_word(word: &str, row: &mut String) {
     if is_word(word) { row.push_str(word) } else { push_string(word, row) }
 }
 
-/// What an IRI cannot contain is escaped, so that none ends the row or the term.
+/// Characters that an IRI cannot contain are escaped, so that no IRI ends the row or the term.
 fn push_iri(iri: &str, row: &mut String) {
     row.push('<');
     let mut from = 0;

@@ -7,21 +7,21 @@ use abreast_webtypes::Timestamp;
 /// One record as an index knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// The URI as fetched.
+    /// URI of the resource, as fetched.
     pub uri: &'a str,
-    /// `WARC-Date` of the record.
+    /// Time in `WARC-Date` of the record.
     pub date: Timestamp,
     /// Media type without parameters; `warc/revisit` for a revisit.
     pub mime: &'a str,
     /// Status of the answer, where there was one.
     pub status: Option<u16>,
-    /// `WARC-Payload-Digest`.
+    /// Digest in `WARC-Payload-Digest` of the record.
     pub digest: &'a str,
     /// Length of the gzip member.
     pub length: u64,
-    /// Where it begins.
+    /// Start of the record in its file, in bytes.
     pub offset: u64,
-    /// In which file.
+    /// Name of the WARC file with the record.
     pub filename: &'a str,
 }
 

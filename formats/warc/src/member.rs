@@ -54,7 +54,7 @@ impl<W: Write> Member<W> {
         match &mut self.0 {
             Inner::Stored { out, crc, length } => {
                 crc.update(bytes);
-                // The format has room for the last 32 bits of it.
+                // The format has room for the last 32 bits of the length.
                 *length = length.wrapping_add(bytes.len() as u32);
                 for block in bytes.chunks(STORED_MAX) {
                     write_block_head(out, 0, block.len())?;

@@ -1,4 +1,4 @@
-//! What a record has of its resource: the body of an answer, without the coding of its transfer.
+//! The bytes of a resource in a record: the body of an answer, without transfer coding.
 
 use crate::read::{Block, Head, Read, ReadError, skip_http_head};
 use crate::record::Kind;
@@ -10,9 +10,9 @@ const LINE_MAX: usize = 4 << 10;
 /// The head of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpHead {
-    /// Its status, 0 if it has none.
+    /// Status of the answer, 0 if unreadable.
     pub status: u16,
-    /// As it stands, with the empty line at its end.
+    /// Head as stored, with the empty line at its end.
     pub bytes: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ fn is_folded(line: &str) -> bool {
 
 /// The bytes of a resource out of a record, to be read to their end.
 pub struct Payload<R: BufRead> {
-    /// The named fields of the record.
+    /// The named fields of the record's head.
     pub head: Head,
     /// The head of the answer, if the record is one.
     pub http: Option<HttpHead>,
@@ -68,14 +68,14 @@ pub struct Payload<R: BufRead> {
 enum Body<R: BufRead> {
     Plain(Block<R>),
     Chunked(Chunked<Block<R>>),
-    /// What is left of an answer whose head has no end.
+    /// The block of an answer whose head has no end.
     Headless(Block<R>),
 }
 
 impl<R: BufRead> Read<R> {
-    /// The bytes of the resource: the block itself, or the body of the answer that it is. Chunks
-    /// are put together, unless the writer did that and left the field. The block of a revisit, which
-    /// has no bytes of the resource, may be empty (ISO 28500, section 6.7.2).
+    /// The bytes of the resource: the block itself, or the body of the answer in the block. Chunks
+    /// are joined, unless the writer joined the chunks and did not remove the field. The block of a
+    /// revisit, which has no bytes of the resource, may be empty (ISO 28500, section 6.7.2).
     ///
     /// # Errors
     /// The record is torn within the head of the answer.
@@ -100,7 +100,7 @@ impl<R: BufRead> Read<R> {
 }
 
 impl<R: BufRead> Payload<R> {
-    /// Whether chunks are put together: the bytes are not those of the block.
+    /// Whether the bytes are joined chunks, and therefore differ from the block.
     pub const fn is_chunked(&self) -> bool {
         matches!(self.body, Body::Chunked(_))
     }
@@ -113,7 +113,7 @@ impl<R: BufRead> Payload<R> {
         )
     }
 
-    /// What was not read of the block.
+    /// The unread rest of the block, for callers that skip or count its bytes.
     pub fn into_block(self) -> Block<R> {
         match self.body {
             Body::Plain(block) | Body::Headless(block) => block,
@@ -140,7 +140,7 @@ enum State {
     Begin,
     /// So many bytes of a chunk are left.
     Chunk(u64),
-    /// The bytes read in search of a first chunk; there is none.
+    /// The bytes read in the search for a first chunk, without success.
     None(Vec<u8>, usize),
     Broken,
     End,
@@ -195,7 +195,7 @@ impl<I: io::Read> Chunked<I> {
     }
 }
 
-/// The length that a line between chunks states.
+/// The length in the line before a chunk.
 fn chunk_length(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\n")?;
     let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();

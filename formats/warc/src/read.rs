@@ -17,7 +17,7 @@ pub enum ReadError {
     /// The file ends within the record, or its checksum is wrong.
     #[error("the record is torn or damaged")]
     Torn(#[source] io::Error),
-    /// The bytes are no WARC record.
+    /// The bytes are not a WARC record.
     #[error("{0}")]
     Syntax(&'static str),
     /// The file cannot be read.
@@ -36,7 +36,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// The named fields of a record.
+/// The named fields of one record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     fields: Vec<(String, String)>,
@@ -65,9 +65,9 @@ impl Head {
 
 /// A record being read: its head, and its block, which is to be read to its end.
 pub struct Read<R: BufRead> {
-    /// The named fields.
+    /// The named fields of the record.
     pub head: Head,
-    /// The block.
+    /// The block, not yet read completely.
     pub block: Block<R>,
 }
 
@@ -116,7 +116,7 @@ impl<R: BufRead> Block<R> {
         self.left
     }
 
-    /// Reads what is left, and checks the member.
+    /// Reads the rest of the record, and checks the member.
     ///
     /// # Errors
     /// The record is torn.
@@ -276,16 +276,16 @@ pub fn skip_http_head<R: BufRead>(block: &mut Block<R>) -> Result<Vec<u8>, ReadE
     Ok(head)
 }
 
-/// Counts what is taken from an input, to know where a record begins.
+/// Counts the bytes read from an input, which gives the start of each record.
 #[derive(Debug)]
 pub struct CountingReader<R> {
     input: R,
-    /// Bytes taken so far.
+    /// Number of bytes read so far.
     pub taken: u64,
 }
 
 impl<R> CountingReader<R> {
-    /// Nothing taken yet.
+    /// A reader that starts at byte 0.
     pub const fn new(input: R) -> Self {
         Self { input, taken: 0 }
     }

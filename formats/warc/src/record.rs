@@ -5,24 +5,24 @@ use abreast_webtypes::Timestamp;
 /// The bytes after the block of every record.
 pub const END: &[u8] = b"\r\n\r\n";
 
-/// The kinds of records.
+/// The kinds of records that this crate supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Information about the file.
+    /// Information about the WARC file itself.
     Warcinfo,
     /// An answer of a server, head and body.
     Response,
-    /// Bytes that came another way.
+    /// Bytes that arrived without an HTTP answer.
     Resource,
-    /// An answer whose body is one that was kept before.
+    /// An answer whose body equals the body of an earlier record.
     Revisit,
-    /// Metadata of a resource.
+    /// Metadata that describes a resource.
     Metadata,
 }
 
 impl Kind {
-    /// The value of `WARC-Type`.
+    /// The kind as value of `WARC-Type`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Warcinfo => "warcinfo",
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Reads the value of `WARC-Type`; other kinds are none of ours.
+    /// Reads the value of `WARC-Type`; `None` for an unsupported kind.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Warcinfo, Self::Response, Self::Resource, Self::Revisit, Self::Metadata]
             .into_iter()
@@ -44,20 +44,20 @@ impl Kind {
 /// The record that a revisit refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
-    /// Its `WARC-Target-URI`.
+    /// Value of `WARC-Target-URI` in that record.
     pub target: &'a str,
-    /// Its `WARC-Date`.
+    /// Value of `WARC-Date` in that record.
     pub date: Timestamp,
 }
 
 /// A record without its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its kind.
+    /// Kind, which decides the other fields.
     pub kind: Kind,
     /// A number that no other record has, written as a UUID.
     pub id: [u8; 16],
-    /// When it was fetched or made.
+    /// Time at which the content was fetched or made.
     pub date: Timestamp,
     /// The URI it is about.
     pub target: Option<&'a str>,
@@ -65,7 +65,7 @@ pub struct Record<'a> {
     pub content_type: &'a str,
     /// `algorithm:value` of the payload, in the spelling that archives use.
     pub payload_digest: Option<&'a str>,
-    /// `algorithm:value` of the block.
+    /// Digest of the block, as `algorithm:value`.
     pub block_digest: Option<&'a str>,
     /// For a revisit: where the same payload is.
     pub original: Option<Original<'a>>,
@@ -89,7 +89,7 @@ impl Record<'_> {
         }
     }
 
-    /// Appends the version line and the named fields, for a block of `block_length` bytes.
+    /// Appends the version line and the fields of a record with a block of `block_length` bytes.
     pub fn write_head(&self, out: &mut Vec<u8>, block_length: u64) {
         out.extend_from_slice(b"WARC/1.1\r\nWARC-Type: ");
         out.extend_from_slice(self.kind.name().as_bytes());

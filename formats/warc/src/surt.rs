@@ -7,7 +7,8 @@ use std::borrow::Cow;
 /// out, host reversed and without `www`, default ports left out, escapes undone where nothing is
 /// lost, all in lower case, dot segments and double slashes resolved, query parameters in order.
 ///
-/// Not done, and so never found under the other spelling: session identifiers are kept.
+/// Session identifiers are not removed, so a URI is not found under its spelling without an
+/// identifier.
 ///
 /// ```
 /// assert_eq!(abreast_warc::surt("https://www.Example.org:443/a//B/?b=2&a=1#c"), "org,example)/a/b?a=1&b=2");
@@ -62,7 +63,7 @@ pub fn surt(uri: &str) -> String {
             }
         }
     }
-    // Escaped, all of it is ASCII.
+    // The escaped key has ASCII characters only.
     String::from_utf8(key)
         .unwrap_or_else(|key| String::from_utf8_lossy(key.as_bytes()).into_owned())
 }
@@ -112,7 +113,7 @@ fn write_path(path: &[u8], key: &mut Vec<u8>) {
     }
 }
 
-/// Undoes escapes until there is none left.
+/// Replaces escapes until no escape is left, since servers may escape twice.
 fn unescape(text: &str) -> Cow<'_, [u8]> {
     let mut bytes = Cow::Borrowed(text.as_bytes());
     while bytes.contains(&b'%') {
@@ -141,7 +142,7 @@ fn unescape(text: &str) -> Cow<'_, [u8]> {
     bytes
 }
 
-/// Escapes what is no visible ASCII character, `#` and `%`.
+/// Escapes `#`, `%` and everything except visible ASCII characters.
 fn escape(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     escape_into(bytes, &mut out);
@@ -152,7 +153,8 @@ fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
     escape_unless(bytes, out, |byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'%'));
 }
 
-/// Escapes what is no visible ASCII character: a key ends at a space, a line at its end.
+/// Escapes everything except visible ASCII characters, since a key ends at a space and a line at
+/// its end.
 fn visible(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     escape_unless(bytes, &mut out, |byte| byte.is_ascii_graphic());

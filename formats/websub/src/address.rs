@@ -1,14 +1,14 @@
-//! URLs of topics and callbacks. Their text is kept exactly; it is only checked [websub §5.1].
+//! URLs of topics and callbacks. Their text is checked and never changed [websub §5.1].
 
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt, without_login};
 use thiserror::Error;
 use url::Url;
 
-/// Why a URL is no topic or no callback.
+/// Why a URL cannot be a topic or a callback.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It has more than [`MAX_URI_LENGTH`] bytes.
+    /// The URL has more than [`MAX_URI_LENGTH`] bytes.
     #[error("longer than {MAX_URI_LENGTH} bytes")]
     TooLong,
     /// White space, control characters or others that a URL must percent-encode.
@@ -23,7 +23,7 @@ pub enum AddressError {
     /// A name or password before the host.
     #[error("a user name or password stands in the URL")]
     Credentials,
-    /// A `#` and what follows it: never sent to a server.
+    /// A fragment, which no client sends to a server.
     #[error("`{0}` has a `#` in it; what follows it is never sent")]
     Fragment(String),
 }
@@ -53,8 +53,8 @@ fn check(text: &str) -> Result<(), AddressError> {
     if text.len() > MAX_URI_LENGTH {
         return Err(AddressError::TooLong);
     }
-    // Stricter than URL parsers, which drop or encode such characters: the text is what is compared
-    // and sent.
+    // Stricter than URL parsers, which drop or encode such characters: hubs compare and send the
+    // text itself.
     if !text
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'\\'))

@@ -13,18 +13,18 @@ use std::borrow::Cow;
 /// A request to be called back, or to be called back no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallbackRequest {
-    /// Deliver change sets.
+    /// Deliver change sets to a callback.
     Subscribe {
         /// Where to deliver, exactly as given.
         callback: String,
-        /// With what to sign deliveries.
+        /// Key of the signatures of deliveries.
         secret: Option<Secret>,
         /// How long, in seconds; see [`crate::LeaseLimits::grant`].
         lease_seconds: Option<u64>,
     },
-    /// Deliver no longer.
+    /// Stop the delivery to a callback.
     Unsubscribe {
-        /// As it was given.
+        /// URL of the callback, as given.
         callback: String,
     },
 }
@@ -77,8 +77,8 @@ impl CallbackRequest {
         }
     }
 
-    /// The request as the body of a form. Without a secret and a lease it is that of the
-    /// specification.
+    /// The request as the body of a form. Without a secret and a lease the form is the same as in
+    /// the specification.
     pub fn to_form(&self) -> String {
         let mut out = String::new();
         match self {

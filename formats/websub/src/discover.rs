@@ -1,8 +1,7 @@
 //! Discovery of a topic's hubs [websub §4].
 //!
-//! What stands first decides: `Link` headers, then what is embedded in a feed, then the `<head>` of
-//! a web page. What is in a page's body counts for nothing: strangers may write there [websub
-//! §8.1].
+//! The first place with a hub decides: `Link` headers, then links in a feed, then the `<head>` of a
+//! web page. The body of a page is ignored, since strangers may write there [websub §8.1].
 
 mod feed;
 mod page;
@@ -11,15 +10,15 @@ use abreast_webtypes::xml::utf8_begin;
 use abreast_webtypes::{LinkHeaderError, ResolveError, parse_link_headers, resolve};
 use thiserror::Error;
 
-/// Bytes of a topic's content that are checked; what comes behind them is not read.
+/// Most bytes of a topic's content that are searched; the rest is not read.
 pub const MAX_BODY_LENGTH: usize = 1_024 * 1_024;
-/// Hubs of one topic.
+/// Most hubs that one topic may have.
 pub const MAX_HUBS: usize = 16;
 
 /// Where hubs and topic were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiscoverySource {
-    /// `Link` headers.
+    /// The `Link` headers of the answer.
     Header,
     /// `<link>` of an Atom or RSS feed.
     Feed,
@@ -30,19 +29,19 @@ pub enum DiscoverySource {
 /// A topic and its hubs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
-    /// The topic, `rel="self"`: what to subscribe to, whatever was fetched.
+    /// URL to subscribe to: the link `rel="self"`, whether or not this URL was fetched.
     pub topic: String,
-    /// Its hubs in their order, each once, at least one.
+    /// At least one hub, in the topic's order and without repetition.
     pub hubs: Vec<String>,
-    /// Where they stand.
+    /// Place of the links in the answer.
     pub place: DiscoverySource,
 }
 
-/// Why discovery failed.
+/// Why the hubs of a topic are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// No hub anywhere.
+    /// Neither the headers nor the content link to a hub.
     #[error(
         "no hub is named, neither in `Link` headers nor in the content\n  help: it cannot be subscribed to; poll it"
     )]
@@ -53,13 +52,13 @@ pub enum DiscoverError {
     /// Several topics in one place.
     #[error("several links with rel=\"self\" name different topics: `{0}` and `{1}`")]
     Topics(String, String),
-    /// More hubs than [`MAX_HUBS`].
+    /// The topic has more hubs than [`MAX_HUBS`].
     #[error("more than {MAX_HUBS} hubs are named")]
     Hubs,
     /// The `Link` headers cannot be read.
     #[error(transparent)]
     Header(#[from] LinkHeaderError),
-    /// A link leads nowhere.
+    /// The target of a link cannot be resolved.
     #[error("a link leads nowhere: {0}")]
     Link(#[from] ResolveError),
 }
@@ -72,7 +71,7 @@ struct HubLinks {
 }
 
 impl HubLinks {
-    /// Notes a link. Links with other relations are nothing to us, wherever they lead.
+    /// Records a hub or topic. Links with other relations are ignored, including unusable targets.
     fn add(&mut self, base: &str, rel: &str, target: &str) -> Result<(), DiscoverError> {
         let has = |rel_wanted: &str| {
             rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case(rel_wanted))
@@ -99,7 +98,7 @@ impl HubLinks {
         Ok(())
     }
 
-    /// `None` when no hub is named here: then this is not the place.
+    /// `None` without a hub: another place then decides.
     fn finish(self, place: DiscoverySource) -> Result<Option<Discovered>, DiscoverError> {
         match (self.topic, self.hubs) {
             (_, hubs) if hubs.is_empty() => Ok(None),
@@ -144,7 +143,8 @@ pub fn in_headers<'a>(
     found.finish(DiscoverySource::Header)
 }
 
-/// Discovery in content, `None` when it names no hub or is of a kind that names none.
+/// Discovers hubs in content. `None` if the content does not link to a hub or cannot have such
+/// links.
 ///
 /// Lenient: a feed that is not well-formed is read up to the fault.
 ///
@@ -163,7 +163,8 @@ pub fn in_body(
     }
 }
 
-/// Feed or page? By media type; what is sent as XML, or as nothing in particular, by its begin.
+/// Whether content is a feed or a page, according to its media type. For general types such as XML
+/// the first bytes decide.
 fn kind(content_type: &str, body: &[u8]) -> Option<DiscoverySource> {
     let media_type =
         content_type.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();

@@ -1,9 +1,9 @@
 //! Notifications as event streams, for clients without a callback [html-events §9.2.5, §9.2.6].
 //!
 //! A notification is one event: its `id` is the place in the topic's log, so `Last-Event-ID` is the
-//! cursor. Bytes arrive exactly as they were: what an event cannot carry as text, since it ends
-//! lines in one way only, travels as base64 in an event named `base64`. A field `media-type` states
-//! what they are; programs that do not know it ignore it.
+//! cursor. Bytes arrive unchanged. Bytes that an event cannot carry as text, since an event has one
+//! kind of line end only, travel as base64 in an event of type `base64`. A field `media-type` has
+//! the media type of the bytes; programs that do not know the field ignore it.
 
 mod reader;
 
@@ -18,17 +18,17 @@ const BASE64: &str = "base64";
 /// The field with the media type of the data.
 const MEDIA_TYPE: &str = "media-type";
 
-/// One event.
+/// One event in a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The last `id` the stream named, this event's or one's before: where to continue. Empty for
-    /// none.
+    /// Last `id` in the stream, from this event or an earlier event, at which a client continues.
+    /// Empty without an `id`.
     pub id: String,
-    /// Its name; empty for a plain message.
+    /// Event type; empty for a plain message.
     pub name: String,
-    /// Media type of the data; empty if not stated.
+    /// Media type of the data; empty if unknown.
     pub media_type: String,
-    /// Its data.
+    /// Bytes of the event, after decoding.
     pub data: Vec<u8>,
 }
 

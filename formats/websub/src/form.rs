@@ -10,59 +10,59 @@ use thiserror::Error;
 
 /// Bytes of a form; longer ones are refused.
 pub const MAX_FORM_LENGTH: usize = 64 * 1_024;
-/// Topics that one form can report as changed.
+/// Most topics that one form can report as changed.
 pub const MAX_TOPICS: usize = 100;
-/// Parameters of a form, those that are ignored included.
+/// Most parameters in a form, including ignored parameters.
 pub(crate) const MAX_PARAMETERS: usize = 1_000;
 
-/// Requests to a hub.
+/// A request to a hub, by its mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Subscribe to a topic.
+    /// Request to subscribe to a topic.
     Subscribe(Subscribe),
-    /// End a subscription.
+    /// Request to end a subscription.
     Unsubscribe(Unsubscribe),
-    /// Report changed topics.
+    /// Report of changed topics, sent by a publisher.
     Publish(Publish),
 }
 
-/// A request to subscribe.
+/// A request to subscribe to a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscribe {
     /// The topic's URL, exactly as given.
     pub topic: String,
     /// Where to deliver, exactly as given.
     pub callback: String,
-    /// With what to sign deliveries.
+    /// Key of the signatures of deliveries to this callback.
     pub secret: Option<Secret>,
     /// How long, in seconds; see [`crate::LeaseLimits::grant`].
     pub lease_seconds: Option<u64>,
 }
 
-/// A request to unsubscribe.
+/// A request to end a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsubscribe {
-    /// As in [`Subscribe`].
+    /// URL of the topic, as in [`Subscribe`].
     pub topic: String,
-    /// As in [`Subscribe`].
+    /// URL of the callback, as in [`Subscribe`].
     pub callback: String,
 }
 
 /// Topics that a publisher reports as changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish {
-    /// Their URLs, each once, at most [`MAX_TOPICS`].
+    /// URLs of the changed topics, without repetition, at most [`MAX_TOPICS`].
     pub topics: Vec<String>,
 }
 
-/// Why a form is no request.
+/// Why a hub cannot accept a form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// More than [`MAX_FORM_LENGTH`] bytes.
+    /// The form has more than [`MAX_FORM_LENGTH`] bytes.
     #[error("the form is longer than {MAX_FORM_LENGTH} bytes")]
     TooLong,
-    /// More parameters than 1,000.
+    /// The form has more parameters than 1,000.
     #[error("the form has more than {MAX_PARAMETERS} parameters")]
     TooMany,
     /// A parameter that must be there is not, or is empty.
@@ -100,7 +100,7 @@ pub enum FormError {
     /// The lease is not a number of seconds.
     #[error("`lease_seconds` is \"{0}\"; expected a number of seconds")]
     Lease(String),
-    /// More topics than [`MAX_TOPICS`].
+    /// The form reports more topics than [`MAX_TOPICS`].
     #[error("more than {MAX_TOPICS} topics in one form\n  help: send several")]
     Topics,
 }
@@ -135,7 +135,7 @@ struct Fields<'a> {
 }
 
 impl Request {
-    /// Reads the body of a request. What is not known is ignored [websub §5.1].
+    /// Reads the body of a request. Unknown parameters are ignored [websub §5.1].
     ///
     /// Stricter: a parameter that is there twice with different values is refused, since two
     /// programs would take different ones. Lenient: an empty secret and a lease that is not a
@@ -286,7 +286,7 @@ pub(crate) fn text<'a>(
     std::str::from_utf8(value).map(Cow::Borrowed).map_err(|_| FormError::NotText(name))
 }
 
-/// Does a `Content-Type` state that the body is a form? In UTF-8, which it must be [websub §5.1].
+/// Whether a `Content-Type` describes a form. The encoding must be UTF-8 [websub §5.1].
 pub fn is_form(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim_ascii);
     parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded"))

@@ -43,7 +43,7 @@ impl LeaseLimits {
     }
 }
 
-/// When a subscriber renews: after three quarters of what was granted [websub §5.3.1].
+/// Time after which a subscriber renews: three quarters of the granted lease [websub §5.3.1].
 ///
 /// That leaves a quarter for attempts that fail; of short leases too.
 #[must_use]
@@ -53,8 +53,8 @@ pub fn renew_after(granted: Duration) -> Duration {
 
 /// Reads a wish as it is in forms and queries.
 ///
-/// Lenient: what is below zero asks for the least, what is beyond any number for the most, what is
-/// no number for nothing in particular; the subscriber receives the granted value.
+/// Lenient: a negative number requests the shortest lease, a number above every limit the longest,
+/// and any other text no particular lease. The subscriber receives the granted value.
 pub(crate) fn parse_seconds(text: &str) -> Option<u64> {
     let text = text.trim_ascii();
     let (negative, digits) = match text.strip_prefix('-') {

@@ -45,10 +45,10 @@ pub struct PublishedLinks {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinksError {
-    /// They cannot be read.
+    /// The `Link` headers cannot be read.
     #[error(transparent)]
     Unreadable(#[from] LinkHeaderError),
-    /// There is no link `rel="self"`.
+    /// The links have no `rel="self"`.
     #[error("no `Link` with rel=\"self\" names the topic")]
     NoTopic,
     /// Several links `rel="self"` lead to different places.
@@ -57,14 +57,14 @@ pub enum LinksError {
     /// The topic cannot be one.
     #[error("the `Link` with rel=\"self\" cannot be a topic: {0}")]
     Topic(AddressError),
-    /// More hubs than [`MAX_HUBS`].
+    /// The message has more hubs than [`MAX_HUBS`].
     #[error("more than {MAX_HUBS} `Link` with rel=\"hub\"")]
     Hubs,
 }
 
 impl PublishedLinks {
-    /// Reads the values of all `Link` headers of a message. Targets must be absolute: there is no
-    /// other base than the hub's own address.
+    /// Reads the values of all `Link` headers of a message. Targets must be absolute, since the
+    /// only base would be the hub's own address.
     ///
     /// # Errors
     /// See [`LinksError`].
@@ -94,8 +94,8 @@ impl PublishedLinks {
                     .collect::<Vec<_>>()
                     .join(" ");
             }
-            // Text that a header cannot carry is left out when it is written: `hüb` would become
-            // another relation, and a link from elsewhere one of the topic's own.
+            // A header cannot carry every text, so other links are left out: `hüb` would become
+            // another relation, and a link from elsewhere a link of the topic.
             let is_plain = link.rel.is_ascii() && link.anchor().is_none_or(str::is_ascii);
             if is_plain && !link.rel.is_empty() {
                 if !others.is_empty() {

@@ -10,13 +10,13 @@ pub const MAX_SECRET_LENGTH: usize = 199;
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// The bytes as a secret; `None` when there are none, or more than [`MAX_SECRET_LENGTH`].
+    /// The bytes as a secret; `None` for zero bytes, or for more than [`MAX_SECRET_LENGTH`].
     pub fn new(bytes: impl Into<Vec<u8>>) -> Option<Self> {
         let bytes = bytes.into();
         (1..=MAX_SECRET_LENGTH).contains(&bytes.len()).then_some(Self(bytes))
     }
 
-    /// The bytes.
+    /// The bytes, for the computation of signatures.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -17,20 +17,20 @@ pub const MAX_SIGNATURE_LENGTH: usize = 256;
 pub enum Method {
     /// HMAC with SHA-1: believed to hold for this use, and not advised [websub §8.3].
     Sha1,
-    /// HMAC with SHA-256: what is used unless something else is asked for.
+    /// HMAC with SHA-256, which is the default.
     #[default]
     Sha256,
-    /// HMAC with SHA-384.
+    /// HMAC with SHA-384, between SHA-256 and SHA-512 in strength.
     Sha384,
-    /// HMAC with SHA-512: faster than SHA-256 where the processor has no instructions for that.
+    /// HMAC with SHA-512: faster than SHA-256 on processors without instructions for SHA-256.
     Sha512,
 }
 
 impl Method {
-    /// Every method, weakest first.
+    /// Every known method, the weakest first.
     pub const ALL: [Self; 4] = [Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
 
-    /// Its name in the header.
+    /// Name of the method in the header.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",
@@ -40,7 +40,7 @@ impl Method {
         }
     }
 
-    /// Bytes of its signatures.
+    /// Length of the method's signatures in bytes.
     pub const fn length(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -71,16 +71,16 @@ impl fmt::Display for Method {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// There is no signature though a secret was agreed on.
+    /// A secret was agreed on, and the signature is missing.
     #[error("the delivery is not signed, though a secret was agreed on")]
     Missing,
     /// The header is longer than [`MAX_SIGNATURE_LENGTH`].
     #[error("the signature header is longer than {MAX_SIGNATURE_LENGTH} bytes")]
     TooLong,
-    /// It is not `method=hex`, with as many digits as the method has.
+    /// The value is not `method=hex` with as many digits as the method has.
     #[error("the signature header does not read `method=hex`")]
     Syntax,
-    /// A method nobody knows.
+    /// A method that this program does not know.
     #[error("the signature's method is \"{0}\"; expected sha1, sha256, sha384 or sha512")]
     Method(String),
     /// A method that is weaker than asked for.
@@ -88,7 +88,7 @@ pub enum SignatureError {
     Weak {
         /// The method of the signature.
         used: Method,
-        /// The weakest accepted method.
+        /// The weakest method that is accepted.
         least: Method,
     },
     /// Made with another secret, or of other bytes.
@@ -96,7 +96,7 @@ pub enum SignatureError {
     Wrong,
 }
 
-/// A signature: a method and what it made of bytes and a secret.
+/// A signature: a method, and the digest of the bytes and a secret.
 #[derive(Clone, Copy)]
 pub struct Signature {
     method: Method,
@@ -104,12 +104,12 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// How it was made.
+    /// Method that made the signature.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Its bytes.
+    /// The signature as bytes, without its method.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.method.length()]
     }
@@ -121,7 +121,7 @@ impl Signature {
     }
 }
 
-/// Compares in the same time whatever differs.
+/// Compares in constant time, so that the time does not reveal the first difference.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
         let differing =
@@ -201,7 +201,7 @@ impl Key {
         })
     }
 
-    /// How it signs.
+    /// Method that signs the bytes.
     pub fn method(&self) -> Method {
         match self.0 {
             State::Sha1(_) => Method::Sha1,

@@ -6,24 +6,24 @@ use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 use std::borrow::Cow;
 use thiserror::Error;
 
-/// Bytes of a challenge.
+/// Most bytes in a challenge from a hub.
 pub const MAX_CHALLENGE_LENGTH: usize = 1_024;
-/// Bytes of an answer that a hub reads; a longer one is no confirmation.
+/// Most bytes of an answer that a hub reads; a longer answer does not confirm the request.
 pub const MAX_ANSWER_LENGTH: usize = 4 * 1_024;
 /// Bytes of a query that a subscriber reads.
 const MAX_QUERY_LENGTH: usize = 4 * MAX_URI_LENGTH;
 
-/// The mode to verify.
+/// The mode that a hub verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Subscribe to the topic.
+    /// The start or renewal of a subscription.
     Subscribe,
-    /// That it does not want to any longer.
+    /// The end of a subscription.
     Unsubscribe,
 }
 
 impl Mode {
-    /// The value of `hub.mode`.
+    /// The mode as value of `hub.mode`.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Subscribe => "subscribe",
@@ -32,10 +32,10 @@ impl Mode {
     }
 }
 
-/// Where a hub asks: the callback with its own query kept, and `hub.` parameters behind it [websub
-/// §5.1.1].
+/// URL of a hub's verification request: the callback with its own query, followed by `hub.`
+/// parameters [websub §5.1.1].
 ///
-/// Equally named parameters of the callback's own stay where they are.
+/// Parameters of the callback with the same key are not replaced.
 pub fn verification_url(
     callback: &str,
     mode: Mode,
@@ -88,25 +88,25 @@ pub enum Intent {
     /// Whether this is wanted. If so the answer is 2xx with the challenge as its body, else 404
     /// [websub §5.3.1].
     Verify {
-        /// The mode to verify.
+        /// Mode that the hub must ask for.
         mode: Mode,
         /// The topic, as it was given in the request.
         topic: String,
-        /// The expected answer.
+        /// Text that the subscriber must answer.
         challenge: String,
         /// The lease granted, in seconds.
         lease_seconds: Option<u64>,
     },
     /// The subscription is refused, or has ended.
     Denied {
-        /// The topic.
+        /// Topic that the hub must ask for.
         topic: String,
         /// The reason, if given; for people, at most 200 characters.
         reason: Option<String>,
     },
 }
 
-/// Why a query is no verification.
+/// Why a query does not verify a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IntentError {
@@ -122,7 +122,7 @@ pub enum IntentError {
     /// Not a mode we know.
     #[error("`hub.mode` is \"{0}\"; expected subscribe, unsubscribe or denied")]
     Mode(String),
-    /// More than [`MAX_CHALLENGE_LENGTH`] bytes.
+    /// The challenge has more than [`MAX_CHALLENGE_LENGTH`] bytes.
     #[error("`hub.challenge` is longer than {MAX_CHALLENGE_LENGTH} bytes")]
     Challenge,
 }
@@ -130,8 +130,8 @@ pub enum IntentError {
 impl Intent {
     /// Reads the query of a request at a callback, the callback's own parameters among it.
     ///
-    /// Of equally named parameters the last counts: a hub writes its own behind those of the
-    /// callback.
+    /// The last of several parameters with one key counts: a hub appends its parameters to the
+    /// callback's own.
     ///
     /// # Errors
     /// See [`IntentError`].
@@ -164,8 +164,8 @@ impl Intent {
         if challenge.len() > MAX_CHALLENGE_LENGTH {
             return Err(IntentError::Challenge);
         }
-        // Lenient: a lease that cannot be read counts as missing; the subscriber renews as if it
-        // were what it asked for.
+        // Lenient: an unreadable lease counts as missing, and the subscriber renews as if the hub
+        // had granted the requested lease.
         let lease_seconds = last("hub.lease_seconds")?.as_deref().and_then(parse_seconds);
         Ok(Self::Verify { mode, topic, challenge, lease_seconds })
     }

@@ -10,7 +10,7 @@ pub fn count(number: impl Into<u64>, noun: &str) -> String {
     }
 }
 
-/// As [`count`], of what is in memory.
+/// Counts with [`count`] items in memory, whose number is a `usize`.
 pub fn count_of(number: usize, noun: &str) -> String {
     count(number as u64, noun)
 }

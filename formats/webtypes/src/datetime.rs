@@ -31,7 +31,7 @@ impl Timestamp {
         Self::from_micros(seconds.saturating_mul(1_000_000))
     }
 
-    /// Microseconds since 1970.
+    /// The instant in microseconds since 1970.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
@@ -94,17 +94,17 @@ fn put(out: &mut [u8], mut value: i64) {
 /// How much of a W3C Datetime was written; the rest is taken as its first instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
-    /// `YYYY`
+    /// A year in the form `YYYY`
     Year,
-    /// `YYYY-MM`
+    /// A month in the form `YYYY-MM`
     Month,
-    /// `YYYY-MM-DD`
+    /// A day in the form `YYYY-MM-DD`
     Day,
-    /// `YYYY-MM-DDThh:mm` with offset
+    /// A minute, `YYYY-MM-DDThh:mm` with offset
     Minute,
-    /// `YYYY-MM-DDThh:mm:ss` with offset
+    /// A second, `YYYY-MM-DDThh:mm:ss` with offset
     Second,
-    /// `YYYY-MM-DDThh:mm:ss.s` with offset; digits beyond microseconds are dropped
+    /// A fraction, `YYYY-MM-DDThh:mm:ss.s` with offset; digits after microseconds are dropped
     Fraction,
 }
 
@@ -113,7 +113,7 @@ pub enum Precision {
 pub struct W3cDatetime {
     /// The first instant that the text covers.
     pub instant: Timestamp,
-    /// How much was written.
+    /// The smallest unit that was written.
     pub precision: Precision,
 }
 
@@ -134,7 +134,7 @@ pub enum ParseDatetimeError {
 
 /// A time as precisely as it was written: every instant from `first` to `last` may be meant.
 ///
-/// `2026-01-31` is a whole day, `09:00:05Z` a second. Two moments that overlap have no order between them.
+/// `2026-01-31` is a whole day, `09:00:05Z` a second. Two overlapping moments have no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Moment {
     first: Timestamp,
@@ -142,7 +142,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// One instant.
+    /// The moment of a single instant.
     pub const fn exact(at: Timestamp) -> Self {
         Self { first: at, last: at }
     }
@@ -172,7 +172,7 @@ impl Moment {
         self.last < other.first
     }
 
-    /// Whether an instant is one of those that may be meant.
+    /// Whether the moment may mean this instant.
     pub fn contains(self, at: Timestamp) -> bool {
         (self.first..=self.last).contains(&at)
     }
@@ -303,7 +303,7 @@ fn digits(text: &[u8]) -> Result<i64, ParseDatetimeError> {
     })
 }
 
-/// Days since 1970-01-01 in the proleptic Gregorian calendar; `None` when there is no such day.
+/// Days since 1970-01-01 in the proleptic Gregorian calendar; `None` for a day that does not exist.
 fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {

@@ -9,16 +9,16 @@ use thiserror::Error;
 pub enum Algorithm {
     /// RFC 1321; the cheapest that the specifications name.
     Md5,
-    /// FIPS 180-4
+    /// Secure Hash Algorithm 1, FIPS 180-4
     Sha1,
-    /// FIPS 180-4
+    /// SHA-2 with 256 bits, FIPS 180-4
     Sha256,
-    /// FIPS 180-4
+    /// SHA-2 with 512 bits, FIPS 180-4
     Sha512,
 }
 
 impl Algorithm {
-    /// Every algorithm, weakest first.
+    /// Every known algorithm, the weakest first.
     pub const ALL: [Self; 4] = [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512];
 
     /// The token that ResourceSync documents use.
@@ -31,7 +31,7 @@ impl Algorithm {
         }
     }
 
-    /// Bytes in one digest.
+    /// Length of a digest in bytes.
     pub const fn length(self) -> usize {
         match self {
             Self::Md5 => 16,
@@ -69,20 +69,20 @@ impl Algorithm {
     }
 }
 
-/// The digests stated for one resource: at most one for each algorithm, and the names of those not
-/// understood.
+/// The listed digests of one resource: at most one for each algorithm, and the tokens of unknown
+/// algorithms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
-    /// MD5
+    /// The MD5 digest, if listed
     pub md5: Option<[u8; 16]>,
-    /// SHA-1
+    /// The SHA-1 digest, if listed
     pub sha1: Option<[u8; 20]>,
-    /// SHA-256
+    /// The SHA-256 digest, if listed
     pub sha256: Option<[u8; 32]>,
-    /// SHA-512
+    /// The SHA-512 digest, if listed
     pub sha512: Option<Box<[u8; 64]>>,
-    /// Tokens of algorithms that this program does not know, as written, and after lenient reading
-    /// whole tokens that could not be read; at most [`Digests::MAX_UNKNOWN`] are kept.
+    /// Tokens of algorithms that this program does not know, as written. Lenient reading adds whole
+    /// tokens that it cannot read. The list has at most [`Digests::MAX_UNKNOWN`] tokens.
     pub unknown: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub enum ParseDigestError {
     /// The value is neither hex nor base64 of the right length.
     #[error("`{value}` is no {} digest", .algorithm.token())]
     Value {
-        /// The algorithm named.
+        /// Algorithm of the unreadable digest.
         algorithm: Algorithm,
         /// The value as written, cut to 80 characters.
         value: String,
@@ -104,15 +104,15 @@ pub enum ParseDigestError {
 }
 
 impl Digests {
-    /// How many unknown tokens are kept.
+    /// Most unknown tokens that are stored.
     pub const MAX_UNKNOWN: usize = 8;
 
-    /// Whether there is no digest at all, known or unknown.
+    /// Whether there is neither a known nor an unknown digest.
     pub fn is_empty(&self) -> bool {
         self.strongest().is_none() && self.unknown.is_empty()
     }
 
-    /// The bytes stated for one algorithm.
+    /// The listed digest of one algorithm, as bytes.
     pub fn bytes_of(&self, algorithm: Algorithm) -> Option<&[u8]> {
         match algorithm {
             Algorithm::Md5 => self.md5.as_ref().map(<[u8; 16]>::as_slice),
@@ -122,7 +122,7 @@ impl Digests {
         }
     }
 
-    /// The strongest known algorithm that is stated.
+    /// The strongest known algorithm with a listed digest.
     pub fn strongest(&self) -> Option<Algorithm> {
         Algorithm::ALL.into_iter().rev().find(|algorithm| self.bytes_of(*algorithm).is_some())
     }
@@ -156,7 +156,7 @@ impl Digests {
         }
     }
 
-    /// Forgets everything, keeping allocations for reuse.
+    /// Removes all digests; allocations are reused for the next document.
     pub fn clear(&mut self) {
         (self.md5, self.sha1, self.sha256, self.sha512) = (None, None, None, None);
         self.unknown.clear();
@@ -173,9 +173,9 @@ impl Digests {
         tokens(attribute).try_for_each(|token| self.parse_token_into(token))
     }
 
-    /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be
-    /// read is kept among the unknown ones: a digest that cannot be computed is useless, but no
-    /// reason to refuse a whole document. Returns whether all tokens were read.
+    /// Reads a `hash` attribute like [`Digests::parse_into`], but stores an unreadable token among
+    /// the unknown tokens. Such a digest cannot be checked, which does not justify the refusal of a
+    /// whole document. Returns whether all tokens were read.
     pub fn parse_leniently_into(&mut self, attribute: &[u8]) -> bool {
         let mut are_all_read = true;
         for token in tokens(attribute) {
@@ -246,7 +246,8 @@ impl Digests {
         }
     }
 
-    /// Appends one digest in base64, as ResourceSync 0.1 writes it; nothing when it is not stated.
+    /// Appends one digest in base64, as ResourceSync 0.1 writes it. An absent digest appends
+    /// nothing.
     pub fn write_base64_to(&self, algorithm: Algorithm, out: &mut Vec<u8>) {
         let Some(bytes) = self.bytes_of(algorithm) else { return };
         let mut text = [0; 88];
@@ -294,7 +295,7 @@ const BASE64: base64::engine::GeneralPurpose = base64::engine::general_purpose::
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// 255 for a byte that is no hex digit.
+/// 255 for a byte that is not a hex digit.
 const UNHEX: [u8; 256] = {
     let mut table = [255; 256];
     let mut i = 0;

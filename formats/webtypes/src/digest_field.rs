@@ -15,12 +15,12 @@ pub struct DigestFieldError {
 }
 
 impl Digests {
-    /// Reads the value of `Repr-Digest` or `Content-Digest`, its lines joined by commas, and adds the
-    /// digests of SHA-256 and SHA-512. Other algorithms are left out: those that are registered
-    /// besides are deprecated [rfc9530 §5].
+    /// Reads the value of `Repr-Digest` or `Content-Digest`, its lines joined by commas, and adds
+    /// the digests of SHA-256 and SHA-512. Other algorithms are left out, since the other
+    /// registered algorithms are deprecated [rfc9530 §5].
     ///
     /// # Errors
-    /// A value that is not of the field's syntax; then nothing of it counts [rfc9651 §4.2].
+    /// A value with a syntax error. The whole value is then ignored [rfc9651 §4.2].
     ///
     /// # Examples
     /// ```
@@ -50,7 +50,7 @@ impl Digests {
             let bytes = rest.after("=").and_then(Cursor::bytes);
             let bytes = bytes.ok_or("a value is not base64 between colons")?;
             rest.parameters().ok_or("a parameter cannot be read")?;
-            // Of several with one name the last counts.
+            // The last of several members with one name counts.
             if let Some(algorithm) = ALGORITHMS.into_iter().find(|known| known.token() == key) {
                 if bytes.len() != algorithm.length() {
                     return Err("a digest has the wrong length");
@@ -79,7 +79,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What is not read yet.
+/// The unread rest of a value.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
         BASE64.decode(text).ok()
     }
 
-    /// Passes over parameters: digests have none that mean anything.
+    /// Skips parameters: no parameter of a digest has a meaning.
     fn parameters(&mut self) -> Option<()> {
         while self.after(";").is_some() {
             self.0 = self.0.trim_start_matches(' ');

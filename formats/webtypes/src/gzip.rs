@@ -5,9 +5,9 @@ use std::io::{self, BufRead, Read};
 
 /// Most zeros between and behind members, in bytes.
 pub const MAX_GZIP_PADDING: u64 = 1 << 20;
-/// What is wrong with a file with other bytes behind its last member [rfc1952 §2.2].
+/// The fault of a file with other bytes behind its last member [rfc1952 §2.2].
 pub const BYTES_BEHIND_GZIP: &str = "there are bytes behind the end of the gzip data";
-/// What each member begins with.
+/// First byte of each member.
 const FIRST_BYTE: u8 = 0x1f;
 
 /// Unpacks gzip from its beginning to its end: all members [rfc1952 §2.2], and zeros behind the last one,
@@ -35,7 +35,7 @@ const FIRST_BYTE: u8 = 0x1f;
 pub struct GzipReader<R: BufRead> {
     /// Absent while a member is replaced by the next one.
     decoder: Option<GzDecoder<R>>,
-    /// A member ended, and no other began.
+    /// Whether a member ended and no other started yet.
     is_between: bool,
     /// A member ended, and the next one has given nothing yet.
     is_begin: bool,
@@ -53,12 +53,12 @@ impl<R: BufRead> GzipReader<R> {
         }
     }
 
-    /// The packed input.
+    /// The compressed input, for callers that feed more bytes.
     pub fn get_mut(&mut self) -> &mut R {
         self.decoder.as_mut().expect("is only absent within `read`").get_mut()
     }
 
-    /// Passes over zeros; whether another member begins.
+    /// Skips zeros, and returns whether another member follows.
     fn next_member(&mut self) -> io::Result<bool> {
         loop {
             let packed = self.get_mut().fill_buf()?;
@@ -95,7 +95,7 @@ impl<R: BufRead> Read for GzipReader<R> {
             }
             let read = self.decoder.as_mut().expect("is only absent above").read(buffer);
             let count = match read {
-                // It has no head of a member.
+                // The bytes do not contain the head of a member.
                 Err(error) if self.is_begin && error.kind() == io::ErrorKind::InvalidInput => {
                     return Err(behind());
                 }

@@ -4,8 +4,8 @@ use super::digest::Algorithm;
 use crate::excerpt;
 use base64::Engine as _;
 
-/// The first token of a `hash` attribute that is not a hex digest behind the name of its algorithm, and what is
-/// wrong with it [rs-core §7].
+/// The fault of the first token of a `hash` attribute that is not the name of an algorithm and a
+/// hex digest [rs-core §7].
 pub fn hash_fault(attribute: &str) -> Option<String> {
     attribute.split_ascii_whitespace().find_map(|token| {
         token_fault(token).map(|fault| format!("\"{}\" of `hash` {fault}", excerpt(token)))
@@ -56,7 +56,7 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Bytes that a text in base64 stands for, with or without padding, of either alphabet.
+/// Number of bytes that a text in base64 encodes, with or without padding, in either alphabet.
 fn base64_length(text: &str) -> Option<usize> {
     let text = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
     base64::prelude::BASE64_STANDARD_NO_PAD.decode(text).ok().map(|bytes| bytes.len())

@@ -1,11 +1,11 @@
-//! The tags at the begin of a web page, as far as discovery needs them: names and attributes,
+//! The tags at the start of a web page, as far as discovery needs them: names and attributes,
 //! without comments and scripts.
 
 use std::borrow::Cow;
 
 /// Tags read; a page with more is not read further.
 const MAX_TAGS: usize = 10_000;
-/// Attributes of one tag that are kept.
+/// Most attributes that are read from one tag.
 const MAX_ATTRIBUTES: usize = 64;
 /// Elements whose content is text, or is not part of the page.
 const OPAQUE: [&str; 5] = ["script", "style", "title", "noscript", "template"];
@@ -17,18 +17,18 @@ pub struct HtmlTags<'a> {
     left: usize,
 }
 
-/// A tag.
+/// A tag of a web page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HtmlTag<'a> {
-    /// Its name in lower case, with `/` before that of an end tag.
+    /// Name in lower case; the name of an end tag starts with `/`.
     pub name: String,
-    /// Whether text other than white space is before it, which begins the body of a page.
+    /// Whether text other than white space precedes the tag. Such text starts the body of a page.
     pub follows_text: bool,
     attributes: Vec<(&'a str, &'a str)>,
 }
 
 impl HtmlTag<'_> {
-    /// The value of an attribute, its references replaced: those of characters that occur in URLs.
+    /// The value of an attribute, with references to characters that occur in URLs replaced.
     pub fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         let found = self.attributes.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| decoded(value))
@@ -72,7 +72,7 @@ impl<'a> Iterator for HtmlTags<'a> {
     }
 }
 
-/// The text after the next occurrence; empty when there is none.
+/// The text after the next occurrence, or an empty text without an occurrence.
 fn after<'a>(text: &'a str, end: &str) -> &'a str {
     text.find(end).map_or("", |at| &text[at + end.len()..])
 }
@@ -86,7 +86,7 @@ fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
     text.match_indices("</").map(|(at, _)| at).find(is_end).map_or("", |at| after(&text[at..], ">"))
 }
 
-/// The attributes of a tag as written, and what follows the tag.
+/// The attributes of a tag as written, and the text after the tag.
 fn attributes(text: &str) -> (Vec<(&str, &str)>, &str) {
     let mut found = Vec::new();
     let mut rest = text;
@@ -98,7 +98,7 @@ fn attributes(text: &str) -> (Vec<(&str, &str)>, &str) {
         if let Some(behind) = rest.strip_prefix('>') {
             return (found, behind);
         }
-        // An `=` that begins a name is part of it.
+        // An `=` at the start of a name is part of the name.
         let end = rest
             .char_indices()
             .skip(1)
@@ -126,7 +126,7 @@ fn attributes(text: &str) -> (Vec<(&str, &str)>, &str) {
     }
 }
 
-/// A value with its references replaced: those of characters that stand in URLs.
+/// A value with references to characters that occur in URLs replaced.
 fn decoded(value: &str) -> Cow<'_, str> {
     if !value.contains('&') {
         return value.into();

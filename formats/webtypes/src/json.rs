@@ -1,7 +1,7 @@
-//! The memory that a JSON document takes when all of it is read into values.
+//! The memory of a JSON document whose values are all in memory.
 
-/// Bytes of an object with its first members, of each further member or item, and of a text besides its
-/// characters.
+/// Bytes of an object with its first members, of each further member or item, and of a text in
+/// addition to its characters.
 const OBJECT: u64 = 640;
 const ITEM: u64 = 100;
 const TEXT: u64 = 32;

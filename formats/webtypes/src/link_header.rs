@@ -4,19 +4,19 @@ use crate::MAX_URI_LENGTH;
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
-/// Bytes of all Link fields of one answer together.
+/// Most bytes in all Link fields of one answer together.
 pub const MAX_LINK_HEADER_LENGTH: usize = 64 * 1_024;
-/// Links of one answer.
+/// Most links that are read from one answer.
 pub const MAX_LINKS: usize = 256;
 
-/// One link.
+/// A link with its relation and parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Where it leads: a URI reference, as written.
+    /// Target of the link: a URI reference, as written.
     pub target: String,
     /// Relation types, separated by spaces.
     pub rel: String,
-    /// Other parameters in their order; names in lower case, values without quotes.
+    /// Other parameters in their order, with names in lower case and values without quotes.
     pub params: Vec<(String, String)>,
 }
 
@@ -26,7 +26,7 @@ impl Link {
         self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
     }
 
-    /// The first parameter of that name, in lower case.
+    /// The first parameter with this name, which must be in lower case.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
@@ -53,10 +53,10 @@ pub enum LinkHeaderError {
 
 /// Reads a field value, or several joined by `, `.
 ///
-/// Lenient: a link that cannot be read, or whose target has the replacement character of bytes that were
-/// not UTF-8, is skipped, the others are kept; one without `rel` is
-/// dropped, since it is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are
-/// decoded from UTF-8.
+/// Lenient: a link that cannot be read, or whose target has the replacement character of bytes that
+/// were not UTF-8, is skipped, and the other links are read. A link without `rel` is dropped, since
+/// it is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are decoded from
+/// UTF-8.
 ///
 /// # Errors
 /// See [`LinkHeaderError`].
@@ -202,7 +202,7 @@ fn parse_element(text: &str) -> Option<Link> {
     Some(Link { target: target.to_owned(), rel, params })
 }
 
-/// `name`, `name=token` or `name="quoted"`, and what follows.
+/// Reads `name`, `name=token` or `name="quoted"`, and returns the rest of the text too.
 fn parse_param(text: &str) -> Option<(String, String, &str)> {
     let end = text.bytes().position(|byte| !is_token_byte(byte)).unwrap_or(text.len());
     if end == 0 {
@@ -248,7 +248,7 @@ fn decode_extended(value: &str) -> Option<String> {
         return None;
     }
     let decoded = percent_decode_str(encoded).decode_utf8().ok()?;
-    // Text that a field cannot carry is not written.
+    // A field cannot carry every character, so other texts are left out.
     decoded.chars().all(is_quotable).then(|| decoded.into_owned())
 }
 

@@ -61,8 +61,8 @@ impl<'a> Message<'a> {
         let mut end = [[0; 64]; 2];
         end[0][..partial.len()].copy_from_slice(partial);
         end[0][partial.len()] = 0x80;
-        // The length in bits takes the last eight bytes; it needs a second block if the first has
-        // no room.
+        // The length in bits takes the last eight bytes. A second block follows if the first has
+        // too little room.
         let end_total = if partial.len() < 56 { 1 } else { 2 };
         end[end_total - 1][56..]
             .copy_from_slice(&(bytes.len() as u64).wrapping_mul(8).to_le_bytes());

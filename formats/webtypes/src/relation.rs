@@ -1,8 +1,8 @@
-//! Registered names of link relations.
+//! Registered link relations.
 
 /// The IANA registry of link relations (<https://www.iana.org/assignments/link-relations>), and the
-/// names that ResourceSync adds [rs-core §7]; in lower case, sorted. A name registered later is not
-/// known here.
+/// relations that ResourceSync adds [rs-core §7]; in lower case, sorted. Later registrations are
+/// missing here.
 pub const REGISTERED: &[&str] = &[
     "about",
     "acl",

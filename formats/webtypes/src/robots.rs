@@ -1,7 +1,7 @@
 //! Lines of a robots.txt.
 
-/// The lines of a robots.txt, as names in lower case and values without comments; `\r` alone ends a line too
-/// [rfc9309 §2.2], and a byte order mark at the begin is no part of a name.
+/// The lines of a robots.txt, as fields in lower case and values without comments. A single `\r`
+/// ends a line too [rfc9309 §2.2], and a byte order mark at the start is not part of a field.
 pub fn robots_fields(text: &str) -> impl Iterator<Item = (String, &str)> {
     text.trim_start_matches('\u{feff}').split(['\r', '\n']).filter_map(|line| {
         let (name, value) = line.split('#').next()?.split_once(':')?;

@@ -1,9 +1,9 @@
-//! Syntax errors: what is wrong with a document, and where.
+//! Syntax errors: a fault of a document, and its place.
 
 use std::fmt;
 
-/// A fault in a document: a stable code, the place counted from 1, what is wrong and, when known,
-/// the way out.
+/// A fault in a document: a stable code, the place counted from 1, the fault and, if known, its
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     code: &'static str,
@@ -19,7 +19,7 @@ impl SyntaxError {
         Self { code, line, column, message: message.into(), help: None }
     }
 
-    /// Adds what the reader of the message can do about it.
+    /// Adds advice for the reader of the message.
     #[must_use]
     pub fn with_help(mut self, help: &'static str) -> Self {
         self.help = Some(help);

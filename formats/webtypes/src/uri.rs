@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use thiserror::Error;
 use url::Url;
 
-/// Bytes of one URI; longer ones are refused.
+/// Most bytes in one URI; longer URIs are refused.
 pub const MAX_URI_LENGTH: usize = 8 * 1_024;
 
 /// Scheme, host and port: what authority and credentials are bound to [rfc6454 §4].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// In lower case.
+    /// Scheme of the URI, in lower case.
     pub scheme: String,
-    /// In lower case, international names in their ASCII form, IPv6 in brackets.
+    /// Host in lower case, international names in their ASCII form, IPv6 in brackets.
     pub host: String,
     /// The scheme's default when none is written.
     pub port: u16,
@@ -75,7 +75,7 @@ pub fn without_login(text: &str) -> Cow<'_, str> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// It has more than [`MAX_URI_LENGTH`] bytes.
+    /// The URI has more than [`MAX_URI_LENGTH`] bytes.
     #[error("a URI is longer than {MAX_URI_LENGTH} bytes")]
     TooLong,
     /// White space or a control character inside.
@@ -84,9 +84,9 @@ pub enum ResolveError {
     /// The base is not absolute, or the two make no URI.
     #[error("`{reference}` cannot be resolved against `{base}`: {cause}")]
     Unresolvable {
-        /// The reference, cut.
+        /// The reference, shortened for a message.
         reference: String,
-        /// The base, cut.
+        /// The base, shortened for a message.
         base: String,
         /// The error of the URL parser.
         cause: url::ParseError,
@@ -126,12 +126,12 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, ResolveError> {
     Ok(resolved.into())
 }
 
-/// The URI without `#` and what follows it.
+/// The URI without its fragment and the `#`.
 pub fn without_fragment(uri: &str) -> &str {
     uri.split_once('#').map_or(uri, |(before, _)| before)
 }
 
-/// Whether a text begins with a scheme and a colon [rfc3986 §3.1].
+/// Whether a text starts with a scheme and a colon [rfc3986 §3.1].
 pub fn has_scheme(reference: &str) -> bool {
     let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
     let is_character =
@@ -148,7 +148,7 @@ const HOST: &str = "has a host that is not a name or an address";
 /// The faults of addresses that nothing is requested from.
 pub const UNUSABLE: [&str; 4] = [NO_SLASHES, NO_HOST, PORT, HOST];
 
-/// The fault of a URI or IRI that must be absolute and usable, whatever its characters [rfc3986 §4.3].
+/// The fault of a URI or IRI that must be absolute and usable, with any characters [rfc3986 §4.3].
 pub fn absolute_fault(uri: &str) -> Option<&'static str> {
     let Some((scheme, rest)) = uri.split_once(':').filter(|_| has_scheme(uri)) else {
         return Some(NOT_ABSOLUTE);
@@ -157,8 +157,8 @@ pub fn absolute_fault(uri: &str) -> Option<&'static str> {
     if is_web { web_fault(uri, rest) } else { None }
 }
 
-/// The fault of an address of the web, by what follows its scheme: clients repair some, differently
-/// [rfc9110 §4.2].
+/// The fault of a web address, judged by the text after its scheme. Clients repair such addresses
+/// in different ways [rfc9110 §4.2].
 fn web_fault(uri: &str, rest: &str) -> Option<&'static str> {
     let Some(rest) = rest.strip_prefix("//") else { return Some(NO_SLASHES) };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -166,7 +166,7 @@ fn web_fault(uri: &str, rest: &str) -> Option<&'static str> {
     if host.is_empty() || host.starts_with(':') {
         return Some(NO_HOST);
     }
-    // Mostly it is a name in ASCII, without a port.
+    // Most hosts are names in ASCII, without a port.
     let is_name = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'-');
     if host.bytes().all(is_name) {
         return None;

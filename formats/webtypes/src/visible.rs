@@ -29,7 +29,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, &[])
 }
 
-/// Bytes of a line that [`short_lines`] keeps: a message with a URI of any length that is accepted.
+/// Most bytes of a line from [`short_lines`]: a message with a URI of any accepted length.
 const LINE_BYTES_MAX: usize = crate::MAX_URI_LENGTH + 1_024;
 
 /// The text with each line cut that is longer than any message has a reason to be.

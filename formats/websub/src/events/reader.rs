@@ -112,7 +112,7 @@ impl EventReader {
         result
     }
 
-    /// The next complete event.
+    /// The next complete event, or `None` until more bytes arrive.
     pub fn next_event(&mut self) -> Option<Event> {
         self.ready.pop_front()
     }

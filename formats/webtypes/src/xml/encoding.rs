@@ -1,4 +1,4 @@
-//! Encodings besides UTF-8 that documents are found in.
+//! Encodings other than UTF-8 that occur in documents.
 
 use std::borrow::Cow;
 
@@ -18,15 +18,15 @@ pub(super) fn windows_1252(bytes: &[u8]) -> String {
     bytes.iter().map(character).collect()
 }
 
-/// Whether a label means windows-1252. What is labelled ISO-8859-1 is read as windows-1252, which has
-/// characters where the former has control characters.
+/// Whether a label means windows-1252. Text labelled ISO-8859-1 is read as windows-1252, which has
+/// characters where ISO-8859-1 has control characters.
 pub(super) fn is_windows_1252(label: &str) -> bool {
     const LABELS: [&str; 7] =
         ["iso-8859-1", "iso_8859-1", "iso8859-1", "latin1", "windows-1252", "cp1252", "x-cp1252"];
     LABELS.iter().any(|known| label.trim().eq_ignore_ascii_case(known))
 }
 
-/// The encoding that an XML declaration at the begin of a document states [xml §4.3.1].
+/// The encoding in the XML declaration at the start of a document [xml §4.3.1].
 pub(super) fn declared(begin: &[u8]) -> Option<&str> {
     let inside = begin.strip_prefix(b"<?xml")?;
     let inside = str::from_utf8(inside.split(|byte| *byte == b'?').next()?).ok()?;
@@ -43,14 +43,14 @@ pub(super) fn charset(media_type: &str) -> Option<&str> {
     })
 }
 
-/// What is between the quotes that a text begins with.
+/// The text between the quotes at the start.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
     text[1..].split_once(quote).map(|(inside, _)| inside)
 }
 
-/// The begin of a document in UTF-8, without a byte order mark: UTF-16 with a mark is decoded. For finding
-/// out what a document is; a character may be cut at the end.
+/// The start of a document in UTF-8, without a byte order mark; UTF-16 with a mark is decoded.
+/// Callers use the text to find out the kind of the document. A character may be cut at the end.
 pub fn utf8_begin(begin: &[u8]) -> Cow<'_, [u8]> {
     let (bytes, unit): (_, fn([u8; 2]) -> u16) = match begin {
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),

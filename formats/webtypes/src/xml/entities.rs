@@ -5,16 +5,16 @@ use crate::excerpt;
 use memchr::{memchr, memmem};
 use quick_xml::escape::resolve_predefined_entity;
 
-/// Entities of one document.
+/// Most entities that one document may declare.
 const MAX_ENTITIES: usize = 1_024;
-/// Bytes of the value of one entity.
+/// Most bytes in the value of one entity.
 const MAX_VALUE_LENGTH: usize = 1_024;
-/// Replaced entities may make a document this many times longer, beside [`FREE_EXPANSION`].
+/// Replaced entities may make a document this many times longer, in addition to [`FREE_EXPANSION`].
 const MAX_EXPANSION: u64 = 16;
 /// Bytes of replaced entities that are allowed in any document.
 const FREE_EXPANSION: u64 = 1 << 20;
 
-/// Declared entities: names and texts, in order of the names.
+/// Declared entities: keys and texts, in order of the keys.
 #[derive(Debug, Default)]
 pub(super) struct Entities {
     declared: Vec<(String, String)>,
@@ -31,15 +31,15 @@ impl Entities {
         })
     }
 
-    /// Counts the bytes that replacing entities added; false when it is too many for a document of
-    /// that length.
+    /// Counts the bytes that replaced entities added; false if the number is too large for a
+    /// document of that length.
     pub(super) fn spend(&mut self, written: usize, replaced: usize, document: u64) -> bool {
         self.expanded += replaced.saturating_sub(written) as u64;
         self.expanded <= FREE_EXPANSION + document.saturating_mul(MAX_EXPANSION)
     }
 
-    /// Reads the DOCTYPE that begins with the text and keeps its entities; its length, or `None`
-    /// when its end is not in hand.
+    /// Reads the DOCTYPE at the start of the text and stores its entities. Returns its length, or
+    /// `None` if the end has not arrived.
     ///
     /// An entity must be plain text: nothing in it can name a file, contain markup or refer to
     /// another entity, so its expansion is its length.

@@ -1,7 +1,7 @@
 //! Text written into XML.
 
-/// Bytes that cannot stand as they are in a text or a quoted attribute. 0xEF begins U+FFFE and
-/// U+FFFF.
+/// Bytes that a text or a quoted attribute cannot contain unescaped. 0xEF is the first byte of
+/// U+FFFE and U+FFFF.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

@@ -6,16 +6,17 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 /// The decoded characters not yet consumed, and how to decode more.
 pub(super) struct Input {
-    /// Characters; what is before `at` is consumed and goes at the next push.
+    /// Decoded characters; the text before `at` was consumed and is removed at the next push.
     text: String,
-    /// Where the next token begins.
+    /// Start of the next token.
     pub(super) at: usize,
     encoding: Encoding,
     /// From the first byte on that is not UTF-8, it is windows-1252.
     falls_back: bool,
-    /// Any encoding may be declared: only the begin is read.
+    /// Whether the document may declare any encoding, since only its start is read.
     is_guessed: bool,
-    /// It has a character of UTF-8 with several bytes, or a byte order mark: all of it is UTF-8 then.
+    /// Whether a character of several bytes in UTF-8 or a byte order mark was found: the whole
+    /// document is then UTF-8.
     is_utf_8: bool,
     /// Bytes of an unfinished character, or the first ones before the encoding is known.
     carry: Vec<u8>,
@@ -25,8 +26,8 @@ pub(super) struct Input {
     /// the outcome does not depend on how the input was cut.
     stop: Option<EncodingFault>,
     finished: bool,
-    /// The line of `text[counted]`, where that line begins in `text`, and how many of its
-    /// characters came before.
+    /// Line of `text[counted]`, the start of that line in `text`, and the number of characters in
+    /// the line before `counted`.
     line: u64,
     line_start: usize,
     before: u64,
@@ -45,7 +46,7 @@ enum Encoding {
     Windows1252,
 }
 
-/// Most bytes of an XML declaration that states an encoding.
+/// Most bytes of an XML declaration with an encoding.
 const DECLARATION_MAX: usize = 1 << 10;
 
 #[derive(Clone)]
@@ -55,7 +56,7 @@ struct EncodingFault {
     help: Option<&'static str>,
 }
 
-/// The state of the input after the decoded characters.
+/// The end of the input after the decoded characters.
 pub(super) enum InputEnd {
     /// More, if the caller pushes it.
     Unknown,
@@ -102,12 +103,12 @@ impl Input {
         &self.text
     }
 
-    /// Whether what was read is in UTF-8, as far as it was read.
+    /// Whether all bytes read until now are UTF-8.
     pub(super) fn is_utf_8(&self) -> bool {
         matches!(self.encoding, Encoding::Unknown | Encoding::Utf8)
     }
 
-    /// Whether an XML declaration may state this encoding.
+    /// Whether an XML declaration may give this encoding.
     pub(super) fn may_be(&self, label: &str) -> bool {
         let is = |names: &[&str]| names.iter().any(|name| label.eq_ignore_ascii_case(name));
         if self.is_guessed {
@@ -116,7 +117,7 @@ impl Input {
         let is_utf_8 = || is(&["utf-8", "utf8", "us-ascii", "ascii"]);
         match self.encoding {
             Encoding::Utf16 { .. } => is(&["utf-16", "utf-16le", "utf-16be"]),
-            // It may have fallen back to this behind the declaration.
+            // The input may have fallen back to this encoding after the declaration.
             Encoding::Windows1252 => is_windows_1252(label) || self.falls_back && is_utf_8(),
             _ => is_utf_8(),
         }
@@ -127,7 +128,8 @@ impl Input {
         self.falls_back = true;
     }
 
-    /// From the first byte on that is not UTF-8, it is windows-1252, whatever is declared.
+    /// Reads the input as windows-1252 from the first byte on that is not UTF-8, and ignores the
+    /// declaration.
     pub(super) fn guess(&mut self) {
         (self.falls_back, self.is_guessed) = (true, true);
     }
@@ -175,7 +177,7 @@ impl Input {
         self.finished = true;
     }
 
-    /// The state of the input after the decoded characters; the fault that was found there, if any.
+    /// The end of the input after the decoded characters, or the fault that was found there.
     pub(super) fn behind(&self) -> Result<InputEnd, SyntaxError> {
         if let Some(EncodingFault { code, message, help }) = &self.stop {
             let error = SyntaxError::new(code, self.locate(self.text.len()), message.clone());
@@ -266,8 +268,8 @@ impl Input {
                 || first.len() >= DECLARATION_MAX)
     }
 
-    /// Decides by the first bytes; without a byte order mark it is UTF-8, unless the XML declaration
-    /// states otherwise [xml §4.3.3].
+    /// Detects the encoding from the first bytes. A document without a byte order mark is UTF-8,
+    /// unless the XML declaration gives another encoding [xml §4.3.3].
     fn detect(&mut self) {
         let first = std::mem::take(&mut self.carry);
         let utf16 = |big_endian| (Encoding::Utf16 { big_endian }, 2);
@@ -375,7 +377,7 @@ pub fn first_forbidden(text: &str) -> Option<usize> {
     const BLOCK: usize = 256;
     let bytes = text.as_bytes();
     let is_control = |byte: u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
-    // Without an early exit inside a block the compiler can test many bytes at once.
+    // A block without an early exit lets the compiler test many bytes at once.
     let control = bytes.chunks(BLOCK).enumerate().find_map(|(number, block)| {
         if block.iter().fold(false, |found, byte| found | is_control(*byte)) {
             block.iter().position(|byte| is_control(*byte)).map(|at| number * BLOCK + at)

@@ -6,7 +6,7 @@
 //!
 //! | code | refused |
 //! |---|---|
-//! | `xml.doctype` | a DOCTYPE, before anything in it is read; with [`Reader::allow_entities`], all of it but plain entities |
+//! | `xml.doctype` | a DOCTYPE, before its content is read; with [`Reader::allow_entities`], everything in a DOCTYPE except plain entities |
 //! | `xml.depth` | elements nested deeper than [`MAX_DEPTH`] |
 //! | `xml.attributes` | more than [`MAX_ATTRIBUTES`] on one element or [`MAX_NAMESPACES`] in scope, or a duplicate |
 //! | `xml.encoding` | bytes that are not the encoding they should be, or an encoding other than UTF-8, UTF-16, ISO-8859-1 and windows-1252 |
@@ -31,25 +31,25 @@ pub use namespaces::Ns;
 pub use reader::{Attribute, Element, Reader, Token};
 pub use tag::{is_name_character, is_name_start, is_nc_name};
 
-/// Elements inside each other.
+/// Most elements inside each other.
 pub const MAX_DEPTH: usize = 64;
-/// Attributes of one element, namespace declarations included.
+/// Most attributes of one element, including namespace declarations.
 pub const MAX_ATTRIBUTES: usize = 256;
 /// Namespace declarations in scope at one place.
 pub const MAX_NAMESPACES: usize = 128;
-/// Bytes of one name, prefix included.
+/// Most bytes in one name, including its prefix.
 pub const MAX_NAME_LENGTH: usize = 1_024;
-/// Bytes of one token as read: a tag with all its attributes, a text, a comment.
+/// Most bytes in one token as read: a tag with all its attributes, a text, a comment.
 pub const MAX_TOKEN_LENGTH: usize = 1 << 20;
-/// Bytes of one document, unless the caller sets another limit.
+/// Most bytes in one document, unless the caller sets another limit.
 pub const DEFAULT_MAX_DOCUMENT_LENGTH: u64 = 512 << 20;
 
-/// The limits of one [`Reader`] that callers may set; the others are constants.
+/// The limits of one [`Reader`] that callers may set; all other limits are constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the document [[`DEFAULT_MAX_DOCUMENT_LENGTH`]].
     pub document_length: u64,
-    /// Bytes of one token [[`MAX_TOKEN_LENGTH`]].
+    /// Most bytes in one token [[`MAX_TOKEN_LENGTH`]].
     pub token_length: usize,
     /// Elements inside each other [[`MAX_DEPTH`]].
     pub depth: usize,

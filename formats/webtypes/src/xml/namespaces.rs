@@ -5,11 +5,11 @@
 pub struct Ns(u16);
 
 impl Ns {
-    /// No namespace.
+    /// The namespace of names without a prefix and without a default.
     pub const NONE: Self = Self(0);
     /// `http://www.w3.org/XML/1998/namespace`, always bound to `xml`.
     pub const XML: Self = Self(1);
-    /// One that the caller did not name.
+    /// A namespace that the caller did not list.
     pub const FOREIGN: Self = Self(2);
 
     /// The namespace at that index in the list given to [`Reader::new`](super::Reader::new).
@@ -26,9 +26,9 @@ pub(super) struct Namespaces {
     known: &'static [&'static str],
     limit: usize,
     bindings: Vec<Binding>,
-    /// The namespace of the empty prefix, since most names have none.
+    /// The namespace of the empty prefix, stored apart since most names have no prefix.
     default: Ns,
-    /// Prefixes that were used and not declared, among those that [`Namespaces::assume`] allows.
+    /// Prefixes that were used without a declaration and that [`Namespaces::assume`] allows.
     pub(super) undeclared: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Forgets what the element at that depth declared.
+    /// Removes the declarations of the element at that depth.
     pub(super) fn leave(&mut self, depth: usize) {
         if self.bindings.last().is_some_and(|binding| binding.depth >= depth) {
             self.bindings.retain(|binding| binding.depth < depth);

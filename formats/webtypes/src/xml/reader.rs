@@ -43,11 +43,11 @@ pub struct Reader {
     /// A DOCTYPE was read.
     doctype: bool,
     markup_kept: bool,
-    /// Names of the open elements, one behind the other, and where each begins.
+    /// Names of the open elements, joined, and the start of each name.
     names: String,
     open: Vec<usize>,
     stage: Stage,
-    /// Where the current token begins.
+    /// Start of the current token.
     start: usize,
     /// How many bytes of the unfinished token were searched for its end already.
     searched: usize,
@@ -61,7 +61,7 @@ pub struct Reader {
     end_due: bool,
     /// An end tag may have another prefix than its start tag.
     end_prefixes_free: bool,
-    /// What was repaired since [`Reader::take_repairs`].
+    /// Repairs since the last [`Reader::take_repairs`].
     repairs: Vec<(&'static str, String)>,
     failed: Option<SyntaxError>,
 }
@@ -80,12 +80,12 @@ enum Stage {
 pub enum Token<'a> {
     /// No complete token is in hand: push more, or finish.
     NeedInput,
-    /// An element begins.
+    /// Start tag of an element, or an empty-element tag.
     Start(Element<'a>),
     /// The innermost open element ends.
     End,
-    /// Text or a CDATA section inside the root element, with references replaced and line ends made
-    /// `\n` [xml §2.11]; the text of one element may come in pieces.
+    /// Text or a CDATA section inside the root element, with references replaced and line ends
+    /// changed to `\n` [xml §2.11]. The text of an element may arrive in several tokens.
     Text(&'a str),
     /// A comment or processing instruction inside the root element, as written; only after
     /// [`Reader::keep_markup`].
@@ -111,17 +111,17 @@ impl std::fmt::Debug for Reader {
 }
 
 impl<'a> Element<'a> {
-    /// Its namespace.
+    /// Namespace of the element, as resolved at its start tag.
     pub fn ns(&self) -> Ns {
         self.ns
     }
 
-    /// Its name without prefix.
+    /// Local part of the element's name, without prefix.
     pub fn local(&self) -> &'a str {
         self.name.local(self.token)
     }
 
-    /// Its prefix, empty without one.
+    /// Prefix of the element's name, empty without a prefix.
     pub fn prefix(&self) -> &'a str {
         self.name.prefix(self.token)
     }
@@ -136,7 +136,7 @@ impl<'a> Element<'a> {
         self.reader.namespaces.uri(self.prefix())
     }
 
-    /// Its attributes, without namespace declarations.
+    /// Attributes of the element, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         let (token, reader) = (self.token, self.reader);
         self.attributes.iter().filter(|raw| raw.kind == Kind::Attribute).map(move |raw| Attribute {
@@ -154,7 +154,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// An attribute.
+/// An attribute of a start tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute<'a> {
     raw: RawAttribute,
@@ -163,31 +163,32 @@ pub struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    /// Its namespace: none without prefix.
+    /// Namespace of the attribute; [`Ns::NONE`] without a prefix.
     pub fn ns(&self) -> Ns {
         self.raw.ns
     }
 
-    /// Its name without prefix.
+    /// Local part of the attribute's name, without prefix.
     pub fn local(&self) -> &'a str {
         self.raw.name.local(self.token)
     }
 
-    /// Its prefix, empty without one.
+    /// Prefix of the attribute's name, empty without a prefix.
     pub fn prefix(&self) -> &'a str {
         self.raw.name.prefix(self.token)
     }
 
     /// The name of its namespace, empty without one.
     pub fn namespace(&self) -> &'a str {
-        // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
+        // An attribute without a prefix has no namespace, even with a default namespace [xml-names
+        // §6.2].
         match self.prefix() {
             "" => "",
             prefix => self.reader.namespaces.uri(prefix),
         }
     }
 
-    /// Its value with references replaced and white space made blanks [xml §3.3.3].
+    /// Value with references replaced and white space changed to blanks [xml §3.3.3].
     pub fn value(&self) -> Cow<'a, str> {
         let raw = self.raw.value(self.token);
         if self.raw.special {
@@ -270,9 +271,9 @@ impl Reader {
         self
     }
 
-    /// Repairs two faults that have one meaning only: an end tag whose prefix is not that of its
+    /// Repairs two faults with a single possible meaning: an end tag whose prefix differs from its
     /// start tag, and the use of one of these prefixes, with its namespace, without a declaration.
-    /// [`Reader::take_repairs`] reports them.
+    /// [`Reader::take_repairs`] reports the repairs.
     #[must_use]
     pub fn repair(mut self, prefixes: &[(&str, &str)]) -> Self {
         self.end_prefixes_free = true;
@@ -282,8 +283,8 @@ impl Reader {
         self
     }
 
-    /// What was repaired in the tokens pulled since the last call: `xml.end-tag` or `xml.prefix`, and
-    /// the fault.
+    /// Repairs in the tokens pulled since the last call: `xml.end-tag` or `xml.prefix`, and the
+    /// fault.
     pub fn take_repairs(&mut self) -> impl Iterator<Item = (&'static str, String)> + use<> {
         let undeclared = std::mem::take(&mut self.namespaces.undeclared).into_iter();
         let undeclared = undeclared.map(|prefix| {
@@ -299,17 +300,18 @@ impl Reader {
         self.close();
     }
 
-    /// Takes the media type of the document into account, before the first byte: if its `charset` is
-    /// ISO-8859-1 or windows-1252, that is used from the first byte on that is not UTF-8. Many servers state a
-    /// default one, whatever a document is in.
+    /// Sets the media type of the document, before the first byte. A `charset` of ISO-8859-1 or
+    /// windows-1252 applies from the first byte on that is not UTF-8, since many servers send a
+    /// default `charset` for documents in any encoding.
     pub fn use_charset(&mut self, media_type: &str) {
         if encoding::charset(media_type).is_some_and(encoding::is_windows_1252) {
             self.input.fall_back();
         }
     }
 
-    /// Reads the begin of a document in any encoding, before the first byte, for finding out what it is: from the
-    /// first byte on that is not UTF-8 it is windows-1252, whatever it declares.
+    /// Reads the start of a document in any encoding, to find out the kind of the document. The
+    /// call precedes the first byte. The text is read as windows-1252 from the first byte on that
+    /// is not UTF-8, and the declaration is ignored.
     pub fn guess_encoding(&mut self) {
         self.input.guess();
     }
@@ -555,7 +557,7 @@ impl Reader {
 
     fn text(&mut self) -> Result<TokenSpan, SyntaxError> {
         let rest = self.input.rest().as_bytes();
-        // Mostly it is the indentation before a tag, shorter than a search is worth.
+        // Most texts are the indentation before a tag, too short to be worth a search.
         let mut at = self
             .searched
             .max(rest.iter().take(16).position(|byte| !is_space(*byte)).unwrap_or_default());
@@ -603,13 +605,13 @@ impl Reader {
             };
             return Err(self.fault(("xml.syntax", length, message.to_owned())));
         }
-        // White space has no limit of its own and is not kept.
+        // White space is not stored and does not count against a limit.
         self.input.at += length;
         self.stage = if self.stage == Stage::First { Stage::Prolog } else { self.stage };
         Ok(TokenSpan::Nothing)
     }
 
-    /// A comment, a CDATA section, or what is refused.
+    /// A comment, a CDATA section, or a declaration that is refused.
     fn declaration(&mut self) -> Result<TokenSpan, SyntaxError> {
         const COMMENT: &[u8] = b"<!--";
         const CDATA: &[u8] = b"<![CDATA[";
@@ -642,7 +644,8 @@ impl Reader {
             return self.doctype();
         }
         if begins(DOCTYPE) && rest.len() >= DOCTYPE.len() {
-            // Nothing of it is shown or expanded: it may name files and grow without bound.
+            // The declaration is neither shown nor expanded, since a DOCTYPE may refer to files and
+            // grow without bound.
             return Err(self
                 .error("xml.doctype", "the document has a DOCTYPE, which is refused unread")
                 .with_help("remove it: these documents need neither DTD nor entities"));

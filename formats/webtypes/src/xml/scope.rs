@@ -42,7 +42,8 @@ pub(super) fn resolve(
         ("xml.syntax", name.start as usize, message)
     };
     for attribute in attributes.iter_mut() {
-        // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
+        // An attribute without a prefix has no namespace, even with a default namespace [xml-names
+        // §6.2].
         if attribute.name.colon != 0 && attribute.kind == Kind::Attribute {
             attribute.ns = namespaces
                 .resolve(attribute.name.prefix(token))
@@ -53,8 +54,8 @@ pub(super) fn resolve(
     namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))
 }
 
-/// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are
-/// many.
+/// Refuses an attribute that occurs twice, as written or by namespace [xml-names §6.3]. Many
+/// attributes are sorted first.
 fn refuse_duplicates(
     token: &str,
     attributes: &[RawAttribute],

@@ -8,7 +8,7 @@ use crate::excerpt;
 pub(super) struct RawName {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// 0 when there is no prefix.
+    /// 0 for a name without a prefix.
     pub(super) colon: u32,
 }
 
@@ -57,7 +57,7 @@ impl RawAttribute {
     }
 }
 
-/// A fault inside a token: code, place in it, what is wrong.
+/// A fault inside a token: code, place in the token, explanation.
 pub(super) type Fault = (&'static str, usize, String);
 
 fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
@@ -68,13 +68,13 @@ fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag {
     pub(super) name: RawName,
-    /// It ends its element too.
+    /// Whether the tag ends its element too.
     pub(super) closed: bool,
     /// Bytes from `<` to `>`.
     pub(super) length: usize,
 }
 
-/// Reads the tag that begins with the text; `None` when its end is not in hand.
+/// Reads the tag at the start of the text; `None` if the end has not arrived.
 ///
 /// A fault found before the end of the tag is known may turn out to be another one: callers search
 /// for the end first.
@@ -157,7 +157,7 @@ fn is_declaration(bytes: &[u8], name: RawName) -> bool {
     matches!(&bytes[name.start as usize..end as usize], b"xmlns")
 }
 
-/// Reads a name that begins there.
+/// Reads the name at this place.
 pub(super) fn name(token: &str, bytes: &[u8], start: usize) -> Result<RawName, Fault> {
     let mut colon = 0;
     let mut seen = 0;
@@ -177,7 +177,7 @@ pub(super) fn name(token: &str, bytes: &[u8], start: usize) -> Result<RawName, F
     Ok(RawName { start: start as u32, end: end as u32, colon: colon as u32 })
 }
 
-/// The slow way, for names that are not plain ASCII without a prefix.
+/// The slow way, for prefixed names and for names with other characters than ASCII.
 fn checked_colon(token: &str, bytes: &[u8], start: usize, end: usize) -> Result<usize, Fault> {
     let mut colon = 0;
     let mut first = true;
@@ -259,7 +259,7 @@ pub fn is_name_start(character: char) -> bool {
         | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}' | '\u{10000}'..='\u{effff}')
 }
 
-/// Whether a text is a name without colon [xml-names §3].
+/// Whether a text is a name without a colon [xml-names §3].
 pub fn is_nc_name(text: &str) -> bool {
     text.starts_with(is_name_start) && text.chars().all(is_name_character)
 }
