@@ -1,4 +1,4 @@
-//! Stopping: the user's wish is looked for while a server is waited for.
+//! Stopping: a wait for a server also checks whether the user asked to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Runs: one, or one after the other, and what only looks at a copy.
+//! Runs: a single run, repeated runs, and the read-only commands on a copy.
 
 pub(crate) mod audit;
 pub mod check;
