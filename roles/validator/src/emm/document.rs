@@ -146,8 +146,8 @@ fn is_rdf_patch(begin: &[u8]) -> bool {
 /// Beginnings of rows of RDF Patch.
 const ROWS: [&[u8]; 7] = [b"H ", b"TX ", b"TX.", b"TB ", b"PA ", b"A <", b"D <"];
 
-/// Most bytes of memory for the values of a document.
-const MEMORY_MAX: u64 = 128 << 20;
+/// Most bytes of memory for the values of a document. With the text and the program, at most 128 MiB are used.
+const MEMORY_MAX: u64 = 96 << 20;
 
 /// Reads a document, and judges it by itself, a patch with the activity that leads to it; `None` if it
 /// cannot be read.
