@@ -4,12 +4,10 @@
 //! A folder without the marker is not that of the copy: it is not mounted, or another one. With
 //! another stamp than the state has, one of the two was restored from a backup.
 
-use crate::copy::names::DATABASE;
-use crate::copy::names::MARKER;
+use crate::copy::names::{DATABASE, MARKER};
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::state_folder::{StateFolder, read_text};
-use crate::copy::unusable::overlap;
-use crate::copy::unusable::unusable;
+use crate::copy::unusable::{overlap, unusable};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use abreast_folder::Folder;

@@ -4,10 +4,7 @@
 //! A mistyped address or a Source that is away leaves no trace: only what the run itself made is
 //! removed, and folders only while they are empty.
 
-use crate::copy::names::DATABASE;
-use crate::copy::names::JOURNAL;
-use crate::copy::names::LOCK;
-use crate::copy::names::MARKER;
+use crate::copy::names::{DATABASE, JOURNAL, LOCK, MARKER};
 use abreast_folder::{CopyOf, Dir, Kind};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

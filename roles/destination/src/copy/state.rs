@@ -3,19 +3,13 @@
 
 use crate::copy::key;
 use crate::copy::marker::{Marker, state_elsewhere};
-use crate::copy::names::ARCHIVE;
-use crate::copy::names::DATABASE;
-use crate::copy::names::INDEXES;
-use crate::copy::names::LOCK;
-use crate::copy::names::MARKER;
-use crate::copy::names::SETS_RECORD;
+use crate::copy::names::{ARCHIVE, DATABASE, INDEXES, LOCK, MARKER, SETS_RECORD};
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::probe::FileSystem;
 use crate::copy::provisional::{NewFolders, Provisional};
 use crate::copy::published::check_outputs;
 use crate::copy::state_folder::{StateFolder, make_folder, read_text};
-use crate::copy::unusable::overlap;
-use crate::copy::unusable::unusable;
+use crate::copy::unusable::{overlap, unusable};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::report::sinks::SinkOptions;

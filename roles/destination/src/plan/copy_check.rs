@@ -1,6 +1,7 @@
 //! Whether the files of a copy were compared with what was written.
 
 use crate::sink::kept::ReadBack;
+
 /// The state of a run about the files of the copy.
 #[derive(Default)]
 pub(crate) struct CopyCheck {

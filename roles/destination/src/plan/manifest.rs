@@ -2,8 +2,7 @@
 
 use crate::plan::listed::Listed;
 use crate::report::failure::Failure;
-use crate::request::package::archive::Found;
-use crate::request::package::archive::Package;
+use crate::request::package::archive::{Found, Package};
 use crate::request::package::buckets::Buckets;
 use abreast_webtypes::{Moment, Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};

@@ -1,9 +1,8 @@
 //! The planner: the state from which a plan is made, and the results of reading that the transfer
 //! uses.
 
-use crate::copy::key;
 use crate::copy::state_folder::StateFolder;
-use crate::copy::transaction;
+use crate::copy::{key, transaction};
 use crate::plan::alternates::{Alternates, Changed};
 use crate::plan::bodies::{Bodies, NewBodies};
 use crate::plan::copy_check::CopyCheck;

@@ -2,8 +2,7 @@
 //! [rs-change-notification §4.1]; where that names no hub, as the topic itself does [websub §4].
 
 use super::{Subscriber, is_https};
-use crate::push::announcement::Asking;
-use crate::push::announcement::Topic;
+use crate::push::announcement::{Asking, Topic};
 use crate::request::admit::Admission;
 use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};

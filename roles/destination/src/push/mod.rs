@@ -27,9 +27,7 @@ mod subscribe;
 #[cfg(feature = "xmpp")]
 mod xmpp;
 
-use crate::push::announcement::Announcement;
-use crate::push::announcement::PushOffer;
-use crate::push::announcement::Topic;
+use crate::push::announcement::{Announcement, PushOffer, Topic};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::{Push, SyncOptions};
 use crate::request::admit::same_origin;

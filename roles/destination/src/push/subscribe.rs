@@ -3,8 +3,7 @@
 
 use super::callback::Standing;
 use super::{Ended, Subscriber, is_https, may_have_secret, spread, stopped};
-use crate::push::announcement::Asking;
-use crate::push::announcement::Topic;
+use crate::push::announcement::{Asking, Topic};
 use abreast_net::{Post, Request, StatusCode};
 use abreast_websub::{CallbackRequest, Secret};
 use abreast_webtypes::resolve;

@@ -2,8 +2,7 @@
 //! was connected is in the documents, which are read after each gap.
 
 use super::{Ended, Subscriber};
-use crate::push::announcement::Announcement;
-use crate::push::announcement::PushOffer;
+use crate::push::announcement::{Announcement, PushOffer};
 use crate::report::options::{Push, SyncOptions, XmppOptions};
 use abreast_xmpp::{Account, Error, ErrorKind, Event, Item, Node, Session};
 

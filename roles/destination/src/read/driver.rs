@@ -14,9 +14,8 @@ mod pushed;
 mod remarks;
 mod snapshot;
 
-use super::moved;
 use super::position::{Due, Position, Unknown};
-use super::{Finding, Offers, Packages, Reader, SourceSet, Start, Whole};
+use super::{Finding, Offers, Packages, Reader, SourceSet, Start, Whole, moved};
 use crate::copy::key;
 use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;

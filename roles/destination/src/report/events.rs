@@ -1,7 +1,6 @@
 //! Events: what a run reports while it works and at its end, for people and for `--json`.
 
-use crate::report::error::ExitCode;
-use crate::report::error::without_help;
+use crate::report::error::{ExitCode, without_help};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 

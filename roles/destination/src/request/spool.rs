@@ -3,10 +3,7 @@
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::report::error::{Error, ExitCode};
-use crate::request::pieces::Answered;
-use crate::request::pieces::Asked;
-use crate::request::pieces::Pieces;
-use crate::request::pieces::Wanted;
+use crate::request::pieces::{Answered, Asked, Pieces, Wanted};
 use crate::request::requests::Requests;
 use abreast_net::{UnpackError, Unpacker};
 use std::hash::Hasher as _;

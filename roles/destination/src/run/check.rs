@@ -4,9 +4,7 @@
 //! them.
 
 use crate::copy::marker::state_elsewhere;
-use crate::copy::names::DATABASE;
-use crate::copy::names::LOCK;
-use crate::copy::names::temporary_name;
+use crate::copy::names::{DATABASE, LOCK, temporary_name};
 use crate::copy::partial::Partials;
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::probe::FileSystem;

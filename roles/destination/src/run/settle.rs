@@ -1,8 +1,7 @@
 //! Durability of what the last run wrote: files are made durable by a later run, or read again
 //! after a crash of the machine.
 
-use crate::copy::key;
-use crate::copy::transaction;
+use crate::copy::{key, transaction};
 use crate::plan::planner::PlanContext;
 use crate::report::clock::now_seconds;
 use crate::report::error::Error;

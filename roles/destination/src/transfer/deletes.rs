@@ -3,8 +3,7 @@
 use super::fetches::READ_ITEMS;
 use super::guard::{Numbers, Verdict, WAITS_MAX};
 use super::{Transfer, created};
-use crate::copy::key;
-use crate::copy::transaction;
+use crate::copy::{key, transaction};
 use crate::plan::damage::plan_name;
 use crate::report::error::Error;
 use crate::report::events::ItemAction;

@@ -5,8 +5,7 @@
 //! is inspected and the state is updated: otherwise a resource that the Source deletes meanwhile
 //! would stay permanently, and one that returns unchanged would not be stored.
 
-use crate::copy::key;
-use crate::copy::transaction;
+use crate::copy::{key, transaction};
 use crate::plan::planner::PlanContext;
 use crate::report::error::Error;
 use crate::sink::Found;

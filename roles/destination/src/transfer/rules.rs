@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abreast_net::Authorization;
 use std::sync::Arc;
+
 /// The rules for all items of a run.
 #[derive(Debug)]
 pub(crate) struct Rules {

@@ -18,8 +18,7 @@ use crate::sink::rdf_rules::RdfRules;
 use crate::sink::{
     Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time,
 };
-use crate::transfer::rules::PatchCounts;
-use crate::transfer::rules::Rules;
+use crate::transfer::rules::{PatchCounts, Rules};
 use abreast_folder::Dir;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row, Task};

@@ -4,8 +4,7 @@
 //! missing. What is missing may come to light beside one that was read before: where that stood, it was not.
 
 use crate::copy::fingerprint::Fingerprint;
-use crate::read::emm::document::PageLink;
-use crate::read::emm::document::activities;
+use crate::read::emm::document::{PageLink, activities};
 use abreast_emm::{Document, Item};
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashMap, VecDeque};

@@ -5,8 +5,7 @@ use crate::request::diagnostics::Remark;
 use crate::request::pieces::{Answered, Asked, Pieces, read_unknown};
 use crate::request::requests::Requests;
 use abreast_emm::{Action, Document, Item, ReadError};
-use abreast_webtypes::MAX_URI_LENGTH;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{MAX_URI_LENGTH, Timestamp};
 use std::sync::Arc;
 
 /// Longest document.

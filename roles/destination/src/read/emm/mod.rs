@@ -25,8 +25,7 @@ mod reader;
 mod repeat;
 mod wanted;
 
-use crate::read::protocol::AnswerHead;
-use crate::read::protocol::Protocol;
+use crate::read::protocol::{AnswerHead, Protocol};
 
 /// Activity Streams.
 pub(crate) const PROTOCOL: Protocol = Protocol {

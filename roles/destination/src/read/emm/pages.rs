@@ -12,9 +12,7 @@ use super::order::{
     is_ahead, newest_of, order_in, order_of, order_of_entities, order_of_pages, times_of,
 };
 use crate::plan::judge::LIST_AHEAD_MAX;
-use crate::read::emm::document::PageLink;
-use crate::read::emm::document::activities;
-use crate::read::emm::document::if_there;
+use crate::read::emm::document::{PageLink, activities, if_there};
 use crate::read::walk::{Cut, Trail, Walk};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;

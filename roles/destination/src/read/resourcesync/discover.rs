@@ -5,16 +5,13 @@
 //! documents of the site, and the way there is reported.
 
 use super::document::{Page, read_page};
-use super::keys;
-use super::links;
 use super::sets::{Candidate, add};
-use crate::read::resourcesync::document::is_oai_pmh;
-use crate::read::resourcesync::document::is_rss;
+use super::{keys, links};
+use crate::read::resourcesync::document::{is_oai_pmh, is_rss};
 use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sitemap::document::Part;
 use crate::read::{check_url, sets};
-use crate::report::error::line_of;
-use crate::report::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode, line_of};
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;
 use crate::request::pieces::Go;

@@ -31,8 +31,7 @@ pub(crate) mod recognise;
 pub(crate) mod site;
 mod sitemap;
 
-use crate::read::protocol::AnswerHead;
-use crate::read::protocol::Protocol;
+use crate::read::protocol::{AnswerHead, Protocol};
 
 /// ResourceSync 0.1: documents with elements that only this version has, and dumps.
 pub(crate) const PROTOCOL: Protocol = Protocol {

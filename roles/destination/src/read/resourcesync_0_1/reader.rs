@@ -3,15 +3,13 @@
 use super::baseline::{MARGIN_MICROS, sitemap_snapshot};
 use super::change_sets::change_sets;
 use super::document::read_head;
-use super::dump;
 use super::entry_points::{EntryPoints, find};
 use super::pushed::read_pushed;
-use super::site;
+use super::{dump, site};
 use crate::copy::key;
 use crate::plan::manifest::Manifest;
 use crate::plan::planner::PlanContext;
-use crate::push::announcement::Announcement;
-use crate::push::announcement::Topic;
+use crate::push::announcement::{Announcement, Topic};
 use crate::read::sets::{choose, fits, name_of};
 use crate::read::sitemap::unchanged::kept_indexes;
 use crate::read::walk::Walk;

@@ -4,8 +4,7 @@
 //! versions; a plain index if its first Sitemap is. Any other Sitemap is read by the reader of 1.1. A change set may be inside a stanza of
 //! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
-use crate::read::protocol::AnswerHead;
-use crate::read::protocol::HEAD_BYTES;
+use crate::read::protocol::{AnswerHead, HEAD_BYTES};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;

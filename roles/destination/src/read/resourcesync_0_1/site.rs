@@ -4,8 +4,7 @@
 use crate::read::SourceSet;
 use crate::read::resourcesync::links::is_html;
 use crate::read::sets::name_of;
-use crate::report::error::line_of;
-use crate::report::error::{Error, ExitCode};
+use crate::report::error::{Error, ExitCode, line_of};
 use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;
 use crate::request::pieces::{Answered, Asked, receive, unasked};

@@ -14,8 +14,7 @@ mod fragments;
 mod reader;
 mod snapshots;
 
-use crate::read::protocol::AnswerHead;
-use crate::read::protocol::Protocol;
+use crate::read::protocol::{AnswerHead, Protocol};
 
 /// SDShare.
 pub(crate) const PROTOCOL: Protocol = Protocol {

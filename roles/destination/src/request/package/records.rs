@@ -7,17 +7,10 @@
 
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
-use crate::request::package::archive::At;
-use crate::request::package::archive::Check;
-use crate::request::package::archive::Checked;
-use crate::request::package::archive::Found;
-use crate::request::package::archive::Kind;
-use crate::request::package::archive::MEMBERS_MAX;
-use crate::request::package::archive::Member;
-use crate::request::package::archive::Package;
-use crate::request::package::archive::RATIO_FREE_BYTES;
-use crate::request::package::archive::RATIO_MAX;
-use crate::request::package::archive::too_many;
+use crate::request::package::archive::{
+    At, Check, Checked, Found, Kind, MEMBERS_MAX, Member, Package, RATIO_FREE_BYTES, RATIO_MAX,
+    too_many,
+};
 use crate::request::verify::Hasher;
 use abreast_warc::{
     CountingReader, Kind as WarcKind, Payload, ReadError, parse_digest, read_record, skip_padding,

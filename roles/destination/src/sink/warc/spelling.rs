@@ -1,10 +1,9 @@
 //! Digests as archives write them, and the error for an archive that cannot be written.
 
-use crate::report::error::Error;
-use crate::report::error::ExitCode;
+use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
-use abreast_webtypes::Algorithm;
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Algorithm, Digests};
+
 pub(crate) fn write_error(cause: std::io::Error) -> Error {
     let failure = Failure::from(cause);
     Error::new(failure.code, ExitCode::Io, failure.message)

@@ -10,9 +10,7 @@ use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::report::error::{Error, ExitCode};
 use crate::report::reporter::Reporter;
-use crate::request::package::listing::Dump;
-use crate::request::package::listing::ListedPackage;
-use crate::request::package::listing::Packaged;
+use crate::request::package::listing::{Dump, ListedPackage, Packaged};
 use crate::transfer::Transfer;
 use abreast_webtypes::Timestamp;
 

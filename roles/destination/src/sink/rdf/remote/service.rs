@@ -2,9 +2,7 @@
 
 use super::store::{Database, Place};
 use crate::report::error::{Error, ExitCode};
-use crate::report::sinks::Graph;
-use crate::report::sinks::SinkOptions;
-use crate::report::sinks::SparqlOptions;
+use crate::report::sinks::{Graph, SinkOptions, SparqlOptions};
 use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_net::{Client, Shared, StatusCode};
 use abreast_store::mirror::Mirror;
