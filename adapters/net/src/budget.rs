@@ -29,11 +29,47 @@ pub struct Budget {
 struct Spent {
     count: AtomicU64,
     limit: AtomicU64,
+    /// Bytes that running fetches may still receive.
+    reserved: AtomicU64,
+}
+
+/// The answer to [`Budget::reserve`].
+#[derive(Debug)]
+#[must_use]
+pub enum Room {
+    /// The bytes are reserved until the value is dropped.
+    Reserved(Reservation),
+    /// Running fetches have reserved bytes, of which some may be left when these end.
+    Later,
+    /// Fewer bytes are left, and nothing else is reserved.
+    Lacking,
+}
+
+/// Bytes that a running fetch has reserved.
+pub struct Reservation {
+    spent: Arc<Spent>,
+    bytes: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.spent.reserved.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reservation").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
 }
 
 impl Default for Spent {
     fn default() -> Self {
-        Self { count: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) }
+        Self {
+            count: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
+            reserved: AtomicU64::new(0),
+        }
     }
 }
 
@@ -87,6 +123,31 @@ impl Budget {
     /// in progress: each read waits for a second then, in which runs stop by themselves.
     pub fn limit_bytes(&self, most: u64) {
         self.bytes.limit.store(most, Relaxed);
+    }
+
+    /// Reserves the bytes of an answer of known length among those that the limit leaves, so that fetches are not begun
+    /// which cannot end; a small excess ends all the same. One that `is_resumable` by another run takes what is left, if nothing else is reserved.
+    pub fn reserve(&self, length: u64, is_resumable: bool) -> Room {
+        let left = self.bytes_left();
+        let with = |reserved: u64| {
+            if length <= left.saturating_add(PIECE_MIN).saturating_sub(reserved) {
+                return reserved.checked_add(length);
+            }
+            (is_resumable && reserved == 0 && left > 0).then_some(left)
+        };
+        match self.bytes.reserved.fetch_update(Relaxed, Relaxed, with) {
+            Ok(before) => {
+                let bytes = with(before).unwrap_or(before) - before;
+                Room::Reserved(Reservation { spent: Arc::clone(&self.bytes), bytes })
+            }
+            Err(0) => Room::Lacking,
+            Err(_) => Room::Later,
+        }
+    }
+
+    /// Bytes that the limit leaves, running fetches included.
+    pub fn bytes_left(&self) -> u64 {
+        self.bytes.limit.load(Relaxed).saturating_sub(self.bytes())
     }
 
     /// Bytes that one read may bring: 0 once the limit is exceeded; `None` without a limit.
@@ -180,5 +241,34 @@ fn micros(time: Duration) -> u64 {
 impl std::fmt::Debug for Budget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Budget").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_reserve_what_the_limit_leaves() {
+        let budget = Budget::new(None);
+        let is_reserved = |length, resumable| match budget.reserve(length, resumable) {
+            Room::Reserved(reservation) => Some(reservation),
+            Room::Later | Room::Lacking => None,
+        };
+        assert!(is_reserved(1 << 40, false).is_some(), "without a limit");
+        budget.limit_bytes(100_000);
+        budget.spend(10_000);
+        assert_eq!(budget.bytes_left(), 90_000);
+        let first = is_reserved(60_000, false).unwrap();
+        assert!(matches!(budget.reserve(40_000, true), Room::Later));
+        let second = is_reserved(30_000, false).unwrap();
+        drop((first, second));
+        assert!(matches!(budget.reserve(100_000, false), Room::Lacking));
+        let all = is_reserved(1_000_000, true).unwrap();
+        assert!(matches!(budget.reserve(10_000, false), Room::Later));
+        drop(all);
+        budget.spend(90_000);
+        assert!(matches!(budget.reserve(1_000_000, true), Room::Lacking));
+        assert!(is_reserved(0, false).is_some());
     }
 }

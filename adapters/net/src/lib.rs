@@ -40,7 +40,7 @@ pub mod fuzz_property {
 
 pub use accept::{accept_until, serve_until};
 pub use bandwidth::Bandwidth;
-pub use budget::Budget;
+pub use budget::{Budget, Reservation, Room};
 pub use client::Client;
 pub use connection_slots::{
     CloseWhen, ConnectionSlot, ConnectionSlots, InFlight, Writes, client_group,
@@ -62,5 +62,5 @@ pub use retry::{Retries, retry_after, with_retries};
 pub use secret::Authorization;
 pub use sender::{Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions};
 pub use shared::{Counters, Shared};
-pub use tls::check_certificates;
+pub use tls::{check_certificates, check_client_certificate};
 pub use unpack::{UnpackError, Unpacker};

@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, ConfigBuilder, RootCertStore};
 
 use crate::error::{Error, ErrorKind};
-use crate::options::Options;
+use crate::options::{ClientCertificate, Options};
 use crate::origin::Origin;
 use crate::pin::PinVerifier;
 use crate::trust::NamedVerifier;
@@ -66,22 +67,44 @@ pub(crate) fn client_config(
         .filter(|own| origin.is_some_and(|origin| key_of(&own.url).as_ref() == Some(&origin.key)))
     {
         None => builder.with_no_client_auth(),
-        Some(own) => {
-            let wrong = |path: &Path, what: &str, e: &dyn std::fmt::Display| {
-                format!("cannot read {what} from `{}`: {e}", path.display())
-            };
-            let no_certificate =
-                |e: &dyn std::fmt::Display| wrong(&own.certificate, "our certificate", e);
-            let chain = CertificateDer::pem_file_iter(&own.certificate)
-                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                .map_err(|e| no_certificate(&e))?;
-            let key = PrivateKeyDer::from_pem_file(&own.key)
-                .map_err(|e| wrong(&own.key, "our private key", &e))?;
-            builder.with_client_auth_cert(chain, key).map_err(|e| no_certificate(&e))?
-        }
+        Some(own) => with_own(builder, own)?,
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// The settings with a certificate of our own.
+fn with_own(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    own: &ClientCertificate,
+) -> Result<ClientConfig, String> {
+    let wrong = |path: &Path, what: &str, e: &dyn std::fmt::Display| {
+        format!("cannot read {what} from `{}`: {e}", path.display())
+    };
+    let no_certificate = |e: &dyn std::fmt::Display| wrong(&own.certificate, "our certificate", e);
+    let chain = CertificateDer::pem_file_iter(&own.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|e| no_certificate(&e))?;
+    if chain.is_empty() {
+        return Err(no_certificate(&"there is none in it"));
+    }
+    let key = PrivateKeyDer::from_pem_file(&own.key)
+        .map_err(|e| wrong(&own.key, "our private key", &e))?;
+    builder.with_client_auth_cert(chain, key).map_err(|e| no_certificate(&e))
+}
+
+/// Checks the files of a certificate of our own before anything is done with them.
+///
+/// # Errors
+/// They cannot be read, or do not belong together.
+pub fn check_client_certificate(own: &ClientCertificate) -> Result<(), Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| format!("TLS cannot be set up: {e}"))
+        .and_then(|builder| with_own(builder.with_root_certificates(built_in()), own))
+        .map(drop)
+        .map_err(|message| Error::new(ErrorKind::Tls, "", message))
 }
 
 fn built_in() -> RootCertStore {

@@ -5,6 +5,7 @@
 //! user of the machine could read them; and they are for the Source's own scheme, host and port.
 
 use crate::config::UsageError;
+use crate::small_file::{self, CERTIFICATES_MAX, SECRET_MAX};
 use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
 use abreast_webtypes::Origin;
 use anyhow::{Context as _, Result, bail};
@@ -15,8 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Longest secret read.
-const SECRET_MAX: u64 = 64 << 10;
 /// Longest `.netrc` read.
 const NETRC_MAX: u64 = 1 << 20;
 
@@ -72,6 +71,9 @@ pub(crate) struct AccessArgs {
     /// The login is of a file, for its own server; one of the environment can be for another.
     #[arg(skip)]
     pub(crate) ignores_environment: bool,
+    /// Nothing is sent: files are checked, and commands that print secrets are not run.
+    #[arg(skip)]
+    pub(crate) is_check: bool,
 }
 
 fn parse_pin(text: &str) -> Result<Pin, String> {
@@ -92,25 +94,31 @@ impl AccessArgs {
     fn try_apply(&self, url: &str, net: &mut Options) -> Result<String> {
         self.apply_network(net)?;
         let (url, in_url) = without_login(url);
-        if let Some(own) = self.own(&url, in_url).map_err(unreadable)? {
+        if let Some(own) = self.own(&url, in_url)? {
             warn_if_readable_on_the_way(&url);
             net.credentials.add(&url, own)?;
         }
         if let Some(path) = &self.netrc {
             add_netrc(path, &url, net)?;
         }
-        for path in self.client_cert.iter().chain(&self.client_key) {
-            std::fs::File::open(path)
-                .with_context(|| format!("cannot read `{}`", path.display()))
-                .map_err(unreadable)?;
-        }
         net.pins.clone_from(&self.pin);
-        net.client_certificate = self.client_cert.as_ref().map(|certificate| ClientCertificate {
-            url: url.clone(),
-            certificate: certificate.clone(),
-            key: self.client_key.clone().unwrap_or_else(|| certificate.clone()),
-        });
+        net.client_certificate = self.client_certificate(&url)?;
         Ok(url)
+    }
+
+    fn client_certificate(&self, url: &str) -> Result<Option<ClientCertificate>> {
+        let Some(certificate) = self.client_cert.clone() else { return Ok(None) };
+        let key = self.client_key.clone();
+        let files = [("client_cert", Some(&certificate)), ("client_key", key.as_ref())];
+        for (option, path) in files.into_iter().filter_map(|(option, path)| Some((option, path?))) {
+            let read = small_file::bytes(path, CERTIFICATES_MAX);
+            read.map_err(|error| unreadable(option, &error))?;
+        }
+        let key = key.unwrap_or_else(|| certificate.clone());
+        let own = ClientCertificate { url: url.to_owned(), certificate, key };
+        abreast_net::check_client_certificate(&own)
+            .map_err(|error| unreadable("client_cert", &error.into()))?;
+        Ok(Some(own))
     }
 
     /// Everything for an endpoint that a set is read from: the credentials of the files, otherwise
@@ -122,7 +130,7 @@ impl AccessArgs {
         self.apply_network(net)?;
         if self.user.is_some() || self.token_file.is_some() {
             let plain = without_login(url).0;
-            if let Some(own) = self.own(&plain, None).map_err(unreadable)? {
+            if let Some(own) = self.own(&plain, None)? {
                 warn_if_readable_on_the_way(&plain);
                 net.credentials.add(&plain, own)?;
             }
@@ -133,14 +141,7 @@ impl AccessArgs {
 
     fn apply_network(&self, net: &mut Options) -> Result<()> {
         if let Some(path) = &self.ca_file {
-            // Its error has no cause that distinguishes a file that may not be read.
-            match std::fs::File::open(path) {
-                Err(error) if crate::exit::is_denied(&error) => {
-                    let context = format!("cannot read certificates from `{}`", path.display());
-                    return Err(unreadable(anyhow::Error::new(error).context(context)));
-                }
-                _ => abreast_net::check_certificates(path).map_err(|e| unreadable(e.into()))?,
-            }
+            small_file::check_certificates(path).map_err(|error| unreadable("ca_file", &error))?;
             net.extra_roots = Some(path.clone());
         }
         net.proxies = match &self.proxy {
@@ -163,8 +164,9 @@ impl AccessArgs {
     /// A file that cannot be read, or a URL without a host; no message has a secret in it.
     pub(crate) fn apply_to_endpoint(&self, url: &str, net: &mut Options) -> Result<String> {
         let (url, in_url) = without_login(url);
-        let token = environment("ABREAST_ENDPOINT_TOKEN");
-        let user = environment("ABREAST_ENDPOINT_USER");
+        let of_environment = |name| environment(name).filter(|_| !self.is_check);
+        let token = of_environment("ABREAST_ENDPOINT_TOKEN");
+        let user = of_environment("ABREAST_ENDPOINT_USER");
         let own = match (in_url, token, user) {
             (Some(own), ..) => Some(own),
             (None, Some(token), _) => {
@@ -207,14 +209,16 @@ impl AccessArgs {
         }
         if let Some(user) = &self.user {
             if of_environment {
-                for_one_server("ABREAST_USER", url)?;
+                self.for_one_server("ABREAST_USER", url)?;
             }
             let password = match (&self.password_file, &self.password_command) {
-                (Some(file), _) => Password::File(file.clone()).read()?,
-                (None, Some(command)) => Password::Command(command.clone()).read()?,
+                (Some(file), _) => self.secret("password_file", &Password::File(file.clone()))?,
+                (None, Some(command)) => {
+                    self.secret("password_command", &Password::Command(command.clone()))?
+                }
                 (None, None) => match environment("ABREAST_PASSWORD").filter(|_| has_password) {
                     Some(password) => {
-                        for_one_server("ABREAST_PASSWORD", url)?;
+                        self.for_one_server("ABREAST_PASSWORD", url)?;
                         password
                     }
                     None => bail!(UsageError(
@@ -225,18 +229,33 @@ impl AccessArgs {
             };
             return Ok(Some(Authorization::basic(user, &password)));
         }
-        let token = match (&self.token_file, &self.token_command) {
-            (Some(file), _) => Some(first_line(&read_limited(file, SECRET_MAX)?)),
-            (None, Some(command)) => Some(first_line(&printed_by(command)?)),
+        let (option, source) = match (&self.token_file, &self.token_command) {
+            (Some(file), _) => ("token_file", Password::File(file.clone())),
+            (None, Some(command)) => ("token_command", Password::Command(command.clone())),
             (None, None) => {
-                let token = environment("ABREAST_TOKEN");
-                if token.is_some() {
-                    for_one_server("ABREAST_TOKEN", url)?;
-                }
-                token
+                let Some(token) = environment("ABREAST_TOKEN") else { return Ok(None) };
+                self.for_one_server("ABREAST_TOKEN", url)?;
+                return Ok(Some(Authorization::bearer(&token)?));
             }
         };
-        Ok(token.map(|token| Authorization::bearer(&token)).transpose()?)
+        let token = self.secret(option, &source)?;
+        if token.is_empty() {
+            return Err(unreadable(
+                option,
+                &anyhow::anyhow!("the first line is empty: there is no token"),
+            ));
+        }
+        let token = Authorization::bearer(&token);
+        token.map(Some).map_err(|error| unreadable(option, &error.into()))
+    }
+
+    fn secret(&self, option: &'static str, source: &Password) -> Result<String> {
+        let secret = if self.is_check { source.check() } else { source.read() };
+        secret.map_err(|error| unreadable(option, &error))
+    }
+
+    fn for_one_server(&self, name: &'static str, url: &str) -> Result<()> {
+        if self.is_check { Ok(()) } else { for_one_server(name, url) }
     }
 }
 
@@ -256,28 +275,27 @@ impl std::fmt::Display for SecretForSeveral {
 
 impl std::error::Error for SecretForSeveral {}
 
-/// A secret that is not available: a job cannot run, and others can.
+/// A secret, or another file of an option, that is not available: a job cannot run, and others can.
 #[derive(Debug)]
 pub(crate) struct SecretError {
-    text: String,
+    /// The key of the option.
+    pub(crate) option: &'static str,
+    pub(crate) text: String,
     /// This user may not read the file.
     pub(crate) is_denied: bool,
 }
 
 impl std::fmt::Display for SecretError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
+        write!(f, "`--{}`: {}", self.option.replace('_', "-"), self.text)
     }
 }
 
 impl std::error::Error for SecretError {}
 
-pub(crate) fn unreadable(error: anyhow::Error) -> anyhow::Error {
-    if error.is::<SecretForSeveral>() {
-        return error;
-    }
+pub(crate) fn unreadable(option: &'static str, error: &anyhow::Error) -> anyhow::Error {
     let is_denied = error.chain().any(crate::exit::is_denied);
-    SecretError { text: format!("{error:#}"), is_denied }.into()
+    SecretError { option, text: format!("{error:#}"), is_denied }.into()
 }
 
 /// Wrong arguments, or what is refused as such.
@@ -353,8 +371,20 @@ impl Password {
     /// The file cannot be read, or the command fails.
     pub(crate) fn read(&self) -> Result<String> {
         match self {
-            Self::File(file) => Ok(first_line(&read_limited(file, SECRET_MAX)?)),
+            Self::File(file) => Ok(first_line(&small_file::secret(file, SECRET_MAX)?)),
             Self::Command(command) => Ok(first_line(&printed_by(command)?)),
+            Self::Given(password) => Ok(password.clone()),
+        }
+    }
+
+    /// As [`Password::read`], without running commands or taking from pipes: for these, any text.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn check(&self) -> Result<String> {
+        match self {
+            Self::File(file) if small_file::is_repeatable(file) => self.read(),
+            Self::File(_) | Self::Command(_) => Ok("secret".to_owned()),
             Self::Given(password) => Ok(password.clone()),
         }
     }
@@ -388,7 +418,7 @@ fn warn_if_readable_on_the_way(url: &str) {
 
 fn add_netrc(path: &Path, url: &str, net: &mut Options) -> Result<()> {
     let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.to_owned() };
-    let text = read_limited(&path, NETRC_MAX).map_err(unreadable)?;
+    let text = small_file::secret(&path, NETRC_MAX).map_err(|error| unreadable("netrc", &error))?;
     Ok(net.credentials.add_netrc(&text, url)?)
 }
 
@@ -398,32 +428,6 @@ fn usual_netrc() -> Result<PathBuf> {
     named
         .or_else(usual)
         .context("there is no home folder to search for .netrc (help: name the file, --netrc=FILE)")
-}
-
-/// A small file of text; others had better not be able to read it.
-/// Whether the secret in a file can be read, as it is when it is used.
-pub(crate) fn check_secret(path: &Path) -> Result<()> {
-    read_limited(path, SECRET_MAX).map(drop)
-}
-
-fn read_limited(path: &Path, most: u64) -> Result<String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let task = || format!("cannot read `{}`", path.display());
-    let file = std::fs::File::open(path).with_context(task)?;
-    let about = file.metadata().with_context(task)?;
-    if about.is_file() && about.permissions().mode() & 0o077 != 0 {
-        tracing::warn!(
-            "`{}` can be read by other users: chmod 600 {}",
-            path.display(),
-            path.display()
-        );
-    }
-    let mut text = String::new();
-    file.take(most + 1).read_to_string(&mut text).with_context(task)?;
-    if text.len() as u64 > most {
-        bail!("`{}` is larger than {most} bytes", path.display());
-    }
-    Ok(text)
 }
 
 /// The output of a command of the user. Its standard error is passed through.

@@ -146,7 +146,7 @@ fn backup(
         )));
     }
     refuse_inside(store, backups)?;
-    fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
+    crate::there::make_folder(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder
         .root()

@@ -72,15 +72,18 @@ impl ServeConfig {
     /// # Errors
     /// Each fault with its key, and its line if it is in a file.
     pub(crate) fn check(file: File) -> Result<Self> {
-        Self::check_all(file).map_err(crate::faults::refused)
+        let (config, mut faults, [missing, _]) = Self::check_parts(file);
+        faults.extend(missing);
+        config.filter(|_| faults.is_empty()).ok_or_else(|| crate::faults::refused(faults))
     }
 
-    /// As [`ServeConfig::check`], for a server: folders that are missing stop no other set.
+    /// As [`ServeConfig::check`], for a server: folders that are missing stop no other set, and secrets that are
+    /// missing stop none.
     ///
     /// # Errors
     /// Each fault; missing folders only where there is no other set.
     pub(crate) fn check_to_serve(file: File) -> Result<Self> {
-        let (config, faults, missing) = Self::check_parts(file);
+        let (config, faults, [missing, _]) = Self::check_parts(file);
         match config {
             Some(config) if faults.is_empty() && missing.len() < config.sets.len() => Ok(config),
             _ => {
@@ -90,15 +93,15 @@ impl ServeConfig {
         }
     }
 
-    /// As [`ServeConfig::check`], with the faults one by one.
+    /// As [`ServeConfig::check`], with the faults one by one, those of secrets included.
     pub(crate) fn check_all(file: File) -> Result<Self, Vec<Fault>> {
         let (config, mut faults, missing) = Self::check_parts(file);
-        faults.extend(missing);
+        faults.extend(missing.into_iter().flatten());
         config.filter(|_| faults.is_empty()).ok_or(faults)
     }
 
-    /// The configuration, unless nothing is to be published; its faults; the folders that are missing.
-    fn check_parts(mut file: File) -> (Option<Self>, Vec<Fault>, Vec<Fault>) {
+    /// The configuration, unless nothing is to be published; its faults; the folders and the secrets that are missing.
+    fn check_parts(mut file: File) -> (Option<Self>, Vec<Fault>, [Vec<Fault>; 2]) {
         let origins = std::mem::take(&mut file.origins);
         let mut faults = origins.faults().to_vec();
         let mut problems = Vec::new();
@@ -114,7 +117,7 @@ impl ServeConfig {
             faults.extend(
                 origins.place("", vec![format!("`set`: nothing to publish (help: {help})")]),
             );
-            return (None, faults, Vec::new());
+            return (None, faults, [Vec::new(), Vec::new()]);
         }
         if file.data.as_ref().is_some_and(|data| data.as_os_str().is_empty()) {
             problems
@@ -138,7 +141,7 @@ impl ServeConfig {
         faults.extend(origins.place("", problems));
         let mut slugs = HashSet::new();
         let mut sets: Vec<SetConfig> = Vec::new();
-        let mut missing = Vec::new();
+        let mut missing = [Vec::new(), Vec::new()];
         for (number, set) in file.set.into_iter().enumerate() {
             let mut problems = Vec::new();
             let has_node = set.xmpp_node.is_some();
@@ -184,7 +187,9 @@ impl ServeConfig {
             }
             let place = format!("set.{number}");
             faults.extend(origins.place(&place, problems));
-            missing.extend(origins.place(&place, set.missing.iter().cloned().collect()));
+            for (missing, found) in missing.iter_mut().zip([&set.missing, &set.missing_secret]) {
+                missing.extend(origins.place(&place, found.iter().cloned().collect()));
+            }
             sets.push(set);
         }
         let base_url = file.base_url;

@@ -4,7 +4,7 @@
 use crate::config::UsageError;
 use abreast_destination::published_above;
 use anyhow::{Context as _, Result, bail};
-use std::fs::{create_dir_all, read_dir, remove_dir, remove_dir_all, remove_file};
+use std::fs::{read_dir, remove_dir, remove_dir_all, remove_file};
 use std::path::{Path, PathBuf};
 
 /// Files of which a store's folder has at least one.
@@ -36,7 +36,7 @@ impl NewData {
         let was_empty = read_dir(&data).is_ok_and(|mut entries| entries.next().is_none());
         let new = Self { data, made, was_empty, locked: false };
         let shown = new.data.display();
-        create_dir_all(&new.data)
+        crate::there::make_folder(&new.data)
             .with_context(|| format!("cannot make the store's folder `{shown}`"))?;
         Ok(new)
     }

@@ -217,6 +217,11 @@ impl Origins {
         self.file = Some(file);
     }
 
+    /// The file, if it has a name.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.file.as_deref().map(Path::new)
+    }
+
     /// The line of a key, else of the table that it is missing in: for one of the file itself, the
     /// first table.
     fn line_of(&self, path: &str) -> Option<usize> {

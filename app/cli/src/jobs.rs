@@ -3,8 +3,10 @@
 //! A job is turned into a command line, so it has the same options, and is checked the same way.
 //! What is given by flag or in the environment comes first and is left out of it.
 
+use crate::access::SecretError;
 use crate::config::{File, UsageError};
 use crate::faults::{Fault, Origins};
+use crate::log_access::ExitCodeError;
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
@@ -44,6 +46,8 @@ pub(crate) struct Job {
     table: toml::Table,
     /// Where it is in the file.
     path: String,
+    /// Faults of its keys.
+    pub(crate) own_faults: Vec<Fault>,
     origins: Arc<Origins>,
 }
 
@@ -104,25 +108,6 @@ fn is_about_others(error: &clap::Error) -> bool {
     matches!(error.kind(), ArgumentConflict | MissingRequiredArgument)
 }
 
-/// Keys whose values are files with which a job proves who it is, and whom it asks.
-const FILES: &[&str] = &[
-    "password_file",
-    "token_file",
-    "netrc",
-    "client_cert",
-    "client_key",
-    "ca_file",
-    "xmpp_password_file",
-];
-
-fn missing_file(key: &str, value: &toml::Value) -> Option<String> {
-    let path = value.as_str().filter(|_| FILES.contains(&key))?;
-    let error = std::fs::metadata(path).err()?;
-    let shown = shown(path);
-    let help = crate::there::help(&error);
-    Some(format!("`{key}`: cannot open `{shown}`: {error} (help: {help})"))
-}
-
 /// The command line that jobs are turned into.
 pub(crate) fn command<A: Args>() -> Command {
     A::augment_args(Command::new("abreast").disable_version_flag(true))
@@ -137,7 +122,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 /// The jobs of a configuration file.
 ///
 /// # Errors
-/// All faults of the file but those that only publishing would find.
+/// All faults of the file but those that only publishing would find, and those of a job alone.
 pub(crate) fn read<A: Args + FromArgMatches>(
     path: &Path,
     command: &Command,
@@ -162,14 +147,12 @@ fn of_file<A: Args + FromArgMatches>(
     faults.extend(found);
     if !faults.is_empty() {
         faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
-        faults.extend(jobs.iter().flat_map(Job::missing_files));
         return Err(crate::faults::refused(faults));
     }
     Ok(jobs)
 }
 
-/// The jobs of a file, and the faults of their keys and names; those of values are found by
-/// [`Job::faults`].
+/// The jobs of a file, and the faults that concern several of them; those of one job are found by [`Job::faults`].
 pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
     // `audit` takes those of its own from a job, and leaves the others alone.
     let of_sync = self::command::<crate::sync_args::SyncArgs>();
@@ -180,7 +163,7 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
     let mut jobs: Vec<Job> = Vec::new();
     for (number, table) in file.mirror.iter().enumerate() {
         let path = format!("mirror.{number}");
-        let mut table = table.clone();
+        let (mut table, mut own_faults) = (table.clone(), Vec::new());
         let mut meant = Vec::new();
         for key in
             table.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect::<Vec<_>>()
@@ -188,7 +171,7 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
             table.remove(&key);
             let (text, nearest) = crate::faults::unknown_key(&key, &known, "`[[mirror]]`");
             meant.extend(nearest);
-            faults.extend(origins.fault(&format!("{path}.{key}"), text));
+            own_faults.extend(origins.fault(&format!("{path}.{key}"), text));
         }
         for key in PLACES {
             let text = match table.get(*key) {
@@ -202,7 +185,7 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
                     format!("`{key}`: {value} is not text, or is empty (help: put it in quotes)")
                 }
             };
-            faults.extend(origins.fault(&format!("{path}.{key}"), text));
+            own_faults.extend(origins.fault(&format!("{path}.{key}"), text));
         }
         let word = |key: &str| table.get(key).and_then(toml::Value::as_str);
         let of_folder = || {
@@ -223,7 +206,7 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
                     format!("did you mean `{meant}`?")
                 });
             let text = format!("`url`: `{}` cannot be used: {expected} (help: {help})", shown(url));
-            faults.extend(origins.fault(&format!("{path}.url"), text));
+            own_faults.extend(origins.fault(&format!("{path}.url"), text));
         }
         if !is_unnamed && jobs.iter().any(|job| job.name == name) {
             let text = format!(
@@ -231,7 +214,7 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
             );
             faults.extend(origins.fault(&format!("{path}.name"), text));
         }
-        jobs.push(Job { name, table, path, origins: Arc::clone(&origins) });
+        jobs.push(Job { name, table, path, own_faults, origins: Arc::clone(&origins) });
     }
     if jobs.len() > JOBS_MAX {
         let text = format!("`mirror`: more than {JOBS_MAX} jobs (help: make a second file)");
@@ -354,13 +337,13 @@ pub(crate) fn choose(jobs: Vec<Job>, names: &[String], all: bool) -> Result<Vec<
 }
 
 impl Job {
-    /// All faults of the job's values.
+    /// All faults of the job's keys and values.
     pub(crate) fn faults<A: Args + FromArgMatches>(
         &self,
         command: &Command,
         given: &ArgMatches,
     ) -> Vec<Fault> {
-        let mut faults = Vec::new();
+        let mut faults = self.own_faults.clone();
         let mut note = |key: &str, text: &str| {
             faults.extend(
                 self.origins
@@ -389,14 +372,7 @@ impl Job {
         // Contradictions and missing keys; without the reported key, the rest is checked again.
         while let Err(wrong) = rest.try_args::<A>(command, given) {
             let text = wrong.to_string();
-            let is_named = |arg: &&Arg| {
-                let long = format!("--{}", arg.get_long().unwrap_or_default());
-                text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
-                    .any(|word| word == long)
-            };
-            let named = options(command)
-                .filter(is_named)
-                .find(|arg| rest.table.contains_key(arg.get_id().as_str()));
+            let named = rest.option_in(command, &text);
             let Some(key) =
                 named.or_else(|| options(command).find(|arg| rest.needs_other(command, arg)))
             else {
@@ -413,12 +389,56 @@ impl Job {
         faults
     }
 
-    /// Files of secrets that are missing. When jobs run, each of them costs its job alone.
-    pub(crate) fn missing_files(&self) -> impl Iterator<Item = Fault> {
-        self.table.iter().filter_map(|(key, value)| {
-            let text = format!("job `{}`: {}", self.name, missing_file(key, value)?);
-            self.origins.fault(&format!("{}.{key}", self.path), text)
-        })
+    /// A failure of the job's options as a fault of the file, with the key that it names.
+    pub(crate) fn fault_of(
+        &self,
+        command: &Command,
+        error: &anyhow::Error,
+    ) -> (Option<Fault>, Option<String>) {
+        let secret = error.downcast_ref::<SecretError>();
+        let text = secret.map_or_else(|| format!("{error:#}"), |secret| secret.text.clone());
+        let key = match secret {
+            Some(secret) => Some(secret.option),
+            None => self.option_in(command, &text).map(|arg| arg.get_id().as_str()),
+        };
+        let key = key.filter(|key| self.table.contains_key(*key)).map(str::to_owned);
+        let named = key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default();
+        let path = format!("{}.{}", self.path, key.as_deref().unwrap_or_default());
+        let text = format!("job `{}`: {named}{text}", self.name);
+        (self.origins.fault(path.trim_end_matches('.'), text), key)
+    }
+
+    /// An error of the job's options, with the line and the key in the file.
+    pub(crate) fn refuse(&self, command: &Command, error: anyhow::Error) -> anyhow::Error {
+        let code = crate::exit::code(&error);
+        match self.fault_of(command, &error) {
+            (Some(fault), _) => ExitCodeError { message: fault.to_string(), code }.into(),
+            (None, _) => error,
+        }
+    }
+
+    /// The job without a key, and without the others that need it.
+    pub(crate) fn without(mut self, key: &str) -> Self {
+        let needing: &[&str] = match key {
+            "password_file" | "password_command" => &["user"],
+            "client_cert" => &["client_key"],
+            "callback_listen" => &["callback_url"],
+            key if key.starts_with("xmpp") => {
+                &["xmpp", "xmpp_jid", "xmpp_password_file", "xmpp_password_command", "xmpp_server"]
+            }
+            _ => &[],
+        };
+        self.table.retain(|other, _| other != key && !needing.iter().any(|key| other == *key));
+        self
+    }
+
+    /// The option of the job that a text names as a flag.
+    fn option_in<'c>(&self, command: &'c Command, text: &str) -> Option<&'c Arg> {
+        let is_named = |arg: &&Arg| {
+            let long = format!("--{}", arg.get_long().unwrap_or_default());
+            text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == long)
+        };
+        options(command).filter(is_named).find(|arg| self.table.contains_key(arg.get_id().as_str()))
     }
 
     /// Whether the file has the job's login, which is for its Source: one of the environment can be for
@@ -479,6 +499,19 @@ impl Job {
         Ok(command.try_get_matches_from(words)?)
     }
 
+    /// As options of a command, whose faults were found before.
+    ///
+    /// # Errors
+    /// A value of the wrong type or form, or a contradiction.
+    pub(crate) fn unchecked_args<A: Args + FromArgMatches>(
+        &self,
+        command: &Command,
+        given: &ArgMatches,
+    ) -> Result<A> {
+        self.try_args(command, given)
+            .map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)).into())
+    }
+
     fn try_args<A: Args + FromArgMatches>(
         &self,
         command: &Command,
@@ -500,8 +533,7 @@ impl Job {
         if !faults.is_empty() {
             return Err(crate::faults::refused(faults));
         }
-        self.try_args(command, given)
-            .map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)).into())
+        self.unchecked_args(command, given)
     }
 
     /// Whether an option of the job cannot be alone.

@@ -45,6 +45,7 @@ mod served;
 mod settings;
 mod shell;
 mod signals;
+mod small_file;
 mod source_args;
 mod state_folders;
 mod stores;

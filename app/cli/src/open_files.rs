@@ -1,6 +1,7 @@
 //! The limit of open files, and the connections that fit into it.
 
 use crate::config::UsageError;
+use abreast_webtypes::count_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// File descriptors of a server without sets and connections: its stores, threads and hub.
@@ -51,11 +52,20 @@ fn fetches_of(files: u64, copies: u64, parts: u64, most: usize) -> anyhow::Resul
     let fitting = usize::try_from(each.saturating_sub(EACH_COPY) / EACH_FETCH).unwrap_or(most);
     if fitting == 0 {
         let needed = OWN + (EACH_COPY + EACH_FETCH) * copies * parts;
-        let beside =
-            if parts > 1 { format!(" beside {} other jobs", parts - 1) } else { String::new() };
+        let (copies, jobs) = (copies as usize, parts as usize);
+        let what = match (copies, jobs) {
+            (_, 1) => count_of(copies, "set"),
+            (1, _) => count_of(jobs, "job"),
+            _ => format!("{} in one of {}", count_of(copies, "set"), count_of(jobs, "job")),
+        };
+        let fewer = match (copies, jobs) {
+            (_, 1) => "follow some sets alone, by `--set`",
+            (1, _) => "name fewer jobs in one command",
+            _ => "name fewer jobs in one command, or follow some sets alone, by `--set`",
+        };
         return Err(UsageError(format!(
-            "at most {files} files can be open: too few to follow {copies} copies{beside} (help: allow {needed} files: \
-             `ulimit -Hn`, or LimitNOFILE={needed} in a unit of systemd; or follow some sets alone, by `--set`)"
+            "at most {files} files can be open: too few to follow {what} (help: allow {needed} files: \
+             `ulimit -Hn`, or LimitNOFILE={needed} in a unit of systemd; or {fewer})"
         ))
         .into());
     }
@@ -109,6 +119,14 @@ mod tests {
         assert_eq!(fetches_of(4_040, 200, 1, 8).unwrap(), 1);
         let error = fetches_of(4_039, 200, 1, 8).unwrap_err().to_string();
         assert!(error.contains("LimitNOFILE=4040"), "{error}");
+        for (copies, parts, what, fewer) in [
+            (200, 1, "to follow 200 sets (", "or follow some sets alone"),
+            (1, 20, "to follow 20 jobs (", "or name fewer jobs in one command)"),
+            (9, 20, "9 sets in one of 20 jobs (", "or name fewer jobs in one command, or follow"),
+        ] {
+            let error = fetches_of(100, copies, parts, 8).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains(fewer), "{error}");
+        }
         let error = fit(173, 1, 2_048).unwrap_err().to_string();
         assert!(error.contains("LimitNOFILE=174"), "{error}");
     }

@@ -198,11 +198,7 @@ pub(crate) fn check(
         problems.push("`hub.lease`: out of range (help: 5m to 31d)".to_owned());
     }
     if let Some(path) = &hub.ca_file {
-        if let Err(error) = abreast_net::check_certificates(path) {
-            problems.push(format!(
-                "`hub.ca_file`: {error} (help: name a file with certificates in PEM)"
-            ));
-        }
+        crate::small_file::problem_of_certificates("hub.ca_file", path, problems);
         options.extra_roots = Some(path.clone());
     }
     if let Some(name) = &hub.signature {

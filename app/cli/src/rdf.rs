@@ -39,7 +39,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(3_600);
 /// It cannot be made.
 pub(crate) fn temporary_folder(stores: &Stores) -> Result<PathBuf> {
     let path = stores.path("temporary");
-    std::fs::create_dir_all(&path)
+    crate::there::make_folder(&path)
         .with_context(|| format!("cannot make the folder `{}`", path.display()))?;
     Ok(path)
 }

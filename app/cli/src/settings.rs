@@ -3,7 +3,7 @@
 
 use crate::config::{File, ServeConfig};
 use crate::faults::Fault;
-use crate::jobs::{self, Job, Origin, Setting};
+use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
 use abreast_webtypes::count_of;
 use anyhow::{Context as _, Result};
@@ -92,27 +92,14 @@ fn checked(file: File) -> Result<Checked> {
     let mut faults = file.origins.faults().to_vec();
     let (jobs, found) = jobs::find(&file, &command);
     faults.extend(found);
-    faults.extend(jobs.iter().flat_map(|job| job.faults::<SyncArgs>(&command, &given)));
-    faults.extend(jobs.iter().flat_map(Job::missing_files));
+    for job in &jobs {
+        faults.extend(job.faults::<SyncArgs>(&command, &given));
+        faults.extend(crate::sync::problems(job, &command, &given, &file));
+    }
     faults.extend(jobs::in_published_folders(&jobs, &file));
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
     let sets = file.set.len();
     let only_hub = !file.origins.has("set") && file.origins.has("hub");
-    // `serve` starts without such a secret, and serves the set from its store.
-    for (number, set) in file.set.iter().enumerate() {
-        let Some(endpoint) = &set.endpoint else { continue };
-        for (key, path) in
-            [("password_file", &endpoint.password_file), ("token_file", &endpoint.token_file)]
-        {
-            let Some(path) = path else { continue };
-            if let Err(error) = crate::access::check_secret(path) {
-                let text = format!(
-                    "`endpoint.{key}`: {error:#} (help: name a file that this user may read)"
-                );
-                faults.extend(file.origins.fault(&format!("set.{number}.endpoint.{key}"), text));
-            }
-        }
-    }
     if only_hub {
         faults.extend(crate::hub::faults(file));
     } else if (sets > 0 || jobs.is_empty())
@@ -158,6 +145,10 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
     } else {
         jobs::choose(jobs, &args.job, false)?
     };
+    let faults: Vec<Fault> = chosen.iter().flat_map(|job| job.own_faults.clone()).collect();
+    if !faults.is_empty() {
+        return Err(crate::faults::refused(faults));
+    }
     for job in &chosen {
         show_table(args, "[[mirror]]", Some(&job.name), &job.settings(&command, &given)?);
     }

@@ -1,8 +1,9 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
-use crate::access::SecretError;
+use crate::access::SecretForSeveral;
 use crate::config::{File, UsageError};
-use crate::jobs::{self, SECRETS};
+use crate::faults::Fault;
+use crate::jobs::{self, Job, SECRETS};
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
@@ -15,7 +16,7 @@ use abreast_rdf::Contexts;
 use abreast_webtypes::Origin;
 use anyhow::{Result, bail};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +50,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
         options.published.retain(|folder| !folder.as_os_str().is_empty());
     }
     args.target.apply(folder, file, &mut options)?;
-    if matches!(options.sink, SinkOptions::Lines(_)) {
+    if matches!(options.sink, SinkOptions::Lines(_)) && !args.access.is_check {
         crate::redirected::refuse_published_output(&options.published)?;
     }
     if let SinkOptions::Sparql(SparqlOptions { url, .. })
@@ -81,13 +82,12 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     Ok(options)
 }
 
-/// The runs to perform: given by the arguments, or as jobs of a configuration file with their
-/// names.
+/// The runs to perform: given by the arguments, or as jobs of a configuration file; each with what is wrong with it.
 fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     args: &A,
     mirror: &MirrorArgs,
     given: &ArgMatches,
-) -> Result<Vec<(Option<String>, A)>> {
+) -> Result<Vec<(Option<Job>, Result<A>)>> {
     // A file that the environment names is not meant where a URL and a folder are given.
     let by_environment = given.value_source("config") == Some(ValueSource::EnvVariable);
     let is_place = |text: &String| text.contains("://");
@@ -95,22 +95,45 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
         .config
         .as_ref()
         .filter(|_| !(by_environment && mirror.places.first().is_some_and(is_place)));
-    let Some(file) = file else { return Ok(vec![(None, args.clone())]) };
+    let Some(file) = file else { return Ok(vec![(None, Ok(args.clone()))]) };
     let command = jobs::command::<A>();
     let chosen = jobs::choose(jobs::read::<A>(file, &command, given)?, &mirror.places, mirror.all)?;
     // All are checked before any begins.
-    let mut faults: Vec<_> =
-        chosen.iter().flat_map(|job| job.faults::<A>(&command, given)).collect();
-    if !faults.is_empty() {
-        faults.extend(chosen.iter().flat_map(jobs::Job::missing_files));
-        return Err(crate::faults::refused(faults));
-    }
-    let args = |job: jobs::Job| {
-        let mut args: A = job.args(&command, given)?;
-        args.mirror_mut().access.ignores_environment = job.has_own_login(given);
-        Ok((Some(job.name), args))
+    let args = |job: Job| {
+        let args = job.args(&command, given).map(|mut args: A| {
+            args.mirror_mut().access.ignores_environment = job.has_own_login(given);
+            args
+        });
+        (Some(job), args)
     };
-    chosen.into_iter().map(args).collect()
+    Ok(chosen.into_iter().map(args).collect())
+}
+
+/// What is wrong with the options of a job beyond its values: files, and what does not fit together. No command of the
+/// job is run. Nothing where its values are wrong.
+pub(crate) fn problems(
+    job: &Job,
+    command: &Command,
+    given: &ArgMatches,
+    file: &File,
+) -> Vec<Fault> {
+    let (mut rest, mut faults) = (job.clone(), Vec::new());
+    let path = file.origins.path().filter(|_| file.origins.faults().is_empty());
+    if !job.faults::<SyncArgs>(command, given).is_empty() {
+        return faults;
+    }
+    while let Ok(mut args) = rest.unchecked_args::<SyncArgs>(command, given) {
+        args.mirror.access.ignores_environment = rest.has_own_login(given);
+        args.mirror.access.is_check = true;
+        args.notifications.account.is_check = true;
+        let limits = Limits::new(given, &args.mirror);
+        let Err(error) = sync_options(&args, path, &limits) else { break };
+        let (fault, key) = rest.fault_of(command, &error);
+        faults.extend(fault);
+        let Some(key) = key else { break };
+        rest = rest.without(&key);
+    }
+    faults
 }
 
 /// Runs `sync`.
@@ -197,27 +220,39 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
 /// A job with its name, its options and its arguments.
 type ReadyJob<O, A> = (Option<String>, O, A);
 
-/// The options of the jobs. A job whose secret is not available is reported and left out, if there
+/// The options of the jobs. A job whose options cannot be used is reported and left out, if there
 /// are others; its exit code stands in its place.
-fn with_options<A: HasMirror, O>(
-    jobs: Vec<(Option<String>, A)>,
+fn with_options<A: Args + HasMirror, O>(
+    jobs: Vec<(Option<Job>, Result<A>)>,
     given: &ArgMatches,
     options: impl Fn(&A) -> Result<O>,
 ) -> Result<Vec<Result<ReadyJob<O, A>, u8>>> {
     let secret = SECRETS.iter().find(|id| given.value_source(id) == Some(ValueSource::CommandLine));
     if let Some(secret) = secret {
         let url = |args: &A| args.mirror().places.first().and_then(|url| Origin::of(url));
-        let origins: Vec<Origin> = jobs.iter().filter_map(|(_, args)| url(args)).collect();
+        let origins: Vec<Origin> =
+            jobs.iter().filter_map(|(_, args)| url(args.as_ref().ok()?)).collect();
         crate::access::refuse_several(&format!("--{}", secret.replace('_', "-")), &origins)?;
     }
     let several = jobs.len() > 1;
-    let ready = |(name, args): (Option<String>, A)| match options(&args) {
-        Ok(options) => Ok(Ok((name, options, args))),
-        Err(error) if several && error.is::<SecretError>() => {
-            let name = name.unwrap_or_default();
-            Ok(Err(print_error(&error.context(format!("job `{name}` is left out")))))
+    let command = jobs::command::<A>();
+    let ready = |(job, args): (Option<Job>, Result<A>)| {
+        let made = args.and_then(|args| match options(&args) {
+            Ok(options) => Ok((options, args)),
+            // Nothing may be sent by any job.
+            Err(error) if error.is::<SecretForSeveral>() => Err(error),
+            Err(error) => Err(match &job {
+                Some(job) => job.refuse(&command, error),
+                None => error,
+            }),
+        });
+        match (made, job) {
+            (Ok((options, args)), job) => Ok(Ok((job.map(|job| job.name), options, args))),
+            (Err(error), Some(job)) if several && !error.is::<SecretForSeveral>() => {
+                Ok(Err(print_error(&error.context(format!("job `{}` is left out", job.name)))))
+            }
+            (Err(error), _) => Err(error),
         }
-        Err(error) => Err(error),
     };
     jobs.into_iter().map(ready).collect()
 }

@@ -34,6 +34,18 @@ pub(crate) fn found(path: &Path) -> Result<Option<Metadata>> {
     }
 }
 
+/// Makes a folder and those above it.
+///
+/// # Errors
+/// It cannot be made. A file system that makes no folders, such as /proc, may answer that the path does not exist: that is
+/// a path where nobody may write.
+pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => rustix::io::Errno::ACCESS.into(),
+        _ => error,
+    })
+}
+
 /// The help for a path of the configuration that cannot be opened.
 pub(crate) fn help(error: &std::io::Error) -> &'static str {
     if crate::exit::is_denied(error) {

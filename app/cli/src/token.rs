@@ -160,7 +160,7 @@ fn create(args: &CreateArgs) -> Result<()> {
     let (secret, token) =
         new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
     if let (Some(_), Some(folder)) = (&args.store.config, path.parent()) {
-        std::fs::create_dir_all(folder)
+        crate::there::make_folder(folder)
             .with_context(|| format!("cannot make the store's folder `{}`", folder.display()))?;
     }
     change(&path, |tokens| {

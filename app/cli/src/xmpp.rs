@@ -181,6 +181,9 @@ pub(crate) struct XmppArgs {
     /// Connect to this XMPP server [default: the account's domain, port 5222]
     #[arg(long, value_name = "HOST:PORT", requires = "xmpp_jid", value_parser = server_address)]
     pub(crate) xmpp_server: Option<String>,
+    /// As in `AccessArgs`.
+    #[arg(skip)]
+    pub(crate) is_check: bool,
 }
 
 impl XmppArgs {

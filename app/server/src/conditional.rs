@@ -18,7 +18,8 @@ pub(crate) enum Precondition {
 
 /// Judges the preconditions for a representation with this entity tag (quoted, strong) and
 /// modification time in seconds. `is_coarse`: several states may have that time, so that it shows
-/// that the representation was modified, but not that it was not.
+/// that the representation was modified, but not that it was not. Without a modification time,
+/// `If-Unmodified-Since` is ignored [rfc9110 §13.1.4]; a time that is known and not sent is one.
 pub(crate) fn judge(
     headers: &HeaderMap,
     tag: &str,
@@ -48,9 +49,11 @@ pub(crate) fn judge(
     }
 }
 
-/// The date of a field; a date that is not one is ignored, as the RFC asks.
+/// The date of a field; a date that is not one is ignored, as the RFC asks, also a list of dates.
 fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<i64> {
-    headers.get(name).and_then(|value| seconds(value.to_str().ok()?))
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().filter(|_| values.next().is_none())?;
+    seconds(value.to_str().ok()?)
 }
 
 /// The date of `If-Unmodified-Since`, which counts only without `If-Match` [rfc9110 §13.1.4].
@@ -82,11 +85,29 @@ pub(crate) fn http_date(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     fn judged(headers: &[(http::HeaderName, &str)]) -> Precondition {
         let headers =
             headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
         judge(&headers, "\"x\"", Some(1_000_000_000), false)
+    }
+
+    #[test]
+    fn dates_that_are_lists_or_not_comparable_are_ignored() {
+        let early = HeaderValue::from_static("Sun, 09 Sep 2001 01:46:39 GMT");
+        let sent = HeaderValue::from_static("Sun, 09 Sep 2001 01:46:40 GMT");
+        let judge_all = |name: HeaderName, dates: &[&HeaderValue], modified| {
+            let headers = dates.iter().map(|date| (name.clone(), (*date).clone())).collect();
+            judge(&headers, "\"x\"", modified, false)
+        };
+        let (failed, known) = (Precondition::Failed, Some(1_000_000_000));
+        assert_eq!(judge_all(IF_UNMODIFIED_SINCE, &[&early], known), failed);
+        assert_eq!(judge_all(IF_UNMODIFIED_SINCE, &[&sent], known), Precondition::Send);
+        assert_eq!(judge_all(IF_UNMODIFIED_SINCE, &[&early, &early], known), Precondition::Send);
+        assert_eq!(judge_all(IF_UNMODIFIED_SINCE, &[&early], None), Precondition::Send);
+        assert_eq!(judge_all(IF_MODIFIED_SINCE, &[&sent], known), Precondition::NotModified);
+        assert_eq!(judge_all(IF_MODIFIED_SINCE, &[&sent, &sent], known), Precondition::Send);
     }
 
     #[test]

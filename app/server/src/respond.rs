@@ -3,6 +3,7 @@
 use crate::body::{FileBody, ResponseBody};
 use crate::conditional::{Precondition, http_date, judge};
 use crate::range::{RequestedRange, wanted};
+use abreast_core::{Clock as _, SystemClock};
 use abreast_folder::Stat;
 use abreast_source::publish::Body;
 use bytes::Bytes;
@@ -41,6 +42,10 @@ pub(crate) fn try_later(detail: &str, seconds: u32) -> Answer {
     let mut answer = problem(StatusCode::SERVICE_UNAVAILABLE, detail);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
+}
+
+fn now_seconds() -> i64 {
+    SystemClock.now().as_seconds()
 }
 
 /// Short text for people or probes.
@@ -82,7 +87,7 @@ pub(crate) struct Representation {
     pub(crate) length: u64,
     /// Quoted.
     pub(crate) tag: String,
-    /// Seconds since 1970.
+    /// Seconds since 1970. In that second it may change again: then the date is compared, and not sent.
     pub(crate) modified: Option<i64>,
     pub(crate) content_type: HeaderValue,
     /// Several states may share one second of `modified`: only the entity tag identifies the one
@@ -100,13 +105,16 @@ impl Representation {
         if let Ok(tag) = HeaderValue::from_str(&self.tag) {
             headers.insert(ETAG, tag);
         }
-        if let Some(Ok(modified)) =
-            self.modified.map(|modified| HeaderValue::from_str(&http_date(modified)))
+        let is_new = self.modified.is_some_and(|modified| modified >= now_seconds());
+        if let Some(Ok(modified)) = self
+            .modified
+            .filter(|_| self.coarse_time || !is_new)
+            .map(|modified| HeaderValue::from_str(&http_date(modified)))
         {
             headers.insert(LAST_MODIFIED, modified);
         }
         headers.extend(self.more);
-        match judge(request, &self.tag, self.modified, self.coarse_time) {
+        match judge(request, &self.tag, self.modified, self.coarse_time || is_new) {
             Precondition::Send => {}
             Precondition::NotModified => {
                 *answer.status_mut() = StatusCode::NOT_MODIFIED;

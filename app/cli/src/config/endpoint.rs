@@ -68,6 +68,7 @@ pub(super) fn check(
     file: EndpointFile,
     reread: Duration,
     problems: &mut Vec<String>,
+    missing: &mut Option<String>,
 ) -> SparqlOptions {
     let mut options = SparqlOptions::new("");
     options.reread = reread;
@@ -136,6 +137,13 @@ pub(super) fn check(
         Ok(url) => options.url = url,
         // The other sets are served all the same, and this one from its store.
         Err(error) if error.is::<SecretError>() => {
+            if let Some(secret) = error.downcast_ref::<SecretError>() {
+                let text = secret.text.lines().next().unwrap_or_default();
+                *missing = Some(format!(
+                    "`endpoint.{}`: {text} (help: name a file that this user may read)",
+                    secret.option
+                ));
+            }
             options.url = crate::access::without_login(&file.url).0;
             options.secret = Some(PendingSecret::new(move |net| {
                 let read = access.apply_to_origin(&file.url, net);

@@ -32,6 +32,8 @@ pub(crate) struct SetConfig {
     pub(crate) slug: String,
     /// Why its folder cannot be opened now.
     pub(crate) missing: Option<String>,
+    /// Why a secret of its endpoint cannot be read now.
+    pub(crate) missing_secret: Option<String>,
     pub(crate) title: String,
     /// Title for people.
     pub(crate) about: abreast_source::publish::About,
@@ -233,12 +235,15 @@ pub(super) fn check_set(
         super::resourcesync_0_1::check_categories(&set.categories, files, &slug, problems);
     let resourcesync_0_1 = super::resourcesync_0_1::check(set.resourcesync_0_1, problems);
     let links = crate::api::check_links(&slug, set.links, categories, set.set_links, problems);
+    let mut missing_secret = None;
     let origin = if records {
         Origin::Records
     } else if rdf {
         let descriptions = match set.endpoint {
             Some(endpoint) => {
-                Descriptions::Endpoint(Box::new(super::endpoint::check(endpoint, reread, problems)))
+                let options =
+                    super::endpoint::check(endpoint, reread, problems, &mut missing_secret);
+                Descriptions::Endpoint(Box::new(options))
             }
             None if folder.as_os_str().is_empty() => Descriptions::Given,
             None => Descriptions::Folder(folder),
@@ -274,6 +279,7 @@ pub(super) fn check_set(
     SetConfig {
         slug,
         missing,
+        missing_secret,
         title,
         about,
         origin,

@@ -28,19 +28,13 @@ impl XmppConfig {
         if let Some(Err(why)) = self.server.as_deref().map(super::server_address) {
             problems.push(format!("`xmpp.server`: {why}"));
         }
-        if let Password::File(file) = &self.password
-            && let Err(error) = std::fs::File::open(file)
-        {
+        if let Err(error) = self.password.check() {
             problems.push(format!(
-                "`xmpp.password_file`: cannot read {}: {error} (help: name a file with the password in its first line)",
-                file.display()
+                "`xmpp.password_file`: {error:#} (help: name a file with the password in its first line)"
             ));
         }
-        if let Some(Err(error)) = self.ca_file.as_deref().map(abreast_xmpp::check_certificates) {
-            let why = error.message();
-            problems.push(format!(
-                "`xmpp.ca_file`: {why} (help: name a file with certificates in PEM)"
-            ));
+        if let Some(path) = &self.ca_file {
+            crate::small_file::problem_of_certificates("xmpp.ca_file", path, problems);
         }
     }
 
@@ -85,8 +79,15 @@ impl XmppArgs {
     /// The password cannot be read.
     pub(crate) fn account(&self, ca_file: Option<&Path>) -> Result<Option<Account>> {
         let Some(jid) = &self.xmpp_jid else { return Ok(None) };
-        let password = self.password()?.read().context("cannot read the password of `--xmpp-jid`");
-        let password = password.map_err(crate::access::unreadable)?;
+        let source = self.password()?;
+        let option = match source {
+            Password::File(_) => "xmpp_password_file",
+            Password::Command(_) => "xmpp_password_command",
+            Password::Given(_) => "xmpp_jid",
+        };
+        let password = if self.is_check { source.check() } else { source.read() };
+        let password = password.context("cannot read the password of `--xmpp-jid`");
+        let password = password.map_err(|error| crate::access::unreadable(option, &error))?;
         let mut account = Account::new(jid, password).map_err(|error| usage(&error))?;
         account.server.clone_from(&self.xmpp_server);
         account.ca_file = ca_file.map(Path::to_owned);

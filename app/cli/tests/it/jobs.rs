@@ -192,3 +192,112 @@ fn jobs_that_do_not_follow_run_one_after_the_other() {
     let first = seen.iter().position(|name| *name == "two").unwrap();
     assert!(last < first && seen.contains(&"follows"), "{seen:?}");
 }
+
+#[test]
+fn a_wrong_job_costs_that_job_alone() {
+    let jobs = Jobs::new();
+    let server = refusing();
+    let (empty, latin, large) = (jobs.path("empty"), jobs.path("latin"), jobs.path("large"));
+    fs::write(&empty, "").unwrap();
+    fs::write(&latin, b"caf\xe9\n").unwrap();
+    fs::write(&large, vec![b'x'; 5 << 20]).unwrap();
+    fs::write(jobs.path("text"), "text\n").unwrap();
+    let folder = jobs.path("folder");
+    fs::create_dir(&folder).unwrap();
+    let mut cases: Vec<(&str, String)> = [
+        ("uris_from", "uris_from = \"/nowhere/at/all\""),
+        ("filter_from", "filter_from = [\"/nowhere/at/all\"]"),
+        ("context", "context = [\"https://c.example/=/nowhere/at/all\"]"),
+        ("pin", "pin = [\"h.example=sha256/short\"]"),
+        ("connections", "connections = \"many\""),
+        ("colour", "colour = 1"),
+        ("proxy", "proxy = \"nowhere\""),
+        ("segment_size", "segment_size = \"1M\""),
+        ("callback_listen", "follow = true\ncallback_listen = \"0.0.0.0:0\""),
+    ]
+    .map(|(key, text)| (key, text.to_owned()))
+    .into();
+    if cfg!(feature = "xmpp") {
+        cases.push(("xmpp_jid", "xmpp_jid = \"me@h.example\"\nxmpp_password_command = \"exit 3\"".to_owned()));
+    }
+    for path in [&empty, &latin, &large, &folder] {
+        for (key, before) in
+            [("token_file", ""), ("password_file", "user = \"me\"\n"), ("netrc", "")]
+        {
+            cases.push((key, format!("{before}{key} = {path:?}")));
+        }
+    }
+    for path in [&empty, &large, &folder, &jobs.path("text")] {
+        for key in ["ca_file", "client_cert"] {
+            cases.push((key, format!("{key} = {path:?}")));
+        }
+    }
+    let mut wrong = Vec::new();
+    for (key, keys) in cases {
+        let before = server.seen().len();
+        let all = [
+            jobs.job("wrong", &server.url("/"), &keys),
+            jobs.job("right", &server.url("/"), ""),
+        ];
+        let (code, text) = jobs.run("sync", &all, &[], &[]);
+        let named = format!("`{key}`");
+        let is_reported = text.contains("job `wrong` is left out") && text.contains(&named);
+        // 12 is the answer to the job that runs.
+        if code != 2 && code != 13 || !is_reported || server.seen().len() == before {
+            wrong.push(format!("sync, {keys}: {code}: {text}"));
+        }
+        let checked = run(abreast().args(["config", "check"]).arg(jobs.path("jobs.toml")));
+        let text = String::from_utf8_lossy(&checked.stderr).into_owned();
+        if checked.status.success() || !text.contains(&named) || text.contains("`right`") {
+            wrong.push(format!("config check, {keys}: {:?}: {text}", checked.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn unusable_files_of_servers_are_found_by_the_check() {
+    let jobs = Jobs::new();
+    let (empty, large) = (jobs.path("empty"), jobs.path("large"));
+    fs::write(&empty, "").unwrap();
+    fs::write(&large, vec![b'x'; 5 << 20]).unwrap();
+    fs::write(jobs.path("text"), "text\n").unwrap();
+    let (folder, file) = (jobs.path("folder"), jobs.path("server.toml"));
+    fs::create_dir(&folder).unwrap();
+    let mut wrong = Vec::new();
+    for path in [&empty, &large, &folder, &jobs.path("text"), &jobs.path("none")] {
+        let is_text = path.ends_with("text");
+        let endpoint = |keys: &str| {
+            format!("endpoint = {{ url = \"https://e.example/sparql\", {keys} = {path:?} }}")
+        };
+        let set = "data = \"/nowhere\"\n[[set]]\nname = \"a\"\norigin = \"sparql\"\n";
+        let xmpp = "[xmpp]\njid = \"a@h.example\"\n";
+        let xmpp_ca = format!("{xmpp}password_command = \"true\"\nca_file = {path:?}\n");
+        for (key, text, is_secret, needs_xmpp) in [
+            ("endpoint.ca_file", format!("{set}{}", endpoint("ca_file")), false, false),
+            ("endpoint.token_file", format!("{set}{}", endpoint("token_file")), true, false),
+            (
+                "endpoint.password_file",
+                format!("{set}{}", endpoint("user = \"me\", password_file")),
+                true,
+                false,
+            ),
+            ("hub.ca_file", format!("[hub]\nca_file = {path:?}\n{set}"), false, false),
+            ("xmpp.password_file", format!("{xmpp}password_file = {path:?}\n{set}"), true, true),
+            ("xmpp.ca_file", format!("{xmpp_ca}{set}"), false, true),
+        ] {
+            if is_secret && is_text || needs_xmpp && !cfg!(feature = "xmpp") {
+                continue;
+            }
+            // `data` is at the beginning of the file.
+            let text = text.replace("data = \"/nowhere\"\n", "");
+            fs::write(&file, format!("data = \"/nowhere\"\n{text}\n")).unwrap();
+            let checked = run(abreast().args(["config", "check"]).arg(&file));
+            let printed = String::from_utf8_lossy(&checked.stderr).into_owned();
+            if checked.status.code() != Some(2) || !printed.contains(&format!("`{key}`")) {
+                wrong.push(format!("{key} = {}: {:?}: {printed}", path.display(), checked.status));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

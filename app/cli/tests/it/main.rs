@@ -46,6 +46,7 @@ mod rdf_input;
 mod reading;
 mod real;
 mod real_rdf;
+mod refused_connections;
 mod same_words;
 mod sdshare_server;
 mod selection;

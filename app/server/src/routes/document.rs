@@ -3,7 +3,6 @@
 use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
-use abreast_core::Clock as _;
 use abreast_hub::Client;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
@@ -160,7 +159,6 @@ fn represent(
     is_other_form: bool,
 ) -> io::Result<Representation> {
     let Ready { document, body, gzip } = ready;
-    let modified = modified_of(document, abreast_core::SystemClock.now());
     let chosen = choose_media_type(document.media_types, headers);
     let is_chosen = chosen.is_some() || is_other_form;
     let vary = if is_chosen { "Accept, Accept-Encoding" } else { "Accept-Encoding" };
@@ -203,7 +201,7 @@ fn represent(
                 Some(other) => format!("\"{}-{other}{gzip}\"", document.tag),
             }
         },
-        modified,
+        modified: document.modified.map(Timestamp::as_seconds),
         content_type: HeaderValue::from_static(
             chosen.map_or(document.content_type, |chosen| document.media_types[chosen]),
         ),
@@ -219,13 +217,6 @@ fn choose_media_type(offered: &[&str], headers: &HeaderMap) -> Option<usize> {
         return None;
     }
     Some(negotiate::choose(headers, offered).unwrap_or(0))
-}
-
-/// Last-Modified of a document, in seconds since 1970. It has none in the
-/// second in which it became what it is, so that a date is never sent with two states of it.
-fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
-    let seconds = document.modified?.as_seconds();
-    (seconds < now.as_seconds()).then_some(seconds)
 }
 
 /// 307: the answer is at another URL temporarily.

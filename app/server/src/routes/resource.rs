@@ -7,7 +7,6 @@
 use crate::body::unchanged;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{ServedSet, Site};
-use abreast_core::{Clock as _, SystemClock};
 use abreast_folder::{ErrorKind, Kind, Stat};
 use abreast_source::{Naming, WatchState};
 use abreast_webtypes::decode_segment;
@@ -77,8 +76,7 @@ pub(crate) async fn answer(
         length: stat.size,
         // ctime: a modification time can be set back after a change, this cannot.
         tag: format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode),
-        // Within this second it may change again.
-        modified: Some(seconds(stat.mtime_ns)).filter(|modified| *modified < now_seconds()),
+        modified: Some(seconds(stat.mtime_ns)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
         coarse_time: false,
         more,
@@ -88,10 +86,6 @@ pub(crate) async fn answer(
 
 const fn seconds(nanoseconds: i64) -> i64 {
     nanoseconds.div_euclid(1_000_000_000)
-}
-
-fn now_seconds() -> i64 {
-    SystemClock.now().as_seconds()
 }
 
 /// Whether the deletion of a resource that the rules leave out is held; asks the store only while

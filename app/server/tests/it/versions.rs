@@ -344,3 +344,50 @@ fn a_set_without_versions_promises_none() {
         assert_eq!(served.get(target).status, 404, "{target}");
     }
 }
+
+#[test]
+fn unmodified_since_is_judged_alike_by_every_route() {
+    // 2100: of a date that is not over, none is sent, and it is known all the same.
+    let new = Versioned::new();
+    new.at(2_335_219_200, Some("one"));
+    let file = std::fs::File::options().write(true).open(new.world.folder.join("other.txt"));
+    file.unwrap()
+        .set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(3_600))
+        .unwrap();
+    let served = new.world.serve();
+    let memento = target(&served.get(TIMEGATE).header("location"));
+    let (early, late) = ("Sun, 09 Sep 2001 01:46:40 GMT", "Fri, 31 Dec 9999 23:59:59 GMT");
+    let mut wrong = Vec::new();
+    for (path, has_date, is_sent) in [
+        ("/.well-known/resourcesync", true, false),
+        ("/set/capabilitylist.xml", true, false),
+        ("/set/resourcelist.xml", true, false),
+        ("/set/changelist.xml", true, false),
+        ("/sitemap.xml", true, false),
+        ("/set/sitemap/1.xml", true, false),
+        ("/set/about.html", true, false),
+        ("/robots.txt", true, false),
+        ("/set/r/other.txt", true, false),
+        (&memento, true, true),
+        // Without a modification date the field is ignored [rfc9110 §13.1.4].
+        (TIMEMAP, false, false),
+        ("/livez", false, false),
+    ] {
+        let plain = served.get(path);
+        let status = |headers: &[(&str, &str)]| served.ask("GET", path, headers).status;
+        let found = (
+            plain.status,
+            !plain.header("last-modified").is_empty(),
+            status(&[("If-Unmodified-Since", early)]),
+            status(&[("If-Unmodified-Since", late)]),
+            // A list of dates, and a date beside a tag, are ignored.
+            status(&[("If-Unmodified-Since", early), ("If-Unmodified-Since", early)]),
+            status(&[("If-Unmodified-Since", early), ("If-Match", "*")]),
+        );
+        let expected = (200, is_sent, if has_date { 412 } else { 200 }, 200, 200, 200);
+        if found != expected {
+            wrong.push(format!("{path}: {found:?}, not {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,10 +1,12 @@
 //! Limits of time and bytes for one run.
 
+use crate::copy::partial::RESUME_BYTES;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use crate::request::stop::STOP_CHECK;
-use abreast_net::Shared;
+use abreast_net::{Reservation, Room, Shared};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The remaining time and bytes of a run. The next run continues where this one stops.
@@ -15,7 +17,12 @@ pub(crate) struct Allowance {
     max_time: Option<Duration>,
     bytes_before: u64,
     began: Instant,
+    /// The length of the smallest resource that was not begun because it would not end; `u64::MAX` without any.
+    lacking: Arc<AtomicU64>,
 }
+
+/// How soon a fetch that waits for bytes which others have reserved tries again.
+const RETRY: Duration = Duration::from_millis(20);
 
 impl Allowance {
     pub(crate) fn new(options: &SyncOptions, shared: &Arc<Shared>) -> Self {
@@ -31,7 +38,46 @@ impl Allowance {
             max_time: options.max_time,
             bytes_before,
             began: if is_common { shared.budget().began() } else { Instant::now() },
+            lacking: Arc::new(AtomicU64::new(u64::MAX)),
         }
+    }
+
+    /// Reserves the bytes of a resource of this length, if they are left; waits for running fetches where these may leave
+    /// them. Files of which enough is received for another run to resume need not end in this one.
+    pub(crate) async fn reserve(&self, length: u64) -> Option<Reservation> {
+        loop {
+            let budget = self.shared.budget();
+            let is_resumable = length >= RESUME_BYTES && budget.bytes_left() >= RESUME_BYTES;
+            match budget.reserve(length, is_resumable) {
+                Room::Reserved(reservation) => return Some(reservation),
+                Room::Later => tokio::time::sleep(RETRY).await,
+                Room::Lacking => {
+                    self.lacking.fetch_min(length, Relaxed);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Whether a resource was not begun because too few bytes are left.
+    pub(crate) fn is_lacking(&self) -> bool {
+        self.lacking.load(Relaxed) < u64::MAX
+    }
+
+    /// As [`Allowance::reached`], for bytes of which some are left: too few for a resource.
+    pub(crate) fn lacking(&self) -> Option<(&'static str, String)> {
+        let (length, most) = (self.lacking.load(Relaxed), self.max_bytes?);
+        let left = self.shared.budget().bytes_left();
+        let help = if length > most {
+            "\n  help: allow at least as many bytes as the resource and the documents have"
+        } else {
+            ""
+        };
+        self.is_lacking().then(|| {
+            let message =
+                format!("a resource of {length} bytes was not begun: of the {most} bytes of one run, {left} are left{help}");
+            ("limit.bytes", message)
+        })
     }
 
     /// Which limit was reached: its code, and words for it.

@@ -159,7 +159,9 @@ impl Transfer<'_> {
                 at_limit = true;
                 stop.store(true, Ordering::Relaxed);
             }
-            while outstanding < outstanding_max && !stop.load(Ordering::Relaxed) {
+            // Of what is handed out already, smaller ones may fit.
+            let is_lacking = self.requests.allowance.is_lacking();
+            while outstanding < outstanding_max && !is_lacking && !stop.load(Ordering::Relaxed) {
                 let chunk = source.next_chunk(self.mirror)?;
                 if chunk.is_empty() {
                     break;
@@ -199,6 +201,7 @@ impl Transfer<'_> {
         // A limit that is reached with the last items, which may have come before the stop did,
         // stops nothing.
         let untried = undone + source.remaining;
+        let at_limit = at_limit || self.requests.allowance.is_lacking();
         if at_limit && untried > 0 && self.over_limit(report) {
             report.summary.budget_spent = true;
         }

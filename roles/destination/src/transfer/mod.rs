@@ -183,12 +183,14 @@ impl<'a> Transfer<'a> {
 
     /// Whether a limit of bytes or time was reached, which is reported.
     fn over_limit(&self, report: &Reporter<'_>) -> bool {
-        let Some((code, message)) = self.requests.allowance.reached() else { return false };
-        report.problem(
-            code,
-            &self.options.url,
-            &format!("{message}\n  help: the next run continues"),
-        );
+        let allowance = &self.requests.allowance;
+        let Some((code, mut message)) = allowance.reached().or_else(|| allowance.lacking()) else {
+            return false;
+        };
+        if !message.contains("help: ") {
+            message.push_str("\n  help: the next run continues");
+        }
+        report.problem(code, &self.options.url, &message);
         true
     }
 }

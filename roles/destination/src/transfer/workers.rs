@@ -68,7 +68,7 @@ impl Worker {
     }
 
     async fn connection(self, thread: usize, client: Client, done: Sender<DoneChunk>) {
-        let mut fetcher = Fetcher::new(&self.sink, &self.rules, client);
+        let mut fetcher = Fetcher::new(&self.sink, &self.rules, client, &self.allowance);
         loop {
             let Some(chunk) = self.queue.take(thread).await else { return };
             let mut returning =
@@ -93,7 +93,7 @@ impl Worker {
                         waiting.push((results.len(), held));
                         None
                     }
-                    None => None,
+                    Some(Fetched::NotBegun) | None => None,
                 };
                 results.push((task, outcome));
                 if are_enough(&waiting) {
@@ -109,7 +109,7 @@ impl Worker {
                 {
                     tokio::select! {
                         biased;
-                        again = fetcher.ask_again(task) => *outcome = Some(again),
+                        again = fetcher.ask_again(task) => *outcome = again,
                         () = &mut stopped => {}
                     }
                 }

@@ -277,6 +277,51 @@ fn no_more_is_received_than_a_run_may_receive() {
 }
 
 #[test]
+fn small_limits_of_bytes_make_progress_in_each_run() {
+    const MIB: u64 = 1 << 20;
+    // Resources, their length, the limit, connections; the resources that each run completes at least.
+    for (count, length, limit, connections, each) in
+        [(20, MIB, 3 * MIB, 8, 2), (6, 300_000, 650_000, 6, 2), (2, 20 * MIB, 9 * MIB, 8, 0)]
+    {
+        let mut source = Source::new();
+        for number in 0..count {
+            source.set(&format!("/d/{number:03}"), &"x".repeat(length as usize));
+        }
+        source.snapshot();
+        let mut copy = copy_of(&source);
+        copy.options.max_bytes = Some(limit);
+        copy.options.connections = connections;
+        let mut done = 0;
+        for run in 0..=count * length / limit + count {
+            let ran = copy.try_run();
+            let summary = ran.summary();
+            let now = copy.paths().len();
+            let about = format!("{count} of {length}, run {run}: {done} to {now}, {:?}", summary);
+            assert!(summary.bytes < limit + (128 << 10), "{about}");
+            if summary.exit_code == 0 {
+                break;
+            }
+            assert!(summary.exit_code == 8 && ran.has("limit.bytes"), "{about}");
+            assert!(now >= (done + each).min(count as usize - 1), "{about}");
+            done = now;
+        }
+        assert_eq!(copy.paths().len(), count as usize);
+    }
+    // A resource that no run with this limit can receive does not stop the smaller ones.
+    let mut source = Source::new();
+    source.set("/a", &"x".repeat(2_000_000));
+    source.set("/b", "small");
+    source.snapshot();
+    let mut copy = copy_of(&source);
+    copy.options.max_bytes = Some(1_000_000);
+    let ran = copy.try_run();
+    assert_eq!((ran.summary().exit_code, copy.paths().len()), (8, 1));
+    let about = ran.reported.iter().find(|reported| reported.code == "limit.bytes").unwrap();
+    let message = &about.message;
+    assert!(message.contains("2000000 bytes") && message.contains("help: allow"), "{message}");
+}
+
+#[test]
 fn a_run_stops_at_its_limit_of_time_whatever_it_waits_for() {
     let source = collection();
     source.server.handler(|path, _| {

@@ -32,15 +32,17 @@ impl Fetcher {
     }
 
     /// Requests a resource again, after bytes came that are not those listed.
-    pub(crate) async fn ask_again(&mut self, task: &Task) -> Outcome {
+    /// `None`: too few bytes are left for it.
+    pub(crate) async fn ask_again(&mut self, task: &Task) -> Option<Outcome> {
         match self.try_again(task).await {
-            Ok(mut outcome) => {
+            Ok(None) => None,
+            Ok(Some(mut outcome)) => {
                 self.again.useless = 0;
                 if let Outcome::Stored { notices, .. } = &mut outcome {
                     let message = "the bytes sent first were not those listed; those sent when asked again, past caches, are";
                     notices.push(Notice::new("fixity.again", message));
                 }
-                outcome
+                Some(outcome)
             }
             Err(failure) => {
                 self.again.useless += 1;
@@ -48,22 +50,23 @@ impl Fetcher {
                     "fixity.mismatch" => "asked twice",
                     _ => "asked again, since the bytes sent first were not those listed",
                 };
-                Outcome::Failed(Failure {
+                Some(Outcome::Failed(Failure {
                     message: format!("{} ({before})", failure.message),
                     ..failure
-                })
+                }))
             }
         }
     }
 
-    async fn try_again(&mut self, task: &Task) -> Result<Outcome, Failure> {
+    async fn try_again(&mut self, task: &Task) -> Result<Option<Outcome>, Failure> {
         let (listed, dir) = match self.storer.prepare(task)? {
-            (_, Prepared::Done(outcome)) => return Ok(outcome),
+            (_, Prepared::Done(outcome)) => return Ok(Some(outcome)),
             (listed, Prepared::Wanted { dir, .. }) => (listed, dir),
         };
         let own = Place { past_caches: true, ..Place::own(&task.pending) };
         match self.fetch_from(&own, task, &listed, &dir, false, false).await? {
-            Fetched::Done(outcome) => Ok(outcome),
+            Fetched::Done(outcome) => Ok(Some(outcome)),
+            Fetched::NotBegun => Ok(None),
             Fetched::Held(_) => Err(Failure::new("internal", "a body waits that nobody waits for")),
         }
     }

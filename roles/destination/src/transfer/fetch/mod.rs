@@ -11,6 +11,7 @@ use crate::copy::names::temporary_name;
 use crate::copy::partial::{Note, Partials, RESUME_BYTES};
 use crate::copy::state_folder::open_begun;
 use crate::report::failure::Failure;
+use crate::request::limits::Allowance;
 use crate::request::verify::{Verdict, hash_into, judge};
 use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
@@ -35,6 +36,7 @@ pub(crate) struct Fetcher {
     pub(crate) head: Vec<u8>,
     failing_hosts: FailingHosts,
     again: Again,
+    allowance: Allowance,
     /// Buffers to be used again.
     pub(crate) spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -44,6 +46,8 @@ pub(crate) enum Fetched {
     Done(Outcome),
     /// It is here whole, and better digested together with others.
     Held(Held),
+    /// Too few bytes are left of those that the run may receive.
+    NotBegun,
 }
 
 /// A request of a resource at one place, and what is expected of the answer.
@@ -64,7 +68,12 @@ struct Target<'a> {
 }
 
 impl Fetcher {
-    pub(crate) fn new(sink: &Arc<dyn Sink>, rules: &Arc<Rules>, client: Client) -> Self {
+    pub(crate) fn new(
+        sink: &Arc<dyn Sink>,
+        rules: &Arc<Rules>,
+        client: Client,
+        allowance: &Allowance,
+    ) -> Self {
         Self {
             sink: Arc::clone(sink),
             storer: Storer::new(sink, rules),
@@ -72,6 +81,7 @@ impl Fetcher {
             head: Vec::new(),
             failing_hosts: FailingHosts::default(),
             again: Again::default(),
+            allowance: allowance.clone(),
             spare: Vec::new(),
         }
     }
@@ -166,7 +176,17 @@ impl Fetcher {
             if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
         let length = item.length;
         let target = Target { place, accept, name, dir, listed, length, etag, wants_type: false };
-        let Some(part) = self.receive(target).await? else {
+        // Of a resource whose length is unknown, or that may not have changed, nothing is known to arrive.
+        let reserved = match length.filter(|_| etag.is_none()) {
+            Some(length) => match self.allowance.clone().reserve(length).await {
+                None => return Ok(Fetched::NotBegun),
+                reserved => reserved,
+            },
+            None => None,
+        };
+        let received = self.receive(target).await;
+        drop(reserved);
+        let Some(part) = received? else {
             // 304: the bytes kept are still the right ones.
             return Ok(Fetched::Done(Outcome::Right {
                 row: self.storer.writer.still_right(task)?,
