@@ -477,7 +477,10 @@ mod tests {
                 let help = way_out(code);
                 let may_repair = action.contains("repair") || action.starts_with("the same");
                 assert!(may_repair || !help.contains("repair"), "{code}: {help}");
-                assert!(!action.contains("`sync") || help.contains("abreast sync"), "{code}: {help}");
+                assert!(
+                    !action.contains("`sync") || help.contains("abreast sync"),
+                    "{code}: {help}"
+                );
                 checked += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! Decoding of bytes to characters, with line numbers, before any markup is parsed.
 
-use super::encoding::{declared, is_windows_1252, windows_1252};
+use super::encoding::{declared, is_windows_1252, utf_16_without_mark, windows_1252};
 use crate::SyntaxError;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
@@ -15,6 +15,8 @@ pub(super) struct Input {
     falls_back: bool,
     /// Any encoding may be declared: only the begin is read.
     is_guessed: bool,
+    /// The answer states that it is in UTF-16: a byte order mark is not needed.
+    is_utf_16: bool,
     /// It has a character of UTF-8 with several bytes, or a byte order mark: all of it is UTF-8 then.
     is_utf_8: bool,
     /// Bytes of an unfinished character, or the first ones before the encoding is known.
@@ -73,6 +75,7 @@ impl Input {
             encoding: Encoding::Unknown,
             falls_back: false,
             is_guessed: false,
+            is_utf_16: false,
             is_utf_8: false,
             carry: Vec::new(),
             taken: 0,
@@ -130,6 +133,11 @@ impl Input {
     /// From the first byte on that is not UTF-8, it is windows-1252, whatever is declared.
     pub(super) fn guess(&mut self) {
         (self.falls_back, self.is_guessed) = (true, true);
+    }
+
+    /// It may be in UTF-16 without a byte order mark.
+    pub(super) fn expect_utf_16(&mut self) {
+        self.is_utf_16 = true;
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -276,7 +284,11 @@ impl Input {
                 self.stop("xml.encoding", "the document is UTF-32".to_owned(), Some(UTF_8_HELP));
                 return;
             }
-            [b'<', 0, ..] | [0, b'<', ..] => {
+            first if let Some(big_endian) = utf_16_without_mark(first) => {
+                if self.is_utf_16 || self.is_guessed {
+                    self.encoding = Encoding::Utf16 { big_endian };
+                    return self.utf16(first);
+                }
                 let message =
                     "the document looks like UTF-16 but has no byte order mark".to_owned();
                 self.stop("xml.encoding", message, Some(UTF_8_HELP));

@@ -301,10 +301,14 @@ impl Reader {
 
     /// Takes the media type of the document into account, before the first byte: if its `charset` is
     /// ISO-8859-1 or windows-1252, that is used from the first byte on that is not UTF-8. Many servers state a
-    /// default one, whatever a document is in.
+    /// default one, whatever a document is in. With UTF-16 the document needs no byte order mark (RFC 7303).
     pub fn use_charset(&mut self, media_type: &str) {
-        if encoding::charset(media_type).is_some_and(encoding::is_windows_1252) {
+        let charset = encoding::charset(media_type);
+        if charset.is_some_and(encoding::is_windows_1252) {
             self.input.fall_back();
+        }
+        if charset.is_some_and(encoding::is_utf_16) {
+            self.input.expect_utf_16();
         }
     }
 

@@ -291,7 +291,10 @@ pub(crate) fn accept(
 ) -> Result<Vec<Notice>, Failure> {
     if !verified && rules.require_fixity {
         let (code, what) = if item.unknown {
-            ("fixity.unknown", "no digest that can be verified is listed for it: each is of an unknown algorithm or has the wrong length")
+            (
+                "fixity.unknown",
+                "no digest that can be verified is listed for it: each is of an unknown algorithm or has the wrong length",
+            )
         } else {
             ("fixity.missing", "no digest is listed for it")
         };
