@@ -2,15 +2,12 @@
 
 use std::io::{self, BufRead, Read};
 
-use abreast_webtypes::GzipReader;
+use crate::unpack::{MAX_RATIO, RATIO_FROM, UnpackError};
+use abreast_webtypes::{BYTES_BEHIND_GZIP, GzipReader};
 use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Largest piece handed out at once.
 const PIECE: usize = 32 << 10;
-/// Unpacked bytes from which on the ratio is judged.
-pub(crate) const RATIO_FROM: u64 = 10 << 20;
-/// Largest ratio of unpacked to packed bytes.
-pub(crate) const MAX_RATIO: u64 = 200;
 
 /// One gzip stream on its way in.
 pub(crate) struct Gunzip {
@@ -24,16 +21,6 @@ pub(crate) enum Piece {
     /// More packed bytes are needed.
     Hungry,
     End,
-}
-
-#[derive(Debug)]
-pub(crate) enum GunzipError {
-    /// It unpacks to suspiciously much.
-    Bomb,
-    /// It ends in the middle.
-    Truncated,
-    /// It is not gzip or is damaged.
-    Broken(io::Error),
 }
 
 /// The packed bytes at hand; "would block" when more are to come.
@@ -62,21 +49,22 @@ impl Gunzip {
         self.decoder.get_mut().ended = true;
     }
 
-    pub(crate) fn next(&mut self) -> Result<Piece, GunzipError> {
+    pub(crate) fn next(&mut self) -> Result<Piece, UnpackError> {
         let mut piece = BytesMut::zeroed(PIECE);
         match self.decoder.read(&mut piece) {
             Ok(0) => Ok(Piece::End),
             Ok(length) => {
                 self.unpacked += length as u64;
                 if self.unpacked > RATIO_FROM && self.unpacked / MAX_RATIO > self.packed {
-                    return Err(GunzipError::Bomb);
+                    return Err(UnpackError::Ratio);
                 }
                 piece.truncate(length);
                 Ok(Piece::Data(piece.freeze()))
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Piece::Hungry),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Err(GunzipError::Truncated),
-            Err(e) => Err(GunzipError::Broken(e)),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Err(UnpackError::Truncated),
+            Err(e) if e.to_string() == BYTES_BEHIND_GZIP => Err(UnpackError::Followed),
+            Err(e) => Err(UnpackError::Broken(e)),
         }
     }
 }
@@ -103,17 +91,11 @@ impl Read for Feed {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::io::Write as _;
+    use crate::unpack::tests::pack;
 
-    pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    fn unpack(pieces: &[&[u8]]) -> Result<Vec<u8>, GunzipError> {
+    fn unpack(pieces: &[&[u8]]) -> Result<Vec<u8>, UnpackError> {
         let (mut gunzip, mut out, mut pieces) = (Gunzip::new(), Vec::new(), pieces.iter());
         loop {
             match gunzip.next()? {
@@ -147,7 +129,7 @@ pub(crate) mod tests {
         let packed = pack(b"some text that is long enough to be cut");
         for length in 0..packed.len() {
             assert!(
-                matches!(unpack(&[&packed[..length]]), Err(GunzipError::Truncated)),
+                matches!(unpack(&[&packed[..length]]), Err(UnpackError::Truncated)),
                 "cut at {length}"
             );
         }
@@ -158,17 +140,17 @@ pub(crate) mod tests {
         let mut damaged = pack(b"some text");
         let crc = damaged.len() - 6;
         damaged[crc] ^= 1;
-        assert!(matches!(unpack(&[&damaged]), Err(GunzipError::Broken(_))));
+        assert!(matches!(unpack(&[&damaged]), Err(UnpackError::Broken(_))));
         assert!(matches!(
             unpack(&[&pack(b"some text"), b"rubbish at the end"]),
-            Err(GunzipError::Broken(_))
+            Err(UnpackError::Followed)
         ));
-        assert!(matches!(unpack(&[b"<html>no gzip at all</html>"]), Err(GunzipError::Broken(_))));
+        assert!(matches!(unpack(&[b"<html>no gzip at all</html>"]), Err(UnpackError::Broken(_))));
     }
 
     #[test]
     fn high_ratios_are_allowed_below_a_minimum_size() {
         assert_eq!(unpack(&[&pack(&vec![0; 9 << 20])]).unwrap().len(), 9 << 20);
-        assert!(matches!(unpack(&[&pack(&vec![0; 11 << 20])]), Err(GunzipError::Bomb)));
+        assert!(matches!(unpack(&[&pack(&vec![0; 11 << 20])]), Err(UnpackError::Ratio)));
     }
 }

@@ -14,10 +14,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::connection::{Connection, Failure};
 use crate::error::{Error, ErrorKind};
 use crate::failure::failed;
-use crate::gunzip::{Gunzip, GunzipError, Piece};
+use crate::gunzip::{Gunzip, Piece};
 use crate::host::Host;
 use crate::request::{Request, UnaskedEncoding};
 use crate::retry::retry_after;
+use crate::unpack::UnpackError;
 
 /// Most bytes of an unread body that are read to keep its connection.
 const DRAIN_BYTES: usize = 64 << 10;
@@ -412,28 +413,18 @@ impl Response {
                     Some(packed) => gunzip.feed(packed),
                     None => gunzip.finish(),
                 },
-                Err(e) => return Poll::Ready(Err(self.not_unpacked(e))),
+                Err(e) => return Poll::Ready(Err(self.not_unpacked(&e))),
             }
         }
     }
 
-    fn not_unpacked(&self, e: GunzipError) -> Error {
-        match e {
-            GunzipError::Bomb => Error::new(
-                ErrorKind::Size,
-                &self.url,
-                "the body unpacks to more than 200 times its size",
-            ),
-            GunzipError::Truncated => Error::new(
-                ErrorKind::Truncated,
-                &self.url,
-                "the gzip body ends in the middle: it is truncated",
-            ),
-            GunzipError::Broken(e) => {
-                Error::new(ErrorKind::Encoding, &self.url, "the body is not valid gzip")
-                    .with_cause(e)
-            }
-        }
+    fn not_unpacked(&self, e: &UnpackError) -> Error {
+        let kind = match e {
+            UnpackError::Ratio | UnpackError::Length(_) => ErrorKind::Size,
+            UnpackError::Truncated => ErrorKind::Truncated,
+            UnpackError::Broken(_) | UnpackError::Followed => ErrorKind::Encoding,
+        };
+        Error::new(kind, &self.url, e.to_string())
     }
 
     /// The next piece as sent.

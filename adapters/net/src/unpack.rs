@@ -1,11 +1,14 @@
 //! Files that are handed out packed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
 
-use crate::gunzip::{MAX_RATIO, RATIO_FROM};
 use abreast_webtypes::BYTES_BEHIND_GZIP;
 use flate2::write::GzDecoder;
 use std::fmt;
 use std::io::{self, Write as _};
 
+/// Unpacked bytes from which on the ratio is judged.
+pub(crate) const RATIO_FROM: u64 = 10 << 20;
+/// Largest ratio of unpacked to packed bytes.
+pub(crate) const MAX_RATIO: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
 
@@ -140,9 +143,14 @@ impl Unpacker {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::gunzip::tests::pack;
+
+    pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
 
     fn unpacked(packed: &[u8], piece: usize, most: u64) -> Result<Vec<u8>, UnpackError> {
         let (mut unpacker, mut all) = (Unpacker::new(most), Vec::new());

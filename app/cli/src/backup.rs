@@ -146,7 +146,8 @@ fn backup(
         )));
     }
     refuse_inside(store, backups)?;
-    crate::there::make_folder(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
+    crate::there::make_folder(backups)
+        .with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder
         .root()

@@ -88,6 +88,9 @@ impl DataArgs {
 /// Help for a finding.
 pub(crate) const fn way_out(rule: &str) -> &'static str {
     match rule.as_bytes() {
+        b"backup.damaged" => {
+            "run `abreast backup --read-data` while the store is there: it replaces damaged contents; check the disk"
+        }
         b"store.set" => {
             "nothing, if it is published again; `abreast drop DIR SET` drops it with its history"
         }
@@ -122,7 +125,8 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"tokens.record" => {
             "stop the server and run `abreast repair`: it restores the tokens, or lists those that are lost"
         }
-        b"notified.record" | b"temporary.record" | b"served.record" => {
+        b"temporary.record" => "nothing: the files are read again",
+        b"notified.record" | b"served.record" => {
             "stop the server and run `abreast repair`, or start the server again: the record is made again"
         }
         b"site.record" => {
@@ -138,6 +142,8 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
             "run `abreast sync --baseline` (for digests with `--full`): it fetches them again, and keeps locally changed files as backups"
         }
         b"copy.name" => "run `abreast sync --baseline`: it gets its own name back",
+        b"copy.unrecorded" => "run `abreast repair`, then `abreast sync --baseline`",
+        b"copy.left-out" => "report it to the operator of the Source",
         b"copy.leftover" => "run `abreast repair`, which removes it",
         b"copy.segment" => {
             "restore the file; or remove the state folder .abreast and run `abreast sync` again"
@@ -453,4 +459,31 @@ fn print_report(args: &CheckArgs, findings: &Findings, notes: &[String], complet
         (true, true) => "no damage found",
         (true, false) => "not checked to the end; nothing was found so far",
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::way_out;
+
+    /// A finding without a help of its own gets that of a damaged store.
+    #[test]
+    fn the_help_of_each_finding_is_that_of_the_manual() {
+        let manual = include_str!("../../../docs/maintenance.md");
+        let rows = manual.lines().filter_map(|row| row.strip_prefix("| `")?.split_once(" | "));
+        let mut checked = 0;
+        for (codes, rest) in rows {
+            let action = rest.rsplit_once(" | ").map_or(rest, |(_, action)| action);
+            for code in codes.split('`').filter(|code| code.contains('.')) {
+                let help = way_out(code);
+                let may_repair = action.contains("repair") || action.starts_with("the same");
+                assert!(may_repair || !help.contains("repair"), "{code}: {help}");
+                assert!(
+                    !action.contains("`sync") || help.contains("abreast sync"),
+                    "{code}: {help}"
+                );
+                checked += 1;
+            }
+        }
+        assert!(checked > 50, "{checked}");
+    }
 }

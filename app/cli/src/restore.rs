@@ -131,7 +131,8 @@ fn restore(args: &RestoreArgs) -> Result<(Manifest, u64)> {
     // In its place, which keeps its mode and owner and may be a disk of its own; the database comes last, without which it is no
     // store.
     let making = dir.join(MAKING);
-    crate::there::make_folder(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
+    crate::there::make_folder(&making)
+        .with_context(|| format!("cannot make `{}`", making.display()))?;
     let folder = abreast_folder::Folder::open(&making)?;
     let Some(lock) = folder.root().lock(LOCK.as_bytes())? else {
         bail!(busy(&dir));

@@ -6,6 +6,9 @@ use oxrdf::{BlankNode, Literal, NamedNode, Term};
 
 use crate::row_parser::{Parsed, RowParser, Stop, fault};
 
+/// Characters of a wrong language tag that are shown.
+const TAG_SHOWN_MAX: usize = 60;
+
 impl<'a> RowParser<'a> {
     pub(crate) fn term(&mut self) -> Parsed<Term> {
         match self.peek()? {
@@ -71,9 +74,11 @@ impl<'a> RowParser<'a> {
             Some(b'@') => {
                 let start = self.at;
                 self.at += 1;
-                let tag = String::from_utf8_lossy(self.word()?).into_owned();
+                let tag = self.tag()?;
                 if Literal::new_language_tagged_literal("", &*tag).is_err() {
-                    return fault(start, "patch.language", "not a language tag", None);
+                    let tag = tag.chars().take(TAG_SHOWN_MAX).collect::<String>();
+                    let message = format!("`{tag}` is not a language tag");
+                    return fault(start, "patch.language", message, None);
                 }
                 // The tag is stored as written.
                 Ok(Literal::new_language_tagged_literal_unchecked(value, tag))
@@ -94,6 +99,19 @@ impl<'a> RowParser<'a> {
             }
             _ => Ok(Literal::new_simple_literal(value)),
         }
+    }
+
+    /// What is written as a language tag, with characters that none may have.
+    fn tag(&mut self) -> Parsed<String> {
+        let start = self.at;
+        loop {
+            self.word()?;
+            match self.text.get(self.at) {
+                Some(byte) if !byte.is_ascii() => self.at += 1,
+                _ => break,
+            }
+        }
+        Ok(String::from_utf8_lossy(&self.text[start..self.at]).into_owned())
     }
 
     /// A string in quotes, its escapes resolved.

@@ -331,3 +331,15 @@ fn a_chain_takes_only_the_next_patch() {
     chain.append(&header(&[("id", "uuid:2"), ("prev", "uuid:1")])).unwrap();
     assert_eq!(chain, Chain::new(Some("uuid:2".to_owned())));
 }
+
+/// In the words of the other syntaxes.
+#[test]
+fn a_wrong_language_tag_is_named() {
+    for tag in ["en_US", "fran\u{e7}ais", "en-", "toolonglanguage"] {
+        let text = format!("TX .\nA <http://e/s> <http://e/p> \"x\"@{tag} .\nTC .\n");
+        let mut rows = Reader::new(text.as_bytes(), ReadOptions::default());
+        let error = rows.find_map(Result::err).unwrap();
+        let expected = format!("`{tag}` is not a language tag");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+}

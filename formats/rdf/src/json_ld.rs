@@ -1,17 +1,18 @@
 //! JSON-LD, with the contexts that were given and no others.
 
 use crate::contexts::Contexts;
+use crate::json_ld_dropped::examine;
+use crate::json_memory;
 use crate::nesting::Brackets;
 use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
 use crate::term_chains::{self, Terms};
-use crate::{json_ld_dropped, json_memory};
 use abreast_webtypes::{SyntaxError, excerpt};
 use memchr::{memchr_iter, memmem, memrchr};
-use oxjsonld::{JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
+use oxjsonld::{JsonLdErrorCode, JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use std::io::Read;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Brackets inside each other, whatever the options allow.
 const MAX_DEPTH: usize = 128;
@@ -22,10 +23,15 @@ const MAX_EXPANDED: usize = 64 << 20;
 const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
 /// The base where there is none: the parser leaves statements with relative IRIs out without notice.
-pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
+const NO_BASE: &str = "abreast-no-base://document/";
+const NO_BASE_SCHEME: &str = "abreast-no-base:";
 const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
 
+const CONTEXT_IN_FULL_HELP: &str =
+    "write the URL of the context in full, or give the document a base IRI";
 const CONTEXT_HELP: &str = "store the context in a file, and name it: `--context URL=FILE`; or copy its terms into `@context` of the document";
+
+const CONTEXT_WRONG_HELP: &str = "correct the context";
 
 const TYPE_LATE: &str = "@type must be the first key";
 const TYPE_MAP_HELP: &str = "maps of types (`\"@container\": \"@type\"`) are read only if their nodes have no `@id`; state `@type` in each node";
@@ -71,59 +77,103 @@ pub(crate) fn read(
     }
     let has_base = base.is_some();
     let base = base.map_or_else(|| NO_BASE.to_owned(), oxiri::Iri::into_inner);
-    let unusable = Unusable::default();
+    let loaded = Loaded::default();
     let parse = |is_lenient: bool| {
         let parser = JsonLdParser::new().with_base_iri(base.clone());
         let parser =
             parser.map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
         let parser = if is_lenient { parser.lenient() } else { parser };
-        let (contexts, unusable) = (options.contexts.clone(), Arc::clone(&unusable));
+        let (contexts, loaded) = (options.contexts.clone(), loaded.clone());
         Ok::<_, ReadError>(
             parser
                 .for_slice(&document)
-                .with_load_document_callback(move |iri, _| load(iri, &contexts, &unusable)),
+                .with_load_document_callback(move |iri, _| loaded.load(iri, &contexts)),
         )
     };
+    let fault = |error: &JsonLdSyntaxError| fault(error, &loaded, &document);
     let allowed = options.limits.expansion.allowed(document.len() as u64);
-    let mut tags = json_ld_dropped::examine(parse(true)?, allowed, options.left_out.as_ref())?;
+    let mut examined = match examine(parse(true)?, allowed, options.left_out.as_ref()) {
+        Ok(examined) => examined,
+        // The way out that it names helps only if nothing else refuses the document.
+        Err(invalid) => {
+            let mut others = parse(false)?.filter_map(Result::err);
+            let other = others.find(|error| !is_about_datatype(error));
+            return Err(other.map_or(invalid, |error| fault(&error)));
+        }
+    };
     for quad in parse(false)? {
-        let quad = quad.map_err(|error| {
-            let unusable = unusable.lock().unwrap_or_else(PoisonError::into_inner).take();
-            fault(&error, unusable.as_ref(), &document)
-        })?;
+        let quad = match quad {
+            Ok(quad) => quad,
+            // It was examined.
+            Err(error) if examined.is_whole && is_about_datatype(&error) => continue,
+            Err(error) => return Err(fault(&error)),
+        };
         if !has_base && let Some(iri) = relative(quad.as_ref()) {
+            if options.left_out.is_some() {
+                continue;
+            }
             let place = memmem::find(&document, format!("\"{iri}\"").as_bytes())
                 .map_or((0, 0), |at| place(&document[..at]));
-            let message = format!("the IRI `{}` is relative, and there is no base", excerpt(iri));
-            return Err(ReadError::new("rdf.iri", place, message, Some(BASE_HELP)));
+            return Err(ReadError::new("rdf.iri", place, is_relative(iri), Some(BASE_HELP)));
         }
-        if tags.visit(quad.as_ref(), visit).is_break() {
+        if examined.tags.visit(quad.as_ref(), visit).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// A context that a document names and that cannot be used, with what is wrong with it, or nothing where it was not
-/// given.
-type Unusable = Arc<Mutex<Option<(String, Option<SyntaxError>)>>>;
+/// Whether an error is about a datatype that is not an IRI: the parser leaves its statement out and goes on.
+fn is_about_datatype(error: &JsonLdSyntaxError) -> bool {
+    matches!(error.code(), Some(JsonLdErrorCode::InvalidTypedValue))
+        && error.to_string().contains("must be an IRI")
+}
 
-fn load(
-    iri: &str,
-    contexts: &Contexts,
-    unusable: &Unusable,
-) -> Result<JsonLdRemoteDocument, Box<dyn std::error::Error + Send + Sync>> {
-    let fault = contexts.fault(iri);
-    let Some(context) = contexts.get(iri).filter(|_| fault.is_none()) else {
-        let found = (iri.to_owned(), fault.cloned());
-        *unusable.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-        return Err("the context cannot be used".into());
-    };
-    Ok(JsonLdRemoteDocument { document: context.as_bytes().to_vec(), document_url: iri.to_owned() })
+/// What is wrong with an IRI that is relative where there is no base.
+pub(crate) fn is_relative(iri: &str) -> String {
+    format!("the IRI `{}` is relative, and there is no base", excerpt(iri))
+}
+
+/// A text for people, in which relative IRIs are as they are written.
+pub(crate) fn shown(text: &str) -> String {
+    let text = text.replace(NO_BASE, "").replace(NO_BASE_SCHEME, "");
+    abreast_webtypes::visible(&text).chars().take(300).collect()
+}
+
+/// The contexts that a document leads to. Clones are the same.
+#[derive(Clone, Default)]
+struct Loaded(Arc<Mutex<LoadedContexts>>);
+
+#[derive(Default)]
+struct LoadedContexts {
+    last: String,
+    /// The last one cannot be used.
+    is_unusable: bool,
+    /// What is wrong with it; nothing where it was not given.
+    fault: Option<SyntaxError>,
+}
+
+impl Loaded {
+    fn load(
+        &self,
+        iri: &str,
+        contexts: &Contexts,
+    ) -> Result<JsonLdRemoteDocument, Box<dyn std::error::Error + Send + Sync>> {
+        let fault = contexts.fault(iri).cloned();
+        let context = contexts.get(iri).filter(|_| fault.is_none());
+        let last = iri.to_owned();
+        *self.lock() = LoadedContexts { last, is_unusable: context.is_none(), fault };
+        let document = context.ok_or("the context cannot be used")?.as_bytes().to_vec();
+        Ok(JsonLdRemoteDocument { document, document_url: iri.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LoadedContexts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// An IRI of a statement that was relative, as it was written in most cases.
-fn relative(quad: QuadRef<'_>) -> Option<&str> {
+pub(crate) fn relative(quad: QuadRef<'_>) -> Option<&str> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => without_base(node),
         NamedOrBlankNodeRef::BlankNode(_) => None,
@@ -141,31 +191,39 @@ fn relative(quad: QuadRef<'_>) -> Option<&str> {
 }
 
 fn without_base(node: NamedNodeRef<'_>) -> Option<&str> {
-    let rest = node.as_str().strip_prefix("abreast-no-base:")?;
+    let rest = node.as_str().strip_prefix(NO_BASE_SCHEME)?;
     Some(rest.strip_prefix("//document/").unwrap_or(rest))
 }
 
-/// `unusable` is a context and what is wrong with it, or nothing where it was not given.
-fn fault(
-    error: &JsonLdSyntaxError,
-    unusable: Option<&(String, Option<SyntaxError>)>,
-    document: &[u8],
-) -> ReadError {
-    if let Some((iri, Some(fault))) = unusable {
-        let message = format!("the context `{}` cannot be used: {}", excerpt(iri), fault.message());
-        return ReadError::new(fault.code(), (0, 0), message, Some("correct the context"));
+fn fault(error: &JsonLdSyntaxError, loaded: &Loaded, document: &[u8]) -> ReadError {
+    let loaded = loaded.lock();
+    let iri = shown(&loaded.last);
+    if let Some(fault) = &loaded.fault {
+        let message = format!("the context `{iri}` cannot be used: {}", fault.message());
+        return ReadError::new(fault.code(), (0, 0), message, Some(CONTEXT_WRONG_HELP));
     }
-    if let Some((iri, None)) = unusable {
-        let shown: String = abreast_webtypes::visible(iri).chars().take(300).collect();
-        let message = format!("the context `{shown}` was not given, and none is ever fetched");
+    if loaded.is_unusable {
         let place =
             memmem::find(document, iri.as_bytes()).map_or((0, 0), |at| place(&document[..at]));
-        return ReadError::new("jsonld.context", place, message, Some(CONTEXT_HELP));
+        let (message, help) = if loaded.last.starts_with(NO_BASE_SCHEME) {
+            let message = format!("the context `{iri}` is relative, and there is no base");
+            (message, CONTEXT_IN_FULL_HELP)
+        } else {
+            let message = format!("the context `{iri}` was not given, and none is ever fetched");
+            (message, CONTEXT_HELP)
+        };
+        return ReadError::new("jsonld.context", place, message, Some(help));
+    }
+    if matches!(error.code(), Some(JsonLdErrorCode::ContextOverflow)) {
+        let message = format!(
+            "the context `{iri}` refers to itself, or it is one of more than 8 that lead to each other"
+        );
+        return ReadError::new("jsonld.context", (0, 0), message, Some(CONTEXT_WRONG_HELP));
     }
     let place = error
         .location()
         .map_or((0, 0), |location| (location.start.line + 1, location.start.column + 1));
-    let message: String = abreast_webtypes::visible(&error.to_string()).chars().take(300).collect();
+    let message = shown(&error.to_string());
     // Keys of an object are put in order, but the key of a type map comes after the `@id` of its node.
     let is_type_map = message.starts_with(TYPE_LATE);
     ReadError::new("rdf.syntax", place, message, is_type_map.then_some(TYPE_MAP_HELP))

@@ -4,7 +4,7 @@
 //! A key that no context maps to an IRI makes no statement, and neither does its content; a blank node is not a predicate.
 //! Both are dropped, as the algorithms of JSON-LD require.
 
-use crate::json_ld::NO_BASE;
+use crate::json_ld::{is_relative, relative, shown};
 use crate::left_out::{LeftOut, fault_in};
 use crate::read::{Visit, length};
 use crate::read_error::ReadError;
@@ -30,39 +30,47 @@ pub(crate) struct WrittenTags {
     runs: VecDeque<(usize, u32)>,
 }
 
+/// What was found in a document.
+#[derive(Default)]
+pub(crate) struct Examined {
+    pub(crate) tags: WrittenTags,
+    /// All of it was examined.
+    pub(crate) is_whole: bool,
+}
+
 /// Finds what is dropped. A document with another fault has it found by the other parser.
 pub(crate) fn examine(
     quads: impl Iterator<Item = Result<Quad, JsonLdSyntaxError>>,
     allowed: u64,
     left_out: Option<&LeftOut>,
-) -> Result<WrittenTags, ReadError> {
+) -> Result<Examined, ReadError> {
     let (mut tags, mut unmapped, mut written) = (WrittenTags::default(), Unmapped::default(), 0);
     for quad in quads {
-        let Ok(quad) = quad else { break };
+        let Ok(quad) = quad else { return Ok(Examined { tags, is_whole: false }) };
         let quad = quad.as_ref();
         written += length(quad);
         if written > allowed {
-            break;
+            return Ok(Examined { tags, is_whole: false });
         }
         if unmapped.has(quad) {
             continue;
         }
-        match fault_in(quad).or_else(|| fault_of_label(quad)) {
-            None => tags.note(quad),
-            Some((_, fault)) if let Some(left_out) = left_out => left_out.note(&fault),
-            Some((code, fault)) => {
-                let statement = abreast_webtypes::visible(&quad.to_string())
-                    .chars()
-                    .take(300)
-                    .collect::<String>();
-                // Relative IRIs are as they are written.
-                let message = format!("the statement `{statement}` cannot be used: {fault}")
-                    .replace(NO_BASE, "");
+        let fault = fault_in(quad).or_else(|| fault_of_label(quad));
+        match (fault, left_out) {
+            (Some((_, fault)), Some(left_out)) => left_out.note(&shown(&fault)),
+            (Some((code, fault)), None) => {
+                let statement = shown(&quad.to_string());
+                let message =
+                    format!("the statement `{statement}` cannot be used: {}", shown(&fault));
                 return Err(ReadError::new(code, (0, 0), message, Some(HELP)));
             }
+            (None, Some(left_out)) if let Some(iri) = relative(quad) => {
+                left_out.note(&is_relative(iri));
+            }
+            (None, _) => tags.note(quad),
         }
     }
-    Ok(tags)
+    Ok(Examined { tags, is_whole: true })
 }
 
 /// A label that no other syntax can have.

@@ -2,11 +2,15 @@
 //! that is none: so they are taken down before the parser reads them, and put back into its statements.
 
 use crate::read::Visit;
+use crate::statement::is_language_tag;
 use oxrdf::{Literal, QuadRef, TermRef};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+
+/// Wrong tags that are remembered, for the words about them.
+const WRONG_MAX: usize = 1_000;
 
 /// The tags of a document, in order, from its reader to its statements. A clone is the same queue: as long as what the
 /// parser has read and not handed over.
@@ -21,6 +25,16 @@ struct Queue {
     bytes: Vec<u8>,
     /// `None` for one that the parser hands over as it is written.
     found: VecDeque<Option<Box<str>>>,
+    /// Those that are none, if what follows without white space is part of them.
+    wrong: Vec<WrongTag>,
+}
+
+#[derive(Debug)]
+struct WrongTag {
+    text: Box<str>,
+    line: u64,
+    /// Behind its last character.
+    column: u64,
 }
 
 impl LanguageTags {
@@ -44,14 +58,26 @@ impl LanguageTags {
         queue.hides && !queue.bytes.is_ascii()
     }
 
-    /// Ends a tag.
-    pub(crate) fn end(&self) {
+    /// Ends a tag; `place` is the line and the column behind it.
+    pub(crate) fn end(&self, place: impl FnOnce() -> (u64, u64)) {
         let queue = &mut *self.0.borrow_mut();
+        let tag = String::from_utf8_lossy(&queue.bytes);
+        if !queue.hides && queue.wrong.len() < WRONG_MAX && !is_language_tag(&tag) {
+            let (line, column) = place();
+            queue.wrong.push(WrongTag { text: tag.clone().into(), line, column });
+        }
         let is_handed_over = !queue.hides && !queue.bytes.iter().any(u8::is_ascii_uppercase);
-        let tag =
-            (!is_handed_over).then(|| String::from_utf8_lossy(&queue.bytes).into_owned().into());
-        queue.found.push_back(tag);
+        queue.found.push_back((!is_handed_over).then(|| tag.into()));
         queue.bytes.clear();
+    }
+
+    /// The wrong tag at a place, if there is one.
+    pub(crate) fn wrong_at(&self, line: u64, column: u64) -> Option<String> {
+        let is_at = |tag: &&WrongTag| {
+            let begin = tag.column.saturating_sub(tag.text.chars().count() as u64 + 1);
+            tag.line == line && (begin..=tag.column).contains(&column)
+        };
+        self.0.borrow().wrong.iter().find(is_at).map(|tag| tag.text.to_string())
     }
 
     /// Visits a statement with its tag as it is written. Each literal of a document is in one statement, in its order.

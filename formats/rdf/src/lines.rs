@@ -8,6 +8,7 @@ use crate::read::{ReadLimits, ReadOptions, Visit, fill, renamed, without_mark};
 use crate::read_error::ReadError;
 use crate::statement::write_statement;
 use crate::syntax::Syntax;
+use abreast_webtypes::excerpt;
 use memchr::{memchr, memchr_iter, memrchr};
 use oxrdf::{GraphNameRef, QuadRef};
 use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
@@ -268,7 +269,11 @@ pub(crate) fn parse(
     before: u64,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>, ReadError> {
-    let fault = |error: TurtleSyntaxError| syntax_error(&error, before);
+    let fault = |error: TurtleSyntaxError| {
+        let tags = LanguageTags::new(false);
+        take_down(&mut lines.to_vec(), &tags);
+        syntax_error(&error, before, &tags)
+    };
     let tags = may_have_upper_case_tag(lines).then(|| {
         let tags = LanguageTags::new(false);
         take_down(&mut lines.to_vec(), &tags);
@@ -305,9 +310,19 @@ pub(crate) fn parse(
     Ok(ControlFlow::Continue(()))
 }
 
-/// A fault found by the parsers of the Turtle family, that many lines further on.
-pub(crate) fn syntax_error(error: &TurtleSyntaxError, lines_before: u64) -> ReadError {
+/// A fault found by the parsers of the Turtle family in a text with these tags, that many lines further on.
+pub(crate) fn syntax_error(
+    error: &TurtleSyntaxError,
+    lines_before: u64,
+    tags: &LanguageTags,
+) -> ReadError {
     let place = error.location().start;
+    // The parser ends a tag at the first character that none may have, and refuses what follows.
+    if let Some(tag) = tags.wrong_at(place.line + 1, place.column + 1) {
+        let message = format!("`{}` is not a language tag", excerpt(&tag));
+        let place = (lines_before + place.line + 1, place.column + 1);
+        return ReadError::new("rdf.language", place, message, None);
+    }
     let message = error.message();
     let (code, help) = if message.contains("IRI") {
         ("rdf.iri", Some("IRIs are absolute here, with other characters percent-encoded"))

@@ -90,7 +90,7 @@ impl Brackets {
                             message.to_owned(),
                         ));
                     }
-                    (State::Tag, _) => tags.end(),
+                    (State::Tag, _) => tags.end(|| self.place(&piece[..at])),
                     _ => {}
                 }
             }

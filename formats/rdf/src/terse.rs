@@ -25,7 +25,7 @@ pub(crate) fn read(
     let brackets = Brackets::turtle(options.limits).with_tags(tags.clone());
     let input = Guarded::new(input, brackets);
     let fault = |error| match error {
-        TurtleParseError::Syntax(error) => syntax_error(&error, 0),
+        TurtleParseError::Syntax(error) => syntax_error(&error, 0, &tags),
         TurtleParseError::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
             let message = "a literal, name or comment is longer than 16 MiB";
             ReadError::new("rdf.size", (0, 0), message, None)

@@ -17,6 +17,7 @@ const SYNTAXES: [Syntax; 6] = [
 enum Object<'a> {
     Iri(&'a str),
     Tagged(&'a str),
+    Typed(&'a str),
 }
 
 /// A document of three statements.
@@ -27,9 +28,11 @@ fn document(syntax: Syntax, object: Object<'_>) -> String {
             let object = match object {
                 Object::Tagged(tag) => format!(r#"{{"@value": "x", "@language": "{tag}"}}"#),
                 Object::Iri(iri) => format!(r#"{{"@id": "{iri}"}}"#),
+                Object::Typed(iri) => format!(r#"{{"@type": "{iri}", "@value": "x"}}"#),
             };
             // What no context maps is no statement.
-            let note = r#"{"http://h/q": [{"@value": "x", "@language": "E_N"}, {"@id": "a b"}]}"#;
+            let note = r#"{"http://h/q": [{"@value": "x", "@language": "E_N"}, {"@id": "a b"},
+                {"@type": "a b", "@value": "x"}]}"#;
             format!(
                 r#"[{{"@id": "{a}", "note": {note}, "{p}": [{{"@id": "{b}"}}, {object}, "1"]}}]"#
             )
@@ -38,6 +41,7 @@ fn document(syntax: Syntax, object: Object<'_>) -> String {
             let object = match object {
                 Object::Tagged(tag) => format!("<h:p xml:lang='{tag}'>x</h:p>"),
                 Object::Iri(iri) => format!("<h:p r:resource='{iri}'/>"),
+                Object::Typed(iri) => format!("<h:p r:datatype='{iri}'>x</h:p>"),
             };
             format!(
                 "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:h='http://h/'>\
@@ -48,6 +52,7 @@ fn document(syntax: Syntax, object: Object<'_>) -> String {
             let object = match object {
                 Object::Tagged(tag) => format!("'''x''' # comment\n@{tag}"),
                 Object::Iri(iri) => format!("<{iri}>"),
+                Object::Typed(iri) => format!("\"x\"^^<{iri}>"),
             };
             format!("<{a}> <{p}> <{b}>, {object}, '1' .\n")
         }
@@ -55,6 +60,7 @@ fn document(syntax: Syntax, object: Object<'_>) -> String {
             let object = match object {
                 Object::Tagged(tag) => format!("\"x\"@{tag}"),
                 Object::Iri(iri) => format!("<{iri}>"),
+                Object::Typed(iri) => format!("\"x\"^^<{iri}>"),
             };
             format!("<{a}> <{p}> <{b}> .\n<{a}> <{p}> {object} .\n<{a}> <{p}> \"1\" .\n")
         }
@@ -78,9 +84,13 @@ fn every_syntax_refuses_and_leaves_out_the_same() {
     let cases = [
         (Object::Iri("http://h/a|b"), "`http://h/a|b` is not an IRI"),
         (Object::Iri("http://h:port/"), "`http://h:port/` is not an IRI"),
+        (Object::Typed("http://h/a|b"), "`http://h/a|b` is not an IRI"),
         (Object::Tagged("en_US"), "`en_US` is not a language tag"),
         (Object::Tagged("toolonglanguage"), "`toolonglanguage` is not a language tag"),
         (Object::Tagged("1en"), "`1en` is not a language tag"),
+        (Object::Tagged("en-"), "`en-` is not a language tag"),
+        (Object::Tagged("en--US"), "`en--US` is not a language tag"),
+        (Object::Tagged("en-GB-oed-toolonglanguage"), "is not a language tag"),
         (Object::Tagged("fran\u{e7}ais"), "`fran\u{e7}ais` is not a language tag"),
     ];
     for syntax in SYNTAXES {
@@ -96,6 +106,10 @@ fn every_syntax_refuses_and_leaves_out_the_same() {
             let error = lines(syntax, &text, None).unwrap_err();
             let fault = error.syntax().unwrap();
             assert!(fault.code().starts_with("rdf."), "{case}: {error}");
+            if matches!(object, Object::Tagged(_)) {
+                assert!(fault.message().ends_with(named), "{case}: {error}");
+                assert_eq!(fault.code(), "rdf.language", "{case}: {error}");
+            }
             if syntax == Syntax::JsonLd {
                 assert!(fault.message().contains("<http://h/a> <http://h/p> "), "{error}");
                 assert!(fault.message().contains(named), "{error}");
@@ -209,5 +223,75 @@ fn what_follows_a_tag_is_not_part_of_it() {
         assert!(strict.contains("\"z\"@FR ."), "{strict}");
         let odd = text.replace("@FR:b", "@FR\u{e9}:b");
         assert!(lines(syntax, &odd, Some(LeftOut::default())).is_err());
+    }
+}
+
+/// What refuses the document as a whole is named first: the option would not help.
+#[test]
+fn the_option_is_named_only_where_it_helps() {
+    let value = r#""http://h/p": {"@type": "http://h/a b", "@value": "x"}"#;
+    for (text, is_helped) in [
+        (format!(r#"{{"@id": "http://h/a", {value}}}"#), true),
+        (format!(r#"{{"@id": "http://h/a", {value}, "http://h/q": {{"@id": 1}}}}"#), false),
+        (
+            r#"{"@context": {"t": {"@id": "http://h/t", "@type": "http://h/a b"}}, "@id": "http://h/a", "t": "x"}"#
+                .to_owned(),
+            false,
+        ),
+    ] {
+        let strict = lines(Syntax::JsonLd, &text, None).unwrap_err();
+        let help = strict.syntax().unwrap().help().unwrap_or_default();
+        assert_eq!(help.contains("--leave-out-invalid"), is_helped, "{text} {strict}");
+        let lenient = lines(Syntax::JsonLd, &text, Some(LeftOut::default()));
+        assert_eq!(lenient.is_ok(), is_helped, "{text} {lenient:?}");
+    }
+}
+
+#[test]
+fn the_base_of_documents_without_one_is_not_shown() {
+    let shown = |text: &str, left_out: Option<LeftOut>| {
+        let mut options = ReadOptions::default();
+        options.left_out.clone_from(&left_out);
+        let read = read(Syntax::JsonLd, text.as_bytes(), &options, &mut |quad| {
+            assert!(!quad.to_string().contains("no-base"), "{quad}");
+            ControlFlow::Continue(())
+        });
+        let error = read.err().map(|error| error.to_string());
+        format!("{error:?} {:?}", left_out.map(|left_out| left_out.first()))
+    };
+    for (text, named) in [
+        (r#"{"@id": "x y", "http://h/p": "1"}"#, "`x y`"),
+        (r#"{"@id": "x", "http://h/p": "1"}"#, "`x`"),
+        (r#"{"@id": "//x", "http://h/p": "1"}"#, "`//x`"),
+        (r#"{"@id": "//x y", "http://h/p": "1"}"#, "`//x y`"),
+        (r#"{"http://h/p": {"@id": "/x|y"}}"#, "`x|y`"),
+        (r#"{"http://h/p": {"@type": "x y", "@value": "1"}}"#, "`x y`"),
+        (r#"{"@context": "x.jsonld", "http://h/p": "1"}"#, "`x.jsonld`"),
+        (r#"{"@context": {"@import": "x.jsonld"}, "http://h/p": "1"}"#, "x.jsonld"),
+        (r#"{"@context": {"@base": "x y"}, "@id": "", "http://h/p": "1"}"#, "x y"),
+    ] {
+        for left_out in [None, Some(LeftOut::default())] {
+            let shown = shown(text, left_out);
+            assert!(!shown.contains("no-base") && !shown.contains("//document"), "{text} {shown}");
+            assert!(shown.contains(named), "{text} {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_context_that_leads_to_itself_is_named() {
+    for (one, other) in [("http://h/1", "http://h/x"), ("http://h/2", "http://h/1"), ("1", "x")] {
+        let context = |iri: &str| format!(r#"{{"@context": ["{iri}", {{}}]}}"#);
+        let contexts = abreast_rdf::Contexts::none()
+            .with("http://h/1", &context(one))
+            .with("http://h/2", &context(other));
+        let options = ReadOptions::default().with_contexts(contexts);
+        let text = r#"{"@context": "http://h/1", "http://h/p": "1"}"#;
+        let read =
+            read(Syntax::JsonLd, text.as_bytes(), &options, &mut |_| ControlFlow::Continue(()));
+        let error = read.unwrap_err();
+        assert!(error.to_string().contains("the context `http://h/"), "{error}");
+        assert!(error.to_string().contains("refers to itself"), "{error}");
+        assert!(error.syntax().unwrap().help().is_some());
     }
 }

@@ -340,6 +340,19 @@ fn a_charset_is_used_for_bytes_that_are_not_utf_8() {
     let utf_8 = "<?xml version='1.0'?><a>café</a>".as_bytes();
     let mixed = b"<?xml version='1.0' encoding='UTF-8'?><a>caf\xe9\xe9</a>";
     for piece in [1, 3, 100] {
+        for charset in ["utf-16le", "UTF-16BE", "utf-16"] {
+            for (text, big_endian) in [
+                ("<?xml version='1.0' encoding='utf-16'?><a>é\u{1f600}</a>", false),
+                ("\r\n <a>é\u{1f600}</a>", true),
+                ("\u{feff}<a>é\u{1f600}</a>", true),
+            ] {
+                let bytes = utf16(text, big_endian);
+                let media_type = format!("text/xml; charset={charset}");
+                assert_eq!(read(&media_type, &bytes, piece).unwrap(), "é\u{1f600}", "{text}");
+            }
+            let utf_8 = "<a>é</a>".as_bytes();
+            assert_eq!(read("text/xml; charset=utf-16", utf_8, piece).unwrap(), "é");
+        }
         assert_eq!(read(latin, utf_8, piece).unwrap(), "café");
         assert_eq!(read(latin, mixed, piece).unwrap(), "caféé");
         assert_eq!(read("text/xml", mixed, piece).unwrap_err().code(), "xml.encoding");
@@ -347,7 +360,7 @@ fn a_charset_is_used_for_bytes_that_are_not_utf_8() {
 }
 
 #[test]
-fn utf16_needs_its_mark() {
+fn utf16_needs_its_mark_unless_the_answer_states_it() {
     for big_endian in [true, false] {
         let text = "\u{feff}<?xml version='1.0' encoding='utf-16'?><a>é\u{1f600}</a>";
         assert_eq!(read(utf16(text, big_endian)).unwrap(), ["<a", "\"é\u{1f600}", ">"]);

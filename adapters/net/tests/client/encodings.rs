@@ -87,11 +87,27 @@ async fn broken_and_cut_gzip_is_never_success() {
         let server = Server::saying(packed("gzip", body));
         let url = server.url("/");
         let request = Request { accept_gzip: true, ..Request::new(&url) };
-        read(&client(quick()), &request).await.unwrap_err().code()
+        let error = read(&client(quick()), &request).await.unwrap_err();
+        (error.code(), error.to_string())
     };
-    assert_eq!(fails(&whole[..whole.len() - 1]).await, "http.truncated");
-    assert_eq!(fails(&whole[..whole.len() / 2]).await, "http.truncated");
-    assert_eq!(fails(b"this is not gzip at all").await, "http.encoding");
+    // In the words that are used for a packed file without `Content-Encoding`.
+    for (body, code, words) in [
+        (&whole[..whole.len() - 1], "http.truncated", "the gzip data ends in the middle"),
+        (&whole[..whole.len() / 2], "http.truncated", "the gzip data ends in the middle"),
+        (b"this is not gzip at all", "http.encoding", "the gzip data is damaged"),
+        (
+            &[&whole[..], b"\n<html>"].concat(),
+            "http.encoding",
+            "there are bytes behind the end of the gzip data",
+        ),
+    ] {
+        let (found, message) = fails(body).await;
+        assert!(found == code && message.contains(words), "{found} {message}");
+    }
+    let server = Server::saying(packed("gzip", &[&whole[..], &[0; 700]].concat()));
+    let url = server.url("/");
+    let request = Request { accept_gzip: true, ..Request::new(&url) };
+    assert_eq!(read(&client(quick()), &request).await.unwrap().1.len(), 11_000);
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ pub struct Pending {
     pub length: Option<u64>,
     /// Digests as listed, in the compact form.
     pub digests: Vec<u8>,
-    /// Whether digests of unknown algorithms were listed.
+    /// Whether digests that cannot be verified were listed: of unknown algorithms or with a wrong length.
     pub unknown: bool,
     /// Time of the change, microseconds.
     pub changed: Option<i64>,

@@ -218,7 +218,10 @@ fn a_wrong_job_costs_that_job_alone() {
     .map(|(key, text)| (key, text.to_owned()))
     .into();
     if cfg!(feature = "xmpp") {
-        cases.push(("xmpp_jid", "xmpp_jid = \"me@h.example\"\nxmpp_password_command = \"exit 3\"".to_owned()));
+        cases.push((
+            "xmpp_jid",
+            "xmpp_jid = \"me@h.example\"\nxmpp_password_command = \"exit 3\"".to_owned(),
+        ));
     }
     for path in [&empty, &latin, &large, &folder] {
         for (key, before) in
@@ -235,10 +238,8 @@ fn a_wrong_job_costs_that_job_alone() {
     let mut wrong = Vec::new();
     for (key, keys) in cases {
         let before = server.seen().len();
-        let all = [
-            jobs.job("wrong", &server.url("/"), &keys),
-            jobs.job("right", &server.url("/"), ""),
-        ];
+        let all =
+            [jobs.job("wrong", &server.url("/"), &keys), jobs.job("right", &server.url("/"), "")];
         let (code, text) = jobs.run("sync", &all, &[], &[]);
         let named = format!("`{key}`");
         let is_reported = text.contains("job `wrong` is left out") && text.contains(&named);

@@ -26,6 +26,23 @@ pub(super) fn is_windows_1252(label: &str) -> bool {
     LABELS.iter().any(|known| label.trim().eq_ignore_ascii_case(known))
 }
 
+/// Whether a label is one of the labels of UTF-16.
+pub(super) fn is_utf_16(label: &str) -> bool {
+    ["utf-16", "utf-16le", "utf-16be"].iter().any(|known| label.trim().eq_ignore_ascii_case(known))
+}
+
+/// Whether XML that begins like this is in UTF-16 without a byte order mark; if so, whether the first byte of a unit is
+/// the higher one (XML, appendix F.1).
+pub(super) fn utf_16_without_mark(begin: &[u8]) -> Option<bool> {
+    let is_first = |byte: u8| matches!(byte, b'<' | b' ' | b'\t' | b'\r' | b'\n');
+    match *begin {
+        [0, 0, ..] | [_, 0, 0, 0, ..] => None,
+        [first, 0, ..] if is_first(first) => Some(false),
+        [0, first, ..] if is_first(first) => Some(true),
+        _ => None,
+    }
+}
+
 /// The encoding in the XML declaration at the start of a document [xml §4.3.1].
 pub(super) fn declared(begin: &[u8]) -> Option<&str> {
     let inside = begin.strip_prefix(b"<?xml")?;
@@ -49,14 +66,18 @@ fn quoted(text: &str) -> Option<&str> {
     text[1..].split_once(quote).map(|(inside, _)| inside)
 }
 
-/// The start of a document in UTF-8, without a byte order mark; UTF-16 with a mark is decoded.
-/// Callers use the text to find out the kind of the document. A character may be cut at the end.
+/// The start of a document in UTF-8, without a byte order mark; UTF-16 is decoded. Callers use the
+/// text to find out the kind of the document. A character may be cut at the end.
 pub fn utf8_begin(begin: &[u8]) -> Cow<'_, [u8]> {
     let (bytes, unit): (_, fn([u8; 2]) -> u16) = match begin {
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
         [0xfe, 0xff, rest @ ..] => (rest, u16::from_be_bytes),
         [0xff, 0xfe, rest @ ..] => (rest, u16::from_le_bytes),
-        _ => return Cow::Borrowed(begin),
+        _ => match utf_16_without_mark(begin) {
+            Some(true) => (begin, u16::from_be_bytes),
+            Some(false) => (begin, u16::from_le_bytes),
+            None => return Cow::Borrowed(begin),
+        },
     };
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let characters = char::decode_utf16(units);
@@ -97,6 +118,7 @@ mod tests {
                 ["\u{feff}", text].concat().encode_utf16().flat_map(to_bytes).collect();
             assert_eq!(&*utf8_begin(&utf16), text.as_bytes());
             assert!(utf8_begin(&utf16[..utf16.len() - 1]).starts_with(b"<a>"));
+            assert_eq!(&*utf8_begin(&utf16[2..]), text.as_bytes());
         }
         assert_eq!(&*utf8_begin(b"\xef\xbb\xbf<a>"), b"<a>");
         assert_eq!(&*utf8_begin(b"<a>\xff"), b"<a>\xff");

@@ -1,6 +1,6 @@
 //! Decoding of bytes to characters, with line numbers, before any markup is parsed.
 
-use super::encoding::{declared, is_windows_1252, windows_1252};
+use super::encoding::{declared, is_windows_1252, utf_16_without_mark, windows_1252};
 use crate::SyntaxError;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
@@ -15,6 +15,8 @@ pub(super) struct Input {
     falls_back: bool,
     /// Whether the document may declare any encoding, since only its start is read.
     is_guessed: bool,
+    /// Whether the answer declares UTF-16, so that the document needs no byte order mark.
+    is_utf_16: bool,
     /// Whether a character of several bytes in UTF-8 or a byte order mark was found: the whole
     /// document is then UTF-8.
     is_utf_8: bool,
@@ -74,6 +76,7 @@ impl Input {
             encoding: Encoding::Unknown,
             falls_back: false,
             is_guessed: false,
+            is_utf_16: false,
             is_utf_8: false,
             carry: Vec::new(),
             taken: 0,
@@ -132,6 +135,11 @@ impl Input {
     /// declaration.
     pub(super) fn guess(&mut self) {
         (self.falls_back, self.is_guessed) = (true, true);
+    }
+
+    /// It may be in UTF-16 without a byte order mark.
+    pub(super) fn expect_utf_16(&mut self) {
+        self.is_utf_16 = true;
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -278,7 +286,11 @@ impl Input {
                 self.stop("xml.encoding", "the document is UTF-32".to_owned(), Some(UTF_8_HELP));
                 return;
             }
-            [b'<', 0, ..] | [0, b'<', ..] => {
+            first if let Some(big_endian) = utf_16_without_mark(first) => {
+                if self.is_utf_16 || self.is_guessed {
+                    self.encoding = Encoding::Utf16 { big_endian };
+                    return self.utf16(first);
+                }
                 let message =
                     "the document looks like UTF-16 but has no byte order mark".to_owned();
                 self.stop("xml.encoding", message, Some(UTF_8_HELP));

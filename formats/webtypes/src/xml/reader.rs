@@ -303,9 +303,14 @@ impl Reader {
     /// Sets the media type of the document, before the first byte. A `charset` of ISO-8859-1 or
     /// windows-1252 applies from the first byte on that is not UTF-8, since many servers send a
     /// default `charset` for documents in any encoding.
+    /// With a `charset` of UTF-16 the document needs no byte order mark (RFC 7303).
     pub fn use_charset(&mut self, media_type: &str) {
-        if encoding::charset(media_type).is_some_and(encoding::is_windows_1252) {
+        let charset = encoding::charset(media_type);
+        if charset.is_some_and(encoding::is_windows_1252) {
             self.input.fall_back();
+        }
+        if charset.is_some_and(encoding::is_utf_16) {
+            self.input.expect_utf_16();
         }
     }
 

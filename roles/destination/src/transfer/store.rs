@@ -293,7 +293,10 @@ pub(crate) fn accept(
 ) -> Result<Vec<Notice>, Failure> {
     if !verified && rules.require_fixity {
         let (code, what) = if item.unknown {
-            ("fixity.unknown", "only digests of unknown algorithms are listed for it")
+            (
+                "fixity.unknown",
+                "no digest that can be verified is listed for it: each is of an unknown algorithm or has the wrong length",
+            )
         } else {
             ("fixity.missing", "no digest is listed for it")
         };
@@ -301,8 +304,12 @@ pub(crate) fn accept(
     }
     let message = match (item.unknown, verified) {
         (false, _) => return Ok(Vec::new()),
-        (true, true) => "one of its digests is of an unknown algorithm; verified by the others",
-        (true, false) => "its digests are of unknown algorithms; stored unverified",
+        (true, true) => {
+            "one of its digests is of an unknown algorithm or has the wrong length; verified by the others"
+        }
+        (true, false) => {
+            "its digests are of unknown algorithms or have the wrong length; stored unverified"
+        }
     };
     Ok(vec![Notice::new("fixity.unknown", message)])
 }

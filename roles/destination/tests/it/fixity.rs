@@ -60,6 +60,36 @@ fn unknown_algorithms_are_reported_and_refused_on_demand() {
     assert_eq!(strict.paths(), ["ok.txt"]);
 }
 
+fn messages_of(ran: &Ran) -> String {
+    ran.reported.iter().map(|it| format!("{}\n", it.message)).collect()
+}
+
+/// Also a digest that is malformed cannot be verified, and is not called one of an unknown algorithm.
+#[test]
+fn unusable_digests_are_named_by_what_is_wrong() {
+    for (hash, expected) in [
+        ("md5:12", "unknown algorithms or have the wrong length; stored unverified"),
+        ("md5:12 md5:5d41402abc4b2a76b9719d911017c592", "wrong length; verified by the others"),
+    ] {
+        let server = Server::start();
+        let entries = format!(
+            "<url><loc>{}/ok.txt</loc><rs:md length=\"5\" hash=\"{hash}\"/></url>",
+            server.base
+        );
+        server.body("/list.xml", document("urlset", "capability=\"resourcelist\"", &entries));
+        server.body("/ok.txt", "hello");
+        let ran = Copy::of(server.url("/list.xml")).try_run();
+        let messages = messages_of(&ran);
+        assert!(ran.exit() == 0 && messages.contains(expected), "{hash} {messages}");
+        let mut strict = Copy::of(server.url("/list.xml"));
+        strict.options.require_fixity = true;
+        let ran = strict.try_run();
+        let is_verified = hash.contains(' ');
+        assert_eq!(ran.summary().skipped, u64::from(!is_verified), "{hash} {}", messages_of(&ran));
+        assert!(is_verified || messages_of(&ran).contains("or has the wrong length"));
+    }
+}
+
 #[test]
 fn a_body_cut_short_is_retried_and_reported() {
     let server = Server::start();

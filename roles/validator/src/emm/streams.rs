@@ -137,7 +137,7 @@ fn languages(judge: &mut Judge<'_>, value: &Value, at: &str) {
         };
         let first = tag.split('-').next().unwrap_or_default();
         if !tag.split('-').all(is_part) || !first.bytes().all(|b| b.is_ascii_alphabetic()) {
-            judge.add(&r::AS_LANGUAGE, at, || format!("{} is not a language tag", excerpt(tag)));
+            judge.add(&r::AS_LANGUAGE, at, || format!("`{}` is not a language tag", excerpt(tag)));
         }
         if !several(text).iter().all(Value::is_string) {
             judge.add(&r::AS_MAP, at, || format!("{} has {}", excerpt(tag), kind_of(text)));
