@@ -66,7 +66,8 @@ fn quoted(text: &str) -> Option<&str> {
     text[1..].split_once(quote).map(|(inside, _)| inside)
 }
 
-/// The begin of a document in UTF-8, without a byte order mark: UTF-16 is decoded. For finding out what a document is; a character may be cut at the end.
+/// The begin of a document in UTF-8, without a byte order mark: UTF-16 is decoded. For finding out what a document is;
+/// a character may be cut at the end.
 pub fn utf8_begin(begin: &[u8]) -> Cow<'_, [u8]> {
     let (bytes, unit): (_, fn([u8; 2]) -> u16) = match begin {
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
