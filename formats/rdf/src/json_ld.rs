@@ -123,7 +123,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Whether an error is about a datatype that is not an IRI: the parser leaves its statement out and goes on.
+/// Whether an error is about a datatype that is not an IRI: the parser leaves its statement out and continues.
 fn is_about_datatype(error: &JsonLdSyntaxError) -> bool {
     matches!(error.code(), Some(JsonLdErrorCode::InvalidTypedValue))
         && error.to_string().contains("must be an IRI")

@@ -1,6 +1,6 @@
 //! Verified bytes only; transfers that break off are continued.
 
-use crate::copy::{Copy, files};
+use crate::copy::{Copy, Ran, files};
 use crate::source::{Source, list_of};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{self, BEGIN, document};
