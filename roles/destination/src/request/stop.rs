@@ -1,4 +1,4 @@
-//! Stopping: the user's wish is looked for while a server is waited for.
+//! Stopping a run: the user's wish is noticed while the run waits for a server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Runs: one, or one after the other, and what only looks at a copy.
+//! Runs, one or one after the other, and comparisons of a copy without a run: audits and checks.
 
 pub(crate) mod audit;
 pub mod check;
