@@ -53,20 +53,25 @@ fn of_crate(name: &str, rooms: &Rooms, folder: &Path) -> Result<Vec<String>> {
         .filter(|(from, to)| rooms.level(from) < rooms.level(to))
         .map(|(from, to)| format!("{from} -> {to}"))
         .collect();
-    let new: String = up.difference(&rooms.up).map(|arrow| format!("\n    {arrow}")).collect();
+    let new = lines(up.difference(&rooms.up));
     if !new.is_empty() {
         faults.push(format!(
             "  {name} has imports against the order of rooms in {LIST}{new}\n    \
              help: move what is imported to a lower room, or the code that imports it to a higher one"
         ));
     }
-    let gone: String = rooms.up.difference(&up).map(|arrow| format!("\n    {arrow}")).collect();
+    let gone = lines(rooms.up.difference(&up));
     if !gone.is_empty() {
         faults.push(format!(
             "  {name} has no such imports any more{gone}\n    help: remove them from {LIST}"
         ));
     }
     Ok(faults)
+}
+
+/// Imports as the lines of a message, each after a line break.
+fn lines<'a>(arrows: impl Iterator<Item = &'a String>) -> String {
+    arrows.flat_map(|arrow| ["\n    ", arrow.as_str()]).collect()
 }
 
 /// Rooms that do not exist, and files and folders that are in none.
