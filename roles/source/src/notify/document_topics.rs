@@ -2,8 +2,8 @@
 //! when its set is gone.
 
 use super::due::Due;
-use super::notifier::NotifyError;
 use super::state_file::{StateFile, TopicState};
+use crate::notify::error::NotifyError;
 use crate::projection::{
     EndedTopic, NewsRequest, NotifiedDocuments, Projection, Topic, TopicContent,
 };

@@ -5,8 +5,10 @@
 //! server, the static site and the notifier know paths, topics and positions, and no protocol.
 
 pub mod emm;
+pub mod entities;
 mod files;
 mod head_reader;
+mod interval;
 mod news;
 pub mod pages;
 pub mod resourcesync;

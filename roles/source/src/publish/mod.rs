@@ -3,7 +3,9 @@
 
 mod cache;
 mod lanes;
+pub(crate) mod representations;
 mod set;
+pub(crate) mod set_state;
 mod topics;
 
 pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML};

@@ -4,10 +4,10 @@
 use super::{About, Notifications, SetUrls};
 use crate::Representations;
 use crate::WatchStatus;
-use crate::archive::Archive;
-use crate::copies::Copies;
 use crate::links::PublishedLinks;
+use crate::names::copies::Copies;
 use crate::projection::emm::FeedOptions;
+use crate::projection::resourcesync::archive::Archive;
 use crate::projection::resourcesync::dumps::SetDumps;
 use crate::projection::resourcesync_0_1;
 use crate::projection::sdshare::SetSnapshots;

@@ -5,10 +5,10 @@
 
 use super::build_record::{BuildRecord, Mark};
 use super::site_folder::SiteFolder;
-use super::tree_of;
-use super::{SiteError, SiteReport};
-use crate::names::{key_of, path_of, too_long};
+use crate::names::keys::{key_of, path_of, too_long};
 use crate::publish::{PublishedSet, Publisher};
+use crate::static_site::report::{SiteError, SiteReport};
+use crate::static_site::tree::tree_of;
 use crate::{Naming, Representation};
 use abreast_core::{KeyRange, Position, Resource, State};
 use abreast_folder::{ErrorKind, set_modified};

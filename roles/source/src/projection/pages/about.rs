@@ -175,7 +175,7 @@ fn of_projections(publisher: &Publisher, set: &Arc<PublishedSet>) -> Vec<Link> {
     publisher.projections().flat_map(|projection| projection.page_links(set)).collect()
 }
 
-pub(super) fn page(title: &str, links: &str, main: &str) -> Rendered {
+pub(crate) fn page(title: &str, links: &str, main: &str) -> Rendered {
     // A policy in a page cannot set who may frame it; the header sets that too.
     let policy = CONTENT_SECURITY_POLICY.replace("; frame-ancestors 'none'", "");
     let text = format!(
@@ -218,7 +218,7 @@ fn linked(text: &str, attributes: &str) -> String {
 }
 
 /// Text in a page: markup and what would steer the direction of other text are shown as they are written.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in visible_lines(text).chars() {
         match character {

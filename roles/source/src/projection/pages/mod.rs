@@ -2,7 +2,6 @@
 //! a Source for people and programs without the protocol.
 
 mod about;
-mod entity;
 mod host_meta;
 mod paths;
 mod sitemap;
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::publish::{PublishError, PublishedSet, Publisher};
 pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
-pub(crate) use entity::entity_page;
+pub(crate) use about::{escaped, page};
 use paths::PagePath;
 use std::sync::Arc;
 

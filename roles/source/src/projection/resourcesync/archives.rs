@@ -6,7 +6,7 @@
 
 use super::dumps::{Dump, DumpKind};
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, resource_list};
-use crate::archive::{Archive, Part, Snapshot};
+use crate::projection::resourcesync::archive::{Archive, Part, Snapshot};
 use abreast_core::{ChangeLog, Position, Shard, ShardId};
 use abreast_resourcesync::v1_1::{
     Capability, Document, Entry, Head, Root, write_end, write_entry, write_head,

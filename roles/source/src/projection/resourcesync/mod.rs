@@ -1,6 +1,7 @@
 //! ResourceSync 1.1: its documents and packages, their addresses, versions and bytes, and its
 //! topics [rs-core §6].
 
+pub mod archive;
 mod archives;
 mod capability_list;
 mod change_list;

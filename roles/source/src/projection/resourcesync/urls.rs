@@ -2,7 +2,7 @@
 
 use super::{ArchiveKind, Channel};
 use crate::Naming;
-use crate::archive::Part;
+use crate::projection::resourcesync::archive::Part;
 use abreast_core::ShardId;
 use abreast_webtypes::Timestamp;
 

@@ -2,7 +2,8 @@
 
 use super::link::Form;
 use super::snapshots::SnapshotName;
-use crate::names::{Naming, key_of, path_of};
+use crate::names::keys::{key_of, path_of};
+use crate::names::naming::Naming;
 use crate::projection::plain_number;
 use crate::publish::{PublishedSet, SourceUrls};
 use abreast_core::Position;

@@ -17,7 +17,7 @@ use super::ascii::Ascii;
 use super::link::Form;
 use super::paths::SnapshotPath;
 use crate::Representations;
-use crate::interval::Interval;
+use crate::projection::interval::Interval;
 use crate::projection::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};

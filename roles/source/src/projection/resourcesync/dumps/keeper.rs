@@ -8,7 +8,7 @@ use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
 use crate::Representations;
-use crate::interval::Interval;
+use crate::projection::interval::Interval;
 use crate::publish::SetUrls;
 use abreast_core::{ChangeLog, Position, SetId};
 use abreast_webtypes::Timestamp;
