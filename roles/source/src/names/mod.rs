@@ -9,3 +9,4 @@ pub(crate) mod naming;
 pub(crate) mod opened;
 pub(crate) mod path_state;
 pub(crate) mod private;
+pub(crate) mod urls;

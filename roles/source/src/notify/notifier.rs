@@ -4,10 +4,10 @@
 use super::NotifyOptions;
 use super::change_topic::ChangeTopic;
 use super::document_topics::DocumentTopics;
+use super::error::NotifyError;
 use super::state_file::StateFile;
-use crate::notify::error::NotifyError;
-use crate::projection::TopicContent;
-use crate::publish::Publisher;
+use crate::publish::TopicContent;
+use crate::publish::publisher::Publisher;
 use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
 use std::ops::Deref;
 use std::path::PathBuf;

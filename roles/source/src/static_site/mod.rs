@@ -12,8 +12,8 @@ mod report;
 mod site_folder;
 mod tree;
 
-use crate::projection::{Projection, SiteDocument, SiteStage};
-use crate::publish::{PublishedSet, Publisher};
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{PublishedSet, SiteDocument, SiteStage};
 use crate::static_site::tree::tree_of;
 use build_record::BuildRecord;
 pub use build_record::is_site_record_damaged;
@@ -230,7 +230,8 @@ fn phases<'d>(
 /// are the same.
 fn origin_of(publisher: &Publisher, set: &PublishedSet) -> Result<String, SiteError> {
     let created = publisher.log().head(set.id)?.created;
-    let PublishedSet { urls, feeds, versions, .. } = set;
+    let PublishedSet { urls, versions, .. } = set;
+    let feeds = set.feeds();
     let naming = urls.naming();
     let origin = format!("{RENDERER} {created} {naming:?} {feeds:?} {versions:?}");
     Ok(blake3::hash(origin.as_bytes()).to_hex().to_string())

@@ -1,7 +1,7 @@
 //! The folder of copied resources in a site.
 
 use crate::publish::PublishedSet;
-use crate::publish::Publisher;
+use crate::publish::publisher::Publisher;
 
 /// The folder of the copies of a set's resources; ends in `/`.
 pub(super) fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {

@@ -35,7 +35,6 @@ pub use writer::{
     Changing, Described, EntityWriter, Import, NotDescription, read_description, read_descriptions,
 };
 
-use abreast_core::ChangeLog;
 use abreast_rdf::Syntax;
 use abreast_statements::{Error, SortedStatements};
 use abreast_webtypes::Timestamp;

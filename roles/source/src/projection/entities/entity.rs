@@ -1,6 +1,7 @@
 //! One entity as it is served: its description in any syntax that can carry it, or as a page.
 
-use crate::publish::{HTML, PublishedSet};
+use crate::projection::pages::HTML;
+use crate::publish::PublishedSet;
 use abreast_core::{ChangeLog, Position, State};
 use abreast_rdf::{Difference, Syntax};
 use abreast_webtypes::Timestamp;

@@ -5,9 +5,9 @@
 //! HTML link discovery begins here as well [rs-core §6.3.2].
 
 use crate::SetState;
-use crate::projection::Rendered;
 use crate::projection::sdshare::newest_snapshot;
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use crate::publish::publisher::Publisher;
+use crate::publish::{About, PublishError, PublishedSet, Rendered};
 use abreast_core::Head;
 use abreast_webtypes::{Link, visible_lines};
 use std::fmt::Write as _;
@@ -19,25 +19,6 @@ pub const HTML: &str = "text/html; charset=utf-8";
 /// The policy that browsers apply to these pages: nothing is allowed.
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The description of a set for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// Its title; the set's name when empty.
-    pub title: String,
-    /// Its content: text, paragraphs separated by an empty line.
-    pub description: Option<String>,
-    /// Terms of use: the address of a licence, or its name.
-    pub licence: Option<String>,
-    /// The contact: a mail address, or that of a page.
-    pub contact: Option<String>,
-}
-
-impl About {
-    fn title<'a>(&'a self, set: &'a PublishedSet) -> &'a str {
-        if self.title.is_empty() { &set.slug } else { &self.title }
-    }
-}
 
 /// The page of the Source: its sets.
 pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
@@ -231,6 +212,12 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+impl About {
+    pub(crate) fn title<'a>(&'a self, set: &'a PublishedSet) -> &'a str {
+        if self.title.is_empty() { &set.slug } else { &self.title }
+    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,13 @@ mod sitemap;
 
 use super::resourcesync_0_1::has_one_dump;
 use super::sdshare::newest_snapshot;
-use super::{
-    HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, SiteStage, Version,
+pub use crate::publish::About;
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{
+    HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, SiteDocument,
+    SiteStage, Version,
 };
-use crate::publish::{PublishError, PublishedSet, Publisher};
-pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
+pub use about::{CONTENT_SECURITY_POLICY, HTML};
 pub(crate) use about::{escaped, page};
 use paths::PagePath;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The paths and queries of SDShare, and the addresses made of them.
 
-use super::link::Form;
-use super::snapshots::SnapshotName;
+use super::form::Form;
+use super::snapshot_name::SnapshotName;
 use crate::names::keys::{key_of, path_of};
 use crate::names::naming::Naming;
 use crate::projection::plain_number;

@@ -1,11 +1,11 @@
 //! The check of archived Resource Lists for damage. Reads their folders only; a server may have them open.
 
+use super::copies::{Part, Snapshot, read_document};
 use super::record::{self, Record};
-use super::{Part, Snapshot, read_document, salvage};
+use super::salvage;
 use abreast_core::{Finding, Severity};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Checks the archives of all sets in the folder; with `read_data` also whether each list can be read. Returns how many lists there
 /// are.

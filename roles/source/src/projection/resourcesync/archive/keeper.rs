@@ -1,7 +1,8 @@
 //! The thread that takes the copies of all sets; its owner stops and awaits it.
 
-use super::{ArchiveError, take};
-use crate::publish::Publisher;
+use super::copies::ArchiveError;
+use super::take;
+use crate::publish::publisher::Publisher;
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;

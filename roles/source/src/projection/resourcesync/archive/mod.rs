@@ -6,27 +6,28 @@
 //! Copies are made in the background; nothing waits for them.
 
 mod check;
+mod copies;
 mod keeper;
 mod record;
 mod salvage;
 mod snapshot;
 
 use crate::projection::interval::Interval;
+use crate::projection::resourcesync::archive::copies::read_document;
 use crate::publish::PublishError;
-use abreast_core::{LogError, Position, ShardId};
+use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
+pub use check::{check_archives, repair_archives};
+pub use copies::{ArchiveError, Part, Snapshot};
+pub use keeper::Keeper;
 use record::Record;
+pub use snapshot::take;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use thiserror::Error;
-
-pub use check::{check_archives, repair_archives};
-pub use keeper::Keeper;
-pub use snapshot::take;
 
 /// When Resource Lists are copied, and how many copies are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,64 +36,6 @@ pub struct ArchiveRule {
     pub every: Duration,
     /// Copies kept; the oldest go first.
     pub keep: usize,
-}
-
-/// One copy of a Resource List.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// 1 for the first of the set.
-    pub number: u64,
-    /// The list includes every change up to this time.
-    pub at: Timestamp,
-    /// When it was complete, if something changed meanwhile; such changes may be included or not.
-    pub completed: Option<Timestamp>,
-    /// When it was taken.
-    pub taken: Timestamp,
-    /// The last change when it was begun.
-    pub(crate) position: Position,
-    /// Its parts, if it is an index.
-    pub(crate) parts: Vec<Part>,
-}
-
-impl Snapshot {
-    /// Its parts, if it is an index.
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-}
-
-/// A list of one shard, kept once for all copies in which it is the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Part {
-    /// Its shard.
-    pub shard: ShardId,
-    /// Its last change.
-    pub version: Position,
-    /// The number of the copy for which it was made.
-    pub number: u64,
-    /// The time of that change.
-    pub time: Timestamp,
-}
-
-/// An archive could not be kept.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ArchiveError {
-    /// The log failed, or the list cannot be made now.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-    /// A file failed.
-    #[error("cannot keep an archived list in `{0}`")]
-    Io(PathBuf, #[source] io::Error),
-    /// Stopped by its owner.
-    #[error("stopped before the list was archived")]
-    Stopped,
-}
-
-impl From<LogError> for ArchiveError {
-    fn from(error: LogError) -> Self {
-        Self::Publish(error.into())
-    }
 }
 
 /// The copies of one set's Resource List.
@@ -225,15 +168,3 @@ impl Archive {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Reads a list or a part. Damage to it is an error, as its checksum is another one then.
-fn read_document(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // This program wrote the file: it holds at most one document.
-    let document = flate2::read::GzDecoder::new(fs::File::open(path)?);
-    document.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// A document has at most 50 MB.
-const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;

@@ -1,6 +1,6 @@
 //! The record of the copies: a small text file, rewritten after each copy.
 
-use super::{Part, Snapshot};
+use super::copies::{Part, Snapshot};
 use abreast_core::{Position, ShardId};
 use abreast_folder::{read_sealed, write_sealed};
 use abreast_webtypes::Timestamp;

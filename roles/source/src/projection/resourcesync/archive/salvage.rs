@@ -1,14 +1,13 @@
 //! The record of copies, made again from the lists when it is damaged or lost.
 
+use super::copies::{Snapshot, read_document};
 use super::record::{self, Record};
-use super::{Snapshot, read_document};
-use crate::publish::read_archived;
+use crate::projection::resourcesync::archived::read_archived;
 use abreast_core::Position;
 use abreast_webtypes::Timestamp;
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
+use std::{fs, io};
 
 /// The record of a folder; if it cannot be read, as the lists show it.
 pub(super) fn record(folder: &Path) -> io::Result<Record> {

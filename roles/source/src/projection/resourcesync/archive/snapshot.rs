@@ -3,8 +3,10 @@
 //! The head is read first, then one shard after the other: each includes every change up to the
 //! head, and perhaps later ones. `at` and `completed` of a list mean this [rs-core §10.1].
 
-use super::{Archive, ArchiveError, Part, Snapshot, record};
-use crate::publish::{PublishError, PublishedSet, archived_index, archived_list};
+use super::copies::{ArchiveError, Part, Snapshot};
+use super::{Archive, record};
+use crate::projection::resourcesync::archived::{archived_index, archived_list};
+use crate::publish::{PublishError, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Position, Shard, SystemClock};
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
@@ -23,7 +25,7 @@ pub fn take(
     set: &PublishedSet,
     stop: &AtomicBool,
 ) -> Result<bool, ArchiveError> {
-    let Some(archive) = &set.archive else { return Ok(false) };
+    let Some(archive) = set.archive() else { return Ok(false) };
     let head = log.head(set.id)?;
     let now = SystemClock.now();
     if head.importing || !archive.is_due(head.position, now) {
