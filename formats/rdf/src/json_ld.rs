@@ -1,9 +1,10 @@
 //! JSON-LD, with the contexts that were given and no others.
 
 use crate::contexts::Contexts;
+use crate::json_ld_dropped::NO_BASE;
 use crate::nesting::Brackets;
-use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
+use crate::read_options::{ReadLimits, ReadOptions, Visit};
 use crate::term_chains::{self, Terms};
 use crate::{json_ld_dropped, json_memory};
 use abreast_webtypes::{SyntaxError, excerpt};
@@ -21,8 +22,6 @@ const MAX_DEPTH: usize = 128;
 const MAX_EXPANDED: usize = 64 << 20;
 const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
-/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
-pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
 const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
 
 const CONTEXT_HELP: &str = "store the context in a file, and name it: `--context URL=FILE`; or copy its terms into `@context` of the document";

@@ -4,10 +4,10 @@
 //! A key that no context maps to an IRI makes no statement, and neither does its content; a blank node is not a predicate.
 //! Both are dropped, as the algorithms of JSON-LD require.
 
-use crate::json_ld::NO_BASE;
+use crate::input::length;
 use crate::left_out::{LeftOut, fault_in};
-use crate::read::{Visit, length};
 use crate::read_error::ReadError;
+use crate::read_options::Visit;
 use abreast_webtypes::excerpt;
 use oxjsonld::JsonLdSyntaxError;
 use oxrdf::{BlankNode, GraphNameRef, Literal, NamedOrBlankNodeRef, Quad, QuadRef, TermRef};
@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
 const HELP: &str = "correct it, or leave out what is not valid (`--leave-out-invalid`)";
-
 /// Spellings of language tags that are kept apart; a document that has more has the rest in lower case.
 const SPELLINGS_MAX: usize = 10_000;
 /// Runs that are searched for a tag.
@@ -156,3 +155,6 @@ impl WrittenTags {
         Some(&*self.spellings[place])
     }
 }
+
+/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
+pub(crate) const NO_BASE: &str = "abreast-no-base://document/";

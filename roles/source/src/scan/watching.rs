@@ -652,7 +652,7 @@ impl<'w> Round<'w> {
         let Self { events, pending, watching, .. } = self;
         let reading = Reading {
             stop: &watching.stop,
-            aside: Some(&self.aside.files()),
+            aside: Some(self.aside.files()),
             asks_writers: false,
             empty: options.ingest.settle,
         };
@@ -722,7 +722,7 @@ impl<'w> Round<'w> {
             });
             let reading = Reading {
                 stop,
-                aside: Some(&self.aside.files()),
+                aside: Some(self.aside.files()),
                 asks_writers: true,
                 empty: Duration::ZERO,
             };
@@ -756,7 +756,7 @@ impl<'w> Round<'w> {
         }
         let reading = Reading {
             stop,
-            aside: Some(&self.aside.files()),
+            aside: Some(self.aside.files()),
             asks_writers: false,
             empty: Duration::ZERO,
         };
