@@ -15,13 +15,14 @@ use crate::connect::{connect, speaks_tls};
 use crate::error::{Error, ErrorKind};
 use crate::failure::failed;
 use crate::host::{Forwards, Host};
-use crate::origin::{Origin, Target, without_userinfo};
+use crate::origin::{Origin, Target};
 use crate::redirect::{is_redirect, next_url};
 use crate::request::Request;
 use crate::response::Response;
 use crate::retry::Retries;
 use crate::secret::Authorization;
 use crate::shared::Shared;
+use crate::userinfo::without_userinfo;
 
 /// Most origins a client keeps connections to.
 const MAX_ORIGINS: usize = 256;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::origin::without_userinfo;
+use crate::userinfo::without_userinfo;
 
 /// Why a request failed; stable, see [`Error::code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

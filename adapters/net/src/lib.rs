@@ -16,6 +16,7 @@ mod host;
 mod listener;
 mod options;
 mod origin;
+mod pause;
 mod pin;
 mod proxy;
 mod redirect;
@@ -29,6 +30,7 @@ mod tls;
 mod trust;
 mod tunnel;
 mod unpack;
+mod userinfo;
 mod watchdog;
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
@@ -38,6 +40,7 @@ pub mod fuzz_property {
     pub use crate::credentials::fuzz_property::check as netrc;
 }
 
+pub use crate::pause::retry_after;
 pub use accept::{accept_until, serve_until};
 pub use bandwidth::Bandwidth;
 pub use budget::{Budget, Reservation, Room};
@@ -58,7 +61,7 @@ pub use pin::Pin;
 pub use proxy::Proxies;
 pub use request::{Post, Request, UnaskedEncoding};
 pub use response::{ContentRange, Response, values};
-pub use retry::{Retries, retry_after, with_retries};
+pub use retry::{Retries, with_retries};
 pub use secret::Authorization;
 pub use sender::{Answer, BodyWanted, HeaderLines, Message, Recipient, Sender, SenderOptions};
 pub use shared::{Counters, Shared};

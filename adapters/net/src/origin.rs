@@ -155,14 +155,10 @@ pub fn check_url(url: &str) -> Result<(), Error> {
     target.path_and_query().map(|_| ())
 }
 
-/// The URL without user and password, for people and logs.
-pub(crate) fn without_userinfo(url: &str) -> String {
-    abreast_webtypes::without_login(url).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::userinfo::without_userinfo;
 
     fn wire(url: &str) -> String {
         Target::split(url).unwrap().path_and_query().unwrap().as_str().to_owned()

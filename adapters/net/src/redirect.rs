@@ -5,7 +5,8 @@ use http::StatusCode;
 use url::Url;
 
 use crate::error::{Error, ErrorKind};
-use crate::origin::{Target, without_userinfo};
+use crate::origin::Target;
+use crate::userinfo::without_userinfo;
 
 pub(crate) fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)

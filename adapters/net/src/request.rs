@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::Method;
 use std::fmt;
 
-use crate::origin::without_userinfo;
 use crate::secret::Authorization;
+use crate::userinfo::without_userinfo;
 
 /// Handling of a `Content-Encoding` that was not requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -16,8 +16,8 @@ use crate::error::{Error, ErrorKind};
 use crate::failure::failed;
 use crate::gunzip::{Gunzip, Piece};
 use crate::host::Host;
+use crate::pause::retry_after;
 use crate::request::{Request, UnaskedEncoding};
-use crate::retry::retry_after;
 use crate::unpack::UnpackError;
 
 /// Most bytes of an unread body that are read to keep its connection.

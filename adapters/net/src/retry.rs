@@ -1,14 +1,11 @@
 //! Retries: which requests are repeated, and after which delay.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::time::{Duration, SystemTime};
+use crate::pause::jitter;
+use std::time::Duration;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
-
-/// A `Retry-After` beyond this is taken for a mistake, not for a wish.
-const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 
 /// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
@@ -87,28 +84,10 @@ fn backoff(options: &Options, made: u32) -> Duration {
     full / 2 + jitter(full / 2)
 }
 
-/// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
-/// negative, past or beyond a day; the cap of [`Options::max_retry_after`] is applied where it is
-/// used.
-pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    let pause = if value.bytes().all(|b| b.is_ascii_digit()) {
-        Duration::from_secs(value.parse().ok()?)
-    } else {
-        httpdate::parse_http_date(value).ok()?.duration_since(now).ok()?
-    };
-    (pause > Duration::ZERO && pause <= PLAUSIBLE).then_some(pause)
-}
-
-/// A random part of `most`. Spreading needs no good randomness: the seed of a new hash map does.
-pub(crate) fn jitter(most: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0_u8);
-    most.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pause::retry_after;
 
     #[test]
     fn retry_after_takes_seconds_and_dates_and_nothing_absurd() {

@@ -13,7 +13,7 @@ use crate::budget::{Budget, HostPace};
 use crate::error::Error;
 use crate::options::Options;
 use crate::origin::Origin;
-use crate::retry::jitter;
+use crate::pause::jitter;
 use crate::tls;
 
 /// Most origins remembered with their places; those nobody uses are forgotten first.

@@ -7,7 +7,8 @@
 
 use crate::connection::sqlite_error;
 use crate::database;
-use crate::integrity::{Findings, SetFacts, check_log, open_for_check};
+use crate::integrity::{Findings, POSITIONS_APART, SetFacts, check_log};
+use crate::read_only::open_for_check;
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
@@ -15,8 +16,6 @@ use rusqlite::{Connection, params};
 use std::fs::File;
 use std::path::Path;
 
-/// Positions of a restarted log follow the next multiple of this.
-pub const POSITIONS_APART: i64 = 1_000_000_000;
 /// So do the numbers of its Change Lists.
 pub const LISTS_APART: i64 = 100_000;
 

@@ -2,7 +2,8 @@
 
 use crate::connection::sqlite_error;
 use crate::database;
-use crate::integrity::{SET_TABLES, open_for_check};
+use crate::integrity::SET_TABLES;
+use crate::read_only::open_for_check;
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _, params};

@@ -4,8 +4,8 @@
 //! Redundant data is compared: rows against their checksums and against the log, pages and
 //! shards against the rows they stand for, needs of contents against those who need them.
 
-use crate::backup::POSITIONS_APART;
-use crate::connection::{code_of, open_read_only, sqlite_error};
+use crate::connection::{code_of, sqlite_error};
+use crate::read_only::open_for_check;
 use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns,
     version_columns,
@@ -14,16 +14,14 @@ use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::{ContentId, Finding, LogError, Resource, Severity};
 use abreast_webtypes::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// Most findings of one code that are reported one by one.
 const TOLD_MAX: u64 = 100;
 /// Most errors that SQLite's own check reports.
 const DAMAGES_MAX: i64 = 50;
-
 /// Tables whose rows belong to sets.
 pub(crate) const SET_TABLES: [&str; 8] = [
     "resources",
@@ -102,36 +100,6 @@ pub struct SetFacts {
     pub position: u64,
     /// Resources in it.
     pub resources: u64,
-}
-
-/// Opens a database read-only. An unused one is left exactly as it is; one in use is read beside
-/// its user.
-///
-/// # Errors
-/// It cannot be read.
-pub(crate) fn open_for_check(path: &Path) -> Result<Connection, LogError> {
-    let wal = crate::connection::beside(path, "-wal");
-    if wal.exists() {
-        return open_read_only(path);
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_URI;
-    let mut uri = "file:".to_owned();
-    for byte in
-        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_encoded_bytes()
-    {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-                uri.push(char::from(*byte));
-            }
-            _ => drop(write!(uri, "%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    Connection::open_with_flags(uri, flags).map_err(|cause| {
-        sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause)
-    })
 }
 
 /// SQLite's own check of a database: pages, order of rows, indexes. Returns whether the rest can be
@@ -702,3 +670,6 @@ fn time_of(connection: &Connection, set: i64, position: i64) -> rusqlite::Result
 /// How often rows of a set name each kept content.
 pub(crate) const NAMED: &str = "SELECT content, count(*) FROM (SELECT content FROM resources WHERE set_id = ?1 AND \
      content IS NOT NULL UNION ALL SELECT content FROM versions WHERE set_id = ?1 AND content IS NOT NULL) GROUP BY content";
+
+/// Positions of a restarted log follow the next multiple of this.
+pub const POSITIONS_APART: i64 = 1_000_000_000;

@@ -22,6 +22,7 @@ pub mod mirror;
 mod needed_contents;
 mod presence;
 mod queue;
+mod read_only;
 mod readers;
 mod recorder;
 pub mod repair;

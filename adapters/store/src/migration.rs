@@ -1,7 +1,7 @@
 //! Schema versions of a database, and migration to the newest.
 
 use crate::connection::sqlite_error;
-use crate::integrity::open_for_check;
+use crate::read_only::open_for_check;
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;

@@ -150,7 +150,7 @@ impl Mirror {
         };
         let (connection, version, any) = match opened.and_then(open) {
             // Where nothing can be written, not even what SQLite needs to share it.
-            Err(_) => open(crate::integrity::open_for_check(path)?)?,
+            Err(_) => open(crate::read_only::open_for_check(path)?)?,
             opened => opened?,
         };
         check_schema(version, STEPS.len() as i64, path)?;
@@ -178,7 +178,7 @@ impl Mirror {
         // Nothing is planned with it.
         let (counted, may_have_access) = (Cell::default(), Cell::new(false));
         Ok(Self {
-            connection: crate::integrity::open_for_check(path)?,
+            connection: crate::read_only::open_for_check(path)?,
             log_file: None,
             is_reader: true,
             has_durable_names: Cell::new(false),

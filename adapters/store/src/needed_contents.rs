@@ -1,7 +1,7 @@
 //! The kept contents that rows need, in the order of their addresses.
 
 use crate::connection::sqlite_error;
-use crate::integrity::open_for_check;
+use crate::read_only::open_for_check;
 use abreast_core::{ContentId, LogError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::{Path, PathBuf};

@@ -7,11 +7,10 @@
 use crate::backup::{copy, restart_set_log, set_ids};
 use crate::connection::{Durability, beside, open_connection, sqlite_error};
 use crate::database::{self, DatabaseLock};
-use crate::integrity::{
-    Findings, NAMED, SET_TABLES, check_rows, integrity, open_for_check, schema,
-};
+use crate::integrity::{Findings, NAMED, SET_TABLES, check_rows, integrity, schema};
 use crate::migration::migrate;
 use crate::mirror;
+use crate::read_only::open_for_check;
 use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns,
     version_columns,

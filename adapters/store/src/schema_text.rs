@@ -1,7 +1,8 @@
 //! The schema of a damaged database, put right in a copy: one flipped bit in its text keeps SQLite from reading any row.
 
 use crate::connection::{beside, sqlite_error};
-use crate::integrity::{new_database, open_for_check};
+use crate::integrity::new_database;
+use crate::read_only::open_for_check;
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, params};
 use std::fs;

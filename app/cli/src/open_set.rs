@@ -105,15 +105,16 @@ pub(crate) fn publish(
             .map(Arc::new)
             .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))
     };
-    Ok(PublishedSet {
+    let published = PublishedSet {
         representations,
         links: set.links.published()?,
         about: set.about.clone(),
-        feeds: set.feeds.clone(),
-        resourcesync_0_1: set.resourcesync_0_1.clone(),
-        archive: set.archives.map(open_archive).transpose()?,
         ..PublishedSet::new(id, set.slug.clone(), urls)
-    })
+    };
+    Ok(published
+        .with(Some(Arc::new(set.feeds.clone())))
+        .with(Some(Arc::new(set.resourcesync_0_1.clone())))
+        .with(set.archives.map(open_archive).transpose()?))
 }
 
 impl SetOpener<'_> {
@@ -163,23 +164,22 @@ impl SetOpener<'_> {
             }
             _ => None,
         };
-        let mut published = PublishedSet {
+        let mut options = set.resourcesync_0_1.clone();
+        if self.callbacks {
+            options.push.push(PushLink::callback(subscribe_url(&urls)));
+        }
+        if let Some(service) = self.xmpp_service {
+            options.push.push(PushLink::xmpp(service, set.xmpp_node.as_str()));
+        }
+        let published = PublishedSet {
             versions: version_urls,
-            dumps: dumps.transpose()?,
             notifications: self.notifications.clone(),
-            snapshots,
             copies,
             watch: status,
             ..publish(self.stores, &set, id, urls, representations)?
         };
-        if self.callbacks {
-            let subscribe = subscribe_url(&published.urls);
-            published.resourcesync_0_1.push.push(PushLink::callback(subscribe));
-        }
-        if let Some(service) = self.xmpp_service {
-            let node = set.xmpp_node.as_str();
-            published.resourcesync_0_1.push.push(PushLink::xmpp(service, node));
-        }
+        let published =
+            published.with(dumps.transpose()?).with(snapshots).with(Some(Arc::new(options)));
         let published = Arc::new(published);
         let link = abreast_server::set_link(&published)
             .context("the base URL cannot stand in a header")?;

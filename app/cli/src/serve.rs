@@ -169,7 +169,7 @@ impl Running {
         let dumper = start_dumping(&dumps, &site)?;
         let (stop, stopped) = watch::channel(false);
         let sets = site.publisher.sets().iter();
-        let snapshots = sets.filter_map(|set| set.snapshots.clone()).collect();
+        let snapshots = sets.filter_map(|set| set.snapshots().cloned()).collect();
         let thread = start_server(runtime, server, site, stopped)?;
         let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
@@ -296,7 +296,7 @@ fn open_api(config: &ApiConfig, data: &Path) -> Result<Api> {
 
 /// Starts to archive old lists, if any set keeps them.
 fn start_archiving(site: &Arc<Site>) -> Result<Option<archive::Keeper>> {
-    if site.publisher.sets().iter().all(|set| set.archive.is_none()) {
+    if site.publisher.sets().iter().all(|set| set.archive().is_none()) {
         return Ok(None);
     }
     let publisher = SitePublisher(Arc::clone(site));
@@ -307,7 +307,8 @@ fn start_archiving(site: &Arc<Site>) -> Result<Option<archive::Keeper>> {
 
 /// Starts to make dumps, if any set has them.
 fn start_dumping(dumps: &Arc<Dumps>, site: &Site) -> Result<Option<Dumper>> {
-    let sets: Vec<_> = site.publisher.sets().iter().filter_map(|set| set.dumps.clone()).collect();
+    let sets: Vec<_> =
+        site.publisher.sets().iter().filter_map(|set| set.dumps().cloned()).collect();
     if sets.is_empty() {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
 //! What the descriptions of one input may take together.
 
 use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, canonical_triples};
-use crate::closure::TooLarge;
+
 use crate::statement::{Statement, StatementError, statements};
 use oxrdf::TripleRef;
 
@@ -96,10 +96,22 @@ impl DescriptionBudget {
     }
 }
 
+/// A description that is larger than the limits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the description of {root} has more than {limit}\n  help: give its blank nodes IRIs, so that each is described on its own, or raise the limit"
+)]
+pub struct TooLarge {
+    /// The entity as it is written: `<iri>`.
+    pub root: String,
+    /// The limit, with its unit.
+    pub limit: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canonical::Naming;
+    use crate::canonical::label::Naming;
     use std::fmt::Write as _;
 
     #[test]

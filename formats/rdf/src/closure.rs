@@ -1,12 +1,12 @@
 //! Descriptions of entities: their statements, and those of the blank nodes in them, recursively
 //! [sdshare §Fragments Feed].
 
+use crate::budget::{DescriptionBudget, TooLarge};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use memchr::memchr;
 use oxrdf::{NamedOrBlankNodeRef, TermRef, TripleRef};
 
-use crate::budget::DescriptionBudget;
 use crate::canonical::Canonical;
 use crate::statement::{Statement, TermText, write_terms};
 
@@ -23,18 +23,6 @@ impl Default for DescriptionLimits {
     fn default() -> Self {
         Self { bytes: 10 << 20, statements: 100_000 }
     }
-}
-
-/// A description that is larger than the limits.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the description of {root} has more than {limit}\n  help: give its blank nodes IRIs, so that each is described on its own, or raise the limit"
-)]
-pub struct TooLarge {
-    /// The entity as it is written: `<iri>`.
-    pub root: String,
-    /// The limit, with its unit.
-    pub limit: String,
 }
 
 /// Why [`describe`] failed.

@@ -5,6 +5,7 @@
 //! writes its description in the same way and compares the digest before it applies them, and the
 //! digest of the result: no mistake of either side is kept.
 
+use crate::skolem::{ANY_LABEL, PATH, SkolemError, blank_by_prefix, name_by_prefix, prefix};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +16,14 @@ use rdf_patch::{
 };
 use sha2::{Digest as _, Sha256};
 
+use crate::budget::TooLarge;
 use crate::canonical::Canonical;
-use crate::closure::{DescriptionLimits, TooLarge};
+use crate::closure::DescriptionLimits;
 use crate::diff::{Difference, difference};
-use crate::skolem::{PATH, SkolemError, blank_by_prefix, name_by_prefix, prefix};
 use crate::statement::{StatementError, split_lines, statements, write_statement};
 
 /// What labels of blank nodes begin with in the rows of this crate.
 const LABEL: &str = "<_:b";
-/// What they begin with in any rows.
-pub(crate) const ANY_LABEL: &str = "<_:";
 
 /// What stands for blank nodes in the rows of a patch. Every form has a name for each blank node
 /// that is made of the entity and its name in the description: the same in each version where the

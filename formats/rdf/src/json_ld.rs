@@ -1,16 +1,16 @@
 //! JSON-LD, with the contexts that were given and no others.
 
 use crate::contexts::Contexts;
+use crate::json_ld_base::{NO_BASE, NO_BASE_SCHEME, is_relative, relative, shown};
 use crate::json_ld_dropped::examine;
 use crate::json_memory;
 use crate::nesting::Brackets;
-use crate::read::{ReadLimits, ReadOptions, Visit};
 use crate::read_error::ReadError;
+use crate::read_options::{ReadLimits, ReadOptions, Visit};
 use crate::term_chains::{self, Terms};
-use abreast_webtypes::{SyntaxError, excerpt};
+use abreast_webtypes::SyntaxError;
 use memchr::{memchr_iter, memmem, memrchr};
 use oxjsonld::{JsonLdErrorCode, JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
-use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,9 +22,6 @@ const MAX_DEPTH: usize = 128;
 const MAX_EXPANDED: usize = 64 << 20;
 const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
-/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
-const NO_BASE: &str = "abreast-no-base://document/";
-const NO_BASE_SCHEME: &str = "abreast-no-base:";
 const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
 
 const CONTEXT_IN_FULL_HELP: &str =
@@ -129,17 +126,6 @@ fn is_about_datatype(error: &JsonLdSyntaxError) -> bool {
         && error.to_string().contains("must be an IRI")
 }
 
-/// What is wrong with an IRI that is relative where there is no base.
-pub(crate) fn is_relative(iri: &str) -> String {
-    format!("the IRI `{}` is relative, and there is no base", excerpt(iri))
-}
-
-/// A text for people, in which relative IRIs are as they are written.
-pub(crate) fn shown(text: &str) -> String {
-    let text = text.replace(NO_BASE, "").replace(NO_BASE_SCHEME, "");
-    abreast_webtypes::visible(&text).chars().take(300).collect()
-}
-
 /// The contexts that a document leads to. Clones are the same.
 #[derive(Clone, Default)]
 struct Loaded(Arc<Mutex<LoadedContexts>>);
@@ -170,29 +156,6 @@ impl Loaded {
     fn lock(&self) -> MutexGuard<'_, LoadedContexts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// An IRI of a statement that was relative, as it was written in most cases.
-pub(crate) fn relative(quad: QuadRef<'_>) -> Option<&str> {
-    let subject = match quad.subject {
-        NamedOrBlankNodeRef::NamedNode(node) => without_base(node),
-        NamedOrBlankNodeRef::BlankNode(_) => None,
-    };
-    let object = match quad.object {
-        TermRef::NamedNode(node) => without_base(node),
-        TermRef::Literal(literal) => without_base(literal.datatype()),
-        TermRef::BlankNode(_) => None,
-    };
-    let graph = match quad.graph_name {
-        GraphNameRef::NamedNode(node) => without_base(node),
-        _ => None,
-    };
-    subject.or_else(|| without_base(quad.predicate)).or(object).or(graph)
-}
-
-fn without_base(node: NamedNodeRef<'_>) -> Option<&str> {
-    let rest = node.as_str().strip_prefix(NO_BASE_SCHEME)?;
-    Some(rest.strip_prefix("//document/").unwrap_or(rest))
 }
 
 fn fault(error: &JsonLdSyntaxError, loaded: &Loaded, document: &[u8]) -> ReadError {

@@ -4,10 +4,11 @@
 //! A key that no context maps to an IRI makes no statement, and neither does its content; a blank node is not a predicate.
 //! Both are dropped, as the algorithms of JSON-LD require.
 
-use crate::json_ld::{is_relative, relative, shown};
+use crate::input::length;
+use crate::json_ld_base::{is_relative, relative, shown};
 use crate::left_out::{LeftOut, fault_in};
-use crate::read::{Visit, length};
 use crate::read_error::ReadError;
+use crate::read_options::Visit;
 use abreast_webtypes::excerpt;
 use oxjsonld::JsonLdSyntaxError;
 use oxrdf::{BlankNode, GraphNameRef, Literal, NamedOrBlankNodeRef, Quad, QuadRef, TermRef};
@@ -15,7 +16,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
 const HELP: &str = "correct it, or leave out what is not valid (`--leave-out-invalid`)";
-
 /// Spellings of language tags that are kept apart; a document that has more has the rest in lower case.
 const SPELLINGS_MAX: usize = 10_000;
 /// Runs that are searched for a tag.

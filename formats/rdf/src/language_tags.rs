@@ -1,7 +1,7 @@
 //! Language tags as they are written. The parsers of the Turtle family hand them over in lower case, and end at one
 //! that is none: so they are taken down before the parser reads them, and put back into its statements.
 
-use crate::read::Visit;
+use crate::read_options::Visit;
 use crate::statement::is_language_tag;
 use oxrdf::{Literal, QuadRef, TermRef};
 use std::cell::RefCell;

@@ -9,7 +9,9 @@ mod contexts;
 mod diff;
 mod entity_labels;
 mod entity_patch;
+mod input;
 mod json_ld;
+mod json_ld_base;
 mod json_ld_dropped;
 mod json_memory;
 mod language_tags;
@@ -22,6 +24,7 @@ mod plain;
 mod rdf_xml;
 mod read;
 mod read_error;
+mod read_options;
 mod skolem;
 pub mod sparql;
 mod statement;
@@ -31,12 +34,15 @@ mod term_chains;
 mod terse;
 mod write;
 
+pub use crate::budget::TooLarge;
+pub use crate::canonical::label::Naming;
+pub use crate::read_options::{Expansion, ReadLimits, ReadOptions, Visit};
 pub use accept::choose;
 pub use budget::DescriptionBudget;
-pub use canonical::{Canonical, MAX_WORK, Naming, canonical, canonical_lines, canonical_within};
+pub use canonical::{Canonical, MAX_WORK, canonical, canonical_lines, canonical_within};
 pub use closure::{
     BlankStatements, DescribeError, Description, DescriptionLimits, Entities, Findings,
-    MAX_FINDINGS, SharedBlank, TooLarge, describe, object_blank, subject_of,
+    MAX_FINDINGS, SharedBlank, describe, object_blank, subject_of,
 };
 pub use contexts::Contexts;
 pub use diff::{Difference, OtherVersion, difference};
@@ -50,7 +56,7 @@ pub use lines::read_lines;
 pub use lower_case_tags::with_lower_case_tags;
 pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};
 pub use plain::are_canonical;
-pub use read::{Expansion, ReadLimits, ReadOptions, Visit, read};
+pub use read::read;
 pub use read_error::ReadError;
 pub use skolem::{
     SkolemError, blank_skolems, is_own_skolem_iri, is_skolem_iri, loose_skolem, skolem_label,

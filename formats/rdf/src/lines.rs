@@ -1,11 +1,12 @@
 //! N-Triples and N-Quads: whole lines at a time.
 
+use crate::input::{fill, renamed, without_mark};
 use crate::language_tags::LanguageTags;
 use crate::left_out::LeftOut;
 use crate::nesting::Brackets;
 use crate::plain::Plain;
-use crate::read::{ReadLimits, ReadOptions, Visit, fill, renamed, without_mark};
 use crate::read_error::ReadError;
+use crate::read_options::{ReadLimits, ReadOptions, Visit};
 use crate::statement::write_statement;
 use crate::syntax::Syntax;
 use abreast_webtypes::excerpt;

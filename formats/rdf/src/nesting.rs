@@ -1,8 +1,9 @@
 //! Limits that the parsers do not have: brackets inside each other, and the length of a token; and the language
 //! tags that the parsers do not hand over as they are written.
 
+use crate::input::fill;
 use crate::language_tags::LanguageTags;
-use crate::read::{ReadLimits, fill};
+use crate::read_options::ReadLimits;
 use abreast_webtypes::SyntaxError;
 use memchr::{memchr_iter, memrchr};
 use std::io::{self, Read};

@@ -1,185 +1,14 @@
 //! Reading RDF in any syntax, statement by statement.
 
-use crate::contexts::Contexts;
-use crate::left_out::LeftOut;
+use crate::input::{length, renamed, without_mark};
 use crate::read_error::ReadError;
+use crate::read_options::{ReadOptions, Visit};
 use crate::syntax::Syntax;
 use crate::{json_ld, lines, rdf_xml, terse};
-use abreast_webtypes::excerpt;
-use oxiri::Iri;
-use oxrdf::{BlankNode, BlankNodeRef, GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
+use oxrdf::QuadRef;
 use std::cell::Cell;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::ops::ControlFlow;
-
-/// What is done with each statement; [`ControlFlow::Break`] ends the reading.
-pub type Visit<'a> = dyn FnMut(QuadRef<'_>) -> ControlFlow<()> + 'a;
-
-/// How a document is read.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// Relative IRIs are resolved against this one. Without it they are refused, unless the
-    /// document states its own base.
-    pub base: Option<String>,
-    /// Skips the checks of IRIs and language tags in N-Triples, N-Quads, Turtle and TriG: for
-    /// documents that were checked before.
-    pub lenient: bool,
-    /// A number for the document: its blank nodes are called `d<NUMBER>_<LABEL>`, so that equal
-    /// labels in documents with different numbers are different nodes.
-    pub document: Option<u64>,
-    /// The contexts that JSON-LD may name.
-    pub contexts: Contexts,
-    /// Where statements that cannot be used are counted; without it the first one is an error.
-    pub left_out: Option<LeftOut>,
-    /// Limits.
-    pub limits: ReadLimits,
-}
-
-/// Limits of one document, with their defaults in brackets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReadLimits {
-    /// Bytes of a line of N-Triples and N-Quads; of a literal, IRI or comment in the others
-    /// [16 MiB, which is also the most for Turtle and TriG].
-    pub token_length: usize,
-    /// Brackets inside each other in Turtle, TriG and JSON-LD, and elements in RDF/XML [256; in
-    /// JSON-LD 128 at most].
-    pub depth: usize,
-    /// Bytes of a JSON-LD document, which is held in memory [32 MiB].
-    pub json_ld_length: usize,
-    /// Bytes of memory that the JSON-LD parser takes for a document, estimated from its structure [128 MiB].
-    pub json_ld_memory: u64,
-    /// Bytes of the statements, written in full.
-    pub expansion: Expansion,
-}
-
-impl Default for ReadLimits {
-    fn default() -> Self {
-        Self {
-            token_length: 16 << 20,
-            depth: 256,
-            json_ld_length: 32 << 20,
-            json_ld_memory: 128 << 20,
-            expansion: Expansion::default(),
-        }
-    }
-}
-
-impl ReadLimits {
-    /// The limits of a document whose statements are collected in memory: 32 MiB of statements at most, and 1 MiB
-    /// that does not count for the ratio.
-    pub fn in_memory() -> Self {
-        let expansion = Expansion { free: 1 << 20, most: 32 << 20, ..Expansion::default() };
-        Self { expansion, ..Self::default() }
-    }
-
-    /// About how much memory a document takes that is read within these limits and collected.
-    pub fn memory(&self, syntax: Syntax, length: u64) -> u64 {
-        let parser = if syntax == Syntax::JsonLd {
-            // An item of two bytes takes a thousand in a list.
-            self.json_ld_memory.min(length.saturating_mul(500))
-        } else {
-            0
-        };
-        // A list that grows is there twice for a moment.
-        let statements = self.expansion.allowed(length).saturating_mul(3);
-        parser.saturating_add(statements).saturating_add(length)
-    }
-}
-
-/// How many bytes statements may have, written in full as N-Quads, with the defaults in brackets.
-/// Prefixes, vocabularies and lists make many from few.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expansion {
-    /// Bytes for each byte of the document that was read [default 32].
-    pub ratio: u64,
-    /// Bytes that do not count for the ratio [16 MiB].
-    pub free: u64,
-    /// Bytes in total, whatever the document; by default there is no such limit.
-    pub most: u64,
-}
-
-impl Default for Expansion {
-    fn default() -> Self {
-        Self { ratio: 32, free: 16 << 20, most: u64::MAX }
-    }
-}
-
-impl Expansion {
-    /// The bytes that are allowed after this much of the document.
-    pub(crate) fn allowed(&self, read: u64) -> u64 {
-        self.most.min(read.saturating_mul(self.ratio).saturating_add(self.free))
-    }
-
-    /// The refusal of a document.
-    fn exceeded(&self, read: u64) -> ReadError {
-        let Self { ratio, most, .. } = self;
-        if self.allowed(read) == *most {
-            let message =
-                format!("the statements have more than {most} bytes when written in full");
-            return ReadError::new("rdf.size", (0, 0), message, Some("split the document"));
-        }
-        let message = format!(
-            "the statements have more than {ratio} bytes for each byte of the document when written in full"
-        );
-        let help = "use shorter prefixes, or publish N-Triples";
-        ReadError::new("rdf.size", (0, 0), message, Some(help))
-    }
-}
-
-impl ReadOptions {
-    /// Sets the base IRI.
-    #[must_use]
-    pub fn with_base(mut self, base: impl Into<String>) -> Self {
-        self.base = Some(base.into());
-        self
-    }
-
-    /// Sets [`ReadOptions::lenient`].
-    #[must_use]
-    pub fn with_lenient(mut self, lenient: bool) -> Self {
-        self.lenient = lenient;
-        self
-    }
-
-    /// Sets the number of the document.
-    #[must_use]
-    pub fn with_document(mut self, number: u64) -> Self {
-        self.document = Some(number);
-        self
-    }
-
-    /// Sets the contexts that JSON-LD may name.
-    #[must_use]
-    pub fn with_contexts(mut self, contexts: Contexts) -> Self {
-        self.contexts = contexts;
-        self
-    }
-
-    /// Sets [`ReadOptions::left_out`].
-    #[must_use]
-    pub fn with_left_out(mut self, left_out: LeftOut) -> Self {
-        self.left_out = Some(left_out);
-        self
-    }
-
-    /// Sets the limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: ReadLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// The base IRI, checked.
-    pub(crate) fn base_iri(&self) -> Result<Option<Iri<String>>, ReadError> {
-        let Some(base) = &self.base else { return Ok(None) };
-        Iri::parse(base.clone()).map(Some).map_err(|error| {
-            let message = format!("the base `{}` is not an absolute IRI: {error}", excerpt(base));
-            ReadError::new("rdf.iri", (0, 0), message, None)
-        })
-    }
-}
 
 /// Reads a document and visits its statements in order; statements may come more than once.
 ///
@@ -253,29 +82,6 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// About the bytes of a statement of N-Quads.
-pub(crate) fn length(quad: QuadRef<'_>) -> u64 {
-    let subject = match quad.subject {
-        NamedOrBlankNodeRef::NamedNode(node) => node.as_str(),
-        NamedOrBlankNodeRef::BlankNode(node) => node.as_str(),
-    };
-    let (object, more) = match quad.object {
-        TermRef::NamedNode(node) => (node.as_str(), ""),
-        TermRef::BlankNode(node) => (node.as_str(), ""),
-        TermRef::Literal(literal) => {
-            (literal.value(), literal.language().unwrap_or(literal.datatype().as_str()))
-        }
-    };
-    let graph = match quad.graph_name {
-        GraphNameRef::NamedNode(node) => node.as_str(),
-        GraphNameRef::BlankNode(node) => node.as_str(),
-        GraphNameRef::DefaultGraph => "",
-    };
-    let terms = [subject, quad.predicate.as_str(), object, more, graph];
-    // Spaces, brackets and the end.
-    terms.iter().map(|term| term.len() as u64).sum::<u64>() + 12
-}
-
 fn read_as(
     syntax: Syntax,
     input: &mut dyn Read,
@@ -291,47 +97,4 @@ fn read_as(
         Syntax::Turtle | Syntax::TriG => terse::read(syntax, input, options, visit),
         _ => json_ld::read(&mut input, options, visit),
     }
-}
-
-/// A text without its byte order mark.
-pub(crate) fn without_mark(input: &mut dyn Read) -> io::Result<impl Read> {
-    let mut first = [0; 3];
-    let length = fill(input, &mut first)?;
-    let length = if first == *b"\xef\xbb\xbf" { 0 } else { length as u64 };
-    Ok(Cursor::new(first).take(length).chain(input))
-}
-
-/// Reads until the buffer is full or the input ends; how many bytes.
-pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(length) => filled += length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
-/// Visits a statement with its blank nodes named after their document.
-pub(crate) fn renamed(quad: QuadRef<'_>, number: u64, visit: &mut Visit<'_>) -> ControlFlow<()> {
-    let name =
-        |node: BlankNodeRef<'_>| BlankNode::new_unchecked(format!("d{number}_{}", node.as_str()));
-    let (subject, object, graph);
-    let mut quad = quad;
-    if let NamedOrBlankNodeRef::BlankNode(node) = quad.subject {
-        subject = name(node);
-        quad.subject = subject.as_ref().into();
-    }
-    if let TermRef::BlankNode(node) = quad.object {
-        object = name(node);
-        quad.object = object.as_ref().into();
-    }
-    if let GraphNameRef::BlankNode(node) = quad.graph_name {
-        graph = name(node);
-        quad.graph_name = graph.as_ref().into();
-    }
-    visit(quad)
 }

@@ -10,10 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oxrdf::NamedNode;
 
-use crate::canonical::{
-    Canonical, MAX_WORK, Work, canonical_statements, content_hashes, hash_part,
-};
-use crate::entity_patch::ANY_LABEL;
+use crate::canonical::label::hash_part;
+use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, content_hashes};
+
 use crate::statement::{Statement, StatementError, is_blank, statements};
 
 pub(crate) const PATH: &str = "/.well-known/genid/";
@@ -227,6 +226,9 @@ fn skolem_iri(prefix: &str, hash: [u8; 32]) -> Vec<u8> {
     let hash = blake3::Hash::from_bytes(hash).to_hex();
     [prefix.as_bytes(), &hash.as_bytes()[..NAME_DIGITS], b">"].concat()
 }
+
+/// What they begin with in any rows.
+pub(crate) const ANY_LABEL: &str = "<_:";
 
 #[cfg(test)]
 mod tests {

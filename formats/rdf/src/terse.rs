@@ -3,8 +3,8 @@
 use crate::language_tags::LanguageTags;
 use crate::lines::syntax_error;
 use crate::nesting::{Brackets, Guarded};
-use crate::read::{ReadOptions, Visit};
 use crate::read_error::ReadError;
+use crate::read_options::{ReadOptions, Visit};
 use crate::syntax::Syntax;
 use abreast_webtypes::excerpt;
 use oxiri::Iri;

@@ -1,6 +1,7 @@
 //! Publishing: who may publish, and acceptance of notifications. A notification is accepted once it
 //! is durable.
 
+use crate::body_bytes::shared;
 use crate::client::{Client, Publisher};
 use crate::fetch::ChangeReporter;
 use crate::hub::Inner;
@@ -12,7 +13,6 @@ use abreast_core::{
     LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _,
 };
 use abreast_websub::{PublishedLinks, Request, is_form};
-use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -265,9 +265,4 @@ fn elsewhere(redirect: &Redirect) -> HubAnswer {
 fn is_any_form(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
-}
-
-/// The bytes of a body, as logs hold them.
-pub(crate) fn shared(body: &Bytes) -> Arc<[u8]> {
-    Arc::from(&body[..])
 }

@@ -6,10 +6,11 @@
 //! others the clients take turns, and the topics of each client by their hosts; a topic that waits
 //! for its next attempt holds no place.
 
-use crate::accept::shared;
+use crate::body_bytes::shared;
 use crate::client::Client;
 use crate::deliver::Engine;
-use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Pace};
+use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes};
+use crate::deliver::pace::Pace;
 use crate::deliver::table::{host_of, origin_of};
 use crate::options::LaneOptions;
 use crate::text;

@@ -2,11 +2,13 @@
 
 mod accept;
 mod admin;
+mod body_bytes;
 mod callback;
 mod client;
 mod deliver;
 mod error;
 mod events;
+mod failing;
 mod fetch;
 mod hub;
 mod leases;
@@ -21,6 +23,7 @@ mod text;
 mod topic_host;
 mod verify;
 
+pub use crate::failing::FailingHub;
 pub use client::{Client, Publisher};
 pub use deliver::payloads::{Gap, NoPayloads, Payloads};
 pub use error::HubError;
@@ -29,4 +32,4 @@ pub use hub::Hub;
 pub use metrics::HubMetrics;
 pub use options::{HubOptions, LaneOptions, Redirect, Retries, Sending, VerificationOptions};
 pub use request::{HubAnswer, HubRequest};
-pub use submissions::{FailingHub, SubmissionKind, keep_submissions};
+pub use submissions::{SubmissionKind, keep_submissions};

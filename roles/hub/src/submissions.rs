@@ -1,10 +1,10 @@
 //! Other hubs, and nodes of XMPP services, that notifications are submitted to: which they are, until
 //! when, and whether they accept them.
 
+use crate::failing::FailingHub;
 use crate::hub::Hub;
 use abreast_core::LogError;
 use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
-use abreast_webtypes::{Timestamp, count};
 use std::collections::{HashMap, HashSet};
 
 /// Targets read from the store at once.
@@ -28,83 +28,6 @@ impl SubmissionKind {
             Self::Form => TargetKind::FormSubmission,
             Self::Node => TargetKind::Node,
         }
-    }
-}
-
-/// A hub, or a node, that does not accept the notifications of a topic.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FailingHub {
-    /// Its number among the targets.
-    pub target: TargetId,
-    /// The topic's URL.
-    pub topic: String,
-    /// The hub's or the node's URL.
-    pub hub: String,
-    /// Attempts in a row that failed.
-    pub attempts: u32,
-    /// When the first of them was.
-    pub since: Option<Timestamp>,
-    /// The status of the last answer; `None` when none came since the start.
-    pub status: Option<u16>,
-}
-
-impl FailingHub {
-    /// Whether it is a node of an XMPP service.
-    pub fn is_node(&self) -> bool {
-        self.hub.starts_with("xmpp:")
-    }
-
-    /// Whether it refuses, rather than being out of order: repeating alone does not help.
-    pub fn refuses(&self) -> bool {
-        is_refusal(self.status)
-    }
-}
-
-impl std::fmt::Display for FailingHub {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, topic, hub, attempts, since, status } = self;
-        let does = if self.refuses() { "refuses" } else { "does not accept" };
-        let what = if self.is_node() { "node" } else { "hub" };
-        let attempts = count(*attempts, "failed attempt");
-        write!(f, "{what} {hub} {does} the notifications of {topic}: {attempts}")?;
-        if let Some(since) = since {
-            write!(f, " since {since}")?;
-        }
-        if let Some(status) = status {
-            write!(f, ", the last answer was {status}")?;
-        }
-        write!(f, "; {} (abreast hub attempts {})", help(self.is_node(), *status), target.0)
-    }
-}
-
-/// Whether a status means that a retry does not help.
-pub(crate) fn is_refusal(status: Option<u16>) -> bool {
-    status.is_some_and(|status| {
-        (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429)
-    })
-}
-
-/// Help for a hub or a node that does not accept notifications.
-pub(crate) fn help(is_node: bool, status: Option<u16>) -> &'static str {
-    if is_node {
-        match status {
-            Some(401) => "check `xmpp.jid` and its password",
-            Some(403 | 409) => {
-                "ask the operator of the service to let the account of `xmpp.jid` publish there, or name another node with `xmpp_node`"
-            }
-            Some(404) => {
-                "check `xmpp.service`; if it is right, ask its operator to create the node, or to let `xmpp.jid` do so"
-            }
-            Some(413) => "lower `xmpp.max_stanza` below the limit of the XMPP server",
-            _ => {
-                "check that the XMPP server runs, can be reached from here, and has a valid certificate"
-            }
-        }
-    } else if is_refusal(status) {
-        "ask its operator to accept the topic, set `hub.submit` to what it supports, or remove it from `hub.hubs`"
-    } else {
-        "check that it runs and can be reached from here"
     }
 }
 

@@ -5,7 +5,8 @@
 //! last one confirmed is what counts.
 
 use crate::deliver::Engine;
-use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name, Pace};
+use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name};
+use crate::deliver::pace::Pace;
 use crate::deliver::payloads::later;
 use crate::deliver::table::host_of;
 use crate::options::LaneOptions;

@@ -2,7 +2,7 @@
 //! seeds.
 
 use super::{Bandwidth, MAX_ENTRIES, WEEK};
-use crate::retry::retry_after;
+use crate::pause::retry_after;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Any text as a timetable and as the value of `Retry-After`: rates and pauses are within their

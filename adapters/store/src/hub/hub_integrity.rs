@@ -3,7 +3,8 @@
 use super::store::MIGRATIONS;
 use super::topics::{self, body_bytes, notifications, read_notification};
 use super::{targets, verifications};
-use crate::integrity::{Findings, integrity, open_for_check, schema};
+use crate::integrity::{Findings, integrity, schema};
+use crate::read_only::open_for_check;
 use abreast_core::{LogError, Offset, TopicId};
 use rusqlite::{Connection, params};
 use std::path::Path;

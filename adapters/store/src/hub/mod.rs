@@ -6,6 +6,7 @@
 //! be verified; progress of deliveries is recorded for many targets at once, now and then, so that
 //! a crash repeats a little and loses nothing.
 
+mod done;
 mod hub_integrity;
 pub(crate) mod limits;
 mod recorder;
@@ -13,10 +14,13 @@ mod repair;
 mod store;
 mod target;
 mod targets;
+mod topic_states;
 mod topics;
+mod transaction;
 mod verification;
 mod verifications;
 
+pub use crate::hub::done::Done;
 pub use hub_integrity::{HubFacts, check_hub};
 pub use limits::{
     BODY_BYTES_MAX, LINK_BYTES_MAX, NAME_BYTES_MAX, SECRET_BYTES_MAX, TOPICS_MAX, URL_BYTES_MAX,
@@ -24,7 +28,7 @@ pub use limits::{
 };
 pub use repair::{OFFSETS_APART, check_hub_copy, copy_hub, repair_hub, restart_hub_log};
 pub(crate) use store::MIGRATIONS;
-pub use store::{Done, HubStore, Sizes};
+pub use store::{HubStore, Sizes};
 pub use target::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
     TargetKind,

@@ -1,14 +1,13 @@
 //! Recording a group of requests in a hub's store.
 
-use super::Done;
-use super::topics::{self, TopicStates};
-use super::{targets, verifications};
+use super::topics::{self};
+use super::transaction::{Answer, HubTransaction, WriterState};
+use super::{Done, targets, verifications};
 use crate::queue::{Limits, QueueItem};
 use crate::writer::Recorder;
 use abreast_core::{Clock, LogError, Offset, PUBLISH_PATIENCE, TopicId};
-use abreast_webtypes::Timestamp;
 use rusqlite::Connection;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Most requests that wait; then callers block.
@@ -20,23 +19,6 @@ const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The last notifications of all topics, as readers see them.
 pub(crate) type TopicHeads = RwLock<HashMap<TopicId, Offset>>;
-
-/// The transaction of a request, and the cached state.
-pub(crate) struct HubTransaction<'w> {
-    pub(crate) connection: &'w Connection,
-    pub(crate) known: &'w mut WriterState,
-    pub(crate) now: Timestamp,
-}
-
-/// State cached by the writer.
-#[derive(Default)]
-pub(crate) struct WriterState {
-    pub(crate) topics: TopicStates,
-    /// Topics whose rows are out of date, or whose heads readers do not see yet.
-    pub(crate) touched: BTreeSet<TopicId>,
-    pub(crate) verifications: i64,
-    pub(crate) dead_letters: i64,
-}
 
 /// A request.
 pub(crate) struct Job {
@@ -55,16 +37,13 @@ impl Job {
     }
 }
 
-/// The result of a request: of the store, and if that did not fail, of the request.
-pub(crate) type Answer<T> = rusqlite::Result<Result<T, LogError>>;
-
 trait Task: Send {
     fn run(&mut self, run: &mut HubTransaction<'_>) -> rusqlite::Result<()>;
     fn reply(self: Box<Self>);
     fn refuse(self: Box<Self>, why: LogError);
 }
 
-struct PendingRequest<W, T> {
+pub(crate) struct PendingRequest<W, T> {
     work: Option<W>,
     done: Done<T>,
     came: Option<Result<T, LogError>>,

@@ -7,9 +7,8 @@
 use super::hub_integrity::{HubFacts, STRANGERS, check_hub, check_rows};
 use super::store::{MIGRATIONS, create_private};
 use super::targets::{self, ProgressColumns};
-use super::topics::{
-    self, TopicState, body_bytes, load, notifications, read_notification, store, sum,
-};
+use super::topic_states::TopicState;
+use super::topics::{self, body_bytes, load, notifications, read_notification, store, sum};
 use super::{TargetId, VerificationId, verifications};
 use crate::backup::copy;
 use crate::database;

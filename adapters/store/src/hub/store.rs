@@ -1,13 +1,15 @@
 //! The hub's store: its guarantees and its operations.
 
 use super::limits::no_topic;
-use super::recorder::{Answer, HubRecorder, HubTransaction, Job, TopicHeads};
+use super::recorder::{HubRecorder, Job, TopicHeads};
+use super::transaction::{Answer, HubTransaction};
 use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled,
     Target, TargetId, TargetKind, Topic, Verification, VerificationId, targets, topics,
     verifications,
 };
 use crate::database::DatabaseLock;
+use crate::hub::Done;
 use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -30,9 +32,6 @@ pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/hub_0001.sq
 const ROW_BYTES: usize = 512;
 /// The same for the progress of one target.
 const PROGRESS_BYTES: usize = 128;
-
-/// Called once, from another thread, with what came of a request.
-pub type Done<T> = Box<dyn FnOnce(Result<T, LogError>) + Send>;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Targets of notifications and their progress: tables.
 
 use super::limits::{check_target, no_topic};
-use super::recorder::{Answer, HubTransaction, WriterState};
+use super::transaction::{Answer, HubTransaction, WriterState};
 use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
     TargetKind,

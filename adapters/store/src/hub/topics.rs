@@ -1,12 +1,12 @@
 //! Notifications of topics: recording and trimming.
 
 use super::limits::{check_notification, check_topic_url, no_topic};
-use super::recorder::{Answer, HubTransaction};
+use super::topic_states::{TopicState, TopicStates};
+use super::transaction::{Answer, HubTransaction};
 use crate::sum::Sum;
 use abreast_core::{NewNotification, Notification, Offset, Payload, Position, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Selects notifications with the columns that [`read_notification`] expects.
@@ -22,19 +22,6 @@ pub(crate) use notifications;
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most notifications dropped in one transaction.
 pub(crate) const TRIM_MAX: u64 = 1_000;
-
-/// Where a topic stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TopicState {
-    pub(crate) head: u64,
-    pub(crate) trimmed: u64,
-    pub(crate) bytes: i64,
-    /// When the last notification was accepted.
-    pub(crate) time: Timestamp,
-}
-
-/// All topics, as the writer knows them.
-pub(crate) type TopicStates = HashMap<TopicId, TopicState>;
 
 /// A topic.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Pending verifications of subscribers: tables.
 
 use super::limits::{VERIFICATIONS_MAX, check_verification};
-use super::recorder::{Answer, HubTransaction};
+use super::transaction::{Answer, HubTransaction};
 use super::{
     Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId,
     VerificationMode, targets, topics,

@@ -185,8 +185,9 @@ fn represent(
     }
     let topic = document.topic.as_deref().and_then(|topic| HeaderValue::from_str(topic).ok());
     more.extend(topic.map(|topic| (LINK, topic)));
-    if document.content_type == abreast_source::publish::HTML {
-        let policy = HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY);
+    if document.content_type == abreast_source::projection::pages::HTML {
+        let policy =
+            HeaderValue::from_static(abreast_source::projection::pages::CONTENT_SECURITY_POLICY);
         more.push((CONTENT_SECURITY_POLICY, policy));
     }
     let length = body.length();

@@ -103,7 +103,7 @@ fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
         // What others described is no part of this origin.
         (
             CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY),
+            HeaderValue::from_static(abreast_source::projection::pages::CONTENT_SECURITY_POLICY),
         ),
     ];
     let mut links: Vec<String> =

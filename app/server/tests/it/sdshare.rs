@@ -149,11 +149,8 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
     let snapshots = SetSnapshots::open(Arc::clone(&log), id, of_set, folder, options).unwrap();
     let urls = SourceUrls::new(BASE);
     let set_urls = urls.set("set").of_entities("http://id.example/");
-    let published = Arc::new(PublishedSet {
-        representations,
-        snapshots: Some(snapshots),
-        ..PublishedSet::new(id, "set", set_urls)
-    });
+    let published = PublishedSet { representations, ..PublishedSet::new(id, "set", set_urls) };
+    let published = Arc::new(published.with(Some(snapshots)));
     let publisher =
         Publisher::new(log, urls, [Arc::clone(&published)], place.join("documents")).unwrap();
     let served = ServedSet {

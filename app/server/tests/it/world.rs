@@ -108,14 +108,14 @@ impl World {
         let set_urls = urls.set("set");
         let versions =
             self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", set_urls.naming()));
-        let published = Arc::new(PublishedSet {
+        let published = PublishedSet {
             representations: self.representations(),
             watch: Arc::clone(&self.status),
             versions,
             about: abreast_source::publish::About { title: "A <set>".into(), ..Default::default() },
-            dumps: self.dumps.clone(),
             ..PublishedSet::new(self.set, "set", set_urls)
-        });
+        };
+        let published = Arc::new(published.with(self.dumps.clone()));
         let documents = self.temporary.path().join("documents");
         let publisher =
             Publisher::new(Arc::clone(&self.log), urls, [Arc::clone(&published)], documents)

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use super::graph::{Graph, Node};
-use super::{Label, hash_part};
+use super::label::{Label, hash_part};
 
 pub(super) type Hash = [u8; 32];
 

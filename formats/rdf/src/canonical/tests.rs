@@ -1,5 +1,6 @@
 //! Canonical forms of graphs of many shapes, each relabelled and shuffled.
 
+use super::label::Naming;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,11 @@
 //! The stack of open elements, and the statements they make.
 
+use super::fault::Fault;
 use super::literal::XmlLiteral;
 use super::names::{self, RDF, RDF_NS, Role};
 use super::scope::Scope;
-use crate::read::{ReadOptions, Visit};
 use crate::read_error::ReadError;
+use crate::read_options::{ReadOptions, Visit};
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Attribute, Element};
 use oxrdf::vocab::rdf;
@@ -17,25 +18,6 @@ use std::ops::ControlFlow;
 
 /// `rdf:ID`s whose uniqueness is checked; later ones are not, so that memory has a bound.
 const MAX_CHECKED_IDS: usize = 1_000_000;
-
-/// What is wrong with the element in hand.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) code: &'static str,
-    pub(super) message: String,
-    pub(super) help: Option<&'static str>,
-}
-
-impl Fault {
-    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), help: None }
-    }
-
-    pub(super) fn with_help(mut self, help: &'static str) -> Self {
-        self.help = Some(help);
-        self
-    }
-}
 
 pub(super) type Step = Result<ControlFlow<()>, Fault>;
 pub(super) const GO_ON: Step = Ok(ControlFlow::Continue(()));

@@ -4,6 +4,7 @@
 //! tokens, attributes and namespaces. The statements of an element are emitted when it is read; memory
 //! grows with the depth, with one literal and with the number of `rdf:ID`s.
 
+mod fault;
 mod frame;
 mod literal;
 pub(crate) mod names;
@@ -11,10 +12,11 @@ mod node;
 mod property;
 mod scope;
 
-use crate::read::{ReadLimits, ReadOptions, Visit};
+use crate::rdf_xml::fault::Fault;
 use crate::read_error::ReadError;
+use crate::read_options::{ReadLimits, ReadOptions, Visit};
 use abreast_webtypes::xml::{self, Token};
-use frame::{Fault, Parser};
+use frame::Parser;
 use std::io::Read;
 use std::ops::ControlFlow;
 

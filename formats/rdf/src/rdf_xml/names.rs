@@ -1,6 +1,6 @@
 //! Names that RDF/XML gives a meaning [rdf-xml §5.1].
 
-use super::frame::Fault;
+use super::fault::Fault;
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Attribute, Ns};
 

@@ -1,9 +1,10 @@
 //! Node elements: something, its type and properties [rdf-xml §7.2.11].
 
-use super::frame::{Fault, Frame, GO_ON, Parser, Step, emit, iri_of_name, state, visited};
+use super::fault::Fault;
+use super::frame::{Frame, GO_ON, Parser, Step, emit, iri_of_name, state, visited};
 use super::names::{self, RDF_NS, Role};
 use super::scope::Scope;
-use crate::read::Visit;
+use crate::read_options::Visit;
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Attribute, Element};
 use oxrdf::vocab::rdf;

@@ -1,11 +1,12 @@
 //! Property elements: a statement about the node around them [rdf-xml §7.2.14].
 
-use super::frame::{Fault, Frame, GO_ON, Parser, Statement, Step, emit, iri_of_name, state};
+use super::fault::Fault;
+use super::frame::{Frame, GO_ON, Parser, Statement, Step, emit, iri_of_name, state};
 use super::literal::XmlLiteral;
 use super::names::{self, RDF, RDF_NS, Role};
 use super::node::property_attribute;
 use super::scope::Scope;
-use crate::read::Visit;
+use crate::read_options::Visit;
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Attribute, Element};
 use oxrdf::{NamedNode, NamedOrBlankNode};

@@ -1,6 +1,6 @@
 //! What holds for an element and all inside: base and language [rdf-xml §5.3].
 
-use super::frame::Fault;
+use super::fault::Fault;
 use crate::statement::is_language_tag;
 use abreast_webtypes::excerpt;
 use oxiri::Iri;

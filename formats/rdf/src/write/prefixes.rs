@@ -63,7 +63,7 @@ impl Prefixes {
         let taken = prefix
             .strip_prefix("ns")
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
-        if !good || taken || (prefix == "rdf" && namespace != super::rdf_xml::RDF) {
+        if !good || taken || (prefix == "rdf" && namespace != crate::write::prefixes::RDF) {
             return Err(InvalidPrefix(prefix.to_owned()));
         }
         self.by_namespace.retain(|_, other| other.as_str() != prefix);
@@ -95,3 +95,5 @@ impl Prefixes {
         }
     }
 }
+
+pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";

@@ -2,7 +2,7 @@
 
 use super::error::CannotWrite;
 use super::graph::by_subject;
-use super::prefixes::Prefixes;
+use super::prefixes::{Prefixes, RDF};
 use crate::syntax::Syntax;
 use abreast_webtypes::{excerpt, xml};
 use oxrdf::vocab::xsd;
@@ -11,7 +11,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 /// Bound to `xmlns`; no prefix may be declared for it [xml-names §3].
 const RESERVED: &str = "http://www.w3.org/2000/xmlns/";
 

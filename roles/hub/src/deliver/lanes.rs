@@ -8,6 +8,7 @@
 //! its patience, if somebody waits for its place. An origin that cannot be connected to is left
 //! alone for a while, then tried with one exchange (a breaker).
 
+use super::pace::Pace;
 use super::table::{host_in, origin_of};
 use crate::options::LaneOptions;
 use slab::Slab;
@@ -26,27 +27,6 @@ const MAX_IDLE_ORIGINS: usize = 4_096;
 const LEAST_SLOW: Duration = Duration::from_millis(20);
 /// Lanes: one for each [`Pace`].
 const LANES: usize = 4;
-
-/// How fast a recipient answers, by its last exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// Nothing was sent to it since the start.
-    #[default]
-    New,
-    /// It answered, or failed, soon.
-    Quick,
-    /// It took long, or had to give up its place before it answered.
-    Slow,
-    /// It did not answer several times in a row.
-    Silent,
-}
-
-impl Pace {
-    /// A lane of their own for those whose last exchange took long.
-    pub(crate) const fn is_slow(self) -> bool {
-        matches!(self, Self::Slow | Self::Silent)
-    }
-}
 
 /// An exchange under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

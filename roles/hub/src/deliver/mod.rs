@@ -8,13 +8,14 @@ pub(crate) mod lanes;
 #[cfg(feature = "xmpp")]
 mod nodes;
 mod outcome;
+pub(crate) mod pace;
 pub(crate) mod payloads;
 mod run;
 pub(crate) mod table;
 
+use crate::failing::FailingHub;
 use crate::metrics::Counters;
 use crate::options::HubOptions;
-use crate::submissions::FailingHub;
 use abreast_core::{Clock, LogError, Offset, TopicId, TopicLog as _};
 use abreast_net::Sender;
 use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};

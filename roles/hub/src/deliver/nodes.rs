@@ -4,9 +4,10 @@
 use super::Engine;
 use super::lanes::ExchangeEnd;
 use super::outcome::{Outcome, backoff};
+use super::pace::NODE_PAUSE_MAX;
 use super::payloads::{PayloadCache, Ready};
-use super::run::NODE_PAUSE_MAX;
-use crate::submissions;
+
+use crate::failing;
 use abreast_core::{LogError, Offset, Position};
 use abreast_store::hub::TargetId;
 use abreast_xmpp::{Account, Error, ErrorKind, Node, Session};
@@ -341,7 +342,7 @@ impl Engine {
             failures += 1;
             self.note_preparation(id, Err(status));
             if u32::is_power_of_two(failures) {
-                let help = help.unwrap_or_else(|| submissions::help(true, status));
+                let help = help.unwrap_or_else(|| failing::help(true, status));
                 tracing::warn!(hub = address, error, failures, help, "a node is not ready");
             }
             let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, failures));

@@ -2,10 +2,11 @@
 
 use super::lanes::{CancelSignal, Exchange, ExchangeEnd};
 use super::outcome::{Outcome, backoff};
+use super::pace::NODE_PAUSE_MAX;
 use super::payloads::{PayloadLookup, Ready, headers, later};
 use super::table::{TargetActivity, TargetIndex, host_of};
 use super::{Engine, State};
-use crate::submissions;
+use crate::failing;
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
 use abreast_net::{BodyWanted, HeaderMap, HeaderValue, Message, Recipient};
 use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
@@ -23,9 +24,6 @@ const ANSWER_BYTES: usize = 4 << 10;
 const SIGNED_HERE: usize = 64 << 10;
 /// The pause after something failed on our side.
 const OUR_PAUSE: Duration = Duration::from_secs(1);
-
-/// The longest pause before the next attempt to publish to a node.
-pub(super) const NODE_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// One attempt.
 struct Job {
@@ -499,7 +497,7 @@ impl Engine {
                 topic = &*job.topic_url,
                 error,
                 failures,
-                help = help.unwrap_or_else(|| submissions::help(is_node, status)),
+                help = help.unwrap_or_else(|| failing::help(is_node, status)),
                 "{what} does not accept a notification"
             );
         }

@@ -1,6 +1,6 @@
 //! The table of targets: all of them in memory, a few hundred bytes each.
 
-use super::lanes::Pace;
+use super::pace::Pace;
 use abreast_core::{Offset, TopicId};
 use abreast_store::hub::{Attempt, DeadLetter, Progress, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;

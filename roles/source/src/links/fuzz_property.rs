@@ -2,7 +2,7 @@
 
 use super::rules::{Rule, RuleOptions};
 use super::{LinkRecord, explain, header_links, is_absolute, published_links, read_links};
-use crate::names::{is_published_path, key_of, path_of};
+use crate::names::keys::{is_published_path, key_of, path_of};
 use crate::projection::resourcesync::{LinkDocument, state_links};
 use abreast_core::State;
 use abreast_webtypes::{Link, parse_link_header};

@@ -6,6 +6,7 @@
 
 pub(crate) mod fuzz_property;
 mod header;
+mod nearest;
 mod policy;
 mod record;
 mod relation;
@@ -13,9 +14,10 @@ mod rules;
 
 pub(crate) use header::href_of;
 pub use header::{PublishedLinks, header_links};
+pub use nearest::nearest;
 pub use policy::{FileLinks, Links, explain};
 pub(crate) use policy::{fingerprint_with, owner_of, same_as_seen, sidecar_name};
-pub use record::{LinkRecord, MAX_LINKS, absolute_uri, nearest, published_links, read_links};
+pub use record::{LinkRecord, MAX_LINKS, absolute_uri, published_links, read_links};
 pub use relation::check_relation;
 pub use rules::RuleOptions;
 pub(crate) use rules::split;

@@ -7,9 +7,9 @@
 use super::record::{MAX_LINK_BYTES, bytes_of};
 use super::rules::{Rule, RuleOptions, split};
 use super::{LinkRecord, MAX_LINKS, header_links, read_links};
-use crate::hash::fingerprint_of;
-use crate::names::{is_published_path, key_of, path_of};
-use crate::path_state::{PathState, inspect};
+use crate::names::fingerprint::fingerprint_of;
+use crate::names::keys::{is_published_path, key_of, path_of};
+use crate::names::path_state::{PathState, inspect};
 use abreast_core::{ChangeLog, KeyRange, LogError, SetId};
 use abreast_folder::{ErrorKind, Folder, Stat};
 use abreast_webtypes::Link;
@@ -248,7 +248,7 @@ pub fn explain(error: &serde_json::Error) -> String {
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
     let place =
         text.rsplit_once(" at line ").map_or(String::new(), |(_, place)| format!("line {place}: "));
-    let nearest = super::record::nearest(unknown, &known);
+    let nearest = crate::links::nearest::nearest(unknown, &known);
     format!("{place}unknown field `{}`; did you mean `{nearest}`?", unknown.escape_debug())
 }
 

@@ -21,7 +21,7 @@ pub fn check_relation(rel: &str) -> Result<(), String> {
             token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte));
         let known = REGISTERED.binary_search(&token).is_ok();
         if !plain || !(known || is_absolute(token)) {
-            let nearest = crate::links::record::nearest(token, REGISTERED);
+            let nearest = crate::links::nearest::nearest(token, REGISTERED);
             let shown: String = token.chars().take(80).collect();
             return Err(format!(
                 "`rel`: `{shown}` is neither a registered relation nor a URI; did you mean `{nearest}`?"

@@ -1,7 +1,7 @@
 //! The links that follow from a resource's name: rules of the configuration, one for each relation.
 
 use super::{LinkRecord, check_relation};
-use crate::names::{key_of, path_of};
+use crate::names::keys::{key_of, path_of};
 use abreast_webtypes::Link;
 use globset::{GlobBuilder, GlobMatcher};
 use std::ffi::OsStr;
@@ -204,7 +204,8 @@ fn parse(href: &str) -> Result<Vec<Part>, String> {
             parts.push(Part::Literal(literal.to_owned()));
         }
         let Some((_, part)) = PLACEHOLDERS.iter().find(|(known, _)| *known == name) else {
-            let nearest = super::record::nearest(name, &PLACEHOLDERS.map(|(known, _)| known));
+            let nearest =
+                crate::links::nearest::nearest(name, &PLACEHOLDERS.map(|(known, _)| known));
             return Err(format!(
                 "there is no placeholder `{{{name}}}`; did you mean `{{{nearest}}}`?"
             ));

@@ -4,7 +4,7 @@
 use super::NotifyOptions;
 use super::due::Due;
 use super::state_file::StateFile;
-use crate::projection::Topic;
+use crate::publish::Topic;
 use abreast_core::{
     ChangeLog, ChangeRecord, Head, LogError, NewNotification, Payload, Position, SetId, TopicId,
     TopicLog,

@@ -2,12 +2,12 @@
 //! when its set is gone.
 
 use super::due::Due;
-use super::notifier::NotifyError;
+use super::error::NotifyError;
 use super::state_file::{StateFile, TopicState};
-use crate::projection::{
-    EndedTopic, NewsRequest, NotifiedDocuments, Projection, Topic, TopicContent,
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{
+    EndedTopic, NewsRequest, NotifiedDocuments, PublishError, Topic, TopicContent,
 };
-use crate::publish::{PublishError, Publisher};
 use abreast_core::{NewNotification, Payload, TopicId, TopicLog};
 use abreast_webtypes::Timestamp;
 use std::io;

@@ -14,10 +14,12 @@
 mod change_topic;
 mod document_topics;
 mod due;
+mod error;
 mod notifier;
 mod state_file;
 
-pub use notifier::{Notifier, NotifyError, Published};
+pub use crate::notify::error::NotifyError;
+pub use notifier::{Notifier, Published};
 pub use state_file::{check_notified, topics_of_set};
 
 use std::time::Duration;

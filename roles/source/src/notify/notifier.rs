@@ -4,43 +4,23 @@
 use super::NotifyOptions;
 use super::change_topic::ChangeTopic;
 use super::document_topics::DocumentTopics;
+use super::error::NotifyError;
 use super::state_file::StateFile;
-use crate::projection::TopicContent;
-use crate::publish::{PublishError, Publisher};
+use crate::publish::TopicContent;
+use crate::publish::publisher::Publisher;
 use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
-use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use thiserror::Error;
-
 /// How often documents are compared, and how long a stop may take.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Called when something new is in a topic's log, from another thread and at once: it must not
 /// block.
 pub type Published = Arc<dyn Fn(TopicId) + Send + Sync>;
-
-/// An error while notifications were started.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum NotifyError {
-    /// A log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A document could not be made.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-    /// The file of what was notified before cannot be read or written.
-    #[error("cannot read or write the record of notifications")]
-    Record(#[source] io::Error),
-    /// The system cannot start a thread.
-    #[error("cannot start the thread of the notifier")]
-    Thread(#[source] io::Error),
-}
 
 /// The thread that records notifications; stopped by [`Notifier::stop`], or when dropped.
 #[derive(Debug)]

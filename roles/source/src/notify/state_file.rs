@@ -4,7 +4,8 @@
 //! A notification of documents is published first and written here then: after a crash between the
 //! two it is published again, which does no harm.
 
-use crate::projection::{NotifiedDocuments, TOPIC_PATHS};
+use crate::projection::TOPIC_PATHS;
+use crate::publish::NotifiedDocuments;
 use abreast_core::{Finding, Position, Severity};
 use abreast_folder::{read_sealed, write_sealed};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The state of one record of topics ([`crate::projection::Topic::record`]).
+/// The state of one record of topics ([`crate::publish::topic::Topic::record`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct TopicState {

@@ -7,19 +7,20 @@
 //! an allocator keeps what a thread freed for that thread, so many threads that render now and then
 //! would each hold the memory of one rendering.
 
+use super::body::{Body, CacheFile, Document};
+use super::document::{LogState, Output, ResolvedDocument, Version};
+use super::error::PublishError;
+use super::head_reader::HeadReader;
 use super::lanes::{Lanes, Turn};
-use super::{PublishError, PublishedSet};
-use crate::projection::{HeadReader, LogState, Output, ResolvedDocument, Version};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;
-use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -34,99 +35,6 @@ const SENT_TOTAL: u64 = 2 << 30;
 const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
 const DISK_TOTAL: u64 = 1024 * 1024 * 1024;
-
-/// How long clients may keep a document without asking again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Permanently: its bytes never change, whatever the configuration.
-    Immutable,
-    /// For a day: it is of changes that are closed. Only a different configuration of the set changes its bytes.
-    Closed,
-    /// Ask each time; the answer is usually 304.
-    Revalidate,
-}
-
-/// The bytes of one encoding of a document.
-#[derive(Clone, Debug)]
-pub enum Body {
-    /// Small enough for memory.
-    Memory(Bytes),
-    /// In the cache folder; stays readable while this value lives.
-    File(Arc<CacheFile>),
-}
-
-impl Body {
-    /// Bytes in the body.
-    pub fn length(&self) -> u64 {
-        match self {
-            Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(file) => file.length,
-        }
-    }
-}
-
-/// A file of the cache folder, removed with its last user.
-#[derive(Debug)]
-pub struct CacheFile {
-    path: PathBuf,
-    length: u64,
-    /// Counts it, if it was made for one request.
-    sent: Option<Arc<AtomicU64>>,
-}
-
-impl CacheFile {
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for CacheFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        if let Some(sent) = &self.sent {
-            sent.fetch_sub(self.length, Ordering::Relaxed);
-        }
-    }
-}
-
-/// A document ready to be sent.
-#[derive(Debug)]
-pub struct Document {
-    /// Content-Type.
-    pub content_type: &'static str,
-    /// The part of the entity tag that both encodings share, without quotes.
-    pub tag: String,
-    /// When it became what it is now, since the process began.
-    pub modified: Option<Timestamp>,
-    /// How long clients may keep it.
-    pub freshness: Freshness,
-    /// The media types as which its bytes may be sent, the usual one first; empty if there is only
-    /// the one.
-    pub media_types: &'static [&'static str],
-    /// Another form of it: its media type, and what is added to the path for it.
-    pub other_form: Option<(&'static str, &'static str)>,
-    /// The sets to which an answer with it links.
-    pub introduces: Vec<Arc<PublishedSet>>,
-    /// The topic that notifies of its changes, and its hubs, as a `Link` header.
-    pub topic: Option<String>,
-    plain: Body,
-    gzip: OnceLock<Body>,
-    /// Held by the one that compresses it.
-    compressing: Mutex<()>,
-}
-
-impl Document {
-    /// The bytes as they are.
-    pub fn plain(&self) -> &Body {
-        &self.plain
-    }
-
-    /// The bytes in gzip, if they were compressed before.
-    pub fn gzip_if_ready(&self) -> Option<&Body> {
-        self.gzip.get()
-    }
-}
 
 struct Slot {
     version: Version,

@@ -1,16 +1,14 @@
 //! A published set, with everything that belongs to it: projections, the server and the notifier
 //! hold it by an `Arc`.
 
-use super::{About, Notifications, SetUrls};
-use crate::Representations;
-use crate::WatchStatus;
-use crate::archive::Archive;
-use crate::copies::Copies;
+use super::about::About;
+use super::notifications::Notifications;
+use super::parts::Parts;
+use super::representations::Representations;
 use crate::links::PublishedLinks;
-use crate::projection::emm::FeedOptions;
-use crate::projection::resourcesync::dumps::SetDumps;
-use crate::projection::resourcesync_0_1;
-use crate::projection::sdshare::SetSnapshots;
+use crate::names::copies::Copies;
+use crate::names::urls::SetUrls;
+use crate::scan::status::WatchStatus;
 use crate::versions::VersionUrls;
 use abreast_core::SetId;
 use std::sync::Arc;
@@ -36,18 +34,10 @@ pub struct PublishedSet {
     pub versions: Option<VersionUrls>,
     /// Its description for people.
     pub about: About,
-    /// Its archive, if old lists are kept.
-    pub archive: Option<Arc<Archive>>,
-    /// Its dumps, if any are made.
-    pub dumps: Option<Arc<SetDumps>>,
-    /// Its snapshots, if it is a set of entities.
-    pub snapshots: Option<Arc<SetSnapshots>>,
-    /// What its change feeds state beyond its log.
-    pub feeds: FeedOptions,
-    /// What its documents of ResourceSync 0.1 state beyond its log.
-    pub resourcesync_0_1: resourcesync_0_1::Options,
     /// Its hubs and channels, if it has notifications.
     pub notifications: Option<Notifications>,
+    /// What the projections keep with it: its archive, its dumps, its snapshots, their options.
+    pub parts: Parts,
 }
 
 impl PublishedSet {
@@ -63,12 +53,22 @@ impl PublishedSet {
             links: PublishedLinks::default(),
             versions: None,
             about: About::default(),
-            archive: None,
-            dumps: None,
-            snapshots: None,
-            feeds: FeedOptions::default(),
-            resourcesync_0_1: resourcesync_0_1::Options::default(),
             notifications: None,
+            parts: Parts::default(),
         }
+    }
+
+    /// With this part of a projection, if there is one, in place of an earlier one of the same type.
+    #[must_use]
+    pub fn with<T: Send + Sync + 'static>(mut self, part: Option<Arc<T>>) -> Self {
+        if let Some(part) = part {
+            self.parts.insert(part);
+        }
+        self
+    }
+
+    /// The part of this type, if there is one.
+    pub fn part<T: Send + Sync + 'static>(&self) -> Option<&Arc<T>> {
+        self.parts.get()
     }
 }

@@ -1,7 +1,9 @@
 //! Topics and their notifications, for the hub and for clients that request them.
 
-use super::{PublishError, PublishedSet, Publisher};
-use crate::projection::{Projection, Topic};
+use super::PublishedSet;
+use super::error::PublishError;
+use super::publisher::{Projection, Publisher};
+use super::topic::Topic;
 use abreast_core::{Notification, Offset, Payload, Position, TopicId, TopicLog};
 use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;

@@ -5,7 +5,7 @@
 //! build it is rewritten. Each part ends with the line of its digest: the record as it was rewritten, and
 //! what was appended at a time.
 
-use super::SiteError;
+use crate::static_site::report::SiteError;
 use abreast_core::Position;
 use abreast_folder::{Dir, ErrorKind, is_sealed, sealed, unsealed};
 use abreast_webtypes::Timestamp;

@@ -4,11 +4,12 @@
 //! the digest that the lists state.
 
 use super::build_record::{BuildRecord, Mark};
+use super::report::{SiteError, SiteReport};
 use super::site_folder::SiteFolder;
-use super::tree_of;
-use super::{SiteError, SiteReport};
-use crate::names::{key_of, path_of, too_long};
-use crate::publish::{PublishedSet, Publisher};
+use super::tree::tree_of;
+use crate::names::keys::{key_of, path_of, too_long};
+use crate::publish::PublishedSet;
+use crate::publish::publisher::Publisher;
 use crate::{Naming, Representation};
 use abreast_core::{KeyRange, Position, Resource, State};
 use abreast_folder::{ErrorKind, set_modified};

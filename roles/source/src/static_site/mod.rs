@@ -8,22 +8,23 @@
 
 mod build_record;
 mod copies;
+mod report;
 mod site_folder;
+mod tree;
 
-use crate::projection::{Projection, SiteDocument, SiteStage};
-use crate::publish::{PublishError, PublishedSet, Publisher};
-use abreast_core::LogError;
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{PublishedSet, SiteDocument, SiteStage};
+use crate::static_site::tree::tree_of;
 use build_record::BuildRecord;
 pub use build_record::is_site_record_damaged;
 use copies::Copies;
 use flate2::{Compression, write::GzEncoder};
+pub use report::{SiteError, SiteReport};
 use site_folder::{SiteFolder, Written};
 use std::collections::HashSet;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use thiserror::Error;
-
 /// The notice of a build that finds a site without its record.
 const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in the site): the site was recognised by its Source \
     Description and is written again; if the store is new as well, Change Lists begin a new history, and mirrors compare with the \
@@ -33,10 +34,6 @@ const ROBOTS: &str = "robots.txt";
 const COMMON: [&str; 3] = [ROBOTS, ".well-known/host-meta", ".well-known/host-meta.json"];
 /// Increased when closed documents are rendered otherwise.
 const RENDERER: u32 = 2;
-/// Problems reported one by one; the rest is counted.
-const MAX_PROBLEMS: usize = 100;
-/// Characters of a long name in a problem.
-const SHOWN: usize = 200;
 
 /// The options of a site.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,77 +44,6 @@ pub struct SiteOptions {
     pub gzip: bool,
     /// Compare the bytes of all copies with the digests of the lists.
     pub reread: bool,
-}
-
-/// The result of a build.
-#[derive(Debug, Default)]
-pub struct SiteReport {
-    /// Documents written or rewritten.
-    pub written: u64,
-    /// Documents that did not change.
-    pub unchanged: u64,
-    /// Files removed that no document names any more.
-    pub removed: u64,
-    /// Resources copied.
-    pub copied: u64,
-    /// Resources that could not be copied as the lists state them, with the reason.
-    pub problems: Vec<String>,
-    /// Their number, reported or not.
-    pub problem_count: u64,
-    /// Notices: worth knowing, and no problem.
-    pub notices: Vec<String>,
-}
-
-impl SiteReport {
-    fn problem(&mut self, problem: String) {
-        self.problem_count += 1;
-        if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(problem);
-        }
-    }
-
-    /// A resource that has no place in the site.
-    fn left_out(&mut self, key: &str, why: &str) {
-        let shown: String = key.chars().take(SHOWN).collect();
-        let rest = if shown.len() < key.len() { "…" } else { "" };
-        self.problem(format!(
-            "`{shown}{rest}` is not in the site, although the lists name it: {why}"
-        ));
-    }
-}
-
-/// The reason why a site could not be written. Existing files are complete, and as consistent as
-/// before.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SiteError {
-    /// Files stand where documents belong, and were not written by an earlier build. Nothing was
-    /// changed.
-    #[error("these files were not written by an earlier build, and are not replaced: {} (help: move them away, or choose another folder)", .0.join(", "))]
-    Foreign(Vec<String>),
-    /// Another build writes there.
-    #[error("another build is writing to `{0}`")]
-    Locked(String),
-    /// The record of what was written is damaged.
-    #[error(
-        "cannot read the record of earlier builds, {0} (help: if you move it away, the next build refuses to replace the documents; remove those too)"
-    )]
-    Record(String),
-    /// A file could not be read or written.
-    #[error(transparent)]
-    Folder(#[from] abreast_folder::Error),
-    /// A file could not be read or written.
-    #[error("cannot write `{0}`")]
-    Write(String, #[source] io::Error),
-    /// A document could not be made.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// Stopped by its owner.
-    #[error("stopped before the site was complete; the next build continues")]
-    Stopped,
 }
 
 /// Writes everything a publisher publishes into a folder, made if it is missing. Only what changed
@@ -304,16 +230,11 @@ fn phases<'d>(
 /// are the same.
 fn origin_of(publisher: &Publisher, set: &PublishedSet) -> Result<String, SiteError> {
     let created = publisher.log().head(set.id)?.created;
-    let PublishedSet { urls, feeds, versions, .. } = set;
+    let PublishedSet { urls, versions, .. } = set;
+    let feeds = set.feeds();
     let naming = urls.naming();
     let origin = format!("{RENDERER} {created} {naming:?} {feeds:?} {versions:?}");
     Ok(blake3::hash(origin.as_bytes()).to_hex().to_string())
-}
-
-/// The folder of the copies of a set's resources; ends in `/`.
-fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {
-    let url = set.urls.resources();
-    publisher.urls().path_of(&url)
 }
 
 /// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this

@@ -1,6 +1,6 @@
 //! The folder of a site: files appear complete, beneath one handle, through no symbolic link.
 
-use super::SiteError;
+use crate::static_site::report::SiteError;
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Locked, Stat};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

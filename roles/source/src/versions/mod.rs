@@ -15,7 +15,7 @@ pub use urls::{VersionUrls, at_stamp, stamp_of};
 
 /// The key of a relative path: each name encoded as one segment.
 pub fn key_of(path: &[u8]) -> String {
-    crate::names::key_of(path)
+    crate::names::keys::key_of(path)
 }
 
 /// A time as an HTTP date.

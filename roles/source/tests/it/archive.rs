@@ -4,8 +4,8 @@ use crate::world::{BASE, World, bytes};
 use abreast_core::{Change, PageRule, State, append};
 use abreast_resourcesync::v1_1::{Capability, Document, Entry, Root};
 use abreast_source::archive::{Archive, ArchiveRule, Keeper, take};
-use abreast_source::projection::resourcesync::ResourceSync;
-use abreast_source::publish::{ArchiveKind, PublishError, PublishedSet, Publisher};
+use abreast_source::projection::resourcesync::{ArchiveKind, ResourceSync};
+use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn publisher(world: &World, keep: usize) -> Publisher {
 fn archived(world: &World, keep: usize) -> PublishedSet {
     let rule = ArchiveRule { every: Duration::ZERO, keep };
     let archive = Archive::open(world.temporary.path().join("archive"), rule).unwrap();
-    PublishedSet { archive: Some(Arc::new(archive)), ..world.published() }
+    world.published().with(Some(Arc::new(archive)))
 }
 
 fn put(world: &World, keys: impl IntoIterator<Item = String>) {
@@ -216,7 +216,7 @@ fn the_keeper_takes_copies_until_it_is_stopped() {
     let publisher = Arc::new(publisher(&world, 10));
     let keeper = Keeper::start(Arc::clone(&publisher)).unwrap();
     abreast_testkit::eventually("a copy was taken", || {
-        publisher.sets()[0].archive.as_ref().unwrap().span() == Some((1, 1))
+        publisher.sets()[0].archive().unwrap().span() == Some((1, 1))
     });
     keeper.stop();
 }
@@ -243,8 +243,7 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     let options =
         DumpOptions { every: Duration::ZERO, keep: 2, changes: true, ..DumpOptions::default() };
     let (shared, dumps) = world.dumps(options, None);
-    let publisher = world
-        .publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..archived(&world, 10) });
+    let publisher = world.publisher_of(archived(&world, 10).with(Some(Arc::clone(&dumps))));
     let archives = |publisher: &Publisher| {
         let list = read(publisher, "set/capabilitylist.xml");
         list.entries

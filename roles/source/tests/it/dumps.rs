@@ -12,7 +12,7 @@ use abreast_source::dump::{
 };
 use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
-use abreast_source::publish::{Freshness, PublishError, PublishedSet, Publisher};
+use abreast_source::publish::{Freshness, PublishError, Publisher};
 use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::{Random, eventually};
 use abreast_webtypes::Timestamp;
@@ -50,8 +50,7 @@ fn options() -> DumpOptions {
 
 fn open(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
     let (shared, dumps) = world.dumps(options, kept);
-    let publisher =
-        world.publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..world.published() });
+    let publisher = world.publisher_of(world.published().with(Some(Arc::clone(&dumps))));
     Made { shared, dumps, publisher, dumper: None }
 }
 
@@ -911,7 +910,7 @@ fn dump_links(publisher: &Publisher) -> Vec<String> {
 }
 
 fn with_0_1(made: &Made, world: &World, limits: (usize, u64)) -> Publisher {
-    let set = PublishedSet { dumps: Some(Arc::clone(&made.dumps)), ..world.published() };
+    let set = world.published().with(Some(Arc::clone(&made.dumps)));
     let projection = ResourceSync01::default().with_limits(limits.0, limits.1);
     world.publisher_of(set).with_projection(projection)
 }

@@ -355,7 +355,7 @@ fn feeds_of_files_lead_to_the_list_of_what_was_there_first() {
     let publisher = |object_type: Option<&str>| {
         let feeds =
             FeedOptions { object_type: object_type.map(str::to_owned), ..FeedOptions::default() };
-        let set = PublishedSet { feeds, ..world.published() };
+        let set = world.published().with(Some(Arc::new(feeds)));
         world.publisher_of(set).with_projection(ChangeFeeds::default())
     };
     let plain = publisher(None);

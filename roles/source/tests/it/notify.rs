@@ -10,7 +10,8 @@ use abreast_source::archive::{Archive, ArchiveRule};
 use abreast_source::dump::DumpOptions;
 use abreast_source::notify::{Notifier, NotifyOptions, Published};
 use abreast_source::projection::TopicContent;
-use abreast_source::publish::{Channel, Notifications, PublishedSet, Publisher, SourceUrls};
+use abreast_source::projection::resourcesync::Channel;
+use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryTopics;
 use abreast_store::hub::HubStore;
 use abreast_testkit::eventually;
@@ -541,12 +542,9 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
     let folder = world.temporary.path();
     let archive =
         Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }).unwrap();
-    let publisher = world.publisher_of(PublishedSet {
-        dumps: Some(Arc::clone(&dumps)),
-        archive: Some(Arc::new(archive)),
-        notifications: Some(Notifications::at([HUB])),
-        ..world.published()
-    });
+    let set = PublishedSet { notifications: Some(Notifications::at([HUB])), ..world.published() };
+    let set = set.with(Some(Arc::clone(&dumps))).with(Some(Arc::new(archive)));
+    let publisher = world.publisher_of(set);
     let (topics, publisher) = (topics(), Arc::new(publisher));
     let record = world.temporary.path().join("notify.json");
     let notifier = |options: NotifyOptions| {

@@ -598,7 +598,7 @@ fn a_sitemap_leads_to_oai_pmh_and_to_push() {
     ];
     let options =
         Options { oai_pmh: Some("https://example.org/oai?x&y".into()), robots: true, push };
-    let set = PublishedSet { resourcesync_0_1: options, ..world.published() };
+    let set = world.published().with(Some(Arc::new(options)));
     let publisher = world.publisher_of(set).with_projection(ResourceSync01::default());
     let sitemap = read(&publisher, "set/v0.1/sitemap.xml");
     assert_eq!(sitemap.entries[0].loc, "https://example.org/oai?x&y");
@@ -661,9 +661,9 @@ fn callbacks_are_offered_and_a_gap_leads_to_the_current_one() {
     let notified = |push: Vec<PushLink>| {
         let set = PublishedSet {
             notifications: Some(Notifications::at(["https://hub.example/"])),
-            resourcesync_0_1: Options { push, ..Options::default() },
             ..world.published()
         };
+        let set = set.with(Some(Arc::new(Options { push, ..Options::default() })));
         world.publisher_of(set).with_projection(ResourceSync01::default())
     };
     let published = world.published();

@@ -88,9 +88,9 @@ impl Place {
         let urls = SourceUrls::new(BASE);
         let set = PublishedSet {
             representations: self.representations(),
-            snapshots,
             ..PublishedSet::new(self.set, "set", urls.set("set").of_entities("http://id.example/"))
         };
+        let set = set.with(snapshots);
         let folder = self.temporary.path().join("documents");
         Publisher::new(Arc::clone(&self.log), urls, [set], folder)
             .unwrap()

@@ -247,10 +247,8 @@ fn closed_pages_of_another_origin_are_made_again() {
     let mut place = Place::new();
     place.change(7);
     place.build();
-    let of_manifests = PublishedSet {
-        feeds: FeedOptions { object_type: Some("Manifest".into()), ..FeedOptions::default() },
-        ..place.published()
-    };
+    let options = FeedOptions { object_type: Some("Manifest".into()), ..FeedOptions::default() };
+    let of_manifests = place.published().with(Some(Arc::new(options)));
     let elsewhere = SourceUrls::new(BASE)
         .set("set")
         .of_entities("http://id.example/")

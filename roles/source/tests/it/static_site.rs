@@ -4,7 +4,7 @@ use crate::world::{BASE, World};
 use abreast_core::PageRule;
 use abreast_folder::Folder;
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
-use abreast_source::publish::{PublishedSet, Publisher};
+use abreast_source::publish::Publisher;
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -340,7 +340,7 @@ fn archived_lists_are_part_of_the_site() {
     build(&world, COPY);
     let rule = ArchiveRule { every: std::time::Duration::ZERO, keep: 3 };
     let archive = Archive::open(world.temporary.path().join("archive"), rule).unwrap();
-    let set = PublishedSet { archive: Some(Arc::new(archive)), ..world.published() };
+    let set = world.published().with(Some(Arc::new(archive)));
     let publisher = world.publisher_of(set);
     let stop = AtomicBool::new(false);
     assert!(take(&*world.log, &publisher.sets()[0], &stop).unwrap());

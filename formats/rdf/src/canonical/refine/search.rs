@@ -1,7 +1,7 @@
 //! The least of the orders that refinement leaves open.
 
 use super::super::work::{Exhausted, Work};
-use super::Part;
+use super::part::Part;
 use super::partition::Partition;
 
 /// The order of nodes in which the statements of the part are least.

@@ -1,5 +1,6 @@
-use super::Pace::{New, Quick, Silent, Slow};
 use super::*;
+use crate::deliver::pace::Pace;
+use crate::deliver::pace::Pace::{New, Quick, Silent, Slow};
 use abreast_testkit::Random;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;

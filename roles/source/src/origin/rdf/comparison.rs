@@ -2,7 +2,9 @@
 
 use super::keyed_hash::KeyedHash;
 use super::plan::{Fingerprint, Plan, PlanWriter};
-use super::{RdfError, RdfOptions, RdfReport, RdfTarget};
+use crate::origin::rdf::error::RdfError;
+use crate::origin::rdf::report::RdfReport;
+use crate::origin::rdf::target::{RdfOptions, RdfTarget};
 use abreast_core::{ChangeLog, ContentId, KeyRange, LogError, SetId};
 use abreast_statements::{BlankNodes, Describer, Error, Groups, LineOrder, SortedStatements};
 use std::cmp::Ordering;

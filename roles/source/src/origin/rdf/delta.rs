@@ -3,7 +3,10 @@
 
 use super::comparison::fingerprint_of;
 use super::plan::{Fingerprint, PlanWriter};
-use super::{RdfBytes, RdfError, RdfInput, RdfReport, RdfTarget, record};
+use super::{RdfBytes, RdfInput, record};
+use crate::origin::rdf::error::RdfError;
+use crate::origin::rdf::report::RdfReport;
+use crate::origin::rdf::target::RdfTarget;
 use abreast_rdf::{DescriptionLimits, Naming, ReadOptions, TooLarge};
 use abreast_statements::{
     BlankNodes, Describer, Error, GraphFilter, Group, LineSorter, SortOptions, SortedStatements,

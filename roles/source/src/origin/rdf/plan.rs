@@ -1,6 +1,6 @@
 //! What a comparison decided, on disk until all of it is decided.
 
-use super::RdfError;
+use crate::origin::rdf::error::RdfError;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;

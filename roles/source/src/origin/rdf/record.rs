@@ -2,9 +2,10 @@
 
 use super::deprecation::{deprecate, deprecation};
 use super::plan::{Plan, PlanWriter, Step};
-use super::{MEDIA_TYPE, RdfError, RdfTarget};
 use crate::DigestPolicy;
-use crate::appends::{AppendCounts, Appends};
+use crate::origin::rdf::error::RdfError;
+use crate::origin::rdf::target::{MEDIA_TYPE, RdfTarget};
+use crate::scan::appends::{AppendCounts, Appends};
 use abreast_contents::PinnedContent;
 use abreast_core::{Action, Change, Description, State};
 use abreast_webtypes::{Algorithm, Digests, Link, Timestamp};

@@ -1,8 +1,9 @@
 //! The files of a folder, as they are compared with those that were read last.
 
-use super::{RdfOptions, RdfReport};
-use crate::names::is_published_name;
-use crate::private::{OWN_COPY, is_mark};
+use crate::names::keys::is_published_name;
+use crate::names::private::{OWN_COPY, is_mark};
+use crate::origin::rdf::report::RdfReport;
+use crate::origin::rdf::target::RdfOptions;
 use crate::{Private, Rest};
 use abreast_core::Head;
 use abreast_folder::Stat;

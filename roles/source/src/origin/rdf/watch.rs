@@ -4,11 +4,14 @@
 //! The names, sizes and times of the files are compared again and again; when they differ, and have
 //! stayed the same for a moment, all of them are read. An endpoint is asked at intervals.
 
+use super::RdfInput;
 use super::seen::{self, Listing, Seen, list};
-use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
-use crate::guard::Peak;
+use crate::origin::rdf::error::RdfError;
+use crate::origin::rdf::report::RdfReport;
+use crate::origin::rdf::target::{RdfOptions, RdfTarget};
 use crate::origin::sparql::SparqlSet;
-use crate::pending::UNCLOSED;
+use crate::scan::guard::Peak;
+use crate::scan::pending::UNCLOSED;
 use crate::{Private, WatchState, WatchStatus};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
@@ -110,7 +113,7 @@ impl RdfFolder {
         let inputs = files.iter().map(|file| {
             let base = self.options.base.as_ref().map(|base| {
                 let path = file.path.strip_prefix(&self.path).unwrap_or(&file.path);
-                format!("{base}{}", crate::names::key_of(path.as_os_str().as_bytes()))
+                format!("{base}{}", crate::names::keys::key_of(path.as_os_str().as_bytes()))
             });
             Ok(RdfInput { base, ..RdfInput::open(&file.path)? })
         });

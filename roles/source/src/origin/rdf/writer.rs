@@ -2,7 +2,10 @@
 
 use super::deprecation::{deprecate, deprecation};
 use super::record::state_of;
-use super::{Delta, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, replace};
+use super::{Delta, RdfInput, apply, replace};
+use crate::origin::rdf::error::RdfError;
+use crate::origin::rdf::report::RdfReport;
+use crate::origin::rdf::target::{RdfOptions, RdfTarget};
 use abreast_contents::Contents;
 use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, ReadLimits, ReadOptions, Syntax};

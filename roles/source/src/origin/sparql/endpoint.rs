@@ -1,6 +1,6 @@
 //! Queries sent to an endpoint [sparql-protocol].
 
-use crate::at_most::AtMost;
+use crate::origin::at_most::AtMost;
 use crate::origin::rdf::RdfError;
 use abreast_net::{Client, Post, Request, Response, Shared};
 use abreast_rdf::Syntax;

@@ -1,11 +1,14 @@
 //! Entities that are listed with their versions, and described in small parts.
 
-use super::SparqlOptions;
 use super::endpoint::{Endpoint, Failure};
 use super::query::{self, EntityPattern};
+use crate::origin::rdf::RdfError;
+use crate::origin::rdf::RdfReport;
+use crate::origin::rdf::RdfTarget;
 use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
 use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
-use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record_state};
+use crate::origin::rdf::record_state;
+use crate::origin::sparql::options::SparqlOptions;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_rdf::{
     DescriptionLimits, Entities, LeftOut, Naming, ReadLimits, ReadOptions, statements,

@@ -160,7 +160,7 @@ impl<'f> Activities<'f> {
 
     /// The type of a file, in the terms of Activity Streams.
     fn type_of_file(&self, media_type: Option<&str>) -> &'f str {
-        if let Some(kind) = &self.feed.set.feeds.object_type {
+        if let Some(kind) = &self.feed.set.feeds().object_type {
             return kind;
         }
         match media_type.and_then(|media_type| media_type.split('/').next()) {

@@ -5,8 +5,10 @@ use super::pages::Pages;
 use super::patches::{self, skolem_base};
 use super::paths::{Feed, FeedPath, RDF_PATCH, View};
 use crate::projection::sdshare::newest_snapshot;
-use crate::projection::{HeadReader, Output, Rendered, ResolvedDocument, Version};
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use crate::publish::publisher::Publisher;
+use crate::publish::{
+    HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, Version,
+};
 use abreast_core::{ChangeLog, ChangeRecord, Position};
 use abreast_emm::{
     EntryPoint, LinkTo, Page, PageWriter, Profile, write_activity, write_entry_point,
@@ -84,7 +86,7 @@ impl ResolvedDocument for FeedDocument<'_> {
     fn topic(&self) -> Option<String> {
         match &self.path {
             FeedPath::EntryPoint(feed) | FeedPath::Page(feed, _) => {
-                super::topic(&feed.history()).map(|topic| topic.url)
+                super::feed_topic::topic(&feed.history()).map(|topic| topic.url)
             }
             _ => None,
         }
@@ -176,7 +178,7 @@ fn downloads(
     if matches!(feed.view, View::Type(_) | View::Labels) {
         return Ok(vec![link(set.urls.page(), "text/html")]);
     }
-    if let Some(snapshots) = &set.snapshots {
+    if let Some(snapshots) = set.snapshots() {
         snapshots.ask(pages.head());
         if let Some((time, files)) = newest_snapshot(set) {
             let position = Some(log.position_at(set.id, time)?.0);
@@ -200,12 +202,12 @@ fn downloads(
 }
 
 fn newest_dump(set: &PublishedSet) -> Option<Arc<crate::projection::resourcesync::dumps::Dump>> {
-    set.dumps.as_ref()?.resources().last().cloned()
+    set.dumps()?.resources().last().cloned()
 }
 
 /// The time of the newest full download.
 fn newest_download(set: &PublishedSet) -> Option<Timestamp> {
-    match &set.snapshots {
+    match set.snapshots() {
         Some(_) => newest_snapshot(set).map(|(time, _)| time),
         None => newest_dump(set).map(|dump| dump.begin),
     }

@@ -15,20 +15,26 @@
 //! changes.
 
 mod activity;
+mod feed_topic;
 mod feeds;
+mod log_patch;
+mod options;
 mod pages;
 mod patches;
 mod paths;
 mod types;
 
-use super::{
-    Projection, ResolvedDocument, SiteDocument, SiteStage, Topic, TopicContent, site_link,
+use super::site_link;
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{
+    PublishError, PublishedSet, ResolvedDocument, SiteDocument, SiteStage, Topic,
 };
-use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_emm::Profile;
 use abreast_webtypes::Link;
+use feed_topic::topic;
 use feeds::FeedDocument;
+pub use options::FeedOptions;
 use pages::Pages;
 pub use paths::POSITIONS_PER_PAGE;
 use paths::{Feed, FeedPath, View};
@@ -64,15 +70,6 @@ impl ChangeFeeds {
             move |profile| Feed { set, profile, view: View::History, per_page: self.per_page };
         Profile::ALL.into_iter().map(feed)
     }
-}
-
-/// What a set's change feeds state beyond its log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FeedOptions {
-    /// The type of resources that are files, such as `Manifest`; by their media types if not given.
-    pub object_type: Option<String>,
-    /// The predicates of labels, as IRIs; the common ones if empty.
-    pub label_predicates: Vec<String>,
 }
 
 impl Projection for ChangeFeeds {
@@ -172,17 +169,4 @@ const fn title(profile: Profile) -> &'static str {
         Profile::Emm10 => "EMM 1.0",
         Profile::Iiif1 => "IIIF Change Discovery",
     }
-}
-
-/// The topic of a feed of all changes, if they are notified; of other views of them too.
-fn topic(feed: &Feed<'_>) -> Option<Topic> {
-    feed.set.notifications.as_ref().filter(|notifications| notifications.changes)?;
-    Some(Topic {
-        url: feed.url(),
-        set: Arc::clone(feed.set),
-        record: format!("{}/{}", feed.set.slug, feed.profile.name()),
-        content: TopicContent::Changes,
-        media_type: feed.profile.media_types()[0],
-        links: String::new(),
-    })
 }

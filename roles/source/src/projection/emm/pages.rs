@@ -244,7 +244,7 @@ impl<'f, 'p> Pages<'f, 'p> {
         let Some(Descriptions { before, after, .. }) = descriptions(self.log, set, record)? else {
             return Ok(true);
         };
-        let predicates = &set.feeds.label_predicates;
+        let predicates = &set.feeds().label_predicates;
         Ok(labels(&before, &record.key, predicates) != labels(&after, &record.key, predicates))
     }
 }

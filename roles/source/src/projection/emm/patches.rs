@@ -1,10 +1,10 @@
 //! Entity Patches [emm-0.1 §4.2], and the log of all of them as RDF Delta serves logs.
 
 use super::activity::Activities;
+use super::log_patch::LogPatch;
 use super::pages::{Pages, descriptions};
 use super::paths::Feed;
-use crate::projection::Rendered;
-use crate::publish::{PublishError, PublishedSet};
+use crate::publish::{PublishError, PublishedSet, Rendered};
 use abreast_core::{ChangeLog, ChangeRecord, Head, Position};
 use abreast_emm::{Profile, write_patch};
 use abreast_rdf::{EntityPatch, PatchBlankNodes};
@@ -12,17 +12,6 @@ use md5::{Digest as _, Md5};
 
 /// Media type of the state before the first patch.
 const N_QUADS: &str = "application/n-quads";
-
-/// A patch of the log of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogPatch {
-    /// The state before the first patch.
-    Init,
-    /// That of the last change.
-    Current,
-    At(Position),
-    Id([u8; 16]),
-}
 
 /// The ids of a set's patches: a UUID has the log and the position.
 #[derive(Clone, Copy, Debug)]

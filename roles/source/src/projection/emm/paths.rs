@@ -21,7 +21,7 @@
 //! The log of patches is at `/{set}/patch/{position or UUID}`, `/{set}/current` and `/{set}/init`,
 //! where followers of RDF Delta expect it.
 
-use super::patches::LogPatch;
+use super::log_patch::LogPatch;
 use crate::projection::plain_number;
 use crate::publish::PublishedSet;
 use abreast_core::{Head, Position};

@@ -5,9 +5,9 @@
 //! HTML link discovery begins here as well [rs-core §6.3.2].
 
 use crate::SetState;
-use crate::projection::Rendered;
 use crate::projection::sdshare::newest_snapshot;
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use crate::publish::publisher::Publisher;
+use crate::publish::{About, PublishError, PublishedSet, Rendered};
 use abreast_core::Head;
 use abreast_webtypes::{Link, visible_lines};
 use std::fmt::Write as _;
@@ -19,25 +19,6 @@ pub const HTML: &str = "text/html; charset=utf-8";
 /// The policy that browsers apply to these pages: nothing is allowed.
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The description of a set for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// Its title; the set's name when empty.
-    pub title: String,
-    /// Its content: text, paragraphs separated by an empty line.
-    pub description: Option<String>,
-    /// Terms of use: the address of a licence, or its name.
-    pub licence: Option<String>,
-    /// The contact: a mail address, or that of a page.
-    pub contact: Option<String>,
-}
-
-impl About {
-    fn title<'a>(&'a self, set: &'a PublishedSet) -> &'a str {
-        if self.title.is_empty() { &set.slug } else { &self.title }
-    }
-}
 
 /// The page of the Source: its sets.
 pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
@@ -175,7 +156,7 @@ fn of_projections(publisher: &Publisher, set: &Arc<PublishedSet>) -> Vec<Link> {
     publisher.projections().flat_map(|projection| projection.page_links(set)).collect()
 }
 
-pub(super) fn page(title: &str, links: &str, main: &str) -> Rendered {
+pub(crate) fn page(title: &str, links: &str, main: &str) -> Rendered {
     // A policy in a page cannot set who may frame it; the header sets that too.
     let policy = CONTENT_SECURITY_POLICY.replace("; frame-ancestors 'none'", "");
     let text = format!(
@@ -218,7 +199,7 @@ fn linked(text: &str, attributes: &str) -> String {
 }
 
 /// Text in a page: markup and what would steer the direction of other text are shown as they are written.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in visible_lines(text).chars() {
         match character {
@@ -231,6 +212,12 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+impl About {
+    pub(crate) fn title<'a>(&'a self, set: &'a PublishedSet) -> &'a str {
+        if self.title.is_empty() { &set.slug } else { &self.title }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `host-meta`: links from the site to what it publishes, as XRD and as JSON [rfc6415 §2, §3].
 
-use crate::projection::Rendered;
-use crate::publish::Publisher;
+use crate::publish::Rendered;
+use crate::publish::publisher::Publisher;
 use abreast_webtypes::Link;
 use abreast_webtypes::xml::write_escaped;
 use serde_json::{Map, Value, json};

@@ -2,19 +2,20 @@
 //! a Source for people and programs without the protocol.
 
 mod about;
-mod entity;
 mod host_meta;
 mod paths;
 mod sitemap;
 
 use super::resourcesync_0_1::has_one_dump;
 use super::sdshare::newest_snapshot;
-use super::{
-    HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, SiteStage, Version,
+pub use crate::publish::About;
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{
+    HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, SiteDocument,
+    SiteStage, Version,
 };
-use crate::publish::{PublishError, PublishedSet, Publisher};
-pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
-pub(crate) use entity::entity_page;
+pub use about::{CONTENT_SECURITY_POLICY, HTML};
+pub(crate) use about::{escaped, page};
 use paths::PagePath;
 use std::sync::Arc;
 

@@ -59,6 +59,40 @@ impl PagePath<&SetUrls> {
     }
 }
 
+impl SourceUrls {
+    /// The page of the Source for people.
+    pub fn page(&self) -> String {
+        format!("{}about.html", self.base())
+    }
+
+    /// `robots.txt`
+    pub fn robots(&self) -> String {
+        format!("{}robots.txt", self.base())
+    }
+
+    /// Links to what the site publishes [rfc6415 §2].
+    pub fn host_meta(&self) -> String {
+        format!("{}.well-known/host-meta", self.base())
+    }
+
+    /// The plain Sitemap index for crawlers.
+    pub fn sitemap(&self) -> String {
+        format!("{}sitemap.xml", self.base())
+    }
+}
+
+impl SetUrls {
+    /// The page of the set for people.
+    pub fn page(&self) -> String {
+        format!("{}about.html", self.base())
+    }
+
+    /// One plain Sitemap.
+    pub fn sitemap_shard(&self, id: ShardId) -> String {
+        format!("{}sitemap/{}.xml", self.base(), id.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

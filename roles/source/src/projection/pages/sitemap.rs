@@ -1,7 +1,7 @@
 //! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
 
-use crate::projection::{Output, Rendered};
-use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
+use crate::publish::publisher::{MAX_IN_MEMORY, Publisher};
+use crate::publish::{Output, PublishError, PublishedSet, Rendered};
 use abreast_core::{ChangeLog, ShardId, ShardRule};
 use abreast_resourcesync::plain_sitemap::{
     Entry, Root, write_end, write_plain_entry, write_plain_head,

@@ -4,12 +4,13 @@
 //! An archive has no time of its own; each entry has the time of its document. The archive's
 //! capability is that of the kind of documents.
 
+use super::archive::Archive;
 use super::dumps::{Dump, DumpKind};
-use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, resource_list};
-use crate::archive::{Archive, Part, Snapshot};
-use abreast_core::{ChangeLog, Position, Shard, ShardId};
+use super::values::{XML, exactly, link};
+use super::{PublishError, PublishedSet, Rendered};
+use abreast_core::ChangeLog;
 use abreast_resourcesync::v1_1::{
-    Capability, Document, Entry, Head, Root, write_end, write_entry, write_head,
+    Capability, Entry, Head, Root, write_end, write_entry, write_head,
 };
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;
@@ -106,7 +107,7 @@ impl Archives<'_> {
 
     /// The dumps there are, oldest first; their numbers are their places.
     pub(super) fn dumps(&self) -> Vec<Arc<Dump>> {
-        let Some(dumps) = &self.set.dumps else { return Vec::new() };
+        let Some(dumps) = self.set.dumps() else { return Vec::new() };
         match self.kind.dumps() {
             Some(DumpKind::Resources) => dumps.resources(),
             Some(DumpKind::Changes) => dumps.changes(),
@@ -232,52 +233,4 @@ impl Archives<'_> {
 /// Whether the packages of a dump fit into one document.
 fn fits(dump: &Dump) -> bool {
     dump.packages.len() as u64 <= MAX_ENTRIES
-}
-
-/// A Resource List to keep: of a whole set, or of one part.
-pub(crate) fn archived_list(
-    log: &dyn ChangeLog,
-    set: &PublishedSet,
-    shard: &Shard,
-) -> Result<Vec<u8>, PublishError> {
-    resource_list::kept(log, set, shard).map(|rendered| rendered.bytes)
-}
-
-/// The index of parts of a Resource List to keep.
-pub(crate) fn archived_index(set: &PublishedSet, snapshot: &Snapshot) -> Vec<u8> {
-    let parts =
-        snapshot.parts.iter().map(|part| (set.urls.archived_resource_list_part(part), part.time));
-    resource_list::index(set, snapshot.at, snapshot.completed, None, parts).bytes
-}
-
-/// What an archived list shows of itself.
-pub(crate) struct ArchivedList {
-    pub(crate) at: Timestamp,
-    pub(crate) completed: Option<Timestamp>,
-    /// Its parts, if it is an index.
-    pub(crate) parts: Vec<Part>,
-}
-
-/// Reads an archived list, or the index of its parts; `None` if it is neither.
-pub(crate) fn read_archived(bytes: &[u8]) -> Option<ArchivedList> {
-    let document = Document::from_slice(bytes).ok()?;
-    let parts = match document.head.root {
-        Root::SitemapIndex => document.entries.iter().map(archived_part).collect::<Option<_>>()?,
-        Root::UrlSet => Vec::new(),
-    };
-    Some(ArchivedList {
-        at: document.head.at?.instant,
-        completed: document.head.completed.map(|completed| completed.instant),
-        parts,
-    })
-}
-
-/// A part, by the address that ends in `/SHARD-VERSION-NUMBER.xml`.
-fn archived_part(entry: &Entry) -> Option<Part> {
-    let name = entry.loc.rsplit('/').next()?.strip_suffix(".xml")?;
-    let mut numbers = name.split('-');
-    let mut next = || numbers.next()?.parse::<u64>().ok();
-    let (shard, version, number) = (next()?, next()?, next()?);
-    let time = entry.lastmod?.instant;
-    Some(Part { shard: ShardId(shard), version: Position(version), number, time })
 }

@@ -1,6 +1,8 @@
 //! The Capability List of a set: the documents that describe it [rs-core §9].
 
-use super::{PublishedSet, Rendered, XML, link, source_description::described_by};
+use super::source_description::described_by;
+use super::values::{XML, link};
+use super::{PublishedSet, Rendered};
 use abreast_resourcesync::v1_1::{
     Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,
 };

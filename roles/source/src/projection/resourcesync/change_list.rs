@@ -4,8 +4,9 @@
 //! `from` of a list is `until` of the one before, so nothing falls between two.
 
 use super::links::{LinkDocument, state_links};
+use super::values::{XML, exactly, link};
 use super::version_links::version_links;
-use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link};
+use super::{Output, PublishError, PublishedSet, Rendered};
 use crate::Naming;
 use abreast_core::{ChangeLog, ChangeRecord, Kind, Page};
 use abreast_resourcesync::v1_1::{

@@ -4,7 +4,8 @@
 //! lists all that are kept, one span after the other, and has no `until`: more will follow.
 
 use super::dumps::{Dump, DumpKind, Package};
-use super::{PublishError, PublishedSet, Rendered, XML, exactly, link};
+use super::values::{XML, exactly, link};
+use super::{PublishError, PublishedSet, Rendered};
 use abreast_resourcesync::v1_1::{Entry, Head, Root, write_end, write_entry, write_head};
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;

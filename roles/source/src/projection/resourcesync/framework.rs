@@ -11,23 +11,20 @@
 //! - Of documents under an index the document is notified, with a link to its index, and never the
 //!   index.
 
+use super::settings::ResourceSync;
+use super::values::exactly;
 use super::{
-    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, ResourceSync, SetUrls, dump_list,
-    exactly, notification,
+    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, SetUrls, dump_list, notification,
 };
-use crate::projection::{EndedTopic, News, NewsRequest, NotifiedDocuments};
-use abreast_core::{Head, Page, SetId};
+use crate::publish::{EndedTopic, News, NewsRequest, NotifiedDocuments};
+use abreast_core::{Head, Page};
 use abreast_resourcesync::v1_1::{
     Capability, Change, Entry, Ln, Root, write_end, write_entry, write_head,
 };
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use std::collections::BTreeMap;
 /// The documents of one set that were notified; none at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -106,7 +103,11 @@ pub(super) fn ended_topic(
         ..Entry::default()
     };
     let notification = write(&urls, request, &[entry]);
-    Some(EndedTopic { url: urls.topic(Channel::Framework), notification, media_type: super::XML })
+    Some(EndedTopic {
+        url: urls.topic(Channel::Framework),
+        notification,
+        media_type: crate::projection::resourcesync::values::XML,
+    })
 }
 
 fn write(urls: &SetUrls, request: &NewsRequest<'_>, entries: &[Entry]) -> Vec<u8> {
@@ -286,7 +287,7 @@ impl Comparison<'_> {
     }
 
     fn dumps(&self, news: &mut Differences) {
-        let Some(dumps) = &self.set.dumps else { return };
+        let Some(dumps) = self.set.dumps() else { return };
         let urls = &self.set.urls;
         if let Some(dump) = dumps.newest_resources() {
             let begun = Some(dump.begin.as_micros());
@@ -344,7 +345,7 @@ impl Comparison<'_> {
     /// A number that grows with an archive. Dumps are known by their time: old ones leave, so their
     /// count may stay the same.
     fn newest_archived(&self, kind: ArchiveKind) -> Result<Option<u64>, PublishError> {
-        let dumps = self.set.dumps.as_ref();
+        let dumps = self.set.dumps();
         Ok(match kind {
             ArchiveKind::ResourceDumps => {
                 let newest = dumps.and_then(|dumps| dumps.newest_resources());
@@ -363,60 +364,9 @@ impl Comparison<'_> {
     }
 }
 
-/// The digests of the documents that describe how sets are published, kept while these documents
-/// stay the same.
-#[derive(Debug, Default)]
-pub(super) struct Digests {
-    /// By URL: a Source Description stays the same while the process runs.
-    source_descriptions: Mutex<HashMap<String, String>>,
-    /// Of each set, with the tag of the Capability List.
-    capability_lists: Mutex<HashMap<SetId, (String, String)>>,
-}
-
-impl Digests {
-    fn source_description(&self, publisher: &Publisher, url: &str) -> Result<String, PublishError> {
-        if let Some(known) = lock(&self.source_descriptions).get(url) {
-            return Ok(known.clone());
-        }
-        let digest = digest(publisher, &publisher.urls().path_of(url))?;
-        lock(&self.source_descriptions).insert(url.to_owned(), digest.clone());
-        Ok(digest)
-    }
-
-    fn capability_list(
-        &self,
-        publisher: &Publisher,
-        set: &PublishedSet,
-    ) -> Result<String, PublishError> {
-        let path = publisher.urls().path_of(&set.urls.capability_list());
-        let document = publisher.document(&path)?;
-        if let Some((tag, known)) = lock(&self.capability_lists).get(&set.id)
-            && *tag == document.tag
-        {
-            return Ok(known.clone());
-        }
-        let digest = digest(publisher, &path)?;
-        lock(&self.capability_lists).insert(set.id, (document.tag.clone(), digest.clone()));
-        Ok(digest)
-    }
-}
-
 /// The number of documents that list so many packages of a dump.
 fn dump_parts(packages: usize) -> u64 {
     packages.div_ceil(dump_list::MAX_PACKAGES).max(1) as u64
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The digest of a document as it is now.
-fn digest(publisher: &Publisher, path: &str) -> Result<String, PublishError> {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(publisher.bytes(path)?) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

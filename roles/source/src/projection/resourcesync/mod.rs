@@ -1,9 +1,12 @@
 //! ResourceSync 1.1: its documents and packages, their addresses, versions and bytes, and its
 //! topics [rs-core §6].
 
+pub mod archive;
+mod archived;
 mod archives;
 mod capability_list;
 mod change_list;
+mod digests;
 mod dump_list;
 pub mod dumps;
 mod framework;
@@ -12,109 +15,36 @@ mod list_reader;
 mod notification;
 mod paths;
 mod resource_list;
+mod set;
+mod settings;
 mod site;
 mod source_description;
 mod urls;
+mod values;
 mod version_links;
 
+pub use crate::names::urls::{SetUrls, SourceUrls};
+pub use crate::publish::Notifications;
 pub use archives::ArchiveKind;
-pub(crate) use archives::{archived_index, archived_list, read_archived};
-pub(crate) use capability_list::URI_SPACE;
 pub(crate) use links::{LinkDocument, state_links};
 pub use list_reader::{ListError, ListReader, ListedChange, ListedRecord};
-pub use notification::{Channel, Notifications};
-pub use urls::{SetUrls, SourceUrls};
+pub use notification::Channel;
+pub use settings::ResourceSync;
 
-use super::{
-    EndedTopic, FileError, HeadReader, News, NewsRequest, Output, Projection, PublishedFile,
-    Rendered, ResolvedDocument, SiteDocument, Topic, Version, Whole, site_link,
+use super::site_link;
+use crate::projection::resourcesync::values::XML;
+use crate::publish::document::{Output, Rendered, ResolvedDocument, Version, Whole};
+use crate::publish::files::{FileError, PublishedFile};
+use crate::publish::publisher::{MAX_IN_MEMORY, Projection, Publisher};
+use crate::publish::{
+    EndedTopic, HeadReader, LARGE, News, NewsRequest, PublishError, PublishedSet, SiteDocument,
+    Topic,
 };
-use crate::publish::{LARGE, MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::{Head, Position};
-use abreast_resourcesync::v1_1::Ln;
-use archives::{Archives, MAX_ENTRIES};
-use capability_list::HasDumps;
+use archives::Archives;
 use dumps::FilePath;
 use paths::{DocumentPath, SetDocument};
-use source_description::MAX_SETS;
 use std::sync::Arc;
-
-/// The projection of ResourceSync 1.1, and the settings of its documents.
-#[derive(Debug)]
-pub struct ResourceSync {
-    sets_per_description: usize,
-    entries_per_archive: u64,
-    digests: framework::Digests,
-}
-
-impl Default for ResourceSync {
-    fn default() -> Self {
-        Self {
-            sets_per_description: MAX_SETS,
-            entries_per_archive: MAX_ENTRIES,
-            digests: framework::Digests::default(),
-        }
-    }
-}
-
-impl ResourceSync {
-    /// With an index of archives from this many entries on, at most 50,000 in each.
-    #[must_use]
-    pub fn with_entries_per_archive(self, entries: u64) -> Self {
-        Self { entries_per_archive: entries.clamp(1, MAX_ENTRIES), ..self }
-    }
-
-    /// With an index of Source Descriptions from this many sets on, at most 50,000 in each.
-    #[must_use]
-    pub fn with_sets_per_description(self, sets: usize) -> Self {
-        Self { sets_per_description: sets.clamp(1, MAX_SETS), ..self }
-    }
-
-    /// The Source Description that names a set.
-    fn description_of(&self, publisher: &Publisher, set: &PublishedSet) -> OfSet {
-        let (most, all) = (self.sets_per_description, publisher.sets().len());
-        let urls = publisher.urls();
-        match publisher.place_of(&set.slug).filter(|_| all > most) {
-            None => OfSet { url: urls.source_description(), index: None },
-            Some(place) => {
-                let part = (place / most + 1) as u64;
-                OfSet {
-                    url: urls.source_description_part(part),
-                    index: Some(urls.source_description()),
-                }
-            }
-        }
-    }
-
-    /// The number of Source Descriptions in the index; 0 when one document is enough.
-    fn description_parts(&self, publisher: &Publisher) -> u64 {
-        let (most, all) = (self.sets_per_description, publisher.sets().len());
-        if all <= most { 0 } else { all.div_ceil(most) as u64 }
-    }
-
-    /// About how long a Source Description is.
-    fn description_length(&self, publisher: &Publisher) -> u64 {
-        publisher.sets().len().min(self.sets_per_description) as u64 * 300
-    }
-
-    /// The archive of one kind of a set.
-    fn archives<'a>(
-        &self,
-        publisher: &'a Publisher,
-        set: &'a PublishedSet,
-        kind: ArchiveKind,
-    ) -> Result<Archives<'a>, PublishError> {
-        let lists = set.archive.as_deref().ok_or(PublishError::NotFound)?;
-        Ok(Archives { log: &**publisher.log(), set, lists, kind, most: self.entries_per_archive })
-    }
-}
-
-/// The Source Description that names a set.
-struct OfSet {
-    url: String,
-    /// Its index, if it is under one.
-    index: Option<String>,
-}
 
 impl Projection for ResourceSync {
     fn resolve<'p>(
@@ -273,7 +203,7 @@ impl Resolved<'_> {
                 Version::changing([dump.begin.as_micros() as u64, dump.end.as_micros() as u64])
             }
             SetDocument::ChangeDump | SetDocument::ChangeDumpPart(_) => {
-                let span = set.dumps.as_ref().and_then(|dumps| dumps.changes_span());
+                let span = set.dumps().and_then(|dumps| dumps.changes_span());
                 let (begin, end) = span.ok_or(PublishError::NotFound)?;
                 Version::changing([begin.as_micros() as u64, end.as_micros() as u64])
             }
@@ -305,11 +235,11 @@ impl Resolved<'_> {
                 Version::changing([0, 0])
             }
             SetDocument::ArchivedResourceList(number) => {
-                let archive = set.archive.as_ref().filter(|archive| archive.has_list(number));
+                let archive = set.archive().filter(|archive| archive.has_list(number));
                 archive.map(|_| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
             }
             SetDocument::ArchivedResourceListPart(shard, version, number) => {
-                let archive = set.archive.as_ref().ok_or(PublishError::NotFound)?;
+                let archive = set.archive().ok_or(PublishError::NotFound)?;
                 let part = archive.find_part(shard, version, number);
                 part.map(|_| Version::closed([0, 0])).ok_or(PublishError::NotFound)?
             }
@@ -379,7 +309,7 @@ impl Resolved<'_> {
                 }
             }
             SetDocument::ChangeDump | SetDocument::ChangeDumpPart(_) => {
-                let dumps = set.dumps.as_ref().map(|dumps| dumps.changes()).unwrap_or_default();
+                let dumps = set.dumps().map(|dumps| dumps.changes()).unwrap_or_default();
                 let packages =
                     dump_list::Packages::of_changes(set, &dumps, dump_list::MAX_PACKAGES)
                         .ok_or(PublishError::NotFound)?;
@@ -401,71 +331,15 @@ impl Resolved<'_> {
             SetDocument::ArchivedDump(kind, begin) => self.archives(set, kind)?.dump(begin),
             SetDocument::ArchivedResourceList(number) => {
                 output.expect(LARGE);
-                let bytes = set.archive.as_ref().ok_or(PublishError::NotFound)?.list(number)?;
+                let bytes = set.archive().ok_or(PublishError::NotFound)?.list(number)?;
                 Ok(Rendered { bytes, content_type: XML })
             }
             SetDocument::ArchivedResourceListPart(shard, version, number) => {
                 output.expect(LARGE);
-                let bytes = set
-                    .archive
-                    .as_ref()
-                    .ok_or(PublishError::NotFound)?
-                    .part(shard, version, number)?;
+                let bytes =
+                    set.archive().ok_or(PublishError::NotFound)?.part(shard, version, number)?;
                 Ok(Rendered { bytes, content_type: XML })
             }
         }
     }
-}
-
-impl PublishedSet {
-    /// The kinds of archives that the set has.
-    pub(crate) fn archive_kinds(&self) -> Vec<ArchiveKind> {
-        let has_dumps = self.has_dumps();
-        let there = |kind: &ArchiveKind| match kind {
-            ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => true,
-            ArchiveKind::ResourceDumps => has_dumps.resources,
-            ArchiveKind::ChangeDumps => has_dumps.changes,
-        };
-        let kinds = ArchiveKind::ALL.into_iter().filter(|_| self.archive.is_some());
-        kinds.filter(there).collect()
-    }
-
-    /// `rs:ln rel="archives"` of a list's entry point.
-    fn archive_link(&self, kind: ArchiveKind) -> Option<Ln> {
-        self.archive.as_ref()?;
-        Some(link("archives", &self.urls.archive(kind)))
-    }
-
-    /// The dumps of the set that exist.
-    pub(crate) fn has_dumps(&self) -> HasDumps {
-        let Some(dumps) = &self.dumps else { return HasDumps::default() };
-        HasDumps {
-            resources: dumps.newest_resources().is_some(),
-            changes: dumps.changes_span().is_some(),
-            since: true,
-        }
-    }
-
-    /// The newest Resource Dump; asking for it may make a newer one.
-    fn resource_dump(&self) -> Result<Arc<dumps::Dump>, PublishError> {
-        let dumps = self.dumps.as_ref().ok_or(PublishError::NotFound)?;
-        dumps.ask();
-        dumps.newest_resources().ok_or_else(|| match dumps.failure() {
-            _ if dumps.impossible() => PublishError::NotFound,
-            Some((reason, seconds)) => PublishError::NotMade { reason, seconds },
-            None => PublishError::Making,
-        })
-    }
-}
-
-const XML: &str = "application/xml";
-
-/// `rs:ln rel="up"`, and others with only a target.
-fn link(rel: &str, href: &str) -> Ln {
-    Ln { rel: rel.to_owned(), href: href.to_owned(), ..Ln::default() }
-}
-
-/// An instant as documents state it.
-fn exactly(instant: abreast_webtypes::Timestamp) -> abreast_webtypes::W3cDatetime {
-    abreast_webtypes::W3cDatetime { instant, precision: abreast_webtypes::Precision::Fraction }
 }

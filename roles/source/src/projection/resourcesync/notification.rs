@@ -7,8 +7,9 @@
 
 use super::change_list::ChangeWriter;
 use super::dumps::time_of;
-use super::{PublishError, PublishedSet, Publisher, SetUrls, XML, exactly, link};
-use crate::projection::{Topic, TopicContent};
+use super::values::{XML, exactly, link};
+use super::{PublishError, PublishedSet, Publisher, SetUrls};
+use crate::publish::{Notifications, Topic, TopicContent};
 use abreast_core::{ChangeLog, Position};
 use abreast_resourcesync::v1_1::{Capability, Head, Root, write_end, write_head};
 use abreast_webtypes::{Link, Timestamp, write_link};
@@ -45,23 +46,7 @@ impl Channel {
     }
 }
 
-/// The hubs and channels of a set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notifications {
-    /// The hubs that take subscriptions: at least one.
-    pub hubs: Vec<String>,
-    /// Whether changes of resources are notified.
-    pub changes: bool,
-    /// Whether changes of documents are notified.
-    pub framework: bool,
-}
-
 impl Notifications {
-    /// With both channels.
-    pub fn at(hubs: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { hubs: hubs.into_iter().map(Into::into).collect(), changes: true, framework: true }
-    }
-
     /// Whether the set has this channel.
     pub fn has(&self, channel: Channel) -> bool {
         match channel {

@@ -1,8 +1,8 @@
 //! The path of each document: from a path to the document, and back.
 
 use super::{ArchiveKind, SetUrls};
-use crate::archive::Part;
 use crate::projection::plain_number as number;
+use crate::projection::resourcesync::archive::Part;
 use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
 

@@ -7,10 +7,9 @@
 //! gives exactly the Source.
 
 use super::links::{LinkDocument, state_links};
+use super::values::{XML, exactly, link};
 use super::version_links::version_links;
-use super::{
-    MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link,
-};
+use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole};
 use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
 use abreast_resourcesync::v1_1::{
     Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,

@@ -1,9 +1,10 @@
 //! The documents of a static site, in the order in which they are written.
 
+use super::PublishedSet;
 use super::paths::SetDocument;
-use super::{PublishedSet, ResourceSync};
-use crate::projection::{SiteDocument, SiteStage};
-use crate::publish::{PublishError, Publisher};
+use super::settings::ResourceSync;
+use crate::publish::publisher::Publisher;
+use crate::publish::{PublishError, SiteDocument, SiteStage};
 
 /// All documents; none names one that comes after it, but for the Capability List that each leads
 /// up to.
@@ -32,7 +33,7 @@ pub(super) fn documents(
         for page in (first..=open_page).filter(|_| open_page > 1) {
             add(&mut lists, set, SetDocument::ChangeListPage(page), List, page < open_page);
         }
-        if let Some(archive) = &set.archive {
+        if let Some(archive) = set.archive() {
             for snapshot in archive.snapshots() {
                 for part in snapshot.parts() {
                     let document = SetDocument::ArchivedResourceListPart(

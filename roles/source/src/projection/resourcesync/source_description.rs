@@ -3,7 +3,8 @@
 //! One document, until there are more sets than a Sitemap may hold: then its address answers with
 //! an index of several.
 
-use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, link};
+use super::values::{XML, link};
+use super::{PublishError, PublishedSet, Rendered, SourceUrls};
 use crate::projection::pages::HTML;
 use abreast_resourcesync::v1_1::{
     Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,

@@ -7,9 +7,10 @@
 
 use super::entries::EntryWriter;
 use super::paths::{ChangeSetNumber, SetDocument};
-use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly};
-use crate::projection::Whole;
+use super::values::{XML, exactly};
+use super::{Output, PublishError, PublishedSet, Rendered};
 use crate::projection::resourcesync::dumps::time_of;
+use crate::publish::document::Whole;
 use abreast_core::{ChangeLog, Page, Position};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, Meta, Root, write_end, write_head};
 use abreast_webtypes::Timestamp;

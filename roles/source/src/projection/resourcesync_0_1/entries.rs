@@ -3,8 +3,9 @@
 //! Size and digests are those of the bytes as they are transferred, with the content coding that is
 //! stated. A change is identified by its resource and its time, which no two changes of a set share.
 
+use super::PublishedSet;
 use super::links::{add_links, add_types, add_versions};
-use super::{PublishedSet, exactly};
+use super::values::exactly;
 use crate::Naming;
 use abreast_core::{ChangeRecord, Kind, Resource, State};
 use abreast_resourcesync::v0_1::{Change, Entry, Root, write_entry};

@@ -19,25 +19,27 @@ mod links;
 mod options;
 mod paths;
 mod sitemap;
+mod values;
 
 pub(crate) use dump::PartCounter;
 pub use options::{Options, PushLink};
 
-use super::{
-    FileError, HeadReader, LogState, Output, Projection, PublishedFile, Rendered, ResolvedDocument,
-    SiteDocument, SiteStage, Topic, TopicContent, Version, site_link,
+use super::site_link;
+use crate::projection::resourcesync_0_1::values::{Limits, XML};
+use crate::publish::files::{FileError, PublishedFile};
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{
+    HeadReader, LogState, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, SetUrls,
+    SiteDocument, SiteStage, Topic, TopicContent, Version,
 };
-use crate::publish::{PublishError, PublishedSet, Publisher, SetUrls};
 use abreast_core::Position;
-use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, CHANGE_SET, Link, SITEMAP, SPEC_MAX_ENTRIES};
-use abreast_webtypes::{self as webtypes, Precision, Timestamp, W3cDatetime};
+use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, CHANGE_SET, Link, SITEMAP};
+use abreast_webtypes::{self as webtypes};
 use change_set::ChangeSets;
 use dump::{DumpPath, SetDump};
 use paths::SetDocument;
 use sitemap::{Outlines, Sitemaps};
 use std::sync::Arc;
-
-const XML: &str = "application/xml";
 
 /// The projection of ResourceSync 0.1.
 #[derive(Debug, Default)]
@@ -164,7 +166,7 @@ impl Projection for ResourceSync01 {
     }
 
     fn robots_sitemaps(&self, publisher: &Publisher) -> Vec<String> {
-        let named = publisher.sets().iter().filter(|set| set.resourcesync_0_1.robots);
+        let named = publisher.sets().iter().filter(|set| set.resourcesync_0_1().robots);
         named.map(|set| sitemap_url(&set.urls)).collect()
     }
 
@@ -184,7 +186,7 @@ impl Projection for ResourceSync01 {
     fn callback_topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
         let (slug, rest) = path.split_once('/')?;
         let set = publisher.find_set(slug).filter(|_| rest == paths::SUBSCRIBE)?;
-        let mut offered = set.resourcesync_0_1.push.iter();
+        let mut offered = set.resourcesync_0_1().push.iter();
         topic(set).filter(|_| offered.any(|link| link.protocol == CALLBACK_PROTOCOL))
     }
 
@@ -292,7 +294,7 @@ impl Resolved<'_> {
     /// those of the set as a whole.
     fn links(&self) -> Vec<Link> {
         let mut links = self.projection.dump(self.set).links();
-        links.extend(self.set.resourcesync_0_1.push.iter().map(|push| Link {
+        links.extend(self.set.resourcesync_0_1().push.iter().map(|push| Link {
             href: push.href.clone(),
             protocol: Some(push.protocol.to_owned()),
             pubsub_node: push.node.clone(),
@@ -300,34 +302,5 @@ impl Resolved<'_> {
         }));
         links.extend(links::of_set(self.set));
         links
-    }
-}
-
-/// An instant as documents state it.
-fn exactly(instant: Timestamp) -> W3cDatetime {
-    W3cDatetime { instant, precision: Precision::Fraction }
-}
-
-/// What a Sitemap or a manifest may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Limits {
-    bytes: usize,
-    entries: u64,
-}
-
-impl Limits {
-    /// None: of a document that is as long as it is.
-    const NONE: Self = Self { bytes: usize::MAX, entries: u64::MAX };
-
-    /// Whether so many bytes of entries and so many entries are within them, and one more is too.
-    const fn have_room(&self, bytes: usize, entries: u64) -> bool {
-        bytes <= self.bytes && entries < self.entries
-    }
-}
-
-impl Default for Limits {
-    /// A little less than 10 MB and 50,000 [rs-0.1 §3.2]: heads and one more entry fit as well.
-    fn default() -> Self {
-        Self { bytes: 9_500_000, entries: SPEC_MAX_ENTRIES - 1 }
     }
 }

@@ -1,6 +1,8 @@
 //! What a set's documents of ResourceSync 0.1 state beyond its log.
 
+use crate::publish::PublishedSet;
 use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, XMPP_PROTOCOL};
+use std::sync::{Arc, LazyLock};
 
 /// Settings of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,5 +36,13 @@ impl PushLink {
     /// The address where callbacks are subscribed [rs-0.1 §5.2.2].
     pub fn callback(subscribe: impl Into<String>) -> Self {
         Self { href: subscribe.into(), protocol: CALLBACK_PROTOCOL, node: None }
+    }
+}
+
+impl PublishedSet {
+    /// What its documents of ResourceSync 0.1 state beyond its log.
+    pub(crate) fn resourcesync_0_1(&self) -> &Options {
+        static DEFAULT: LazyLock<Options> = LazyLock::new(Options::default);
+        self.part().map_or(&*DEFAULT, |options: &Arc<Options>| &**options)
     }
 }

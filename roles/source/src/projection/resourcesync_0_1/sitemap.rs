@@ -6,13 +6,13 @@
 //! the fewer ones keep answering. `DCTERMS.modified` is the time of the last change in the range:
 //! every change up to then is in it.
 
-use super::Limits;
 use super::change_set::current_link;
 use super::entries::EntryWriter;
 use super::links::Category;
 use super::paths::{MAX_PARTS, Part, SetDocument};
-use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly};
-use crate::publish::MAX_IN_MEMORY;
+use super::values::{Limits, XML, exactly};
+use super::{Output, PublishError, PublishedSet, Rendered};
+use crate::publish::publisher::MAX_IN_MEMORY;
 use abreast_core::{ChangeLog, Head as LogHead, Position, SetId, Shard, ShardId};
 use abreast_resourcesync::v0_1::{
     Entry, Head, Link, OAI_PMH_PROTOCOL, Root, write_end, write_entry, write_head,
@@ -203,7 +203,7 @@ impl Sitemaps<'_> {
 
     /// The base URL at which the set is offered over OAI-PMH too [rs-0.1 §4.3.3].
     fn write_oai_pmh(&self, out: &mut Vec<u8>, time: Timestamp) {
-        let Some(base) = &self.set.resourcesync_0_1.oai_pmh else { return };
+        let Some(base) = &self.set.resourcesync_0_1().oai_pmh else { return };
         let entry = Entry {
             loc: base.clone(),
             protocol: Some(OAI_PMH_PROTOCOL.to_owned()),

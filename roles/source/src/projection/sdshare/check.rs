@@ -1,11 +1,11 @@
 //! The check of complete snapshots for damage. Reads their folders only; a server may have them
 //! open.
 
-use super::snapshots::{self, SnapshotName};
+use super::snapshot_name::SnapshotName;
+use super::snapshots::{self};
 use abreast_core::{Finding, Severity};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Checks the snapshots of every set in the folder; with `read_data` their digests too. Returns how
 /// many there are.

@@ -1,13 +1,16 @@
 //! The overview feed, collection feeds and snapshots feeds [sdshare §Overview Feed,
 //! §Collection Feed, §Snapshots Feed].
 
-use super::link::Form;
+use super::form::Form;
+use super::head::{ATOM, author, title};
 use super::paths::{FeedPath, chunks, collection, fragments, overview, snapshot, snapshots};
-use super::snapshots::{Found, Snapshot, SnapshotName};
-use super::{ATOM, author, title};
+use super::snapshot_name::SnapshotName;
+use super::snapshots::{Found, Snapshot};
 use crate::projection::resourcesync::dumps::Dump;
-use crate::projection::{HeadReader, Output, Rendered, ResolvedDocument, Version};
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use crate::publish::publisher::Publisher;
+use crate::publish::{
+    HeadReader, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, Version,
+};
 use abreast_core::Head;
 use abreast_sdshare::{Entry, Feed, Link, Relation, write_end, write_entry, write_feed};
 use abreast_webtypes::Timestamp;
@@ -39,7 +42,7 @@ impl ResolvedDocument for SmallFeed<'_> {
         }
         match &self.path {
             FeedPath::Snapshots(set) | FeedPath::Collection(set) => {
-                if let Some(snapshots) = &set.snapshots {
+                if let Some(snapshots) = set.snapshots() {
                     snapshots.ask(&heads.of(set)?);
                 }
                 of[0] ^= listed(set)
@@ -239,12 +242,12 @@ impl Listed {
 
 /// The snapshots to list, the newest first.
 fn listed(set: &PublishedSet) -> Vec<Listed> {
-    if let Some(snapshots) = &set.snapshots {
+    if let Some(snapshots) = set.snapshots() {
         let all = snapshots.listed().into_iter();
         return all.map(|(name, snapshot)| Listed::Descriptions(name, snapshot)).collect();
     }
     // Those of entities hold each description in a file of its own.
-    let dumps = set.dumps.as_ref().filter(|_| !set.urls.naming().names_entities());
+    let dumps = set.dumps().filter(|_| !set.urls.naming().names_entities());
     let all = dumps.map(|dumps| dumps.resources()).unwrap_or_default();
     let one = all.into_iter().rev().filter(|dump| dump.packages.len() == 1);
     one.map(Listed::Package).collect()
@@ -255,7 +258,7 @@ fn listed(set: &PublishedSet) -> Vec<Listed> {
 pub(in crate::projection) fn newest_snapshot(
     set: &PublishedSet,
 ) -> Option<(Timestamp, Vec<(String, &'static str)>)> {
-    let mut all = set.snapshots.as_ref()?.listed().into_iter();
+    let mut all = set.snapshots()?.listed().into_iter();
     let (name, found) = all.find_map(|(name, found)| Some((name, found?)))?;
     let forms = Form::ALL.into_iter().filter(|form| match form {
         Form::RdfXml => found.has_rdf_xml,
@@ -274,7 +277,7 @@ fn newest_time(set: &PublishedSet) -> Timestamp {
 
 /// A snapshot that is complete.
 fn complete(set: &PublishedSet, name: SnapshotName) -> Result<Arc<Snapshot>, PublishError> {
-    let snapshots = set.snapshots.as_ref().ok_or(PublishError::NotFound)?;
+    let snapshots = set.snapshots().ok_or(PublishError::NotFound)?;
     match snapshots.find(name) {
         Found::Complete(snapshot) => Ok(snapshot),
         Found::Making => Err(PublishError::Making),

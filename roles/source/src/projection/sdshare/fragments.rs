@@ -7,12 +7,14 @@
 //! the end, where the client finds it: nothing is missed, and the times of what was not listed yet
 //! are never earlier than those of what was.
 
+use super::head::{ATOM, author, title};
 use super::link::{add_links, resource_iri};
 use super::paths::{Cursor, FragmentsQuery, collection, fragments};
-use super::{ATOM, author, title};
 use crate::Naming;
-use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use crate::publish::publisher::Publisher;
+use crate::publish::{
+    HeadReader, LogState, Output, PublishError, PublishedSet, Rendered, ResolvedDocument, Version,
+};
 use abreast_core::{ChangeRecord, Head, KeyRange, Position, State};
 use abreast_sdshare::{Entry, Feed, Link, Relation, write_end, write_entry, write_feed};
 use abreast_webtypes::{Timestamp, encode_segment};

@@ -13,14 +13,21 @@
 mod ascii;
 mod check;
 mod feeds;
+mod form;
 mod fragments;
+mod head;
 mod link;
 mod paths;
+mod snapshot_name;
 mod snapshots;
 
-use super::{FileError, Projection, PublishedFile, ResolvedDocument, SiteDocument};
-use super::{Topic, TopicContent, site_link};
-use crate::publish::{PublishError, PublishedSet, Publisher};
+use super::site_link;
+use crate::projection::sdshare::head::ATOM;
+use crate::publish::files::{FileError, PublishedFile};
+use crate::publish::publisher::{Projection, Publisher};
+use crate::publish::{
+    PublishError, PublishedSet, ResolvedDocument, SiteDocument, Topic, TopicContent,
+};
 use abreast_core::Position;
 use abreast_webtypes::Link;
 pub use check::{check_snapshots, remove_damaged_snapshots};
@@ -31,9 +38,6 @@ use fragments::FragmentsPage;
 use paths::{FeedPath, FragmentPath, FragmentsQuery, SnapshotPath};
 pub use snapshots::{SetSnapshots, SnapshotOptions};
 use std::sync::Arc;
-
-/// Media type of all feeds.
-const ATOM: &str = abreast_sdshare::ATOM_MEDIA_TYPE;
 
 /// The projection of SDShare.
 #[derive(Clone, Copy, Debug)]
@@ -154,14 +158,4 @@ fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
         media_type: ATOM,
         links: String::new(),
     })
-}
-
-/// The title of a set for people.
-fn title(set: &PublishedSet) -> &str {
-    if set.about.title.is_empty() { &set.slug } else { &set.about.title }
-}
-
-/// Who a set's feeds are by.
-fn author(set: &PublishedSet) -> String {
-    title(set).to_owned()
 }

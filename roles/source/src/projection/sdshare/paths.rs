@@ -1,8 +1,9 @@
 //! The paths and queries of SDShare, and the addresses made of them.
 
-use super::link::Form;
-use super::snapshots::SnapshotName;
-use crate::names::{Naming, key_of, path_of};
+use super::form::Form;
+use super::snapshot_name::SnapshotName;
+use crate::names::keys::{key_of, path_of};
+use crate::names::naming::Naming;
 use crate::projection::plain_number;
 use crate::publish::{PublishedSet, SourceUrls};
 use abreast_core::Position;

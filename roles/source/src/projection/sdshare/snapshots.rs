@@ -14,16 +14,16 @@
 //! last: at any instant a snapshot is there whole, or not.
 
 use super::ascii::Ascii;
-use super::link::Form;
+use super::form::Form;
 use super::paths::SnapshotPath;
+use super::snapshot_name::SnapshotName;
 use crate::Representations;
-use crate::interval::Interval;
-use crate::projection::{FileContent, FileError, PublishedFile};
+use crate::projection::interval::Interval;
+use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
 use abreast_folder::{read_sealed, sealed};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
-use abreast_webtypes::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,13 @@ pub struct SetSnapshots {
     cancel: AtomicBool,
 }
 
+impl PublishedSet {
+    /// Its snapshots, if it is a set of entities.
+    pub fn snapshots(&self) -> Option<&Arc<SetSnapshots>> {
+        self.part()
+    }
+}
+
 impl std::fmt::Debug for SetSnapshots {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SetSnapshots").field("folder", &self.folder).finish_non_exhaustive()
@@ -96,37 +103,6 @@ struct State {
     making: Option<SnapshotName>,
     thread: Option<JoinHandle<()>>,
     failed: Option<Instant>,
-}
-
-/// The name of a snapshot: where the log stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct SnapshotName {
-    /// Microseconds since 1970.
-    time: i64,
-    position: u64,
-}
-
-impl SnapshotName {
-    fn of(head: &Head) -> Self {
-        Self { time: head.time.as_micros(), position: head.position.0 }
-    }
-
-    /// The time of the last change that it includes.
-    pub(super) fn time(self) -> Timestamp {
-        Timestamp::from_micros(self.time)
-    }
-
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (time, position) = text.split_once('-')?;
-        let name = Self { time: time.parse().ok()?, position: position.parse().ok()? };
-        (name.to_string() == text).then_some(name)
-    }
-}
-
-impl std::fmt::Display for SnapshotName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.time, self.position)
-    }
 }
 
 /// A complete snapshot, and its record.
@@ -472,7 +448,7 @@ impl SetSnapshots {
 pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedFile, FileError> {
     let SnapshotPath { set, name, chunk, form } = path;
     let none = || FileError::NotFound("there is no such snapshot; read the feed again".to_owned());
-    let snapshots = set.snapshots.as_ref().ok_or_else(none)?;
+    let snapshots = set.snapshots().ok_or_else(none)?;
     let snapshot = match snapshots.find(*name) {
         Found::Complete(snapshot) => snapshot,
         Found::Making => {

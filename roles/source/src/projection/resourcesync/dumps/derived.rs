@@ -3,6 +3,7 @@
 use super::dump_folder::{MAKING, remove_unfinished};
 use super::keeper::{SetDumps, lock};
 use super::package::{CHECK, check_free};
+use super::permit::Permit;
 use super::{digest_of, sync_folder};
 use crate::DigestPolicy;
 use std::collections::HashSet;
@@ -11,10 +12,6 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Files made on demand at a time.
-const MOST_AT_A_TIME: usize = 2;
 /// What the name of the digest of a file ends with: a line as `sha256sum` writes it.
 const DIGEST: &str = "sha256";
 
@@ -160,22 +157,6 @@ impl Seek for DerivedFile {
     }
 }
 
-/// A permit to make a file on demand.
-pub(super) struct Permit<'a>(&'a AtomicUsize);
-
-impl<'a> Permit<'a> {
-    pub(super) fn take(places: &'a AtomicUsize) -> Option<Self> {
-        let free = |taken| (taken < MOST_AT_A_TIME).then_some(taken + 1);
-        places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).ok().map(|_| Self(places))
-    }
-}
-
-impl Drop for Permit<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The reason why there is no file made of a package.
 #[derive(Debug)]
 pub(crate) enum Derived {
@@ -208,6 +189,7 @@ impl Drop for Once<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn few_packages_are_made_on_demand_at_a_time() {

@@ -6,7 +6,7 @@
 //! stays for a while.
 
 use super::{Since, SinceError, Which};
-use crate::projection::{FileContent, FileError, PublishedFile};
+use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_webtypes::W3cDatetime;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// A file of a set; `S` is how the set is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum FilePath<S> {
+pub(crate) enum FilePath<S> {
     /// A package or a manifest, by its name.
     Package(S, String),
     /// The changes since the point that the query names.
@@ -24,10 +24,7 @@ pub(in super::super) enum FilePath<S> {
 
 impl<S> FilePath<S> {
     /// The file at a path below the public base; `find` finds a set by its name.
-    pub(in super::super) fn parse(
-        path: &str,
-        find: impl FnOnce(&str) -> Option<S>,
-    ) -> Option<Self> {
+    pub(crate) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
         if rest == "changedump/since" {
             return find(slug).map(Self::ChangesSince);
@@ -39,7 +36,7 @@ impl<S> FilePath<S> {
 
 impl FilePath<&Arc<PublishedSet>> {
     /// Opens the file; makes it first if it is made on demand.
-    pub(in super::super) fn open(&self, query: Option<&str>) -> Result<PublishedFile, FileError> {
+    pub(crate) fn open(&self, query: Option<&str>) -> Result<PublishedFile, FileError> {
         match self {
             Self::Package(set, name) => package(set, name),
             Self::ChangesSince(set) => since(set, query.unwrap_or_default()),
@@ -48,7 +45,7 @@ impl FilePath<&Arc<PublishedSet>> {
 }
 
 fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileError> {
-    let path = set.dumps.as_ref().map_or(Ok(None), |dumps| dumps.whole_file(name));
+    let path = set.dumps().map_or(Ok(None), |dumps| dumps.whole_file(name));
     let path = path.map_err(|cause| FileError::Failed {
         detail: "the manifest of the package is damaged".to_owned(),
         cause: cause.into(),
@@ -74,7 +71,7 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
                       2026-01-31T12:00:00Z; `&changes=last` leaves out those that a later change of the same resource followed";
         return Err(FileError::BadQuery(detail.to_owned()));
     };
-    let dumps = set.dumps.as_ref().ok_or_else(|| refusal(SinceError::Disabled))?;
+    let dumps = set.dumps().ok_or_else(|| refusal(SinceError::Disabled))?;
     let path = dumps.since(since, which).map_err(refusal)?;
     let name = path.file_name().map(Path::new).and_then(Path::to_str);
     let (Ok(file), Some(name)) = (File::open(&path), name) else {

@@ -2,25 +2,23 @@
 //! removes old ones.
 
 use super::changes::{self, Range, Which};
-use super::derived::Permit;
 use super::dump_folder::{CHANGES, DumpFolder, Making};
+use super::permit::Permit;
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
 use crate::Representations;
-use crate::interval::Interval;
+use crate::projection::interval::Interval;
 use crate::publish::SetUrls;
 use abreast_core::{ChangeLog, Position, SetId};
-use abreast_webtypes::Timestamp;
-use abreast_webtypes::count_of;
+use abreast_webtypes::{Timestamp, count_of};
 use std::collections::HashSet;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 /// How often the thread checks whether a dump is due.
 const POLL: Duration = Duration::from_secs(1);
@@ -542,7 +540,7 @@ fn age(time: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now().as_micros() - time.as_micros()).unwrap_or(0))
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

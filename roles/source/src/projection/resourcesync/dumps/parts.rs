@@ -4,6 +4,7 @@ use super::package::PackageWriter;
 use super::record::Package;
 use super::{DumpError, DumpOptions, digest_of, now, sync_folder};
 use crate::DigestPolicy;
+use crate::projection::resourcesync::capability_list::URI_SPACE;
 use crate::publish::SetUrls;
 use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
@@ -116,10 +117,8 @@ impl<'a> Parts<'a> {
     fn head(&self, begin: Timestamp, end: Timestamp) -> Head {
         let link = |rel: &str, href: String| Ln { rel: rel.to_owned(), href, ..Ln::default() };
         let at = |instant| Some(W3cDatetime { instant, precision: Precision::Fraction });
-        let links = vec![
-            link("up", self.urls.capability_list()),
-            link(crate::publish::URI_SPACE, self.urls.resources()),
-        ];
+        let links =
+            vec![link("up", self.urls.capability_list()), link(URI_SPACE, self.urls.resources())];
         let head = Head { root: Root::UrlSet, links, ..Head::default() };
         match self.span {
             Span::Resources { .. } => {

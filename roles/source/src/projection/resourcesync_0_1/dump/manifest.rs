@@ -1,7 +1,7 @@
 //! The manifest of a package: that of version 1.1, entry by entry in this version [rs-0.1 §4.2.1].
 
-use super::super::Limits;
 use super::super::links::add_link;
+use crate::projection::resourcesync_0_1::values::Limits;
 use abreast_resourcesync::v0_1::{self, Root, write_end, write_entry, write_head};
 use abreast_resourcesync::v1_1;
 use std::fs::File;

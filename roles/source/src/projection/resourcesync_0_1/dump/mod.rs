@@ -15,10 +15,11 @@ mod manifest;
 mod warc;
 mod zip;
 
-use super::Limits;
 use super::site_link;
+use super::values::Limits;
+use crate::projection::plain_number;
 use crate::projection::resourcesync::dumps::{Derived, DerivedFile, Dump, Package, SetDumps};
-use crate::projection::{FileContent, FileError, PublishedFile, plain_number};
+use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet, SetUrls};
 use abreast_resourcesync::v0_1::{DUMP, Link};
 use manifest::Manifest;
@@ -101,7 +102,7 @@ fn newest_url(urls: &SetUrls, format: Format) -> String {
 
 /// Whether the newest dump, or the one that would be made, is a single file.
 pub(super) fn has_one(set: &PublishedSet) -> bool {
-    set.dumps.as_ref().is_some_and(|dumps| match dumps.newest_resources() {
+    set.dumps().is_some_and(|dumps| match dumps.newest_resources() {
         Some(newest) => match &*newest.packages {
             [package] => package.parts.is_none_or(|parts| parts == 1),
             _ => false,
@@ -131,7 +132,7 @@ pub(super) struct SetDump<'a> {
 impl SetDump<'_> {
     /// Numbers that change with the links.
     pub(super) fn version(set: &PublishedSet) -> u64 {
-        let Some(dumps) = &set.dumps else { return 0 };
+        let Some(dumps) = set.dumps() else { return 0 };
         let newest = dumps.newest_resources().map_or(0, |dump| dump.end.as_micros() as u64);
         newest ^ u64::from(dumps.impossible())
     }
@@ -139,7 +140,7 @@ impl SetDump<'_> {
     /// The links of the Sitemap to all dumps: under constant addresses while there is one, or none
     /// yet.
     pub(super) fn links(&self) -> Vec<Link> {
-        let Some(dumps) = &self.set.dumps else { return Vec::new() };
+        let Some(dumps) = self.set.dumps() else { return Vec::new() };
         let newest = dumps.newest_resources();
         if newest.is_none() && dumps.impossible() {
             return Vec::new();
@@ -219,7 +220,7 @@ impl SetDump<'_> {
                     .to_owned(),
             )
         };
-        let dumps = self.set.dumps.as_ref().ok_or_else(none)?;
+        let dumps = self.set.dumps().ok_or_else(none)?;
         let (package, part, freshness) = match &path.name {
             DumpName::Part(package, part) => (package.clone(), *part, Freshness::Immutable),
             DumpName::Newest => {

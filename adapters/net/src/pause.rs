@@ -1,0 +1,26 @@
+//! Pauses between attempts: what a host asks for, and a part at random.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::{Duration, SystemTime};
+
+/// A `Retry-After` beyond this is taken for a mistake, not for a wish.
+pub(super) const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
+
+/// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
+/// negative, past or beyond a day; the cap of [`Options::max_retry_after`] is applied where it is
+/// used.
+pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    let pause = if value.bytes().all(|b| b.is_ascii_digit()) {
+        Duration::from_secs(value.parse().ok()?)
+    } else {
+        httpdate::parse_http_date(value).ok()?.duration_since(now).ok()?
+    };
+    (pause > Duration::ZERO && pause <= PLAUSIBLE).then_some(pause)
+}
+
+/// A random part of `most`. Spreading needs no good randomness: the seed of a new hash map does.
+pub(crate) fn jitter(most: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0_u8);
+    most.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
+}

@@ -1,0 +1,44 @@
+//! Relative IRIs of JSON-LD without a base: the parser drops statements with them, so they are resolved
+//! against a base of this crate's own, which messages must not show.
+
+use abreast_webtypes::excerpt;
+use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
+
+/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
+pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
+/// The scheme of [`NO_BASE`], also of IRIs that are resolved against that base.
+pub(crate) const NO_BASE_SCHEME: &str = "abreast-no-base:";
+
+/// What is wrong with an IRI that is relative where there is no base.
+pub(crate) fn is_relative(iri: &str) -> String {
+    format!("the IRI `{}` is relative, and there is no base", excerpt(iri))
+}
+
+/// A text for people, in which relative IRIs are as they are written.
+pub(crate) fn shown(text: &str) -> String {
+    let text = text.replace(NO_BASE, "").replace(NO_BASE_SCHEME, "");
+    abreast_webtypes::visible(&text).chars().take(300).collect()
+}
+
+/// An IRI of a statement that was relative, as it was written in most cases.
+pub(crate) fn relative(quad: QuadRef<'_>) -> Option<&str> {
+    let subject = match quad.subject {
+        NamedOrBlankNodeRef::NamedNode(node) => without_base(node),
+        NamedOrBlankNodeRef::BlankNode(_) => None,
+    };
+    let object = match quad.object {
+        TermRef::NamedNode(node) => without_base(node),
+        TermRef::Literal(literal) => without_base(literal.datatype()),
+        TermRef::BlankNode(_) => None,
+    };
+    let graph = match quad.graph_name {
+        GraphNameRef::NamedNode(node) => without_base(node),
+        _ => None,
+    };
+    subject.or_else(|| without_base(quad.predicate)).or(object).or(graph)
+}
+
+fn without_base(node: NamedNodeRef<'_>) -> Option<&str> {
+    let rest = node.as_str().strip_prefix(NO_BASE_SCHEME)?;
+    Some(rest.strip_prefix("//document/").unwrap_or(rest))
+}

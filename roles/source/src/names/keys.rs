@@ -1,0 +1,78 @@
+//! Names and paths that are published, and the keys of resources made from them.
+
+/// Whether a file or folder of this name is published.
+///
+/// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and files
+/// that editors leave: names ending with `~`, and `#name#`.
+pub fn is_published_name(name: &[u8]) -> bool {
+    let hidden = name.first() == Some(&b'.');
+    let backup = name.last() == Some(&b'~');
+    let autosave = name.len() > 1 && name.first() == Some(&b'#') && name.last() == Some(&b'#');
+    !(name.is_empty() || hidden || backup || autosave)
+}
+
+/// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
+pub(crate) const MAX_PATH: usize = 3_500;
+/// Longest key that the log accepts.
+pub(crate) const MAX_KEY: usize = 8_000;
+
+/// The reason why a relative path is too long to be published, if it is.
+pub(crate) fn too_long(path: &[u8]) -> Option<String> {
+    if path.len() > MAX_PATH {
+        return Some(format!("its path is longer than {MAX_PATH} bytes"));
+    }
+    // An encoded byte takes three.
+    let long = path.len() > MAX_KEY / 3 && key_of(path).len() > MAX_KEY;
+    long.then(|| format!("its URI is longer than {MAX_KEY} bytes"))
+}
+
+/// Whether this relative path may be published: all its names are, and none is empty.
+pub(crate) fn is_published_path(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').all(is_published_name)
+}
+
+/// The key of a relative path: each name encoded as one segment.
+pub(crate) fn key_of(path: &[u8]) -> String {
+    let mut key = String::with_capacity(path.len() + 8);
+    for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
+        if number > 0 {
+            key.push('/');
+        }
+        abreast_webtypes::encode_segment(name, &mut key);
+    }
+    key
+}
+
+/// The relative path of a key that is one of the set's own.
+pub(crate) fn path_of(key: &str) -> Vec<u8> {
+    let names: Vec<_> = key
+        .split('/')
+        .map(|segment| abreast_webtypes::decode_segment(segment.as_bytes()))
+        .collect();
+    names.join(&b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_files_and_editor_leftovers_are_not_published() {
+        for name in [".git", ".abreast", ".x", "a~", "#a#", "", ".", ".."] {
+            assert!(!is_published_name(name.as_bytes()), "{name}");
+        }
+        for name in ["a", "#a", "#", "a#", "~a", "a.b", "-"] {
+            assert!(is_published_name(name.as_bytes()), "{name}");
+        }
+        assert!(!is_published_path(b"a/.git/config"));
+        assert!(!is_published_path(b"a//b"));
+    }
+
+    #[test]
+    fn long_paths_and_paths_with_long_keys_are_refused() {
+        assert_eq!(too_long(&[b'a'; MAX_PATH]), None);
+        assert!(too_long(&[b'a'; MAX_PATH + 1]).is_some_and(|why| why.contains("path")));
+        assert_eq!(too_long(&[0xff; MAX_KEY / 3]), None);
+        assert!(too_long(&[0xff; MAX_KEY / 3 + 1]).is_some_and(|why| why.contains("URI")));
+    }
+}

@@ -1,0 +1,29 @@
+//! Media types by the names of files.
+
+/// The media type by the name's extension.
+pub fn media_type_of(name: &[u8]) -> &'static str {
+    let extension =
+        name.iter().rposition(|byte| *byte == b'.').map_or(&b""[..], |dot| &name[dot + 1..]);
+    match extension {
+        // Types of the field that general tables lack.
+        b"ttl" => "text/turtle",
+        b"nt" => "application/n-triples",
+        b"nq" => "application/n-quads",
+        b"trig" => "application/trig",
+        b"jsonld" => "application/ld+json",
+        b"rdf" | b"owl" => "application/rdf+xml",
+        // The most frequent ones, found at once.
+        b"xml" => "application/xml",
+        b"json" => "application/json",
+        b"html" => "text/html",
+        b"txt" => "text/plain",
+        b"pdf" => "application/pdf",
+        b"jpg" => "image/jpeg",
+        b"png" => "image/png",
+        b"" => "application/octet-stream",
+        _ => std::str::from_utf8(extension)
+            .ok()
+            .and_then(|extension| mime_guess::from_ext(extension).first_raw())
+            .unwrap_or("application/octet-stream"),
+    }
+}

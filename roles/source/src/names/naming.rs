@@ -1,0 +1,293 @@
+//! The names of a set's resources: keys in the log, paths in the folder, URIs in documents.
+
+use super::keys::{key_of, path_of};
+
+/// The names of a set's resources: keys in the log, paths in the folder, URIs in documents.
+///
+/// Of a set of files, the key of a resource is its path with each name encoded; in such a key a
+/// colon is encoded, too. Any other resource has its absolute URI as its key.
+///
+/// Of a set of entities, the key is the IRI of the entity. Documents name the address at which its
+/// description is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    resources: String,
+    /// Of a set of entities.
+    entities: Option<EntityPaths>,
+}
+
+/// How the addresses of entities are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EntityPaths {
+    /// The beginning of IRIs that is left out; empty for none.
+    namespace: String,
+    /// The end of each address: that of a file's name in a static site, empty on a server.
+    suffix: &'static str,
+}
+
+/// What the names of files with descriptions end with.
+const FILE_SUFFIX: &str = ".nt";
+
+/// Begins the path of an entity outside the namespace.
+const OUTSIDE: &str = "!iri";
+/// Begins the rest of a segment that is too long for a file's name. A `!` before an escaped segment
+/// is followed by nothing, `.`, `..` or another one.
+const CONTINUED: &str = "!-";
+/// Bytes of a segment in one file's name; the rest of 255 is for what is added.
+const MAX_PIECE: usize = 250;
+
+impl Naming {
+    /// With URIs of the set's resources that begin so, ending in `/`.
+    #[must_use]
+    pub fn new(resources: impl Into<String>) -> Self {
+        Self { resources: resources.into(), entities: None }
+    }
+
+    /// Of entities whose IRIs begin with this namespace, or with none in particular.
+    #[must_use]
+    pub fn of_entities(self, namespace: impl Into<String>) -> Self {
+        let entities = EntityPaths { namespace: namespace.into(), suffix: "" };
+        Self { entities: Some(entities), ..self }
+    }
+
+    /// Of descriptions that are files of a static site: their addresses end in `.nt`, so that a
+    /// web server knows their type, and `a` and `a/b` can both be there.
+    #[must_use]
+    pub(crate) fn in_files(mut self) -> Self {
+        if let Some(entities) = &mut self.entities {
+            entities.suffix = FILE_SUFFIX;
+        }
+        self
+    }
+
+    /// The common beginning of the URIs of the set's own resources.
+    pub fn resources(&self) -> &str {
+        &self.resources
+    }
+
+    /// Whether the resources are entities.
+    pub fn names_entities(&self) -> bool {
+        self.entities.is_some()
+    }
+
+    /// Whether this is the key of a file of the set, and not a URI.
+    pub fn is_own(key: &str) -> bool {
+        !key.contains(':')
+    }
+
+    /// The relative path of a key; `None` for a URI.
+    pub fn path(key: &str) -> Option<Vec<u8>> {
+        Self::is_own(key).then(|| path_of(key))
+    }
+
+    /// The key of a relative path.
+    pub fn key(path: &[u8]) -> String {
+        key_of(path)
+    }
+
+    /// The URI of a key.
+    pub fn uri(&self, key: &str) -> String {
+        let mut uri = String::with_capacity(self.resources.len() + key.len());
+        self.write_uri(key, &mut uri);
+        uri
+    }
+
+    /// Replaces `out` with the URI of a key.
+    pub(crate) fn write_uri(&self, key: &str, out: &mut String) {
+        out.clear();
+        match &self.entities {
+            Some(entities) => {
+                out.push_str(&self.resources);
+                entities.write(key, out);
+            }
+            None if Self::is_own(key) => {
+                out.push_str(&self.resources);
+                out.push_str(key);
+            }
+            None => out.push_str(key),
+        }
+    }
+
+    /// The URI of a key, without the common beginning where it has that.
+    pub fn address_path(&self, key: &str) -> String {
+        let mut path = String::with_capacity(key.len());
+        match &self.entities {
+            Some(entities) => entities.write(key, &mut path),
+            None => path.push_str(key),
+        }
+        path
+    }
+
+    /// The key of the resource at a path below those of the set; `None` where none can be.
+    pub fn key_at(&self, path: &str) -> Option<String> {
+        let Some(entities) = &self.entities else {
+            return Some(key_of(&path_of(path)));
+        };
+        let key = entities.read(path)?;
+        let mut canonical = String::new();
+        entities.write(&key, &mut canonical);
+        // One spelling for each entity; percent signs may be written in another way.
+        (path_of(&canonical) == path_of(path)).then_some(key)
+    }
+}
+
+impl EntityPaths {
+    /// Appends the path of an entity: its IRI behind the namespace, or all of it behind `!iri`.
+    /// Segments that a path may not have everywhere (none, `.`, `..`) follow a `!`; those that a
+    /// file's name could be as well are followed by one; those too long for a file's name continue
+    /// in folders.
+    fn write(&self, iri: &str, out: &mut String) {
+        let rest = match iri.strip_prefix(&self.namespace) {
+            Some(rest) if !self.namespace.is_empty() && !rest.is_empty() => rest,
+            _ => {
+                out.push_str(OUTSIDE);
+                out.push('/');
+                iri
+            }
+        };
+        let mut pieces = rest.split('/').flat_map(|segment| self.pieces(segment)).peekable();
+        while let Some((is_first, piece)) = pieces.next() {
+            if !is_first {
+                out.push_str(CONTINUED);
+            } else if matches!(piece, "" | "." | "..") || piece.starts_with('!') {
+                out.push('!');
+            }
+            abreast_webtypes::encode_segment(piece.as_bytes(), out);
+            if pieces.peek().is_some() {
+                if self.is_file_name(piece) {
+                    out.push('!');
+                }
+                out.push('/');
+            }
+        }
+        out.push_str(self.suffix);
+    }
+
+    /// A segment in parts that a file's name has room for, and whether each is the first.
+    fn pieces<'a>(&self, segment: &'a str) -> impl Iterator<Item = (bool, &'a str)> {
+        let max = if self.suffix.is_empty() { usize::MAX } else { MAX_PIECE };
+        let mut rest = Some(segment);
+        let mut is_first = true;
+        std::iter::from_fn(move || {
+            let text = rest?;
+            let mut end = text.len().min(max);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (piece, after) = text.split_at(end);
+            rest = (!after.is_empty()).then_some(after);
+            Some((std::mem::take(&mut is_first), piece))
+        })
+    }
+
+    /// The IRI of the entity with this path.
+    fn read(&self, path: &str) -> Option<String> {
+        let path = path.strip_suffix(self.suffix)?;
+        let outside = path.strip_prefix(OUTSIDE).and_then(|rest| rest.strip_prefix('/'));
+        let (mut iri, rest) = match outside {
+            Some(rest) => (String::new(), rest),
+            None if self.namespace.is_empty() => return None,
+            None => (self.namespace.clone(), path),
+        };
+        let mut segments = rest.split('/').enumerate().peekable();
+        while let Some((number, segment)) = segments.next() {
+            let decoded = abreast_webtypes::decode_segment(segment.as_bytes());
+            let decoded = String::from_utf8(decoded).ok()?;
+            let continued = decoded.strip_prefix(CONTINUED).filter(|_| !self.suffix.is_empty());
+            let mut text = continued.or(decoded.strip_prefix('!')).unwrap_or(&decoded);
+            let is_last = segments.peek().is_none();
+            if !is_last && self.is_file_name(text) {
+                text = text.strip_suffix('!')?;
+            }
+            if number > 0 && continued.is_none() {
+                iri.push('/');
+            }
+            iri.push_str(text);
+        }
+        Some(iri)
+    }
+
+    /// Whether the name of a folder could be that of a file with a description.
+    fn is_file_name(&self, segment: &str) -> bool {
+        !self.suffix.is_empty() && segment.trim_end_matches('!').ends_with(self.suffix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_keys_have_paths_and_uris_of_the_set() {
+        let naming = Naming::new("https://example.org/set/r/");
+        assert_eq!(naming.uri("a%20b/c"), "https://example.org/set/r/a%20b/c");
+        assert_eq!(Naming::path("a%20b/c").unwrap(), b"a b/c");
+        assert_eq!(Naming::key(b"a b/x:y"), "a%20b/x%3Ay");
+        for uri in ["https://example.net/a", "urn:isbn:0451450523"] {
+            assert_eq!((naming.uri(uri).as_str(), Naming::path(uri)), (uri, None));
+        }
+    }
+
+    #[test]
+    fn every_entity_has_an_address_of_its_own() {
+        let iris = [
+            "http://id.example/a",
+            "http://id.example/a/",
+            "http://id.example/a//b",
+            "http://id.example/",
+            "http://id.example",
+            "http://id.example/../x",
+            "http://id.example/./x",
+            "http://id.example/!",
+            "http://id.example/!!",
+            "http://id.example/!!/x",
+            "http://id.example/a%2Fb",
+            "http://id.example/a%2fb",
+            "http://id.example/a?b=c/d#e",
+            "http://id.example/\u{e9}",
+            "http://id.example/%C3%A9",
+            "urn:isbn:1",
+            "http://other.example/a",
+            "http://id.example/http://id.example/a",
+            "tag:x,2026:/",
+        ];
+        let long = ["a".repeat(250), "\u{e9}".repeat(400), "!.nt".repeat(200), "./".repeat(300)]
+            .map(|segment| ["", "/x", "!"].map(|end| format!("http://id.example/{segment}{end}")));
+        let iris: Vec<_> =
+            iris.into_iter().chain(long.iter().flatten().map(String::as_str)).collect();
+        for namespace in
+            ["", "http://id.example/", "http://id.example", "urn:isbn:", "http://id.example/a"]
+        {
+            let naming = Naming::new("https://example.org/set/r/").of_entities(namespace);
+            for naming in [naming.clone(), naming.in_files()] {
+                let mut addresses = std::collections::BTreeSet::new();
+                for &iri in &iris {
+                    let address = naming.uri(iri);
+                    let path = address.strip_prefix("https://example.org/set/r/").unwrap();
+                    let is_file = naming.entities.as_ref().unwrap().suffix == FILE_SUFFIX;
+                    let names = path_of(path);
+                    assert!(
+                        !is_file || names.split(|byte| *byte == b'/').all(|name| name.len() < 256)
+                    );
+                    assert!(path.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
+                    assert!(path.is_ascii() && !path.contains("%2F"), "{path}");
+                    assert_eq!(naming.key_at(path).as_deref(), Some(iri), "{path}");
+                    assert!(addresses.insert(address), "{iri}");
+                }
+            }
+        }
+        let naming = Naming::new("r/").of_entities("http://id.example/");
+        assert_eq!(naming.uri("http://id.example/sh85/x"), "r/sh85/x");
+        assert_eq!(naming.uri("http://b.example/x"), "r/!iri/http%3A/!/b.example/x");
+        for path in ["", "a//b", "!x", "a/../b", "!iri/", "!iri"] {
+            assert_eq!(naming.key_at(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn odd_names_become_encoded_keys() {
+        let path = b"a b/<&\"'>\n/\xff%41";
+        assert_eq!(key_of(path), "a%20b/%3C&%22'%3E%0A/%FF%2541");
+        assert_eq!(path_of(&key_of(path)), path);
+    }
+}

@@ -1,0 +1,52 @@
+//! Opens a folder to be published: what is private, or left out by the rules of the set, is hidden.
+
+use super::keys::{is_published_name, is_published_path};
+use super::media_type::media_type_of;
+use super::private::Private;
+use abreast_core::filter::{Decision, Filter, MediaType, Subject};
+use abreast_folder::{Folder, Kind, Selection};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens a folder to be published, symbolic links followed or not. A link is followed if it is
+/// relative, and leads to something beneath the folder that would be published itself. What the
+/// filter leaves out is neither listed nor opened, nor what is private.
+///
+/// # Errors
+/// It cannot be opened; or the system cannot ensure that no link leads outside.
+pub fn open_folder(
+    path: &Path,
+    follow_links: bool,
+    filter: &Arc<Filter>,
+    private: &Private,
+) -> Result<Folder, abreast_folder::Error> {
+    let folder = Folder::open(path)?.hiding(private.hiding(path));
+    let folder = if follow_links { folder.following_links(is_published_name)? } else { folder };
+    if filter.is_empty() {
+        return Ok(folder);
+    }
+    let filter = Arc::clone(filter);
+    Ok(folder.selecting(Selection::new(move |path, kind| match kind {
+        Kind::Folder => !filter.leaves_out_folder(path),
+        // Hidden names are not subject to rules: links of files are in such.
+        _ => !is_published_path(path) || takes(&filter, path),
+    })))
+}
+
+fn takes(filter: &Filter, path: &[u8]) -> bool {
+    let media_type = MediaType::Listed(Some(media_type_of(path)));
+    matches!(filter.decide(&Subject { path, media_type, ..Subject::default() }), Decision::Taken(_))
+}
+
+/// Checks that a filter can choose what is published.
+///
+/// # Errors
+/// A rule is about URIs, and files are selected by their paths.
+pub fn check_filter(filter: &Filter) -> Result<(), String> {
+    if filter.needs_uris() {
+        return Err(
+            "rules for `uri:` apply to copies only (help: use the path in the folder)".to_owned()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! A copy of a Resource List that may change meanwhile.
+//!
+//! The head is read first, then one shard after the other: each includes every change up to the
+//! head, and perhaps later ones. `at` and `completed` of a list mean this [rs-core §10.1].
+
+use super::copies::{ArchiveError, Part, Snapshot};
+use super::{Archive, record};
+use crate::projection::resourcesync::archived::{archived_index, archived_list};
+use crate::publish::{PublishError, PublishedSet};
+use abreast_core::{ChangeLog, Clock as _, Position, Shard, SystemClock};
+use flate2::{Compression, write::GzEncoder};
+use std::fs;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often a part that changes while it is copied is copied again.
+const ATTEMPTS: usize = 3;
+
+/// Takes a copy of a set's Resource List if it is time; false when it is not.
+///
+/// # Errors
+/// See [`ArchiveError`]; then there is no new copy, and the next call tries again.
+pub fn take(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    stop: &AtomicBool,
+) -> Result<bool, ArchiveError> {
+    let Some(archive) = set.archive() else { return Ok(false) };
+    let head = log.head(set.id)?;
+    let now = SystemClock.now();
+    if head.importing || !archive.is_due(head.position, now) {
+        return Ok(false);
+    }
+    let before = archive.snapshots();
+    let number = before.last().map_or(1, |last| last.number + 1);
+    let shards = log.shards(set.id)?;
+    let mut parts = Vec::new();
+    if shards.len() > 1 {
+        for shard in &shards {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ArchiveError::Stopped);
+            }
+            parts.push(keep_part(log, set, archive, shard, number, &before)?);
+        }
+    }
+    let mut snapshot = Snapshot {
+        number,
+        at: head.time,
+        completed: None,
+        taken: now,
+        position: head.position,
+        parts,
+    };
+    let list = if let [only] = shards.as_slice() {
+        let shard = current(log, set, only)?;
+        snapshot.at = shard.time;
+        archived_list(log, set, &shard)?
+    } else {
+        let after = log.head(set.id)?;
+        snapshot.completed = (after.position != head.position).then_some(after.time);
+        archived_index(set, &snapshot)
+    };
+    keep(archive, &record::list_name(number), &list)?;
+    archive.add(snapshot).map_err(|error| ArchiveError::Io(archive.folder.clone(), error))?;
+    tracing::info!(set = %set.slug, number, "archived the Resource List");
+    Ok(true)
+}
+
+fn current(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Shard, ArchiveError> {
+    Ok(log.shard(set.id, shard.id)?.ok_or(PublishError::NotFound)?)
+}
+
+/// Keeps one part, unless an earlier copy has the same.
+fn keep_part(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    archive: &Archive,
+    shard: &Shard,
+    number: u64,
+    before: &[Snapshot],
+) -> Result<Part, ArchiveError> {
+    let mut shard = current(log, set, shard)?;
+    let last = before.last().map_or(&[][..], |last| &last.parts);
+    if let Some(part) =
+        last.iter().find(|part| part.shard == shard.id && part.version == shard.version)
+    {
+        return Ok(*part);
+    }
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let bytes = archived_list(log, set, &shard)?;
+        let after = current(log, set, &shard)?;
+        let stable = after.version == shard.version;
+        if stable || attempt == ATTEMPTS {
+            // A later copy never uses a part again that changed while it was copied.
+            let version = if stable { shard.version } else { Position(0) };
+            let part = Part { shard: shard.id, version, number, time: shard.time };
+            keep(archive, &record::part_name(&part), &bytes)?;
+            return Ok(part);
+        }
+        shard = after;
+    }
+}
+
+fn keep(archive: &Archive, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
+    let path = archive.folder.join(name);
+    let write = || {
+        let mut encoder = GzEncoder::new(fs::File::create(&path)?, Compression::default());
+        encoder.write_all(bytes)?;
+        encoder.finish()?.sync_all()
+    };
+    write().map_err(|error| ArchiveError::Io(path.clone(), error))
+}

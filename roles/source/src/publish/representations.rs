@@ -1,0 +1,242 @@
+//! Representations: the bytes of a set's resources, from the set's folder or from kept contents.
+//!
+//! A resource whose URI is not of this set ([`Naming`]) is on another server, and so are its bytes,
+//! unless a copy of them is kept here.
+
+use crate::WatchStatus;
+use crate::names::keys::is_published_path;
+use crate::names::naming::Naming;
+use abreast_contents::Content;
+use abreast_core::{ContentId, State};
+use abreast_folder::{Folder, Kind};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+/// Opens kept bytes.
+pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>;
+
+/// The source of the bytes of a set's resources.
+#[derive(Clone, Default)]
+pub struct Representations {
+    folder: Option<SetFolder>,
+    kept: Option<OpenKept>,
+}
+
+impl fmt::Debug for Representations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (folder, kept) = (self.folder.is_some(), self.kept.is_some());
+        f.debug_struct("Representations").field("folder", &folder).field("kept", &kept).finish()
+    }
+}
+
+/// The folder of a set.
+#[derive(Clone)]
+struct SetFolder {
+    /// As it was at the start; `None` when it was not there.
+    opened: Option<Folder>,
+    /// Knows when another folder took the place of the one opened first.
+    watch: Arc<WatchStatus>,
+}
+
+/// The bytes of one state of a resource.
+#[derive(Debug)]
+pub enum Representation {
+    /// The file of the resource as it is now, which may have another state.
+    File(File),
+    /// Kept bytes, which are of this state.
+    Kept(Content),
+    /// They are on another server.
+    Elsewhere,
+}
+
+impl Representations {
+    /// Those of a set without a folder: only kept contents are here.
+    #[must_use]
+    pub fn elsewhere() -> Self {
+        Self::default()
+    }
+
+    /// Those of files in a folder.
+    #[must_use]
+    pub fn of_folder(opened: Folder, watch: Arc<WatchStatus>) -> Self {
+        Self::of_folder_if_there(Some(opened), watch)
+    }
+
+    /// Those of files in a folder that may be missing yet.
+    #[must_use]
+    pub fn of_folder_if_there(opened: Option<Folder>, watch: Arc<WatchStatus>) -> Self {
+        Self { folder: Some(SetFolder { opened, watch }), kept: None }
+    }
+
+    /// With kept contents, if there are any.
+    #[must_use]
+    pub fn with_kept(self, kept: Option<OpenKept>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// The folder as it was last read: until the watch has read it for the first time, the one
+    /// opened at the start. `None` for a set without a folder, or whose folder was never there.
+    pub fn folder(&self) -> Option<Folder> {
+        let folder = self.folder.as_ref()?;
+        folder.watch.folder().or_else(|| folder.opened.clone())
+    }
+
+    /// Whether the folder was never there since the start.
+    pub fn is_absent(&self) -> bool {
+        self.has_folder() && self.folder().is_none()
+    }
+
+    /// Whether the resource with this key is in a folder that is never published.
+    pub fn hides(&self, key: &str) -> bool {
+        let file = self.folder().zip(Naming::path(key));
+        file.is_some_and(|(folder, path)| folder.hidden_folder(&path, Kind::File).is_some())
+    }
+
+    /// The same, with the folder as it is now for all that follows.
+    #[must_use]
+    pub(crate) fn now(&self) -> Self {
+        let folder = self.folder.as_ref().zip(self.folder());
+        let folder = folder.map(|(folder, opened)| SetFolder {
+            opened: Some(opened),
+            watch: Arc::clone(&folder.watch),
+        });
+        Self { folder: folder.or_else(|| self.folder.clone()), kept: self.kept.clone() }
+    }
+
+    /// Whether the set has a folder.
+    pub fn has_folder(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Whether the rules of the set select the resource with this key. They are about files: any
+    /// other is selected.
+    pub fn selects(&self, key: &str) -> bool {
+        let file = self.folder().zip(Naming::path(key));
+        file.is_none_or(|(folder, path)| folder.selects(&path, Kind::File))
+    }
+
+    /// Whether the bytes of this state should be here: in the folder, or kept.
+    pub(crate) fn has(&self, key: &str, state: &State) -> bool {
+        (self.folder.is_some() && Naming::is_own(key)) || self.kept(state).is_some()
+    }
+
+    /// Opens the bytes of a resource: its file, otherwise the kept contents of this state.
+    ///
+    /// # Errors
+    /// The file cannot be opened, and no contents are kept.
+    pub fn open(&self, key: &str, state: &State) -> Result<Representation, String> {
+        let missing = match self.open_file(key) {
+            Some(Ok(file)) => return Ok(Representation::File(file)),
+            Some(Err(why)) => Err(why),
+            None => Ok(Representation::Elsewhere),
+        };
+        self.kept(state).map_or(missing, |kept| Ok(Representation::Kept(kept)))
+    }
+
+    /// Opens the file of a resource; `None` when the resource is not one of the folder.
+    pub(crate) fn open_file(&self, key: &str) -> Option<Result<File, String>> {
+        let (folder, path) = self.folder.as_ref().zip(Naming::path(key))?;
+        if !is_published_path(&path) {
+            return Some(Err("it is not in the published folder".to_owned()));
+        }
+        let Some(opened) = &folder.opened else {
+            return Some(Err("the published folder is missing".to_owned()));
+        };
+        Some(opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
+    }
+
+    /// Opens the kept bytes of a state; `None` when none are kept.
+    ///
+    /// # Errors
+    /// They are kept, and cannot be read.
+    pub fn open_kept(&self, state: &State) -> io::Result<Option<Content>> {
+        let Some((open, id)) = self.kept.as_ref().zip(state.content.as_ref()) else {
+            return Ok(None);
+        };
+        match open(id) {
+            Ok(kept) => Ok(Some(kept)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same, of bytes that another place may have as well.
+    pub(crate) fn kept(&self, state: &State) -> Option<Content> {
+        self.open_kept(state).ok().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Seek as _};
+
+    fn state(kept: bool) -> State {
+        let content = kept.then_some(ContentId([7; 32]));
+        State { content, ..State::default() }
+    }
+
+    fn text(representation: Representation) -> String {
+        let mut text = String::new();
+        match representation {
+            Representation::File(mut file) => drop(file.read_to_string(&mut text)),
+            Representation::Kept(mut kept) => drop(kept.read_to_string(&mut text)),
+            Representation::Elsewhere => "elsewhere".clone_into(&mut text),
+        }
+        text
+    }
+
+    #[test]
+    fn bytes_come_from_the_folder_else_from_kept_contents() {
+        let temporary = tempfile::tempdir().unwrap();
+        std::fs::write(temporary.path().join("a"), "file").unwrap();
+        let open: OpenKept = Arc::new(|_| {
+            let mut file = tempfile::tempfile()?;
+            io::Write::write_all(&mut file, b"kept")?;
+            file.rewind()?;
+            Ok(Content::File(file))
+        });
+        let folder =
+            Representations::of_folder(Folder::open(temporary.path()).unwrap(), Arc::default());
+        let both = folder.clone().with_kept(Some(Arc::clone(&open)));
+        let records = Representations::elsewhere().with_kept(Some(open));
+        let uri = "https://example.net/a";
+        assert_eq!(text(both.open("a", &state(true)).unwrap()), "file");
+        assert_eq!(text(both.open("gone", &state(true)).unwrap()), "kept");
+        assert!(
+            folder.open("gone", &state(true)).is_err() && both.open("gone", &state(false)).is_err()
+        );
+        for set in [&both, &records] {
+            assert_eq!(
+                text(set.open(uri, &state(true)).unwrap()),
+                "kept",
+                "whatever its URI looks like"
+            );
+            assert_eq!(text(set.open(uri, &state(false)).unwrap()), "elsewhere");
+            assert!(set.has(uri, &state(true)) && !set.has(uri, &state(false)));
+            assert!(
+                set.open_kept(&state(true)).unwrap().is_some()
+                    && set.open_kept(&state(false)).unwrap().is_none()
+            );
+        }
+        assert_eq!(text(folder.open(uri, &state(true)).unwrap()), "elsewhere");
+        assert!(
+            folder.has("a", &state(false))
+                && folder.folder().is_some()
+                && records.folder().is_none()
+        );
+    }
+
+    #[test]
+    fn only_bytes_that_are_not_kept_are_missing() {
+        let failing = |kind: io::ErrorKind| -> OpenKept { Arc::new(move |_| Err(kind.into())) };
+        let of = |kind| {
+            Representations::elsewhere().with_kept(Some(failing(kind))).open_kept(&state(true))
+        };
+        assert!(of(io::ErrorKind::NotFound).unwrap().is_none());
+        assert_eq!(of(io::ErrorKind::InvalidData).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(Representations::elsewhere().open_kept(&state(true)).unwrap().is_none());
+    }
+}

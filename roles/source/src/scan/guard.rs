@@ -1,0 +1,296 @@
+//! The deletion guard: how many resources a set may lose before their deletion waits for a
+//! confirmation.
+
+use abreast_core::ChangeLog;
+use abreast_core::LogError;
+use abreast_core::SetId;
+use std::time::{Duration, Instant};
+
+/// A set that becomes smaller by more than this number, and by more than a tenth, is held.
+const MANY: u64 = 1_000;
+/// A set of at least this size that becomes smaller by more than half is held.
+const FEW: u64 = 10;
+/// How long deletions are held, unless the user wants it otherwise.
+pub(crate) const HOLD: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Deletions that follow each other within this time are judged together.
+const LATELY: Duration = Duration::from_secs(600);
+
+/// The treatment of resources whose files are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletions {
+    /// Their deletion is recorded, unless the guard holds it: when the set would become smaller by
+    /// more than 10 % and more than 1,000, or by more than half of 10 or more, or the folder is
+    /// empty.
+    Guarded {
+        /// The most resources that the set had lately; 0: what it has when the scan begins.
+        peak: u64,
+    },
+    /// Their deletion is recorded, however many they are: it was confirmed.
+    Confirmed,
+}
+
+impl Default for Deletions {
+    fn default() -> Self {
+        Self::Guarded { peak: 0 }
+    }
+}
+
+/// Deletions that are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Resources whose files are gone, or left out by the rules of the set.
+    pub missing: u64,
+    /// Those of them that have a file, which the rules leave out.
+    pub left_out: u64,
+    /// Resources that the set had.
+    pub of: u64,
+    /// Deletions recorded lately: they are judged together with those held.
+    pub before: u64,
+}
+
+impl Held {
+    /// Holds the deletion of what is lost of a set that has `resources` now, and had `before` this change. What was created
+    /// since makes up for it: a folder that moved is no loss.
+    pub(crate) fn judge(lost: &Lost, resources: u64, before: u64, emptied: bool) -> Option<Self> {
+        let missing = lost.count;
+        let gone = before.saturating_sub(resources.saturating_sub(missing));
+        let many = gone > MANY && gone > before / 10;
+        let most = before >= FEW && gone > before / 2;
+        let of = before.max(missing);
+        let held =
+            Self { missing, left_out: lost.left_out, of, before: before.saturating_sub(resources) };
+        (missing > 0 && (emptied || many || most)).then_some(held)
+    }
+
+    /// The condition under which the deletions are to be confirmed, for help texts.
+    pub fn if_intended(&self) -> &'static str {
+        match self.left_out {
+            0 => "they were removed on purpose",
+            left_out if left_out == self.missing => "the patterns are as intended",
+            _ => "they were removed on purpose and the patterns are as intended",
+        }
+    }
+}
+
+impl std::fmt::Display for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { missing, left_out, of, before } = *self;
+        let resources = if of == 1 { "resource" } else { "resources" };
+        write!(f, "the deletion of {missing} of {of} {resources} is held: ")?;
+        match (missing - left_out, left_out) {
+            (1, 0) if missing == 1 => write!(f, "the file is gone")?,
+            (_, 0) => write!(f, "the files are gone")?,
+            (0, _) => write!(f, "the include and exclude patterns leave them out")?,
+            (1, _) => write!(
+                f,
+                "1 file is gone, and the include and exclude patterns leave out {left_out}"
+            )?,
+            (gone, _) => write!(
+                f,
+                "{gone} files are gone, and the include and exclude patterns leave out {left_out}"
+            )?,
+        }
+        if before > 0 {
+            let minutes = LATELY.as_secs() / 60;
+            write!(
+                f,
+                "; {before} deleted before {} as well (deletions within {minutes} minutes are judged together)",
+                if before == 1 { "counts" } else { "count" }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The most resources that a set had lately, when nothing of it was known to be gone.
+#[derive(Debug)]
+pub(crate) struct Peak {
+    since: Instant,
+    now: u64,
+    before: u64,
+}
+
+impl Default for Peak {
+    fn default() -> Self {
+        Self::new(Instant::now())
+    }
+}
+
+impl Peak {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { since: now, now: 0, before: 0 }
+    }
+
+    /// Notes how many there are, when no deletion waits.
+    pub(crate) fn note(&mut self, now: Instant, resources: u64) {
+        self.turn(now);
+        self.now = self.now.max(resources);
+    }
+
+    /// What deletions are judged against: the most of the last ten to twenty minutes. Where none were noted, that is what the
+    /// set has now, and later deletions are judged against it too: files of one `rm` may be seen in several passes.
+    pub(crate) fn judged(&mut self, now: Instant, resources: u64) -> u64 {
+        if self.most(now) == 0 {
+            self.note(now, resources);
+        }
+        self.most(now)
+    }
+
+    fn most(&mut self, now: Instant) -> u64 {
+        self.turn(now);
+        self.now.max(self.before)
+    }
+
+    fn turn(&mut self, now: Instant) {
+        if now.duration_since(self.since) >= LATELY {
+            let long_ago = now.duration_since(self.since) >= 2 * LATELY;
+            *self = Self { since: now, now: 0, before: if long_ago { 0 } else { self.now } };
+        }
+    }
+
+    /// Forgets what was before: what is gone since was confirmed.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        *self = Self::new(now);
+    }
+}
+
+/// Keys of resources whose files are gone that are kept until it is decided what becomes of them;
+/// of more, their number.
+const MAX_LOST: usize = 50_000;
+
+/// Resources whose files are gone, or left out by the rules of the set.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    pub(crate) count: u64,
+    /// The number of them with a file that the rules of the set leave out.
+    pub(crate) left_out: u64,
+    /// Their keys; empty when they are too many to keep.
+    pub(crate) keys: Vec<String>,
+}
+
+impl Lost {
+    pub(crate) fn push(&mut self, key: String) {
+        self.count += 1;
+        if self.too_many() {
+            self.keys = Vec::new();
+        } else {
+            self.keys.push(key);
+        }
+    }
+
+    /// Whether there are more than the keys that were kept.
+    pub(crate) const fn too_many(&self) -> bool {
+        self.count > MAX_LOST as u64
+    }
+
+    /// Adds those that the log knows.
+    pub(crate) fn add_known(
+        &mut self,
+        log: &dyn ChangeLog,
+        set: SetId,
+        keys: Vec<String>,
+    ) -> Result<(), LogError> {
+        for key in keys {
+            if log.resource(set, &key)?.is_some() {
+                self.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.left_out += other.left_out;
+        if self.too_many() {
+            self.keys = Vec::new();
+        } else {
+            self.keys.extend(other.keys);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(missing: u64, resources: u64, peak: u64, emptied: bool) -> Option<Held> {
+        Held::judge(&Lost { count: missing, ..Lost::default() }, resources, peak, emptied)
+    }
+
+    #[test]
+    fn a_notice_names_the_cause_and_what_was_deleted_before() {
+        let notice =
+            |missing, left_out, of, before| Held { missing, left_out, of, before }.to_string();
+        assert_eq!(
+            notice(8, 0, 12, 0),
+            "the deletion of 8 of 12 resources is held: the files are gone"
+        );
+        assert_eq!(
+            notice(8, 8, 12, 0),
+            "the deletion of 8 of 12 resources is held: the include and exclude patterns leave them out"
+        );
+        assert_eq!(
+            notice(8, 3, 12, 0),
+            "the deletion of 8 of 12 resources is held: 5 files are gone, and the include and exclude patterns leave out 3"
+        );
+        assert_eq!(notice(1, 0, 1, 0), "the deletion of 1 of 1 resource is held: the file is gone");
+        let held = judge(1, 14, 28, false).unwrap();
+        assert_eq!(
+            held.to_string(),
+            "the deletion of 1 of 28 resources is held: the file is gone; 14 deleted before count as well \
+             (deletions within 10 minutes are judged together)"
+        );
+        assert!(notice(2, 0, 9, 1).contains("; 1 deleted before counts as well ("));
+    }
+
+    #[test]
+    fn most_of_a_few_or_many_and_a_tenth_are_held() {
+        let held = |missing, resources| judge(missing, resources, resources, false).is_some();
+        assert!(held(28, 28) && held(6, 10) && !held(5, 10) && !held(9, 9));
+        assert!(
+            held(1_001, 10_000)
+                && !held(1_000, 10_000)
+                && !held(1_001, 10_010)
+                && held(1_100, 10_010)
+        );
+        assert!(!held(0, 0) && judge(1, 1, 1, true).is_some() && judge(0, 0, 0, true).is_none());
+    }
+
+    #[test]
+    fn what_was_created_makes_up_for_what_is_gone() {
+        // Of 6,000 files, 3,000 moved.
+        assert!(judge(3_000, 9_000, 6_000, false).is_none());
+        assert!(judge(40, 6_000, 6_000, false).is_none(), "and then 40 are removed");
+        let held = judge(28, 29, 28, false).unwrap();
+        assert_eq!((held.missing, held.of, held.before), (28, 28, 0), "one is new");
+    }
+
+    #[test]
+    fn the_size_that_deletions_are_judged_against_is_noted() {
+        let begun = Instant::now();
+        let mut peak = Peak::new(begun);
+        peak.note(begun, 50);
+        // New, and after a long time without any change.
+        for (mut peak, now) in [(Peak::new(begun), begun), (peak, begun + 3 * LATELY)] {
+            assert!(judge(10, 40, peak.judged(now, 40), false).is_none());
+            // The size is not noted while more files are known to be gone.
+            assert!(judge(15, 30, peak.judged(now, 30), false).is_some());
+        }
+    }
+
+    #[test]
+    fn deletions_that_follow_each_other_are_judged_together() {
+        let begun = Instant::now();
+        let mut peak = Peak::new(begun);
+        assert_eq!(peak.most(begun), 0);
+        peak.note(begun, 100);
+        assert!(judge(20, 70, peak.most(begun), false).is_none());
+        assert!(judge(25, 70, peak.most(begun), false).is_some());
+        assert_eq!(peak.most(begun + LATELY), 100);
+        peak.note(begun + LATELY, 70);
+        assert_eq!(peak.most(begun + 2 * LATELY), 70);
+        peak.forget(begun);
+        peak.note(begun, 1);
+        assert_eq!(peak.most(begun), 1);
+    }
+}
