@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,7 +35,10 @@ impl Scratch {
         }
         let folder = Path::new(MEMORY).join(format!("abreast-tests-{}", std::process::id()));
         fs::create_dir(&folder).ok()?;
-        Some(Self(folder))
+        let scratch = Self(folder);
+        // As the system's folder for temporary files: some tests run programs as another user.
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o1777)).ok()?;
+        Some(scratch)
     }
 
     /// The value of `TMPDIR` for the tests.

@@ -145,7 +145,7 @@ impl AccessArgs {
             net.extra_roots = Some(path.clone());
         }
         net.proxies = match &self.proxy {
-            Some(proxy) => Proxies::through(proxy)?.bypassing(
+            Some(proxy) => Proxies::through(proxy).context("cannot use `--proxy`")?.bypassing(
                 &environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default(),
             ),
             None => Proxies::from_environment(environment)?,
@@ -221,6 +221,8 @@ impl AccessArgs {
                         self.for_one_server("ABREAST_PASSWORD", url)?;
                         password
                     }
+                    // A run may have the password in its environment.
+                    None if self.is_check => String::new(),
                     None => bail!(UsageError(
                         "`--user` has no password (help: give it by --password-file, --password-command or ABREAST_PASSWORD)"
                             .to_owned()

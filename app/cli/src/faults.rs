@@ -128,6 +128,13 @@ impl Fault {
     }
 }
 
+impl Origins {
+    /// Whether a fault is in the line of a key.
+    pub(crate) fn is_at(&self, path: &str, fault: &Fault) -> bool {
+        self.lines.get(path).is_some_and(|line| Some(*line) == fault.line)
+    }
+}
+
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.file, self.line) {

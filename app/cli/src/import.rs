@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -253,25 +253,47 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
             bail!(UsageError("only RDF can be imported from several files (help: name one)".into()))
         }
     };
+    let record =
+        |input, batches: &mut Batches<'_>| record(args, file, input, batches).map_err(wrong_input);
     let open = || -> Result<Box<dyn Read>> {
         Ok(match file {
-            Some(path) => Box::new(
-                File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?,
-            ),
+            Some(path) => {
+                let file = File::open(path)
+                    .with_context(|| format!("cannot read `{}`", path.display()))?;
+                match extension(path).filter(|ending| PACKED.contains(&ending.as_str())) {
+                    Some(ending) => abreast_statements::unpacked(file, &ending)
+                        .with_context(|| format!("cannot unpack `{}`", path.display()))?,
+                    None => Box::new(file),
+                }
+            }
             None => Box::new(std::io::stdin().lock()),
         })
     };
     if args.dry_run {
-        return record(args, file, open()?, &mut Batches::checked(args, total)?);
+        return record(open()?, &mut Batches::checked(args, total)?);
     }
     // What is wrong in a file is known before any of it is recorded. A pipe can only be read once.
     if file.is_some_and(|path| path.is_file()) {
         let mut checked = BatchCounts::default();
-        record(args, file, open()?, &mut Batches::checked(args, &mut checked)?)?;
+        record(open()?, &mut Batches::checked(args, &mut checked)?)?;
     }
     let log = Some(LogAccess::open(&args.log, &args.set, Task::Record)?);
     let mut batches = Batches { log, ..Batches::checked(args, total)? };
-    record(args, file, open()?, &mut batches)
+    record(open()?, &mut batches)
+}
+
+/// A packed file that is cut or damaged is wrong input, and not a failure of the disk.
+fn wrong_input(error: anyhow::Error) -> anyhow::Error {
+    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    let is_wrong = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        matches!(kind, Some(InvalidData | UnexpectedEof))
+    };
+    if !error.is::<ExitCodeError>() && crate::exit::of_machine(&error).any(is_wrong) {
+        let message = format!("{error:#}");
+        return ExitCodeError { message, code: crate::exit::USAGE }.into();
+    }
+    error
 }
 
 /// Hands over the records of an input.
@@ -299,15 +321,27 @@ fn record(
     batches.log.as_mut().map_or(Ok(()), LogAccess::finish)
 }
 
-/// The format that the name of the input states, if it states one.
+/// Endings of packed files, which are unpacked as they are read.
+const PACKED: [&str; 4] = ["gz", "bz2", "xz", "zst"];
+
+/// The format by the name of the input, without the ending of a packed file.
 fn format_of(args: &ImportArgs) -> Option<Format> {
-    let extension = args.files.first()?.extension()?;
-    match extension.to_ascii_lowercase().to_str() {
-        Some("csv") => Some(Format::Csv),
-        Some("xml") => Some(Format::Sitemap),
-        Some("ndjson" | "jsonl" | "json") => Some(Format::Ndjson),
+    let path = args.files.first()?;
+    let ending = match extension(path)? {
+        packed if PACKED.contains(&packed.as_str()) => extension(&path.with_extension(""))?,
+        ending => ending,
+    };
+    match ending.as_str() {
+        "csv" => Some(Format::Csv),
+        "xml" => Some(Format::Sitemap),
+        "ndjson" | "jsonl" | "json" => Some(Format::Ndjson),
         _ => None,
     }
+}
+
+/// The ending of a name in lower case.
+fn extension(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 /// An error in input that was taken for ndjson because nothing states a format.
@@ -405,7 +439,7 @@ fn not_read(name: &str, error: ReadError) -> anyhow::Error {
 }
 
 fn sitemap(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
-    let failed = |error: ListError| wrong(name, &error.to_string());
+    let failed = |error: ListError| wrong(name, &format!("{:#}", anyhow::Error::from(error)));
     let mut list = ListReader::new(input).map_err(failed)?;
     while let Some(record) = list.read().map_err(failed)? {
         let place = format!("{name}, line {}", record.line);

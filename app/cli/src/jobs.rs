@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Most jobs of one file.
 const JOBS_MAX: usize = 1_000;
 /// Keys of a job that are no options.
-const PLACES: &[&str] = &["name", "url", "folder"];
+pub(crate) const PLACES: &[&str] = &["name", "url", "folder"];
 /// Options that select jobs or the output of one run. They are not allowed in files.
 const NOT_FOR_FILES: &[&str] = &[
     "places",
@@ -147,6 +147,10 @@ fn of_file<A: Args + FromArgMatches>(
     faults.extend(found);
     if !faults.is_empty() {
         faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
+        let of_sync = self::command::<crate::sync_args::SyncArgs>();
+        let nothing = crate::settings::nothing_given(&of_sync)?;
+        let of_files = |job| crate::sync::problems(job, &of_sync, &nothing, file);
+        faults.extend(jobs.iter().flat_map(of_files));
         return Err(crate::faults::refused(faults));
     }
     Ok(jobs)
@@ -406,6 +410,12 @@ impl Job {
         let path = format!("{}.{}", self.path, key.as_deref().unwrap_or_default());
         let text = format!("job `{}`: {named}{text}", self.name);
         (self.origins.fault(path.trim_end_matches('.'), text), key)
+    }
+
+    /// The key of the job in the line of a fault.
+    pub(crate) fn key_of(&self, fault: &Fault) -> Option<String> {
+        let is_there = |key: &&String| self.origins.is_at(&format!("{}.{key}", self.path), fault);
+        self.table.keys().find(is_there).cloned()
     }
 
     /// An error of the job's options, with the line and the key in the file.
@@ -772,7 +782,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_of_a_job_are_refused_with_the_nearest_name() {
+    fn wrong_keys_and_values_of_a_job_are_faults_of_that_job() {
         let head = "[[mirror]]\nurl = \"http://h/\"\nfolder = \"f\"\n";
         for (more, part) in [
             (
@@ -781,11 +791,15 @@ mod tests {
             ),
             ("dry_run = true", "unknown key `dry_run`"),
             ("[[mirror]]\nurl = \"http://h/\"", "line 4: `folder`: missing"),
-            ("[[mirror]]\nurl = \"http://h/\"\nfolder = \"x/f\"", "two jobs are called `f`"),
         ] {
-            let error = jobs(&format!("{head}{more}\n")).unwrap_err().to_string();
-            assert!(error.contains(part), "{error}");
+            let jobs = jobs(&format!("{head}{more}\n")).unwrap();
+            let faults: Vec<String> =
+                jobs.iter().flat_map(|job| &job.own_faults).map(ToString::to_string).collect();
+            assert!(faults.len() == 1 && faults[0].contains(part), "{faults:?}");
         }
+        let twice = format!("{head}[[mirror]]\nurl = \"http://h/\"\nfolder = \"x/f\"\n");
+        let error = jobs(&twice).unwrap_err().to_string();
+        assert!(error.contains("two jobs are called `f`"), "{error}");
         for (more, part) in [
             ("connections = \"many\"", "many"),
             ("follow = \"yes\"", "true or false"),

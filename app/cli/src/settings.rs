@@ -66,7 +66,7 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<ExitCode> {
 }
 
 /// No flags at all: only the environment counts.
-fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
+pub(crate) fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
     Ok(command.clone().try_get_matches_from(["abreast", "--all", "--config", "-"])?)
 }
 

@@ -109,8 +109,8 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     Ok(chosen.into_iter().map(args).collect())
 }
 
-/// What is wrong with the options of a job beyond its values: files, and what does not fit together. No command of the
-/// job is run. Nothing where its values are wrong.
+/// The faults of a job's options beyond the faults of its keys and values: files, and options that do not fit together.
+/// Keys with faults are left out before, so that all faults are found at once. No command of the job is run.
 pub(crate) fn problems(
     job: &Job,
     command: &Command,
@@ -119,8 +119,13 @@ pub(crate) fn problems(
 ) -> Vec<Fault> {
     let (mut rest, mut faults) = (job.clone(), Vec::new());
     let path = file.origins.path().filter(|_| file.origins.faults().is_empty());
-    if !job.faults::<SyncArgs>(command, given).is_empty() {
-        return faults;
+    for fault in job.faults::<SyncArgs>(command, given) {
+        // Without a place, nothing else can be checked.
+        let Some(key) = rest.key_of(&fault).filter(|key| !jobs::PLACES.contains(&key.as_str()))
+        else {
+            return faults;
+        };
+        rest = rest.without(&key);
     }
     while let Ok(mut args) = rest.unchecked_args::<SyncArgs>(command, given) {
         args.mirror.access.ignores_environment = rest.has_own_login(given);

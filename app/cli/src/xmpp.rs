@@ -232,6 +232,7 @@ mod tests {
     #[test]
     fn an_account_needs_an_address_and_a_password() {
         let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "secret\n").unwrap();
         let password = format!("password_file = {:?}\n", file.path());
         let right = &format!("jid = \"source@example.org\"\n{password}");
         assert_eq!(problems(right), [""; 0]);

@@ -87,13 +87,22 @@ pub(crate) struct Representation {
     pub(crate) length: u64,
     /// Quoted.
     pub(crate) tag: String,
-    /// Seconds since 1970. In that second it may change again: then the date is compared, and not sent.
+    /// Seconds since 1970.
     pub(crate) modified: Option<i64>,
     pub(crate) content_type: HeaderValue,
-    /// Several states may share one second of `modified`: only the entity tag identifies the one
-    /// the client has.
-    pub(crate) coarse_time: bool,
+    pub(crate) dated: Dated,
     pub(crate) more: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// How exactly the second of `modified` identifies a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dated {
+    /// A further change in that second is possible. Until it is over, the date is compared, and not sent.
+    Live,
+    /// Several states may share the second: only the entity tag identifies the state of the client.
+    Coarse,
+    /// The representation never changes.
+    Final,
 }
 
 impl Representation {
@@ -105,16 +114,17 @@ impl Representation {
         if let Ok(tag) = HeaderValue::from_str(&self.tag) {
             headers.insert(ETAG, tag);
         }
-        let is_new = self.modified.is_some_and(|modified| modified >= now_seconds());
+        let is_new = self.dated == Dated::Live
+            && self.modified.is_some_and(|modified| modified >= now_seconds());
         if let Some(Ok(modified)) = self
             .modified
-            .filter(|_| self.coarse_time || !is_new)
+            .filter(|_| !is_new)
             .map(|modified| HeaderValue::from_str(&http_date(modified)))
         {
             headers.insert(LAST_MODIFIED, modified);
         }
         headers.extend(self.more);
-        match judge(request, &self.tag, self.modified, self.coarse_time || is_new) {
+        match judge(request, &self.tag, self.modified, self.dated == Dated::Coarse || is_new) {
             Precondition::Send => {}
             Precondition::NotModified => {
                 *answer.status_mut() = StatusCode::NOT_MODIFIED;

@@ -530,3 +530,32 @@ fn flags_replace_alternatives_of_the_environment() {
     }
     assert!(server.seen().iter().all(|one| one.header("authorization") == Some("Bearer token")));
 }
+
+/// Larger files than a run may receive are resumed by the next runs; see also
+/// `small_limits_of_bytes_make_progress_in_each_run` of the Destination.
+#[test]
+fn large_files_are_received_over_several_runs_with_a_limit() {
+    let place = tempfile::tempdir().unwrap();
+    let (original, copy) = (place.path().join("original"), place.path().join("copy"));
+    fs::create_dir(&original).unwrap();
+    for name in ["a", "b"] {
+        fs::write(original.join(name), vec![name.as_bytes()[0]; 20 << 20]).unwrap();
+    }
+    let source = Source::start(&original, 0, &[]);
+    let mut codes = Vec::new();
+    for _ in 0..8 {
+        let mut command = abreast();
+        command.args(["sync", &source.url(), "--max-bytes", "9M", "--json"]).arg(&copy);
+        let output = run(&mut command);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        codes.push(output.status.code());
+        if output.status.code() == Some(0) {
+            break;
+        }
+        assert!(text.contains("limit.bytes"), "{codes:?}: {text}");
+    }
+    assert_eq!(codes.last(), Some(&Some(0)), "{codes:?}");
+    for name in ["a", "b"] {
+        assert!(fs::read(copy.join(name)).unwrap() == fs::read(original.join(name)).unwrap());
+    }
+}

@@ -107,7 +107,7 @@ fn every_fault_is_reported_at_once_with_its_line() {
         ("line 30: ", "job `f`: `interval` is [1]"),
         ("line 31: ", "`name`: two jobs are called `f`"),
         ("line 34: ", "cannot be used with '--max-bytes"),
-        ("line 36: ", "job `f`: `ca_file`: cannot open `/nowhere/at/all.pem`"),
+        ("line 36: ", "job `f`: `ca_file`: cannot read `/nowhere/at/all.pem`"),
         ("line 37: ", "`folder`: missing in `[[mirror]]` number 3"),
         ("line 39: ", "`url`: 7 is not text"),
     ];

@@ -211,7 +211,7 @@ fn a_wrong_job_costs_that_job_alone() {
         ("pin", "pin = [\"h.example=sha256/short\"]"),
         ("connections", "connections = \"many\""),
         ("colour", "colour = 1"),
-        ("proxy", "proxy = \"nowhere\""),
+        ("proxy", "proxy = \"http://h:99999\""),
         ("segment_size", "segment_size = \"1M\""),
         ("callback_listen", "follow = true\ncallback_listen = \"0.0.0.0:0\""),
     ]

@@ -117,7 +117,7 @@ fn sets_are_followed_as_far_as_files_may_be_open() {
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{text}");
     assert!(
-        text.contains("too few to follow 20 copies") && text.contains("LimitNOFILE=440"),
+        text.contains("too few to follow 20 sets") && text.contains("LimitNOFILE=440"),
         "{text}"
     );
     // Just enough: all are copied, each over one connection.

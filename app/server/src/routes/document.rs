@@ -1,7 +1,7 @@
 //! Every published document: from memory at once, else rendered on a blocking thread.
 
 use crate::negotiate;
-use crate::respond::{Answer, Content, Representation, problem, text, try_later};
+use crate::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
 use crate::site::Site;
 use abreast_hub::Client;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
@@ -206,7 +206,7 @@ fn represent(
         content_type: HeaderValue::from_static(
             chosen.map_or(document.content_type, |chosen| document.media_types[chosen]),
         ),
-        coarse_time: false,
+        dated: Dated::Live,
         more,
     })
 }

@@ -5,7 +5,7 @@
 
 use crate::conditional::{Precondition, judge};
 use crate::negotiate::accept_of;
-use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
 use abreast_source::publish::{Body, tag_of_bytes};
@@ -122,7 +122,7 @@ fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
         tag,
         modified: Some(state.modified.as_seconds()),
         content_type: HeaderValue::from_static(form.content_type()),
-        coarse_time: true,
+        dated: Dated::Coarse,
         more,
     })
 }

@@ -6,7 +6,7 @@
 
 use super::document::{accepts_gzip, making};
 use crate::negotiate;
-use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_hub::Client;
@@ -73,6 +73,7 @@ fn represent(
         more.push((HeaderName::from_static("repr-digest"), digest));
     }
     let changing = freshness == Freshness::Revalidate;
+    let dated = if changing { Dated::Coarse } else { Dated::Final };
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
     more.push((CACHE_CONTROL, HeaderValue::from_static(kept)));
     // Some are resources as they were published: their scripts do nothing here.
@@ -98,7 +99,7 @@ fn represent(
                 },
                 modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
                 content_type,
-                coarse_time: changing,
+                dated,
                 content: Content::File(Arc::new(file), stat),
                 more,
             }
@@ -110,7 +111,7 @@ fn represent(
                 tag: format!("\"{:x}-{:x}-{start:x}\"", stat.mtime_ns, stat.inode),
                 modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
                 content_type,
-                coarse_time: changing,
+                dated,
                 content: Content::Part(Arc::new(file), stat, start),
                 more,
             }
@@ -120,7 +121,7 @@ fn represent(
             tag: format!("\"{tag}\""),
             modified: None,
             content_type,
-            coarse_time: true,
+            dated: Dated::Coarse,
             content: Content::of(&body)?,
             more,
         },

@@ -5,7 +5,7 @@
 //! microseconds; one to the second, as people write it, leads to the version that was there then.
 
 use crate::conditional::http_date;
-use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::routes::resource::relative_path;
 use crate::site::{ServedSet, Site};
 use abreast_contents::Content as StoredContent;
@@ -179,7 +179,7 @@ async fn represent(
         tag: format!("\"{id}\""),
         modified: Some(state.modified.as_seconds()),
         content_type: media_type(state),
-        coarse_time: true,
+        dated: Dated::Coarse,
         content,
         more,
     }

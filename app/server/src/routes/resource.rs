@@ -5,7 +5,7 @@
 //! while it is sent ends the connection.
 
 use crate::body::unchanged;
-use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::{ServedSet, Site};
 use abreast_folder::{ErrorKind, Kind, Stat};
 use abreast_source::{Naming, WatchState};
@@ -78,7 +78,7 @@ pub(crate) async fn answer(
         tag: format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode),
         modified: Some(seconds(stat.mtime_ns)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
-        coarse_time: false,
+        dated: Dated::Live,
         more,
     }
     .answer(method, headers))

@@ -2,7 +2,7 @@
 //! `/timemap/{time}/{URI}` is the page that begins with the version of that time, and
 //! `/timemap/json/…` states the same in JSON.
 
-use crate::respond::{Answer, Content, Representation, problem};
+use crate::respond::{Answer, Content, Dated, Representation, problem};
 use crate::routes::memento::VersionedResource;
 use crate::routes::timegate::whole;
 use crate::site::Site;
@@ -49,7 +49,7 @@ fn represent(page: &TimeMap, asked: &VersionedResource, json: bool) -> Represent
         tag: format!("\"{}\"", tag_of_bytes(content_type, body.as_bytes())),
         modified: None,
         content_type: HeaderValue::from_static(content_type),
-        coarse_time: true,
+        dated: Dated::Coarse,
         content: Content::Memory(body.into()),
         more: vec![(CACHE_CONTROL, HeaderValue::from_static("no-cache"))],
     }

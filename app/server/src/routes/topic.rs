@@ -4,7 +4,7 @@
 use crate::body::ResponseBody;
 use crate::negotiate;
 use crate::places::Place;
-use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_core::Offset;
 use abreast_hub::{Client, Events};
@@ -92,7 +92,7 @@ fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) ->
         modified: document.time.map(|time| time.as_micros() / 1_000_000),
         content_type: HeaderValue::from_str(&document.media_type)
             .unwrap_or_else(|_| HeaderValue::from_static("application/xml")),
-        coarse_time: true,
+        dated: Dated::Coarse,
         more,
     }
     .answer(method, headers)

@@ -195,10 +195,11 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Removes what was begun and is no longer wanted.
+/// Removes parts of resources that the plan no longer has. A part of a failed resource, or of a resource that a limit of
+/// bytes or time cut off, remains for the next run.
 pub(crate) fn sweep_partials(mirror: &Mirror, sink: &dyn Sink) -> Result<(), Error> {
     for note in sink.partials().all() {
-        if !mirror.is_failed(&note.uri)? {
+        if mirror.new_task(&note.uri)?.is_none() {
             sink.sweep(&note.uri);
             sink.partials().forget(&note.uri);
         }

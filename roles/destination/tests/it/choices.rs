@@ -281,7 +281,7 @@ fn small_limits_of_bytes_make_progress_in_each_run() {
     const MIB: u64 = 1 << 20;
     // Resources, their length, the limit, connections; the resources that each run completes at least.
     for (count, length, limit, connections, each) in
-        [(20, MIB, 3 * MIB, 8, 2), (6, 300_000, 650_000, 6, 2), (2, 20 * MIB, 9 * MIB, 8, 0)]
+        [(20, MIB, 3 * MIB, 8, 2), (6, 300_000, 650_000, 6, 2), (4, 4 * MIB, 9 * MIB, 8, 2)]
     {
         let mut source = Source::new();
         for number in 0..count {
