@@ -438,7 +438,7 @@ impl Job {
             }
             _ => &[],
         };
-        self.table.retain(|other, _| other != key && !needing.iter().any(|key| other == *key));
+        self.table.retain(|other, _| other != key && !needing.contains(&other));
         self
     }
 

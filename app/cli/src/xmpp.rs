@@ -162,7 +162,6 @@ pub(crate) fn server_address(text: &str) -> Result<String, String> {
 /// The account of commands that receive.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "XMPP")]
-#[expect(clippy::struct_field_names, reason = "their names are those of the options")]
 pub(crate) struct XmppArgs {
     /// Log in to XMPP as this account, user@example.org
     #[arg(long, value_name = "JID")]

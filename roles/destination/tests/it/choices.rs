@@ -296,7 +296,7 @@ fn small_limits_of_bytes_make_progress_in_each_run() {
             let ran = copy.try_run();
             let summary = ran.summary();
             let now = copy.paths().len();
-            let about = format!("{count} of {length}, run {run}: {done} to {now}, {:?}", summary);
+            let about = format!("{count} of {length}, run {run}: {done} to {now}, {summary:?}");
             assert!(summary.bytes < limit + (128 << 10), "{about}");
             if summary.exit_code == 0 {
                 break;
