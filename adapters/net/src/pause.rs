@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 pub(super) const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
-/// negative, past or beyond a day; the cap of [`Options::max_retry_after`] is applied where it is
+/// negative, past or beyond a day; the cap of [`Options::max_retry_after`](crate::Options::max_retry_after) is applied where it is
 /// used.
 pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();

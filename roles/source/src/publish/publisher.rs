@@ -287,7 +287,7 @@ pub trait Projection: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The notification of a range of the log, in a topic of [`TopicContent::Changes`]. The same
+    /// The notification of a range of the log, in a topic of [`TopicContent::Changes`](crate::publish::topic::TopicContent::Changes). The same
     /// range is the same bytes.
     ///
     /// # Errors
@@ -303,7 +303,7 @@ pub trait Projection: Send + Sync + 'static {
     }
 
     /// The notification for a subscriber that misses some, in a topic of
-    /// [`TopicContent::Changes`]: it states where all changes are. `None` where notifications show
+    /// [`TopicContent::Changes`](crate::publish::topic::TopicContent::Changes): it states where all changes are. `None` where notifications show
     /// by themselves that others are missing before them.
     ///
     /// # Errors
@@ -313,7 +313,7 @@ pub trait Projection: Send + Sync + 'static {
     }
 
     /// The notification of the documents that are new or different, in a topic of
-    /// [`TopicContent::Documents`]; `None` when none is.
+    /// [`TopicContent::Documents`](crate::publish::topic::TopicContent::Documents); `None` when none is.
     ///
     /// # Errors
     /// When the log fails.
