@@ -15,6 +15,9 @@ use crate::process::run_quietly;
 /// Where Linux has a file system in memory.
 const MEMORY: &str = "/dev/shm";
 
+/// The name of a folder, before the number of the process that uses the folder.
+const NAME: &str = "abreast-tests-";
+
 /// Least size of free space and of available memory, in KiB: the tests use at most half of it.
 const LEAST_KIB: u64 = 8 << 20;
 
@@ -33,7 +36,8 @@ impl Scratch {
         if !may_run_programs(&mounts) || available(&memory)? < LEAST_KIB || free()? < LEAST_KIB {
             return None;
         }
-        let folder = Path::new(MEMORY).join(format!("abreast-tests-{}", std::process::id()));
+        remove_abandoned();
+        let folder = Path::new(MEMORY).join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&folder).ok()?;
         let scratch = Self(folder);
         // As the system's folder for temporary files: some tests run programs as another user.
@@ -51,6 +55,17 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
             println!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// Removes the folders of processes that were killed: their files take memory until the machine restarts.
+fn remove_abandoned() {
+    for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

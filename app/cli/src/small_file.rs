@@ -1,5 +1,5 @@
-//! Small files that the user names: secrets, certificates, rules, contexts. All of them are read here, with a limit, and
-//! in the same way when they are used and when a configuration is checked.
+//! Secrets and certificates in files of the user. They are read here with a limit, in the same way when they are used and
+//! when a configuration is checked, so that the check finds every file that a run would refuse.
 
 use anyhow::{Context as _, Result, bail};
 use std::fs::File;
@@ -11,19 +11,19 @@ pub(crate) const SECRET_MAX: u64 = 64 << 10;
 /// Most bytes of a file with certificates and keys.
 pub(crate) const CERTIFICATES_MAX: u64 = 4 << 20;
 
-/// The text of a file, without limits for what has none.
+/// The text of a file of at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, is empty, larger than that, or not UTF-8.
+/// The file cannot be read, is empty, larger than `most` bytes, or not UTF-8.
 pub(crate) fn text(path: &Path, most: u64) -> Result<String> {
     let text = String::from_utf8(bytes(path, most)?);
     text.with_context(|| format!("`{}` is not text in UTF-8", path.display()))
 }
 
-/// The bytes of a file.
+/// The bytes of a file of at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, is empty, or larger than that.
+/// The file cannot be read, is empty, or larger than `most` bytes.
 pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
     let shown = path.display();
     let task = || format!("cannot read `{shown}`");

@@ -3,7 +3,7 @@
 use crate::world::{Source, abreast, audit, sync};
 use abreast_testkit::folder::{assert_equal, files};
 use abreast_testkit::http::{Server, answer};
-use abreast_testkit::run;
+use abreast_testkit::{eventually, run};
 use std::fs;
 use std::path::Path;
 
@@ -531,31 +531,33 @@ fn flags_replace_alternatives_of_the_environment() {
     assert!(server.seen().iter().all(|one| one.header("authorization") == Some("Bearer token")));
 }
 
-/// Larger files than a run may receive are resumed by the next runs; see also
+/// Files and packages that are larger than the limit of a run are resumed by the next runs; see also
 /// `small_limits_of_bytes_make_progress_in_each_run` of the Destination.
 #[test]
 fn large_files_are_received_over_several_runs_with_a_limit() {
     let place = tempfile::tempdir().unwrap();
-    let (original, copy) = (place.path().join("original"), place.path().join("copy"));
+    let original = place.path().join("original");
     fs::create_dir(&original).unwrap();
     for name in ["a", "b"] {
         fs::write(original.join(name), vec![name.as_bytes()[0]; 20 << 20]).unwrap();
     }
-    let source = Source::start(&original, 0, &[]);
-    let mut codes = Vec::new();
-    for _ in 0..8 {
-        let mut command = abreast();
-        command.args(["sync", &source.url(), "--max-bytes", "9M", "--json"]).arg(&copy);
-        let output = run(&mut command);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        codes.push(output.status.code());
-        if output.status.code() == Some(0) {
-            break;
+    let source = Source::start(&original, 0, &["--dumps", "1d"]);
+    eventually("the dump is complete", || source.get("/set/resourcedump.xml").is_some());
+    for dumps in ["never", "always"] {
+        let copy = place.path().join(dumps);
+        let mut codes = Vec::new();
+        for _ in 0..8 {
+            let mut command = abreast();
+            command.args(["sync", &source.url(), "--max-bytes", "9M", "--json", "--dumps", dumps]);
+            let output = run(command.arg(&copy));
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            codes.push(output.status.code());
+            if output.status.code() == Some(0) {
+                break;
+            }
+            assert!(text.contains("limit.bytes"), "{dumps}, {codes:?}: {text}");
         }
-        assert!(text.contains("limit.bytes"), "{codes:?}: {text}");
-    }
-    assert_eq!(codes.last(), Some(&Some(0)), "{codes:?}");
-    for name in ["a", "b"] {
-        assert!(fs::read(copy.join(name)).unwrap() == fs::read(original.join(name)).unwrap());
+        assert_eq!(codes.last(), Some(&Some(0)), "{dumps}: {codes:?}");
+        assert_equal(&original, &copy);
     }
 }

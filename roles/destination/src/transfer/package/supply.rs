@@ -70,7 +70,10 @@ pub(crate) fn supply(
     if let Some(dump) = dump {
         supply_from(transfer, reader, run, dump)?;
     }
-    run.planner.downloads.sweep();
+    // The next run resumes a package that a limit of bytes or time cut off.
+    if run.requests.allowance.reached().is_none() {
+        run.planner.downloads.sweep();
+    }
     Ok(())
 }
 
