@@ -9,6 +9,7 @@ use abreast_webtypes::{count, count_of};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind::{IsADirectory, NotFound};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -176,23 +177,30 @@ fn wait_until_equal(original: &Path, copy: &Path, follower: &Follower) -> Result
     }
 }
 
-/// Every visible file beneath a folder with its bytes.
+/// Every visible file beneath a folder with its bytes; the folder may change meanwhile.
 fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in
-            fs::read_dir(&next).with_context(|| format!("cannot list `{}`", next.display()))?
-        {
-            let entry = entry?;
+        let cannot_list = || format!("cannot list `{}`", next.display());
+        let entries = match fs::read_dir(&next) {
+            // The copy removed a folder since its parent was listed.
+            Err(error) if error.kind() == NotFound && next != folder => continue,
+            entries => entries.with_context(cannot_list)?,
+        };
+        for entry in entries {
+            let entry = entry.with_context(cannot_list)?;
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
             }
             let path = entry.path();
-            if entry.file_type()?.is_dir() {
-                folders.push(path);
-            } else if let Ok(bytes) = fs::read(&path) {
-                found.insert(path.strip_prefix(folder)?.to_owned(), bytes);
+            match fs::read(&path) {
+                Ok(bytes) => drop(found.insert(path.strip_prefix(folder)?.to_owned(), bytes)),
+                Err(error) if error.kind() == IsADirectory => folders.push(path),
+                Err(error) if error.kind() == NotFound => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
+                }
             }
         }
     }
@@ -229,4 +237,33 @@ fn record(number: usize, title: &str) -> String {
         "{{\n  \"@context\": \"https://linked.art/ns/v1/linked-art.json\",\n  \"id\": \"https://example.org/object/{number}\",\n  \
          \"type\": \"HumanMadeObject\",\n  \"_label\": \"{title}\"\n}}\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_vanish_while_listed_are_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("stays"), "here").unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for number in 0..20 {
+                        let folder = place.path().join(format!("{number}"));
+                        fs::create_dir(&folder).unwrap();
+                        fs::write(folder.join("file"), "bytes").unwrap();
+                        fs::remove_dir_all(&folder).unwrap();
+                    }
+                }
+            });
+            let listed: Vec<_> = (0..2000).map(|_| files(place.path())).collect();
+            done.store(true, Ordering::Relaxed);
+            for found in listed {
+                assert_eq!(found.unwrap()[Path::new("stays")], b"here");
+            }
+        });
+    }
 }
