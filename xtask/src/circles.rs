@@ -53,7 +53,7 @@ pub(crate) fn faults(folders: &[&Path]) -> Result<Vec<String>> {
     let listed: BTreeMap<String, Vec<usize>> = toml::from_str(&text)?;
     let (mut faults, mut number, mut files) = (Vec::new(), 0, 0);
     for folder in folders {
-        let circles = of_crate(&root().join(folder))?;
+        let circles = of_arrows(&arrows(&root().join(folder))?);
         let sizes: Vec<usize> = circles.iter().map(BTreeSet::len).collect();
         number += sizes.len();
         files += sizes.iter().sum::<usize>();
@@ -81,30 +81,50 @@ pub(crate) fn faults(folders: &[&Path]) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The circles of a crate, the largest first; files as paths below `src`.
-fn of_crate(folder: &Path) -> Result<Vec<BTreeSet<String>>> {
-    let arrows = arrows(folder)?;
+/// Prints the circles of each crate with the items that their files import from each other.
+pub(crate) fn print(folders: &[String]) -> Result<()> {
+    for folder in folders {
+        let arrows = arrows(&root().join(folder))?;
+        for circle in of_arrows(&arrows) {
+            println!("{folder}: a circle of {} files", circle.len());
+            for ((from, to), items) in &arrows {
+                if circle.contains(from) && circle.contains(to) {
+                    let items: Vec<&str> = items.iter().map(String::as_str).collect();
+                    println!("    {from} -> {to}: {}", items.join(" "));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The circles of files, the largest first.
+fn of_arrows(arrows: &Arrows) -> Vec<BTreeSet<String>> {
     let graph = DiGraphMap::<&str, ()>::from_edges(
-        arrows.iter().map(|(from, to)| (from.as_str(), to.as_str())),
+        arrows.keys().map(|(from, to)| (from.as_str(), to.as_str())),
     );
     let circles = tarjan_scc(&graph).into_iter().filter(|circle| circle.len() > 1);
     let mut circles: Vec<BTreeSet<String>> =
         circles.map(|circle| circle.into_iter().map(str::to_owned).collect()).collect();
     circles.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
-    Ok(circles)
+    circles
 }
 
-/// Which file of a crate imports which other one; files as paths below `src`, without `.rs`.
-pub(crate) fn arrows(folder: &Path) -> Result<BTreeSet<(String, String)>> {
+/// The importing file and the imported one, as paths below `src` without `.rs`, with the items.
+pub(crate) type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// Every import of a crate's files from each other.
+pub(crate) fn arrows(folder: &Path) -> Result<Arrows> {
     let files = files_of(&folder.join("src"))?;
-    let mut arrows = BTreeSet::new();
+    let mut arrows = Arrows::new();
     for (place, file) in &files {
         let imports = file.imports.values().flatten().filter(|import| !import.is_public);
         let imports = imports.map(|import| absolute(&files, place, &import.path));
         let paths = file.paths.iter().map(|path| absolute_path(&files, place, path));
         for path in imports.chain(paths).flatten() {
             if let Some(other) = owner(&files, &path, 0).filter(|other| *other != place) {
-                arrows.insert((shown(place), shown(other)));
+                let item = path.get(other.len()..).unwrap_or_default().join("::");
+                arrows.entry((shown(place), shown(other))).or_default().insert(item);
             }
         }
     }
@@ -347,7 +367,7 @@ mod tests {
         ] {
             fs::write(src.join(name), text).unwrap();
         }
-        let circles = of_crate(&folder).unwrap();
+        let circles = of_arrows(&arrows(&folder).unwrap());
         let files = ["one", "sub/inner"].map(str::to_owned);
         assert_eq!(circles, [BTreeSet::from(files)]);
     }

@@ -34,6 +34,7 @@ usage: cargo xtask TASK
                                programs and collections they use; the last line is the sum
   check [--quick | --all]      everything a change must pass, fastest first; --quick leaves out the tests
   layers                       which crate may depend on which, who may do IO, rooms of a crate, circles of files
+  circles [FOLDER…]            the circles of files of these crates, and what the files import from each other
   citations                    every [key §section] exists in docs/specs.toml
   coverage                     each sentence of the specifications with what shows that it is kept
   words [--record]             no registry host, machine path or house idiom; short test names; constructions
@@ -72,6 +73,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "test" => return Ok(if test::run(rest) { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         "check" => check::run(rest)?,
         "layers" => layers::run()?,
+        "circles" => circles::print(rest)?,
         "citations" => citations::run()?,
         "coverage" => coverage::run()?,
         "words" => words::run(rest)?,

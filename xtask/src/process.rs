@@ -1,5 +1,6 @@
 //! Running other programs, with errors that name the command and its output.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -20,6 +21,15 @@ pub(crate) fn root() -> PathBuf {
 /// The folder that holds everything a task makes.
 pub(crate) fn target() -> PathBuf {
     root().join("target")
+}
+
+/// A lock held while installing, so that two runs at once do not build the same folder.
+pub(crate) fn lock() -> Result<File> {
+    std::fs::create_dir_all(target()).context("cannot create the target folder")?;
+    let path = target().join("xtask-tools.lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(file)
 }
 
 /// `cargo` in the repository's root, the same one that runs this task.

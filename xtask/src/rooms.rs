@@ -49,7 +49,7 @@ pub(crate) fn faults() -> Result<Vec<String>> {
 fn of_crate(name: &str, rooms: &Rooms, folder: &Path) -> Result<Vec<String>> {
     let mut faults = loose(name, rooms, &folder.join("src"))?;
     let up: BTreeSet<String> = circles::arrows(folder)?
-        .into_iter()
+        .into_keys()
         .filter(|(from, to)| rooms.level(from) < rooms.level(to))
         .map(|(from, to)| format!("{from} -> {to}"))
         .collect();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{is_set, run_quietly, target};
+use crate::process::{is_set, lock, run_quietly, target};
 use crate::{apt, python};
 
 /// One real collection.
@@ -107,7 +107,7 @@ impl Collection {
 
 /// `cargo xtask testdata`.
 pub(crate) fn run() -> Result<()> {
-    let _lock = crate::tools::lock()?;
+    let _lock = lock()?;
     for collection in &COLLECTIONS {
         let folder =
             collection.prepare().with_context(|| format!("cannot prepare {}", collection.title))?;

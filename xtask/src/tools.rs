@@ -1,11 +1,10 @@
 //! Programs and collections that the tests use, and which of them are installed.
 
-use std::fs::File;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::process::{find_program, target};
+use crate::process::{find_program, lock};
 use crate::{apt, python, testdata};
 
 /// Programs and collections for a run of the tests.
@@ -73,15 +72,6 @@ impl Tools {
             }
         }
     }
-}
-
-/// Held while installing, so that two runs at once do not build the same folder.
-pub(crate) fn lock() -> Result<File> {
-    std::fs::create_dir_all(target()).context("cannot create the target folder")?;
-    let path = target().join("xtask-tools.lock");
-    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
-    Ok(file)
 }
 
 fn program(name: &str, package: &str) -> Result<PathBuf> {

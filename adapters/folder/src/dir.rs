@@ -1,8 +1,6 @@
 //! Operations in one folder, relative to its handle, one name at a time.
 
 use crate::error::{Error, ErrorKind};
-use crate::folder::{FOLDER, READ, is_component, regular};
-use crate::follow::Follow;
 use crate::locked::Locked;
 use crate::stat::{Kind, Stat, timestamps};
 use rustix::fs::{AtFlags, Mode, OFlags, openat};
@@ -19,12 +17,29 @@ use std::sync::Arc;
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
+pub(crate) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// `NONBLOCK`: a pipe must not make the opener wait.
+pub(crate) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// Opens the targets of symbolic links, by paths relative to the root.
+pub(crate) trait OpenLinks: std::fmt::Debug + Send + Sync {
+    /// Opens a path; links on the way and at its end are followed.
+    fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno>;
+    /// The path of an open file or folder, without symbolic links.
+    fn real(&self, handle: &OwnedFd) -> Result<Vec<u8>, Errno>;
+}
+
+/// How links are opened, and the path of a folder from the root.
+type LinksFrom = (Arc<dyn OpenLinks>, Vec<u8>);
+
 /// One folder, held open. Cloning shares the handle.
 #[derive(Clone, Debug)]
 pub struct Dir {
     handle: Arc<OwnedFd>,
-    /// Where links are followed, with this folder's path from the root.
-    follow: Option<Arc<(Follow, Vec<u8>)>>,
+    /// Present if links are followed.
+    follow: Option<Arc<LinksFrom>>,
 }
 
 /// One name of a folder's listing.
@@ -41,7 +56,11 @@ impl Dir {
         Self { handle, follow: None }
     }
 
-    pub(crate) fn following(handle: Arc<OwnedFd>, follow: Follow, path: Vec<u8>) -> Self {
+    pub(crate) fn following(
+        handle: Arc<OwnedFd>,
+        follow: Arc<dyn OpenLinks>,
+        path: Vec<u8>,
+    ) -> Self {
         Self { handle, follow: Some(Arc::new((follow, path))) }
     }
 
@@ -70,7 +89,7 @@ impl Dir {
             let handle = follow
                 .open(&path, FOLDER)
                 .map_err(|errno| refused(Error::new("open folder", name, errno), errno))?;
-            return Ok(Self::following(Arc::new(handle), follow.clone(), path));
+            return Ok(Self::following(Arc::new(handle), Arc::clone(follow), path));
         }
         match openat(&self.handle, name, FOLDER, Mode::empty()) {
             Ok(handle) => Ok(Self::new(Arc::new(handle))),
@@ -393,6 +412,24 @@ impl Dir {
     pub fn sync(&self) -> Result<(), Error> {
         rustix::fs::fsync(&self.handle).map_err(|errno| Error::new("make durable", b".", errno))
     }
+}
+
+/// May these bytes name one file in a folder?
+pub fn is_component(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && name != b"."
+        && name != b".."
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+pub(crate) fn regular(handle: OwnedFd, name: &[u8]) -> Result<(File, Stat), Error> {
+    let file = File::from(handle);
+    let stat = Stat::of(&file)?;
+    if stat.kind != Kind::File {
+        return Err(Error::of_kind("open", name, ErrorKind::NotFile));
+    }
+    Ok((file, stat))
 }
 
 fn join(path: &[u8], name: &[u8]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Access to everything beneath a root folder, without ever leaving it.
 
-use crate::dir::Dir;
+use crate::dir::{Dir, FOLDER, OpenLinks as _, READ, is_component, regular};
 use crate::error::{Error, ErrorKind};
 use crate::follow::{Follow, Visible};
 use crate::selection::{Hiding, Selection};
@@ -17,12 +17,6 @@ use std::sync::Arc;
 const ONE_CALL_PATH_BYTES: usize = 4_000;
 /// How often a lookup that the kernel asks to repeat is repeated.
 const LOOKUP_ATTEMPTS: usize = 16;
-
-pub(crate) const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// `NONBLOCK`: a pipe must not make the opener wait.
-pub(crate) const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// A root folder, held open. Cloning shares the handle.
 #[derive(Clone, Debug)]
@@ -150,7 +144,7 @@ impl Folder {
 
     fn dir_at(&self, handle: Arc<OwnedFd>, path: Vec<u8>) -> Dir {
         match &self.follow {
-            Some(follow) => Dir::following(handle, follow.clone(), path),
+            Some(follow) => Dir::following(handle, Arc::new(follow.clone()), path),
             None => Dir::new(handle),
         }
     }
@@ -255,24 +249,6 @@ impl Folder {
         }
         false
     }
-}
-
-/// May these bytes name one file in a folder?
-pub fn is_component(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.len() <= 255
-        && name != b"."
-        && name != b".."
-        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
-}
-
-pub(crate) fn regular(handle: OwnedFd, name: &[u8]) -> Result<(File, Stat), Error> {
-    let file = File::from(handle);
-    let stat = Stat::of(&file)?;
-    if stat.kind != Kind::File {
-        return Err(Error::of_kind("open", name, ErrorKind::NotFile));
-    }
-    Ok((file, stat))
 }
 
 #[cfg(target_os = "linux")]

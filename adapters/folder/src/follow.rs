@@ -5,8 +5,10 @@
 //! nothing. What was opened is then asked for its own place: each name of it must be one that the
 //! owner of the folder shows anyway, or a link would uncover what is hidden.
 
+use crate::dir::OpenLinks;
 use crate::selection::{Hiding, Selection};
 use rustix::fd::AsRawFd as _;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use crate::stat::{Kind, Stat};
 
 #[cfg(target_os = "linux")]
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, ResolveFlags};
 
 /// How often a lookup that the kernel asks to repeat is repeated.
 const LOOKUP_ATTEMPTS: usize = 64;
@@ -35,35 +37,6 @@ pub(crate) struct Follow {
 impl Follow {
     pub(crate) const fn new(root: Arc<OwnedFd>, visible: Visible) -> Self {
         Self { root, visible, selection: None, hiding: None }
-    }
-
-    /// Opens a path, given by plain names from the root; links on the way and at its end are
-    /// followed.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-        let path = if path.is_empty() { b"." } else { path };
-        let flags = flags.difference(OFlags::NOFOLLOW);
-        let mut opened = Err(Errno::AGAIN);
-        for _ in 0..LOOKUP_ATTEMPTS {
-            opened = rustix::fs::openat2(&self.root, path, flags, Mode::empty(), BENEATH);
-            if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
-                break;
-            }
-        }
-        let handle = opened?;
-        let real = self.real(&handle)?;
-        let hidden = real != path
-            && real
-                .split(|byte| *byte == b'/')
-                .any(|name| !name.is_empty() && !(self.visible)(name));
-        let hidden = hidden || (real != path && !self.selects(&real, &handle)?);
-        if hidden { Err(Errno::XDEV) } else { Ok(handle) }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn open(&self, _path: &[u8], _flags: rustix::fs::OFlags) -> Result<OwnedFd, Errno> {
-        Err(Errno::OPNOTSUPP)
     }
 
     /// Whether the target of a link is selected.
@@ -87,10 +60,41 @@ impl Follow {
         Ok(selection.has(real, kind)
             && folders.into_iter().all(|folder| selection.has(folder, Kind::Folder)))
     }
+}
+
+impl OpenLinks for Follow {
+    /// Opens a path, given by plain names from the root; links on the way and at its end are
+    /// followed.
+    #[cfg(target_os = "linux")]
+    fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+        let path = if path.is_empty() { b"." } else { path };
+        let flags = flags.difference(OFlags::NOFOLLOW);
+        let mut opened = Err(Errno::AGAIN);
+        for _ in 0..LOOKUP_ATTEMPTS {
+            opened = rustix::fs::openat2(&self.root, path, flags, Mode::empty(), BENEATH);
+            if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
+                break;
+            }
+        }
+        let handle = opened?;
+        let real = self.real(&handle)?;
+        let hidden = real != path
+            && real
+                .split(|byte| *byte == b'/')
+                .any(|name| !name.is_empty() && !(self.visible)(name));
+        let hidden = hidden || (real != path && !self.selects(&real, &handle)?);
+        if hidden { Err(Errno::XDEV) } else { Ok(handle) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open(&self, _path: &[u8], _flags: OFlags) -> Result<OwnedFd, Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
 
     /// Where something that was opened stands now, by plain names from the root; empty for the root
     /// itself.
-    pub(crate) fn real(&self, handle: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    fn real(&self, handle: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let place = |handle: &OwnedFd| {
             rustix::fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())
                 .map(std::ffi::CString::into_bytes)

@@ -12,9 +12,9 @@ mod selection;
 mod stat;
 
 pub use copy_of::CopyOf;
-pub use dir::{Dir, Entries, Entry};
+pub use dir::{Dir, Entries, Entry, is_component};
 pub use error::{Error, ErrorKind};
-pub use folder::{Folder, is_component};
+pub use folder::Folder;
 pub use follow::Visible;
 pub use locked::Locked;
 pub use sealed::{corrected, is_sealed, read_sealed, sealed, unsealed, write_sealed};

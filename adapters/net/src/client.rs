@@ -19,7 +19,6 @@ use crate::origin::{Origin, Target};
 use crate::redirect::{is_redirect, next_url};
 use crate::request::Request;
 use crate::response::Response;
-use crate::retry::Retries;
 use crate::secret::Authorization;
 use crate::shared::Shared;
 use crate::userinfo::without_userinfo;
@@ -130,39 +129,6 @@ impl Client {
             }
             visited.push(next);
         }
-    }
-
-    /// Fetches a URL into a buffer with retries: [`send`](Self::send),
-    /// [`Response::require_success`] and [`Response::read_to`], repeated as by
-    /// [`with_retries`](crate::with_retries). The buffer is emptied first.
-    ///
-    /// # Errors
-    /// Every code of [`Error::code`].
-    pub async fn fetch_to(
-        &self,
-        request: &Request<'_>,
-        body: &mut Vec<u8>,
-        limit: u64,
-    ) -> Result<Response, Error> {
-        let mut retries = Retries::default();
-        loop {
-            match self.fetch_once(request, body, limit).await {
-                Ok(response) => return Ok(response),
-                Err(error) => retries.wait_after(self, error).await?,
-            }
-        }
-    }
-
-    async fn fetch_once(
-        &self,
-        request: &Request<'_>,
-        body: &mut Vec<u8>,
-        limit: u64,
-    ) -> Result<Response, Error> {
-        body.clear();
-        let mut response = self.send(request).await?.require_success()?;
-        response.read_to(body, limit).await?;
-        Ok(response)
     }
 
     /// Whether the URL's origin has requested a pause.

@@ -155,6 +155,13 @@ pub fn check_url(url: &str) -> Result<(), Error> {
     target.path_and_query().map(|_| ())
 }
 
+impl Authorization {
+    /// User and password of a URL, if it has any.
+    pub fn of_url(url: &str) -> Option<Self> {
+        Origin::parse(Target::split(url).ok()?.origin).ok()?.credentials
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

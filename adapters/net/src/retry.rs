@@ -6,6 +6,8 @@ use std::time::Duration;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
+use crate::request::Request;
+use crate::response::Response;
 
 /// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
@@ -75,6 +77,41 @@ impl Retries {
         shared.count_retry();
         tokio::time::sleep(wait).await;
         Ok(())
+    }
+}
+
+impl Client {
+    /// Fetches a URL into a buffer with retries: [`send`](Self::send),
+    /// [`Response::require_success`] and [`Response::read_to`], repeated as by
+    /// [`with_retries`](crate::with_retries). The buffer is emptied first.
+    ///
+    /// # Errors
+    /// Every code of [`Error::code`].
+    pub async fn fetch_to(
+        &self,
+        request: &Request<'_>,
+        body: &mut Vec<u8>,
+        limit: u64,
+    ) -> Result<Response, Error> {
+        let mut retries = Retries::default();
+        loop {
+            match self.fetch_once(request, body, limit).await {
+                Ok(response) => return Ok(response),
+                Err(error) => retries.wait_after(self, error).await?,
+            }
+        }
+    }
+
+    async fn fetch_once(
+        &self,
+        request: &Request<'_>,
+        body: &mut Vec<u8>,
+        limit: u64,
+    ) -> Result<Response, Error> {
+        body.clear();
+        let mut response = self.send(request).await?.require_success()?;
+        response.read_to(body, limit).await?;
+        Ok(response)
     }
 }
 

@@ -20,13 +20,6 @@ impl Authorization {
         Self(sensitive(HeaderValue::from_str(&text).expect("base64 is a legal header value")))
     }
 
-    /// User and password of a URL, if it has any.
-    pub fn of_url(url: &str) -> Option<Self> {
-        crate::origin::Origin::parse(crate::origin::Target::split(url).ok()?.origin)
-            .ok()?
-            .credentials
-    }
-
     /// A bearer token.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ impl Findings {
         }
     }
 
-    /// Those that are reported.
+    /// The reported errors.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }

@@ -2,7 +2,7 @@
 
 use crate::set_state::{OpenPage, SetState};
 use crate::shards::{LiveShard, LiveShards};
-use crate::versions::{Collector, References, Versions};
+use crate::version_state::{Collector, References, Versions};
 use abreast_core::{PageRule, Position, SetId, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};

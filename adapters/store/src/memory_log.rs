@@ -9,6 +9,7 @@ use crate::limits::{
 };
 use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::Queue;
+use crate::set_rows::Tables;
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, LiveShards};
 use crate::versions::{self, add_current, stored_from};
@@ -158,7 +159,7 @@ impl MemoryWriter {
             }),
             Work::RefreshWitnesses(set, witnesses) => self.with_set(set, |_, tables| {
                 for (key, witness) in witnesses {
-                    let Ok(()) = apply::Tables::set_witness(tables, &key, &witness);
+                    let Ok(()) = Tables::set_witness(tables, &key, &witness);
                 }
                 Ok(Outcome::Done)
             }),

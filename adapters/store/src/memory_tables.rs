@@ -1,10 +1,13 @@
 //! A set's rows in memory, in ordered maps, for tests.
 
-use crate::apply::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables, document_bytes};
 use crate::descriptions;
+use crate::set_rows::{
+    Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables, VersionTables, document_bytes,
+};
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint};
-use crate::versions::{self, Counted, Dropped, PastChange, VersionTables};
+use crate::version_state::{Counted, Dropped, PastChange};
+use crate::versions;
 use abreast_core::batch::{Name, Now};
 use abreast_core::{
     Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version,

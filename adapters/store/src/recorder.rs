@@ -4,6 +4,7 @@ use crate::apply;
 use crate::commit_signal::CommitSignal;
 use crate::limits::{import_is_complete, no_set, other_beginning, still_importing};
 use crate::load::load_set_states;
+use crate::set_rows::Tables;
 use crate::set_state::SetState;
 use crate::shards::LiveShards;
 use crate::tables::SqliteTables;
@@ -155,7 +156,7 @@ impl Run<'_> {
             }),
             Work::RefreshWitnesses(set, witnesses) => self.with_set(*set, |_, tables, _| {
                 for (key, witness) in witnesses {
-                    apply::Tables::set_witness(tables, key, witness)?;
+                    Tables::set_witness(tables, key, witness)?;
                 }
                 Ok(Ok(Outcome::Done))
             }),

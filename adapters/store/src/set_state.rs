@@ -1,7 +1,7 @@
 //! What the writer knows of a set between two batches, and how pages follow the set's log.
 
 use crate::shards::LiveShards;
-use crate::versions::{Collector, References, Versions};
+use crate::version_state::{Collector, References, Versions};
 use abreast_core::{Beginning, Head, NewSet, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 

@@ -4,7 +4,7 @@
 //! log has too. What may change by itself and is noticed otherwise is left out: where a resource's
 //! bytes are kept, and its witness.
 
-use crate::apply::Encoded;
+use crate::set_rows::Encoded;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use std::fmt;

@@ -1,11 +1,10 @@
 //! The statements that change a set's rows: prepared once, used inside the writer's transaction.
 
-use crate::apply::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables};
 use crate::rows::{content, kind_number, read_resource, resource_columns};
+use crate::set_rows::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables};
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::sum::{self, RowKind};
-use crate::version_tables::VersionStatements;
 use abreast_core::batch::{Name, Now};
 use abreast_core::{ContentId, Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
@@ -16,7 +15,7 @@ use std::collections::HashMap;
 /// The statements, for one set at a time.
 pub(crate) struct SqliteTables<'c> {
     pub(crate) set: i64,
-    pub(crate) versions: VersionStatements<'c>,
+    pub(crate) connection: &'c Connection,
     row: CachedStatement<'c>,
     name: CachedStatement<'c>,
     insert: CachedStatement<'c>,
@@ -39,7 +38,7 @@ impl<'c> SqliteTables<'c> {
     pub(crate) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             set: 0,
-            versions: VersionStatements::new(connection),
+            connection,
             row: connection.prepare_cached(concat!(
                 "SELECT ",
                 resource_columns!(),

@@ -1,29 +1,15 @@
 //! Statements that change a set's versions, prepared when first needed: most sets keep none.
 
-use crate::apply::Encoded;
 use crate::rows::{content, kind_of};
+use crate::set_rows::{Encoded, VersionTables};
 use crate::set_state::SetState;
 use crate::sum::{self, RowKind};
 use crate::tables::SqliteTables;
-use crate::versions::{BASE_TIME, Counted, Dropped, PastChange, VersionTables};
+use crate::version_state::{Counted, Dropped, PastChange};
+use crate::versions::BASE_TIME;
 use abreast_core::{ContentId, Position};
 use abreast_webtypes::Timestamp;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
-
-/// Statements of the writer's connection.
-pub(crate) struct VersionStatements<'c> {
-    connection: &'c Connection,
-}
-
-impl<'c> VersionStatements<'c> {
-    pub(crate) const fn new(connection: &'c Connection) -> Self {
-        Self { connection }
-    }
-
-    fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
-        self.connection.prepare_cached(sql)
-    }
-}
+use rusqlite::{OptionalExtension as _, params};
 
 impl SqliteTables<'_> {
     /// Stores what the batch did to the set's account of its versions.
@@ -32,8 +18,7 @@ impl SqliteTables<'_> {
         if new == set_state.stored_versions {
             return Ok(());
         }
-        self.versions
-            .statement(
+        self.connection.prepare_cached(
                 "UPDATE sets SET versions = ?2, kept_bytes = ?3, counted_as = ?4, counted = ?5, aged = ?6, sized = ?7, \
                  begun = ?8, kept_since = ?9 WHERE id = ?1",
             )?
@@ -55,7 +40,7 @@ impl SqliteTables<'_> {
     /// Forgets contents that nobody needs.
     pub(crate) fn forget_contents(&mut self, ids: &[ContentId]) -> rusqlite::Result<()> {
         let mut statement =
-            self.versions.statement("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;
+            self.connection.prepare_cached("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;
         for id in ids {
             statement.execute([id.as_bytes()])?;
         }
@@ -74,8 +59,7 @@ impl VersionTables for SqliteTables<'_> {
         new: Option<&Encoded>,
     ) -> rusqlite::Result<()> {
         let state = new.map(|new| new.state);
-        self.versions
-            .statement(
+        self.connection.prepare_cached(
                 "INSERT OR REPLACE INTO versions (set_id, key, time, position, modified, length, media_type, encoding, \
                  digests, content, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?
@@ -96,29 +80,33 @@ impl VersionTables for SqliteTables<'_> {
     }
 
     fn has_versions(&mut self, key: &str) -> rusqlite::Result<bool> {
-        self.versions
-            .statement("SELECT EXISTS (SELECT 1 FROM versions WHERE set_id = ?1 AND key = ?2)")?
+        self.connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM versions WHERE set_id = ?1 AND key = ?2)",
+            )?
             .query_row(params![self.set, key], |row| row.get(0))
     }
 
     fn version_content(&mut self, key: &str, time: Timestamp) -> rusqlite::Result<Option<Dropped>> {
-        self.versions
-            .statement("SELECT content FROM versions WHERE set_id = ?1 AND key = ?2 AND time = ?3")?
+        self.connection
+            .prepare_cached(
+                "SELECT content FROM versions WHERE set_id = ?1 AND key = ?2 AND time = ?3",
+            )?
             .query_row(params![self.set, key, time.as_micros()], |row| content(row, 0))
             .optional()
     }
 
     fn time_of(&mut self, at: Position) -> rusqlite::Result<Option<Timestamp>> {
-        self.versions
-            .statement("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
+        self.connection
+            .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
             .query_row(params![self.set, at.0 as i64], |row| row.get(0).map(Timestamp::from_micros))
             .optional()
     }
 
     fn count_references(&mut self, id: ContentId, counted: Counted) -> rusqlite::Result<i64> {
         let before = self
-            .versions
-            .statement("SELECT needed, length FROM contents WHERE id = ?1 AND set_id = ?2")?
+            .connection
+            .prepare_cached("SELECT needed, length FROM contents WHERE id = ?1 AND set_id = ?2")?
             .query_row(params![id.as_bytes(), self.set], |row| {
                 Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
             })
@@ -129,7 +117,7 @@ impl VersionTables for SqliteTables<'_> {
         } else {
             "INSERT INTO contents (id, set_id, needed, length) VALUES (?1, ?2, ?3, ?4)"
         };
-        self.versions.statement(sql)?.execute(params![
+        self.connection.prepare_cached(sql)?.execute(params![
             id.as_bytes(),
             self.set,
             needed,
@@ -143,7 +131,7 @@ impl VersionTables for SqliteTables<'_> {
         after: Position,
         limit: usize,
     ) -> rusqlite::Result<Vec<PastChange>> {
-        let mut statement = self.versions.statement(
+        let mut statement = self.connection.prepare_cached(
             "SELECT position, time, kind, key FROM changes WHERE set_id = ?1 AND position > ?2 ORDER BY position \
              LIMIT ?3",
         )?;
@@ -160,8 +148,7 @@ impl VersionTables for SqliteTables<'_> {
     }
 
     fn newest(&mut self, key: &str, number: u32) -> rusqlite::Result<Option<Timestamp>> {
-        self.versions
-            .statement("SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 ORDER BY time DESC LIMIT 1 OFFSET ?3")?
+        self.connection.prepare_cached("SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 ORDER BY time DESC LIMIT 1 OFFSET ?3")?
             .query_row(params![self.set, key, number.saturating_sub(1)], |row| row.get(0).map(Timestamp::from_micros))
             .optional()
     }
@@ -175,7 +162,7 @@ impl VersionTables for SqliteTables<'_> {
         if time == BASE_TIME {
             return Ok(Vec::new());
         }
-        let mut statement = self.versions.statement(
+        let mut statement = self.connection.prepare_cached(
             "DELETE FROM versions WHERE set_id = ?1 AND key = ?2 AND time IN \
              (SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 AND time < ?3 ORDER BY time LIMIT ?4) \
              RETURNING content",

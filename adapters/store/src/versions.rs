@@ -1,11 +1,12 @@
 //! Rules shared by all stores: which versions are recorded, which are dropped, and which contents
 //! are still needed.
 
-use crate::apply::{Encoded, LastChange, Tables};
+use crate::set_rows::{Encoded, Tables};
 use crate::set_state::SetState;
-use abreast_core::{Collected, ContentId, Kind, Order, Position, Resource, Version, VersionPolicy};
+use crate::shards::LastChange;
+use crate::version_state::{Collector, Dropped, PastChange};
+use abreast_core::{Collected, Order, Position, Resource, Version, VersionPolicy};
 use abreast_webtypes::Timestamp;
-use std::collections::BTreeMap;
 
 /// Most versions of one resource dropped at once.
 const DROP_MAX: usize = 1_000;
@@ -21,30 +22,6 @@ pub(crate) fn stored_from(from: Timestamp, order: Order, created: Timestamp) -> 
         Order::NewestFirst if from < created => None,
         Order::OldestFirst | Order::NewestFirst => Some(from),
     }
-}
-
-/// How far each bound of a policy is applied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Collector {
-    /// The bound on the count that `counted` speaks of.
-    pub(crate) counted_as: Option<u32>,
-    pub(crate) counted: Position,
-    pub(crate) aged: Position,
-    pub(crate) sized: Position,
-}
-
-/// State of a set's versions between batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Versions {
-    /// Whether versions are recorded.
-    pub(crate) keep: bool,
-    /// The head when they were recorded for the first time: nothing before it superseded a version.
-    pub(crate) begun: Option<Position>,
-    /// The head when they were recorded again, after they had not been.
-    pub(crate) since: Option<Position>,
-    /// Bytes of kept contents, equal ones once.
-    pub(crate) kept_bytes: u64,
-    pub(crate) collector: Collector,
 }
 
 /// The current state of a resource as a version, since that time; `None` if its bytes are not kept.
@@ -78,60 +55,6 @@ pub(crate) fn add_current(
         }
         Order::OldestFirst | Order::NewestFirst => {}
     }
-}
-
-/// A change, as far as collecting needs it.
-pub(crate) struct PastChange {
-    pub(crate) position: Position,
-    pub(crate) time: Timestamp,
-    pub(crate) kind: Kind,
-    pub(crate) key: String,
-}
-
-/// The content of a dropped version.
-pub(crate) type Dropped = Option<ContentId>;
-
-/// The rows of one set's versions, inside one transaction.
-pub(crate) trait VersionTables {
-    /// Errors of versions.
-    type Error;
-
-    /// Adds a version, or replaces the one of that time.
-    fn add_version(
-        &mut self,
-        key: &str,
-        at: Position,
-        time: Timestamp,
-        new: Option<&Encoded>,
-    ) -> Result<(), Self::Error>;
-    /// Whether any version of this resource is recorded.
-    fn has_versions(&mut self, key: &str) -> Result<bool, Self::Error>;
-    /// The content of the version of that time, if there is such a version.
-    fn version_content(
-        &mut self,
-        key: &str,
-        time: Timestamp,
-    ) -> Result<Option<Dropped>, Self::Error>;
-    /// The stored time of the change at a position.
-    fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Self::Error>;
-    /// Counts more or fewer rows that name these bytes; returns by how many bytes those that are
-    /// needed grew.
-    fn count_references(&mut self, id: ContentId, counted: Counted) -> Result<i64, Self::Error>;
-    /// Changes after a position, oldest first.
-    fn changes_after(
-        &mut self,
-        after: Position,
-        limit: usize,
-    ) -> Result<Vec<PastChange>, Self::Error>;
-    /// The time of a resource's `number`th newest version, counted from 1.
-    fn newest(&mut self, key: &str, number: u32) -> Result<Option<Timestamp>, Self::Error>;
-    /// Drops a resource's oldest versions of before a time.
-    fn drop_before(
-        &mut self,
-        key: &str,
-        time: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Dropped>, Self::Error>;
 }
 
 /// From now on versions are recorded, or no longer.
@@ -220,18 +143,6 @@ fn stored_time<T: Tables>(
     if recorded_at == Position(0) { Ok(Some(BASE_TIME)) } else { tables.time_of(recorded_at) }
 }
 
-/// How many more rows name some bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counted {
-    pub(crate) more: i64,
-    /// Length of the bytes, where a row was added.
-    pub(crate) length: Option<u64>,
-}
-
-/// What a batch did to the rows that name bytes. It is written once and in the order of addresses,
-/// since they are scattered over all pages of the table.
-pub(crate) type References = BTreeMap<ContentId, Counted>;
-
 /// Counts a row that names the bytes of a state.
 pub(crate) fn hold(set_state: &mut SetState, new: Option<&Encoded>) {
     let Some(new) = new else { return };
@@ -255,24 +166,6 @@ pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Res
         *kept_bytes = kept_bytes.saturating_add_signed(grown);
     }
     Ok(())
-}
-
-impl Counted {
-    /// A row of the table that counts: its new count and length, and by how many bytes those that are
-    /// needed grew. `None` where nothing is written.
-    pub(crate) fn apply(self, before: Option<(i64, u64)>) -> Option<(i64, u64, i64)> {
-        let (needed, known) = match before {
-            Some(before) => before,
-            None => (0, self.length?),
-        };
-        let after = (needed + self.more).max(0);
-        if before.is_some() && after == needed {
-            return None;
-        }
-        let length = if needed == 0 { self.length.unwrap_or(known) } else { known };
-        let bytes = |needed: i64, length: u64| if needed > 0 { length as i64 } else { 0 };
-        Some((after, length, bytes(after, length) - bytes(needed, known)))
-    }
 }
 
 /// One step of applying a policy: checks no more than `limit` changes.

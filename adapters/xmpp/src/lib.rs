@@ -4,6 +4,7 @@ mod account;
 mod connect;
 mod depth;
 mod error;
+mod events;
 mod node;
 mod pubsub;
 mod session;
@@ -13,7 +14,7 @@ mod wire;
 
 pub use account::{Account, SENT_MAX};
 pub use error::{Error, ErrorKind};
+pub use events::{Event, Item};
 pub use node::Node;
-pub use pubsub::{Event, Item};
 pub use session::{Events, Session};
 pub use tls::check_certificates;

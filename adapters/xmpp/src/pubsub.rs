@@ -1,6 +1,7 @@
 //! Nodes: created, published to, subscribed to, read [xep-0060].
 
 use crate::error::{Error, ErrorKind};
+use crate::events::{Item, items_of};
 use crate::node::Node;
 use crate::session::Session;
 use crate::stanza::escaped;
@@ -9,74 +10,12 @@ use std::fmt::Write as _;
 use tokio_xmpp::minidom::Element;
 
 const PUBSUB: &str = "http://jabber.org/protocol/pubsub";
-const EVENT: &str = "http://jabber.org/protocol/pubsub#event";
 const CONFIG: &str = "http://jabber.org/protocol/pubsub#node_config";
 const OWNER: &str = "http://jabber.org/protocol/pubsub#owner";
 const DISCO_ITEMS: &str = "http://jabber.org/protocol/disco#items";
 const DISCO: &str = "http://jabber.org/protocol/disco#info";
 const PING: &[u8] = b"<ping xmlns=\"urn:xmpp:ping\"/>";
 const FORM: &str = "jabber:x:data";
-
-/// An item of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Item {
-    /// The node's name.
-    pub node: String,
-    /// Its name in the node.
-    pub id: String,
-    /// The payload, a document of its own; `None` where the service sends none, or more than one.
-    pub payload: Option<String>,
-}
-
-impl Item {
-    /// An item of a node.
-    pub fn new(node: &str, id: &str, payload: Option<String>) -> Self {
-        Self { node: node.to_owned(), id: id.to_owned(), payload }
-    }
-}
-
-/// What a service notifies its subscribers of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// A new or replaced item.
-    Item(Item),
-    /// An item was removed.
-    Retracted {
-        /// The node's name.
-        node: String,
-        /// The item's name.
-        id: String,
-    },
-    /// All items of a node were removed.
-    Emptied {
-        /// The node's name.
-        node: String,
-    },
-    /// A node was removed, or its owner ended our subscription: nothing comes any more until we
-    /// subscribe again.
-    Unsubscribed {
-        /// The node's name.
-        node: String,
-    },
-    /// Events came faster than they were read: some are lost.
-    Missed,
-}
-
-impl Event {
-    /// The bytes of what it holds.
-    pub(crate) fn length(&self) -> usize {
-        match self {
-            Self::Item(Item { node, id, payload }) => {
-                node.len() + id.len() + payload.as_ref().map_or(0, String::len)
-            }
-            Self::Retracted { node, id } => node.len() + id.len(),
-            Self::Emptied { node } | Self::Unsubscribed { node } => node.len(),
-            Self::Missed => 0,
-        }
-    }
-}
 
 impl Session {
     /// Publishes an item. An item of that name is replaced. The payload is a document with one root
@@ -397,51 +336,6 @@ impl Session {
     }
 }
 
-/// The events in a message. One that came back as an error has none, whatever it contains.
-pub(crate) fn events(message: &Element) -> Vec<Event> {
-    if message.attr("type") == Some("error") {
-        return Vec::new();
-    }
-    let Some(event) = message.get_child("event", EVENT) else { return Vec::new() };
-    let mut events = Vec::new();
-    for child in event.children() {
-        let node = child.attr("node").unwrap_or_default();
-        if child.is("items", EVENT) {
-            events.extend(items_of(child, node, EVENT).map(Event::Item));
-            let retracted = child.children().filter(|child| child.is("retract", EVENT));
-            events.extend(retracted.map(|one| Event::Retracted {
-                node: node.to_owned(),
-                id: one.attr("id").unwrap_or_default().to_owned(),
-            }));
-        } else if child.is("purge", EVENT) {
-            events.push(Event::Emptied { node: node.to_owned() });
-        } else if child.is("delete", EVENT)
-            || child.is("subscription", EVENT) && child.attr("subscription") != Some("subscribed")
-        {
-            events.push(Event::Unsubscribed { node: node.to_owned() });
-        }
-    }
-    events
-}
-
-fn items_of<'a>(
-    items: &'a Element,
-    node: &'a str,
-    namespace: &'a str,
-) -> impl Iterator<Item = Item> + use<'a> {
-    items.children().filter(move |child| child.is("item", namespace)).map(move |item| Item {
-        node: node.to_owned(),
-        id: item.attr("id").unwrap_or_default().to_owned(),
-        payload: payload_of(item),
-    })
-}
-
-/// The payload of an item, which has one at most [xep-0060 §7.1.3].
-fn payload_of(item: &Element) -> Option<String> {
-    let mut payloads = item.children();
-    payloads.next().filter(|_| payloads.next().is_none()).map(String::from)
-}
-
 fn not_created(node: &Node, error: Error) -> Error {
     error.about(format_args!("cannot create {node}"), None)
 }
@@ -537,45 +431,5 @@ mod tests {
             assert!(element_of(wrong.as_bytes()).is_err(), "{wrong}");
         }
         assert!(element_of(b"<a xmlns='urn:x'>\xff</a>").is_err());
-    }
-
-    #[test]
-    fn events_are_read_by_namespace() {
-        let message: Element = "<message xmlns='jabber:client' from='s'><event xmlns='http://jabber.org/protocol/pubsub#event'>\
-             <items node='n'><item id='7'><s:urlset xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:r='urn:r' \
-             r:type='changeset'/></item><item id='8'/><retract id='3'/></items></event></message>"
-            .parse()
-            .unwrap();
-        let found = events(&message);
-        let [Event::Item(first), Event::Item(second), Event::Retracted { node, id }] = &found[..]
-        else {
-            panic!("{found:?}");
-        };
-        let payload: Element = first.payload.as_ref().unwrap().parse().unwrap();
-        assert!(payload.is("urlset", "http://www.sitemaps.org/schemas/sitemap/0.9"), "{payload:?}");
-        assert_eq!((first.id.as_str(), second.id.as_str(), &second.payload), ("7", "8", &None));
-        assert_eq!((node.as_str(), id.as_str()), ("n", "3"));
-        for (inside, lost) in [
-            ("<delete node='n'/>", true),
-            ("<subscription node='n' jid='a@b' subscription='none'/>", true),
-            ("<subscription node='n' jid='a@b' subscription='subscribed'/>", false),
-            ("<purge node='n'/>", false),
-        ] {
-            let message: Element = format!(
-                "<message xmlns='jabber:client'><event xmlns='{EVENT}'>{inside}</event></message>"
-            )
-            .parse()
-            .unwrap();
-            let expected = Event::Unsubscribed { node: "n".to_owned() };
-            assert_eq!(events(&message).contains(&expected), lost, "{inside}");
-        }
-        for other in [
-            "<message xmlns='jabber:client'/>",
-            "<message xmlns='jabber:client' type='error'><event xmlns='http://jabber.org/protocol/pubsub#event'>\
-             <delete node='n'/></event></message>",
-            "<message xmlns='jabber:client'><event xmlns='urn:x'/></message>",
-        ] {
-            assert!(events(&other.parse().unwrap()).is_empty());
-        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::account::{Account, SENT_MAX};
 use crate::connect::{Stream, connect};
 use crate::error::{Error, ErrorKind};
-use crate::pubsub::{self, Event};
+use crate::events::{self, Event};
 use crate::stanza::{Stanza, escaped};
 use futures_util::StreamExt as _;
 use std::collections::HashMap;
@@ -352,7 +352,7 @@ impl Link {
         }
         // What others send is ignored: anybody may send a message that looks like an event.
         if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
-            for event in pubsub::events(&element) {
+            for event in events::events(&element) {
                 // After a lost one nothing comes before its reader knows that.
                 let length = event.length();
                 let has_room = self.bytes.load(Relaxed).saturating_add(length) <= EVENT_BYTES;

@@ -1,8 +1,9 @@
 //! The members of a collection or a page: what it is, its pages and its activities.
 
-use crate::flexible::{Items, Keep, Members, Part, Reading, Term, Url};
+use crate::flexible::{Items, Keep, Members, Part, Term, Url};
+use crate::item::Link;
 use crate::name::Name;
-use crate::read::Link;
+use crate::reading::Reading;
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt;

@@ -1,97 +1,12 @@
 //! Members that are written as a string, an object or an array of these.
 
+use crate::item::{Action, Item, Link, Object, action, is_patch};
 use crate::name::{Name, NameOf};
-use crate::read::{Action, Item, Link, Object, action, is_patch};
+use crate::reading::Reading;
 use abreast_webtypes::{MAX_URI_LENGTH, ResolveError, W3cDatetime, excerpt, resolve};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-
-/// Activities of one document. Feeds have 100 to 10,000 on a page, or all of them in one document.
-pub(crate) const ITEMS_MAX: usize = 1_000_000;
-/// Bytes that are kept of one document, those of the structures around texts included.
-const KEPT_BYTES_MAX: usize = 256 << 20;
-
-/// How a document is read: where it is, and how much of it may still be kept.
-///
-/// What each element takes is larger than its text: `{}` in an array takes three bytes in a document,
-/// and a relative URL becomes as long as that of the document.
-pub(crate) struct Reading<'u> {
-    url: &'u str,
-    items: Cell<usize>,
-    bytes: Cell<usize>,
-    /// URLs that were left out for their length.
-    pub(crate) overlong: Cell<u64>,
-    /// The type of the first activity whose type is not known; empty where it has none.
-    pub(crate) unknown: Cell<Option<String>>,
-    /// How the first type of an activity that is written in other letters is written.
-    pub(crate) other_letters: Cell<Option<String>>,
-    /// How the last member with another name than its own is named.
-    pub(crate) odd_name: Cell<Option<String>>,
-    /// The limit that was reached.
-    pub(crate) limit: Cell<Option<String>>,
-    /// Why something that counts would be left out.
-    pub(crate) shape: Cell<Option<String>>,
-}
-
-impl<'u> Reading<'u> {
-    pub(crate) fn new(url: &'u str) -> Self {
-        Self::with_room(url, KEPT_BYTES_MAX)
-    }
-
-    pub(crate) fn with_room(url: &'u str, bytes: usize) -> Self {
-        Self {
-            url,
-            items: Cell::new(ITEMS_MAX),
-            bytes: Cell::new(bytes),
-            overlong: Cell::default(),
-            unknown: Cell::default(),
-            other_letters: Cell::default(),
-            odd_name: Cell::default(),
-            limit: Cell::default(),
-            shape: Cell::default(),
-        }
-    }
-
-    /// Makes room for a part with a text of so many bytes.
-    fn keep<P, E: Error>(&self, text_bytes: usize) -> Result<(), E> {
-        let left = self.bytes.get().checked_sub(size_of::<P>() + text_bytes);
-        self.bytes.set(left.ok_or_else(|| {
-            self.over(format!("more than {} MiB have to be kept of it", KEPT_BYTES_MAX >> 20))
-        })?);
-        Ok(())
-    }
-
-    fn keep_item<E: Error>(&self) -> Result<(), E> {
-        let left = self.items.get().checked_sub(1);
-        self.items.set(
-            left.ok_or_else(|| self.over(format!("it has more than {ITEMS_MAX} activities")))?,
-        );
-        self.keep::<Item, E>(0)
-    }
-
-    /// Something that counts would be left out.
-    pub(crate) fn refuse<E: Error>(&self, why: String) -> E {
-        let error = E::custom(&why);
-        self.shape.set(Some(why));
-        error
-    }
-
-    /// A member has another name than that by which it counts.
-    pub(crate) fn refuse_name<E: Error>(&self) -> E {
-        let name = self.odd_name.take().unwrap_or_default();
-        self.refuse(format!(
-            "it has a member `{name}`, which is not written so in Activity Streams"
-        ))
-    }
-
-    fn over<E: Error>(&self, limit: String) -> E {
-        let error = E::custom(&limit);
-        self.limit.set(Some(limit));
-        error
-    }
-}
 
 /// What can be made of a string or an object.
 pub(crate) trait Part: Sized {

@@ -1,6 +1,6 @@
 //! The names of members, and those that are nearly right.
 
-use crate::flexible::Reading;
+use crate::reading::Reading;
 use abreast_webtypes::excerpt;
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 use std::fmt;

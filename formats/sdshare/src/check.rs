@@ -1,9 +1,15 @@
 //! What an entry and a feed must have: the requirements of SDShare and Atom, noticed while reading.
 
 use crate::finding::Findings;
-use crate::parser::Seen;
 use crate::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Link, Relation};
 use abreast_webtypes::excerpt;
+
+/// The elements of an entry whose presence its fields do not show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) content: bool,
+    pub(crate) updated: bool,
+}
 
 /// What the end of the feed is judged by.
 #[derive(Debug, Default)]

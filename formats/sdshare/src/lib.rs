@@ -2,6 +2,7 @@
 
 mod check;
 mod document;
+mod feed;
 mod finding;
 mod parser;
 mod reader;
@@ -12,7 +13,8 @@ mod time;
 mod write;
 
 pub use abreast_webtypes::SyntaxError as Error;
-pub use document::{Document, Entry, Feed, FeedKind, Link};
+pub use document::Document;
+pub use feed::{Entry, Feed, FeedKind, Link};
 pub use finding::{CODES, Finding, MAX_FINDINGS_OF_A_CODE};
 pub use parser::{Limits, Parser, Step};
 pub use reader::{ReadError, Reader};

@@ -1,9 +1,9 @@
 //! The parser without IO: bytes in, entries out.
 
-use crate::check::{Tally, check_entry};
+use crate::check::{Seen, Tally, check_entry};
 use crate::finding::{Finding, Findings};
 use crate::relation::{ATOM_NAMESPACE, CATEGORIES, KNOWN};
-use crate::shape::{check_ignored, check_relation, name_of, nested};
+use crate::shape::{Refusal, check_ignored, check_relation, name_of, nested};
 use crate::time::read_time;
 use crate::{Entry, Error, Feed, Link, Relation};
 use abreast_webtypes::xml::{self, Element, Ns, Token};
@@ -130,13 +130,6 @@ struct State {
     notes: Vec<(&'static str, String)>,
 }
 
-/// The elements of an entry whose presence its fields do not show.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) content: bool,
-    pub(crate) updated: bool,
-}
-
 #[derive(Clone, Copy)]
 enum Parent {
     Feed,
@@ -167,9 +160,6 @@ enum Field {
     Resource,
     OlderResource,
 }
-
-/// A reason to refuse the whole feed.
-pub(crate) type Refusal = (&'static str, String, Option<&'static str>);
 
 impl Parser {
     /// A parser for the feed at an address, against which relative links are resolved.

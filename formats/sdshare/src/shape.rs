@@ -2,10 +2,12 @@
 //! misspelt namespace, and entries that are not where entries are due.
 
 use crate::Relation;
-use crate::parser::Refusal;
 use crate::relation::{ATOM_NAMESPACE, SDSHARE_NAMESPACE};
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::Element;
+
+/// A reason to refuse the whole feed.
+pub(crate) type Refusal = (&'static str, String, Option<&'static str>);
 
 /// The elements of Atom that count.
 const OF_ATOM: [&str; 5] = ["entry", "link", "updated", "category", "id"];

@@ -105,7 +105,7 @@ pub struct Attempt {
 /// Notifications that were given up for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The first of them.
+    /// The first notification.
     pub first: Offset,
     /// The last of them; usually the same.
     pub last: Offset,

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use super::graph::Graph;
 use super::label::{Label, Naming};
 use super::work::Work;
+use partition::Partition;
 
 /// Labels the nodes that have none.
 pub(super) fn name_the_others(
@@ -30,7 +31,7 @@ pub(super) fn name_the_others(
             continue;
         }
         let part = Part::connected_with(graph, &labels, first, &mut local);
-        let (order, how) = part.order(work);
+        let (order, how) = order(&part, work);
         naming = naming.max(how);
         let form = part.hash(&order);
         let copy = copies.entry(form).or_default();
@@ -43,4 +44,18 @@ pub(super) fn name_the_others(
         *copy += 1;
     }
     (labels.into_iter().map(Option::unwrap_or_default).collect(), naming)
+}
+
+/// The nodes in the order that decides their names, and how it was found.
+fn order(part: &Part<'_>, work: &mut Work) -> (Vec<usize>, Naming) {
+    let mut partition = Partition::by(&part.ground);
+    if partition.refine_all(&part.neighbours, work).is_ok() {
+        if partition.is_discrete() {
+            return (partition.into_order(), Naming::Refined);
+        }
+        if let Ok(order) = search::least_order(part, &partition, work) {
+            return (order, Naming::Searched);
+        }
+    }
+    (partition.into_order_of_input(), Naming::Arbitrary)
 }

@@ -14,7 +14,7 @@ mod write;
 
 pub use kinds::{Change, Root};
 pub use limits::{Limits, SPEC_MAX_ENTRIES, Step};
-pub(crate) use parser::{Child, SM, read_all};
+pub(crate) use parser::{Child, read_all};
 pub use parser::{Parser, Version};
 pub use reader::ReadError;
 pub(crate) use reader::Reader;
@@ -38,5 +38,7 @@ pub(crate) use write::{XMLNS_RS, close_entry, number, open_entry, open_root, tex
 
 /// Namespace of Sitemap elements.
 pub const SITEMAP_NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+/// Namespace of Sitemap: the first of [`Version::NAMESPACES`].
+pub(crate) const SM: abreast_webtypes::xml::Ns = abreast_webtypes::xml::Ns::known(0);
 /// Namespace of ResourceSync elements.
 pub const RS_NAMESPACE: &str = "http://www.openarchives.org/rs/terms/";

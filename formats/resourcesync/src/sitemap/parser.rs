@@ -6,14 +6,11 @@ use super::values::{
     Fault, MAX_VALUE_LENGTH, StringPool, has_control_or_less, space_around_loc, trimmed,
 };
 use super::{
-    Finding, Limits, Notes, Root, SPEC_MAX_ENTRIES, Step, Tolerance, text_between_elements,
+    Finding, Limits, Notes, Root, SM, SPEC_MAX_ENTRIES, Step, Tolerance, text_between_elements,
 };
 use abreast_webtypes::SyntaxError as Error;
 use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
-
-/// Namespace of Sitemap: the first of [`Version::NAMESPACES`].
-pub(crate) const SM: Ns = Ns::known(0);
 
 /// A version of ResourceSync: what is in its heads and entries besides what every Sitemap has.
 ///

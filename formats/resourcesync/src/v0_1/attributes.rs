@@ -1,11 +1,13 @@
 //! Attributes of `xhtml:link` and `xhtml:meta`, and those with the prefix of ResourceSync.
 
-use super::version::RS;
 use super::{CHANGE_SET, Link, Meta};
 use crate::sitemap::{Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked};
 use abreast_webtypes::MAX_URI_LENGTH;
 use abreast_webtypes::xml::{Element, Ns};
 use std::borrow::Cow;
+
+/// Namespace of ResourceSync elements and attributes.
+pub(super) const RS: Ns = Ns::known(1);
 
 /// An attribute of ResourceSync.
 ///

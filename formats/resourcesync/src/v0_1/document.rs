@@ -1,122 +1,10 @@
 //! Documents of ResourceSync 0.1: Sitemaps, their indexes, change sets and the manifests of dumps.
 
-use super::{CHANGE_SET, Change, Error, Root, SPEC_MAX_ENTRIES};
+use super::parts::{Entry, Head};
+use super::version::V0_1;
+use super::write::{write_entry, write_head};
+use super::{Error, SPEC_MAX_ENTRIES, write_end};
 use crate::sitemap::read_all;
-use abreast_webtypes::{Digests, Timestamp, W3cDatetime, resolve};
-
-/// The head of a document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
-    /// A list, or an index of lists [rs-0.1 §3.2].
-    pub root: Root,
-    /// Whether the root has `rs:type="changeset"` [rs-0.1 §5.1].
-    pub change_set: bool,
-    /// `DCTERMS.modified`: when the document was last modified.
-    pub modified: Option<W3cDatetime>,
-    /// Links of the document: change sets, dumps, push.
-    pub links: Vec<Link>,
-    /// All other `xhtml:meta`.
-    pub metas: Vec<Meta>,
-}
-
-impl Head {
-    /// Whether the document at that address is a change set. The attribute that states it is only recommended
-    /// [rs-0.1 §5.1]; the links that change sets have state it as well.
-    pub fn is_change_set(&self, url: &str) -> bool {
-        let is_own = |href: &str| resolve(url, href).is_ok_and(|target| target == url);
-        self.change_set
-            || self.links.iter().any(|link| {
-                link.has_rel(CHANGE_SET)
-                    && (link.has_rel("prev") || link.has_rel("current") && is_own(&link.href))
-            })
-    }
-}
-
-/// An `xhtml:link`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
-    /// Relation types, separated by spaces; empty for links that are known by their `protocol`
-    /// [rs-0.1 §5.2.1].
-    pub rel: String,
-    /// Where it leads, as written.
-    pub href: String,
-    /// A name for people, such as that of a category.
-    pub title: Option<String>,
-    /// Media type of the target.
-    pub media_type: Option<String>,
-    /// `rs:protocol`: the URI of what is spoken there.
-    pub protocol: Option<String>,
-    /// `rs:pubsubnode`: the node of an XMPP service.
-    pub pubsub_node: Option<String>,
-}
-
-impl Link {
-    /// Whether this is one of its relation types. Registered types compare in any letter case
-    /// [rfc8288 §2.1.1].
-    pub fn has_rel(&self, rel: &str) -> bool {
-        self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
-    }
-}
-
-/// An `xhtml:meta`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Meta {
-    /// For example `DC.subject`.
-    pub name: String,
-    /// Its value.
-    pub content: String,
-}
-
-/// One `url` or `sitemap`: a resource, a change, or another Sitemap.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
-    /// URI, as written without white space around it.
-    pub loc: String,
-    /// `rs:protocol` of `loc`: what is spoken there, such as OAI-PMH [rs-0.1 §4.3.3].
-    pub protocol: Option<String>,
-    /// `created` or `updated` from `rs:type` of `lastmod`; `deleted` if there is `expires`.
-    pub change: Option<Change>,
-    /// `lastmod`, or `expires` of a deletion: together with `loc` it identifies a change
-    /// [rs-0.1 §5.1].
-    pub time: Option<W3cDatetime>,
-    /// `rs:fixity`: digests of the content as it is transferred.
-    pub digests: Digests,
-    /// `rs:size`: bytes of the content as it is transferred.
-    pub size: Option<u64>,
-    /// `rs:mimetype`: media type of the content.
-    pub media_type: Option<String>,
-    /// `rs:contentencoding`: content coding of the content.
-    pub encoding: Option<String>,
-    /// `rs:path`: where the content is in a dump, without a slash at its beginning [rs-0.1 §4.2.1].
-    pub path: Option<String>,
-    /// Links: categories, mirrors, partial content, versions.
-    pub links: Vec<Link>,
-    /// Categories that are no URIs, and others.
-    pub metas: Vec<Meta>,
-    /// The line it began in, from 1; 0 when it was not read from a document.
-    pub line: u64,
-}
-
-impl Entry {
-    /// Whether the resource was deleted, and not later than `now`.
-    ///
-    /// `expires` is in the past [rs-0.1 §3.1.2]; one in the future announces a deletion, which is
-    /// not one yet.
-    pub fn is_deleted(&self, now: Timestamp) -> bool {
-        self.change == Some(Change::Deleted) && self.time.is_some_and(|time| time.instant <= now)
-    }
-
-    /// Back to the default, keeping the allocations of `loc` and of the vectors.
-    pub fn clear(&mut self) {
-        self.loc.clear();
-        self.digests.clear();
-        self.links.clear();
-        self.metas.clear();
-        (self.protocol, self.change, self.time, self.size) = (None, None, None, None);
-        (self.media_type, self.encoding, self.path) = (None, None, None);
-        self.line = 0;
-    }
-}
 
 /// A whole document in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,18 +21,18 @@ impl Document {
     /// # Errors
     /// The bytes are not such a document: see `next` of [`Parser`](super::Parser).
     pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
-        let (head, entries) = read_all::<super::version::V0_1>(bytes)?;
+        let (head, entries) = read_all::<V0_1>(bytes)?;
         Ok(Self { head, entries })
     }
 
     /// The document as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        super::write_head(&mut out, &self.head);
+        write_head(&mut out, &self.head);
         for entry in &self.entries {
-            super::write_entry(&mut out, self.head.root, entry);
+            write_entry(&mut out, self.head.root, entry);
         }
-        super::write_end(&mut out, self.head.root);
+        write_end(&mut out, self.head.root);
         out
     }
 

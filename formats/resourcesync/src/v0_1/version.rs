@@ -1,6 +1,6 @@
 //! The elements of 0.1, and the misprints of its examples [rs-0.1 §3.1].
 
-use super::attributes::{read_link, read_meta, rs_attribute};
+use super::attributes::{RS, read_link, read_meta, rs_attribute};
 use super::{CHANGE_SET, Change, Entry, Head, Link, Root};
 use crate::sitemap::{
     Child, Fault, MAX_LINKS, MAX_VALUE_LENGTH, Notes, RS_NAMESPACE, SITEMAP_NAMESPACE, SM,
@@ -14,8 +14,6 @@ use abreast_webtypes::{Algorithm, MAX_URI_LENGTH, W3cDatetime, excerpt};
 /// The most bytes of a document before compression [rs-0.1 §3.2].
 pub const SPEC_MAX_BYTES: u64 = 10_000_000;
 
-/// Namespace of ResourceSync elements and attributes.
-pub(super) const RS: Ns = Ns::known(1);
 const XHTML: Ns = Ns::known(2);
 const PUBSUB: Ns = Ns::known(3);
 const PUBSUB_EVENT: Ns = Ns::known(4);

@@ -1,6 +1,5 @@
 //! Attributes of `rs:md` and `rs:ln`, and the elements that 0.1 had in their place [rs-core §7].
 
-use super::version::RS;
 use super::{Capability, Change, Entry, Head, Ln};
 use crate::sitemap::{
     Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked, is_before, length, note_space,
@@ -8,6 +7,9 @@ use crate::sitemap::{
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, W3cDatetime, excerpt, hash_fault};
+
+/// Namespace of ResourceSync elements; their attributes have none.
+pub(super) const RS: Ns = Ns::known(1);
 
 /// Reads the `rs:md` of a document.
 pub(super) fn read_head_md(

@@ -1,110 +1,10 @@
-//! Documents: head, entries and their links [rs-core §7].
+//! Documents as a whole, in memory [rs-core §7].
 
-use super::{Capability, Change, Error, Root, SPEC_MAX_ENTRIES};
+use super::parts::{Entry, Head};
+use super::version::V1_1;
+use super::write::{write_entry, write_head};
+use super::{Error, SPEC_MAX_ENTRIES, write_end};
 use crate::sitemap::read_all;
-use abreast_webtypes::{Digests, W3cDatetime};
-
-/// The head of a document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
-    /// A list, or an index of lists.
-    pub root: Root,
-    /// The capability of the document; `None` for a plain Sitemap.
-    pub capability: Option<Capability>,
-    /// When the snapshot was begun: everything that changed until then is included.
-    pub at: Option<W3cDatetime>,
-    /// When the snapshot was complete.
-    pub completed: Option<W3cDatetime>,
-    /// All changes since then are included.
-    pub from: Option<W3cDatetime>,
-    /// All changes until then are included; when present, the document is closed.
-    pub until: Option<W3cDatetime>,
-    /// Links of the document: `up`, `index`, `describedby`.
-    pub links: Vec<Ln>,
-    /// The capability was written in the wrong letter case.
-    pub lenient_capability: bool,
-}
-
-/// A link, `rs:ln`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ln {
-    /// Relation types, separated by spaces.
-    pub rel: String,
-    /// Where it leads, as written.
-    pub href: String,
-    /// Priority among links of one relation, 1 to 999,999, the lowest first; absent means 999,999.
-    pub pri: Option<u32>,
-    /// Last modification of the target.
-    pub modified: Option<W3cDatetime>,
-    /// Media type of the target.
-    pub media_type: Option<String>,
-    /// Bytes of the target.
-    pub length: Option<u64>,
-    /// Digests of the target.
-    pub digests: Digests,
-    /// Content coding of the target.
-    pub encoding: Option<String>,
-    /// Where the target is in a package.
-    pub path: Option<String>,
-}
-
-impl Ln {
-    /// Whether this is one of its relation types. Registered types compare in any letter case
-    /// [rfc8288 §2.1.1].
-    pub fn has_rel(&self, rel: &str) -> bool {
-        self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
-    }
-}
-
-/// One `url` or `sitemap`: a resource, a change, a package or another document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
-    /// URI, as written without white space around it.
-    pub loc: String,
-    /// Last modification of the resource.
-    pub lastmod: Option<W3cDatetime>,
-    /// The capability of the target document.
-    pub capability: Option<Capability>,
-    /// As in [`Head`], for the document pointed to.
-    pub at: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
-    pub completed: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
-    pub from: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
-    pub until: Option<W3cDatetime>,
-    /// The kind of change.
-    pub change: Option<Change>,
-    /// When it happened.
-    pub datetime: Option<W3cDatetime>,
-    /// Digests of the content.
-    pub digests: Digests,
-    /// Bytes of the content.
-    pub length: Option<u64>,
-    /// Media type of the content.
-    pub media_type: Option<String>,
-    /// Content coding.
-    pub encoding: Option<String>,
-    /// Where the content is in a package.
-    pub path: Option<String>,
-    /// Links to related resources.
-    pub links: Vec<Ln>,
-    /// The line it began in, from 1; 0 when it was not read from a document.
-    pub line: u64,
-}
-
-impl Entry {
-    /// Back to the default, keeping the allocations of `loc` and of the vectors.
-    pub fn clear(&mut self) {
-        self.loc.clear();
-        self.digests.clear();
-        self.links.clear();
-        (self.lastmod, self.capability, self.change, self.datetime) = (None, None, None, None);
-        (self.at, self.completed, self.from, self.until) = (None, None, None, None);
-        (self.length, self.media_type, self.encoding, self.path) = (None, None, None, None);
-        self.line = 0;
-    }
-}
 
 /// A whole document in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,18 +21,18 @@ impl Document {
     /// # Errors
     /// The bytes are not such a document: see `next` of [`Parser`](super::Parser).
     pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
-        let (head, entries) = read_all::<super::version::V1_1>(bytes)?;
+        let (head, entries) = read_all::<V1_1>(bytes)?;
         Ok(Self { head, entries })
     }
 
     /// The document as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        super::write_head(&mut out, &self.head);
+        write_head(&mut out, &self.head);
         for entry in &self.entries {
-            super::write_entry(&mut out, self.head.root, entry);
+            write_entry(&mut out, self.head.root, entry);
         }
-        super::write_end(&mut out, self.head.root);
+        write_end(&mut out, self.head.root);
         out
     }
 

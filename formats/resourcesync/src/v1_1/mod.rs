@@ -5,6 +5,7 @@ mod attributes;
 mod capability;
 mod document;
 mod notification;
+mod parts;
 mod version;
 mod write;
 
@@ -14,8 +15,9 @@ pub use crate::sitemap::{
 };
 pub use abreast_webtypes::SyntaxError as Error;
 pub use capability::Capability;
-pub use document::{Document, Entry, Head, Ln};
+pub use document::Document;
 pub use notification::NotificationFault;
+pub use parts::{Entry, Head, Ln};
 pub use version::V1_1;
 pub use write::{write_entry, write_head, write_plain_entry, write_plain_head};
 

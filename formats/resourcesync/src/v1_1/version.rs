@@ -1,15 +1,12 @@
 //! The elements of 1.1: `rs:md` and `rs:ln` beside those of every Sitemap [rs-core §7].
 
-use super::attributes::{AlphaField, read_alpha, read_entry_md, read_head_md, read_ln};
+use super::attributes::{AlphaField, RS, read_alpha, read_entry_md, read_head_md, read_ln};
 use super::{Capability, Change, Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
 use crate::sitemap::{
     Child, Fault, MAX_LINKS, Notes, SM, StringPool, Version, change_set, check_attribute,
     check_in_entry, check_in_head, parse_lastmod, too_many_links,
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
-
-/// Namespace of ResourceSync elements; their attributes have none.
-pub(super) const RS: Ns = Ns::known(1);
 
 /// ResourceSync 1.1.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Discovery in feeds: `atom:link` of a feed or channel, not of its entries [websub §4].
 
-use super::{DiscoverError, HubLinks};
+use super::links::{DiscoverError, HubLinks};
 use abreast_webtypes::xml::{Ns, Reader, Token};
 
 const NAMESPACES: &[&str] = &["http://www.w3.org/2005/Atom"];

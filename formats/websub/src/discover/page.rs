@@ -1,6 +1,6 @@
 //! Discovery in web pages: `<link>` inside the `<head>` [websub §4, §8.1].
 
-use super::{DiscoverError, HubLinks};
+use super::links::{DiscoverError, HubLinks};
 use abreast_webtypes::{HtmlTags, resolve};
 use std::borrow::Cow;
 

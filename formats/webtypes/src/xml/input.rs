@@ -4,6 +4,8 @@ use super::encoding::{declared, is_windows_1252, utf_16_without_mark, windows_12
 use crate::SyntaxError;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
+pub(super) const EOF_HELP: &str = "the transfer may have been cut; fetch it again";
+
 /// The decoded characters not yet consumed, and how to decode more.
 pub(super) struct Input {
     /// Decoded characters; the text before `at` was consumed and is removed at the next push.
@@ -176,11 +178,7 @@ impl Input {
             self.append(&windows_1252(&rest));
         }
         if !self.carry.is_empty() {
-            self.stop(
-                "xml.eof",
-                "the document ends inside a character".to_owned(),
-                Some(super::reader::EOF_HELP),
-            );
+            self.stop("xml.eof", "the document ends inside a character".to_owned(), Some(EOF_HELP));
         }
         self.finished = true;
     }

@@ -2,7 +2,7 @@
 
 use super::encoding;
 use super::entities::Entities;
-use super::input::{Input, InputEnd};
+use super::input::{EOF_HELP, Input, InputEnd};
 use super::namespaces::{Namespaces, Ns};
 use super::references::{attribute_value, line_ends, references};
 use super::scope::{TOO_EXPANDED, resolve};
@@ -214,7 +214,6 @@ enum TokenSpan {
 
 const DOCTYPE_HELP: &str =
     "write the document without a DOCTYPE, or with `<!ENTITY NAME \"plain text\">` only";
-pub(super) const EOF_HELP: &str = "the transfer may have been cut; fetch it again";
 
 impl Reader {
     /// A reader that numbers these namespaces: [`Ns::known`] of an index in the list.

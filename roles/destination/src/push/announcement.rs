@@ -1,5 +1,7 @@
 //! How a Source announces that changes are pushed.
 
+#[cfg(feature = "xmpp")]
+use crate::report::options::SyncOptions;
 use abreast_webtypes::SyntaxError;
 
 /// The document that names the topic of a set.
@@ -11,6 +13,14 @@ pub(crate) struct Announcement {
     pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
     /// Other ways in which changes are pushed.
     pub(crate) offers: Vec<PushOffer>,
+}
+
+/// Stands for the announcement of a Source, where the user names a node.
+#[cfg(feature = "xmpp")]
+pub(super) fn of_own_node(options: &SyncOptions) -> Option<Announcement> {
+    let node = options.xmpp.as_ref().and_then(|xmpp| xmpp.node.as_ref());
+    let (url, offers) = (options.url.clone(), Vec::new());
+    node.map(|_| Announcement { url, topic_in: |_, _| Ok(None), offers })
 }
 
 /// A way in which a Source pushes change sets.

@@ -155,7 +155,7 @@ impl Pushing {
     ) -> Result<Option<Self>, Error> {
         // A node that the user names needs nothing of the Source.
         #[cfg(feature = "xmpp")]
-        let announcement = announcement.or_else(|| xmpp::announcement(options));
+        let announcement = announcement.or_else(|| announcement::of_own_node(options));
         let Some(announcement) = announcement.filter(|_| options.push != Push::Off) else {
             return Ok(None);
         };

@@ -3,15 +3,8 @@
 
 use super::{Ended, Subscriber};
 use crate::push::announcement::{Announcement, PushOffer};
-use crate::report::options::{Push, SyncOptions, XmppOptions};
+use crate::report::options::{Push, XmppOptions};
 use abreast_xmpp::{Account, Error, ErrorKind, Event, Item, Node, Session};
-
-/// Stands for the announcement of a Source, where the user names a node.
-pub(super) fn announcement(options: &SyncOptions) -> Option<Announcement> {
-    let node = options.xmpp.as_ref().and_then(|xmpp| xmpp.node.as_ref());
-    let (url, offers) = (options.url.clone(), Vec::new());
-    node.map(|_| Announcement { url, topic_in: |_, _| Ok(None), offers })
-}
 
 /// The node that the documents of the Source name.
 fn offered(announcement: &Announcement) -> Option<Node> {

@@ -10,6 +10,7 @@
 mod changes;
 mod expected;
 mod judged;
+mod outcome;
 mod pushed;
 mod remarks;
 mod snapshot;
@@ -28,8 +29,7 @@ use crate::request::package::listing::{Offered, Packaged};
 use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
-use changes::Followed;
-use snapshot::Compared;
+use outcome::{Compared, Followed};
 
 /// A reader with what a run knows about it.
 pub(crate) struct Driver {

@@ -1,13 +1,10 @@
 //! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all of them, one item for
 //! each notification, or several where it is larger than a stanza may be.
 
-use super::Engine;
 use super::lanes::ExchangeEnd;
-use super::outcome::{Outcome, backoff};
-use super::pace::NODE_PAUSE_MAX;
+use super::outcome::Outcome;
 use super::payloads::{PayloadCache, Ready};
 
-use crate::failing;
 use abreast_core::{LogError, Offset, Position};
 use abreast_store::hub::TargetId;
 use abreast_xmpp::{Account, Error, ErrorKind, Node, Session};
@@ -320,52 +317,6 @@ impl Nodes {
                 Ok((session, None))
             }
             Err(error) => Err(link.failed(error)),
-        }
-    }
-}
-
-impl Engine {
-    /// Creates or checks a node when delivery begins, until that succeeds or the target ends.
-    pub(crate) async fn prepare_node(
-        self: Arc<Self>,
-        id: TargetId,
-        address: String,
-        topic_url: String,
-    ) {
-        let Some(nodes) = &self.nodes else { return };
-        let mut failures = 0;
-        while !self.is_stopping() && self.has(id) {
-            let Err(outcome) = nodes.prepare(&address, &topic_url).await else {
-                return self.note_preparation(id, Ok(()));
-            };
-            let Outcome::Failed { status, error, help, pause, .. } = outcome else { return };
-            failures += 1;
-            self.note_preparation(id, Err(status));
-            if u32::is_power_of_two(failures) {
-                let help = help.unwrap_or_else(|| failing::help(true, status));
-                tracing::warn!(hub = address, error, failures, help, "a node is not ready");
-            }
-            let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, failures));
-            tokio::time::sleep(pause.min(NODE_PAUSE_MAX)).await;
-        }
-    }
-
-    /// Shows that a node is not ready, or no longer. Notifications are not given up for that: their
-    /// own attempts count.
-    fn note_preparation(&self, id: TargetId, prepared: Result<(), Option<u16>>) {
-        let mut state = self.lock();
-        let Some(place) = state.table.place(id) else { return };
-        let Some(entry) = state.table.get_mut(place) else { return };
-        match prepared {
-            Err(status) => {
-                let trouble = entry.trouble.get_or_insert_default();
-                trouble.failures = trouble.failures.saturating_add(1);
-                trouble.status = status;
-            }
-            Ok(()) if entry.trouble.as_ref().is_some_and(|trouble| trouble.attempts == 0) => {
-                entry.trouble = None;
-            }
-            Ok(()) => {}
         }
     }
 }

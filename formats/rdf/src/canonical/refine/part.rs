@@ -1,10 +1,7 @@
 //! The blank nodes that are refined together.
 
-use super::partition::Partition;
 use crate::canonical::graph::{Graph, Node};
-use crate::canonical::label::{Label, Naming, hash_part};
-use crate::canonical::refine::search;
-use crate::canonical::work::Work;
+use crate::canonical::label::{Label, hash_part};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -12,7 +9,7 @@ use std::collections::HashSet;
 pub(super) struct Part<'a> {
     pub(super) nodes: Vec<Node>,
     /// What is stated of each node with terms that are not blank, as bytes to compare.
-    ground: Vec<Vec<u8>>,
+    pub(super) ground: Vec<Vec<u8>>,
     predicates: Vec<&'a [u8]>,
     /// Subject, predicate and object.
     pub(super) edges: Vec<(usize, usize, usize)>,
@@ -91,20 +88,6 @@ impl<'a> Part<'a> {
             edges.push((subject, predicate, object));
         }
         Self { nodes, ground, predicates, edges, neighbours }
-    }
-
-    /// The nodes in the order that decides their names, and how it was found.
-    pub(crate) fn order(&self, work: &mut Work) -> (Vec<usize>, Naming) {
-        let mut partition = Partition::by(&self.ground);
-        if partition.refine_all(&self.neighbours, work).is_ok() {
-            if partition.is_discrete() {
-                return (partition.into_order(), Naming::Refined);
-            }
-            if let Ok(order) = search::least_order(self, &partition, work) {
-                return (order, Naming::Searched);
-            }
-        }
-        (partition.into_order_of_input(), Naming::Arbitrary)
     }
 
     /// A hash of the part in this order of its nodes.

@@ -2,6 +2,7 @@
 
 use super::Driver;
 use super::judged::{Judged, judge_walk, moved, unknown_between};
+use super::outcome::Followed;
 use super::remarks::report;
 use crate::plan::planner::PlanContext;
 use crate::read::marks::Marks;
@@ -16,17 +17,6 @@ use std::time::Duration;
 
 /// How long documents may lack what was pushed.
 const LATE_MAX: Duration = Duration::from_secs(15 * 60);
-
-/// The result of reading changes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Followed {
-    Unchanged,
-    /// The changes are in the plan; whether there were any.
-    Planned(bool),
-    /// Pushed changes are still missing in the documents.
-    Late,
-    Gap(Due),
-}
 
 impl Driver {
     /// Plans what changed since a position. After a snapshot (`first` is the mode of the run then) whatever changes are

@@ -1,6 +1,7 @@
 //! The comparison of the copy with a snapshot.
 
 use super::Driver;
+use super::outcome::Compared;
 use crate::plan::judge::LIST_AHEAD_MAX;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
@@ -17,20 +18,6 @@ use abreast_webtypes::{Moment, Timestamp};
 
 /// Times a snapshot that changes while it is read is read again.
 const READS_MAX: usize = 3;
-
-/// The result of a comparison with a snapshot.
-pub(super) enum Compared {
-    /// It is as it was read before.
-    Unchanged,
-    /// There is none, so that the changes are all there is; whether it is due when there is one.
-    Absent { is_due: bool },
-    Read {
-        /// The position after it; without a time where the time of the snapshot is not known.
-        after: Box<Position>,
-        /// All of it was read.
-        is_whole: bool,
-    },
-}
 
 impl Driver {
     /// Why the copy is to be compared with a snapshot that is newer than one whose changes are not all known.

@@ -67,12 +67,14 @@ impl State {
 
 impl Emm {
     /// Whether its full download shows that its resources are files.
-    pub(super) fn is_of_files(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-    ) -> Result<bool, Error> {
+    fn is_of_files(&self, requests: &Requests<'_>, options: &SyncOptions) -> Result<bool, Error> {
         Ok(matches!(self.download(requests, options)?, Some(Download::List(_))))
+    }
+
+    fn hand_over_wanted(&self, walk: &mut Walk<'_, '_>, anew: bool) -> Result<(), Error> {
+        let Some(list) = walk.options.uris.as_deref() else { return Ok(()) };
+        let is_of_files = self.is_of_files(walk.requests, walk.options)?;
+        hand_over_wanted(list, &self.entry, is_of_files, walk, anew)
     }
 
     /// The full download that a copy begins with, if one can be read.
@@ -124,7 +126,7 @@ impl Emm {
             })
         };
         walk.begin_snapshot(&self.entry.url)?;
-        hand_over_wanted(self, walk, anew)?;
+        self.hand_over_wanted(walk, anew)?;
         self.state.planned = walk.options.uris.as_ref().map(|uris| uris.text().to_owned());
         Ok(Snapshot { changes_from: Some(changes_from), ..Snapshot::default() })
     }
@@ -241,7 +243,7 @@ impl Reader for Emm {
     fn snapshot(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error> {
         let (requests, options) = (walk.requests, walk.options);
         walk.clock(&self.entry.answered);
-        if short_list(self, requests, options)?.is_some() {
+        if short_list(&self.entry, requests, options)?.is_some() {
             return self.snapshot_of_list(walk);
         }
         self.download(requests, options)?;
@@ -312,7 +314,7 @@ impl Reader for Emm {
         };
         self.state.planned = None;
         if let Some(uris) = &options.uris {
-            hand_over_wanted(self, walk, false)?;
+            self.hand_over_wanted(walk, false)?;
             self.state.planned = Some(uris.text().to_owned());
         }
         snapshot.is_missing = false;

@@ -1,9 +1,9 @@
 //! Lists of URIs: the entities that a user wants are fetched by their IRIs, whether the feed has a
 //! change of them or not.
 
+use super::document::Read;
 use super::entity::{ACCEPT, by_iri, each_change};
 use super::pages::{Way, way};
-use super::reader::Emm;
 use crate::read::walk::Walk;
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
@@ -23,11 +23,11 @@ fn admission(options: &SyncOptions, url: &str) -> Admission {
 /// The list of URIs, if each is fetched by itself: it is short, all of them may be asked for, and
 /// the entities of the feed are found at their IRIs.
 pub(super) fn short_list<'o>(
-    emm: &Emm,
+    entry: &Read,
     requests: &Requests<'_>,
     options: &'o SyncOptions,
 ) -> Result<Option<&'o UriList>, Error> {
-    let mut admission = admission(options, &emm.entry.url);
+    let mut admission = admission(options, &entry.url);
     let mut is_admitted = |uri: &str| admission.check(uri).is_ok();
     let list = options.uris.as_deref();
     let Some(list) =
@@ -35,7 +35,7 @@ pub(super) fn short_list<'o>(
     else {
         return Ok(None);
     };
-    let (way, _) = way(requests, options, &emm.entry, &mut |_| ())?;
+    let (way, _) = way(requests, options, entry, &mut |_| ())?;
     let mut has_failed = false;
     let items = way.begin().document.items.iter();
     let there = items.filter(|item| matches!(item.action, Action::Put | Action::Deprecate));
@@ -52,15 +52,15 @@ pub(super) fn short_list<'o>(
 
 /// Hands over the resources of the user's list that may be asked for; with `anew` also those that the copy has.
 pub(super) fn hand_over_wanted(
-    emm: &Emm,
+    list: &UriList,
+    entry: &Read,
+    is_of_files: bool,
     walk: &mut Walk<'_, '_>,
     anew: bool,
 ) -> Result<(), Error> {
     let (requests, options) = (walk.requests, walk.options);
-    let Some(list) = options.uris.as_deref() else { return Ok(()) };
-    let is_file = emm.is_of_files(requests, options)?
-        || lists_files(&way(requests, options, &emm.entry, &mut |_| ())?.0);
-    let mut admission = admission(options, &emm.entry.url);
+    let is_file = is_of_files || lists_files(&way(requests, options, entry, &mut |_| ())?.0);
+    let mut admission = admission(options, &entry.url);
     list.each(&mut |uri| {
         requests.check_cancelled()?;
         match admission.check(uri) {

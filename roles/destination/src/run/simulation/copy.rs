@@ -1,5 +1,6 @@
 //! A copy of a simulated provider: runs of a reader, and a model of the transfer.
 
+use super::keep::keep;
 use super::world::{Simulated, ask_again, count_baseline, count_gap, note, provider};
 use super::{BASE, packages};
 use crate::copy::key;
@@ -14,14 +15,11 @@ use crate::report::options::{MaxDelete, SyncOptions};
 use crate::report::reporter::Reporter;
 use crate::request::admit::Admission;
 use crate::request::requests::Requests;
-use crate::request::verify::{Hasher, Verdict, judge};
-use crate::sink::row_as_planned;
 use crate::transfer::guard::WAITS_MAX;
 use crate::{PushOptions, SinkOptions};
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row, Task};
 use abreast_testkit::providers::{Known, Provider};
-use abreast_webtypes::Digests;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -241,33 +239,6 @@ fn bytes_of(planner: &Planner<'_>, task: &Task) -> Result<Option<Vec<u8>>, Error
     let reply = ask_again(item.href(), Known::default(), &mut |_| Ok(()))?;
     let reply = reply.filter(|reply| reply.status == 200);
     Ok(reply.map(|reply| reply.body))
-}
-
-/// Keeps bytes if they are those that are listed.
-pub(super) fn keep(
-    planner: &Planner<'_>,
-    task: &Task,
-    bytes: Vec<u8>,
-    kept: &mut BTreeMap<String, String>,
-) -> Result<bool, Error> {
-    let (item, length) = (&task.pending, bytes.len() as u64);
-    let mut listed = Digests::default();
-    listed.set_from_bytes(&item.digests);
-    let mut hasher = Hasher::for_listed(&listed);
-    hasher.update(&bytes);
-    let got = hasher.finish();
-    if judge(&listed, item.length, &got, length) == Verdict::Mismatch {
-        return Ok(false);
-    }
-    let mut row = row_as_planned(task, length, planner.epoch);
-    row.digests = got.to_bytes();
-    planner.mirror.put_row(&row)?;
-    planner.mirror.forget_pending(&item.uri)?;
-    let text = String::from_utf8(bytes).unwrap();
-    let version = text.split('"').nth(1).expect("a version");
-    note(|| format!("{} is {version}", item.uri));
-    kept.insert(item.uri.clone(), version.to_owned());
-    Ok(true)
 }
 
 /// Deletes what is planned, but for copies of what is still to be fetched at its new place.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `world.rs` | the provider of a thread, and its documents as those of a network |
 //! | `copy.rs` | a copy: a run of a reader, and the model of the transfer |
+//! | `keep.rs` | storing a resource in that model |
 //! | `packages.rs` | resources out of packages, in that model |
 //! | `oracle.rs` | the life of a copy, and what it may lack at the end |
 //! | `found.rs` | seeds that found a fault once |
@@ -23,6 +24,7 @@ mod atom;
 mod copy;
 mod dumps;
 mod found;
+mod keep;
 mod lists;
 mod literal;
 mod oracle;

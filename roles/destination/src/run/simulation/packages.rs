@@ -1,7 +1,7 @@
 //! Resources out of packages: the order of `transfer/package/supply.rs`, with what it decides about members, and a model of what it
 //! stores.
 
-use super::copy::keep;
+use super::keep::keep;
 use super::world::note;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;

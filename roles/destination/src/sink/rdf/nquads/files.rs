@@ -10,7 +10,6 @@
 //! (`verify.rs`).
 
 use super::run::{Runs, filler};
-use super::verify::{Found, time_key};
 use crate::copy::state_folder::open_own;
 use crate::report::error::Error;
 use crate::report::sinks::NQuadsOptions;
@@ -43,6 +42,20 @@ enum Unsettled {
 struct Open {
     files: OpenSegments,
     unsettled: Vec<Unsettled>,
+}
+
+/// What was found to be different in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Descriptions that are missing or altered, and are fetched again.
+    pub(super) damaged: u64,
+    /// Parts that the state does not name, and that were overwritten.
+    pub(super) foreign: u64,
+}
+
+/// The name of a file's time in the state.
+pub(super) fn time_key(number: i64) -> String {
+    format!("nquads-time {number}")
 }
 
 /// The files of one copy.

@@ -67,7 +67,7 @@ impl NQuadsSink {
     /// what was done; `None` when there is nothing to report.
     pub(crate) fn found(&self) -> Option<(u64, String)> {
         let found = self.files.found;
-        if found == verify::Found::default() {
+        if found == files::Found::default() {
             return None;
         }
         let message = format!(

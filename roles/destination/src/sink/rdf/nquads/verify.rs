@@ -2,7 +2,7 @@
 //! run that was killed. Such a file is read: descriptions that the state names and that are not
 //! there are fetched again, and what the state does not name is overwritten.
 
-use super::files::{Files, name_of, overwrite_in};
+use super::files::{Files, Found, name_of, overwrite_in, time_key};
 use super::run::{is_filler, restore};
 use crate::report::error::Error;
 use crate::report::sinks::Graph;
@@ -13,20 +13,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-
-/// What was found to be different in the files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Descriptions that are missing or altered, and are fetched again.
-    pub(super) damaged: u64,
-    /// Parts that the state does not name, and that were overwritten.
-    pub(super) foreign: u64,
-}
-
-/// The name of a file's time in the state.
-pub(super) fn time_key(number: i64) -> String {
-    format!("nquads-time {number}")
-}
 
 /// A part of a file that is being read.
 struct Reading {

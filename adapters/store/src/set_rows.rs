@@ -1,0 +1,184 @@
+//! The rows of one set, independent of the store.
+
+use crate::descriptions;
+use crate::links;
+use crate::shards::{LiveShard, SplitPoint, entry_bytes};
+use crate::version_state::{Counted, Dropped, PastChange};
+use abreast_core::batch::{Held, Name, Now};
+use abreast_core::{ContentId, Kind, Page, Position, Resource, State};
+use abreast_webtypes::Timestamp;
+use std::collections::HashMap;
+use std::ops::Deref;
+
+/// A state and the parts of it that are stored in another form.
+pub(crate) struct Encoded<'s> {
+    pub(crate) state: &'s State,
+    /// Where the bytes are kept.
+    pub(crate) content: Option<ContentId>,
+    pub(crate) digests: Vec<u8>,
+    pub(crate) links: Option<String>,
+    pub(crate) description: Option<String>,
+    /// URIs to use instead, when the resource is deprecated.
+    pub(crate) deprecated: Option<String>,
+}
+
+impl<'s> Encoded<'s> {
+    pub(crate) fn new(held: Held<'s>, deprecated: Option<&[String]>) -> Self {
+        let Held { state, content } = held;
+        Self {
+            state,
+            content,
+            digests: state.digests.to_bytes(),
+            links: links::write(&state.links),
+            description: descriptions::write(state.description.as_deref()),
+            deprecated: deprecated.map(descriptions::write_replacements),
+        }
+    }
+
+    /// A state as a row has it.
+    pub(crate) fn of(state: &'s State) -> Self {
+        Self::new(Held { state, content: state.content }, None)
+    }
+
+    /// Where the bytes are kept.
+    pub(crate) fn content(&self) -> Option<&[u8]> {
+        self.content.as_ref().map(|id| id.as_bytes().as_slice())
+    }
+
+    /// About its size in a document.
+    pub(crate) fn bytes(&self, key: &str) -> u64 {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        entry_bytes(
+            key,
+            length(&self.state.media_type),
+            length(&self.state.encoding),
+            self.digests.len(),
+            length(&self.links),
+        )
+    }
+}
+
+/// About the size of a state in a document.
+pub(crate) fn document_bytes(key: &str, state: &State) -> u64 {
+    Encoded::of(state).bytes(key)
+}
+
+/// A stored resource.
+pub(crate) struct StoredRow<R> {
+    pub(crate) resource: R,
+    /// About its size in a document.
+    pub(crate) bytes: u64,
+    /// Whether the row cannot be read. Its resource then has a state that equals no other.
+    pub(crate) is_damaged: bool,
+}
+
+/// The stored rows of some keys.
+pub(crate) type StoredRows<'k, R> = HashMap<&'k str, StoredRow<R>>;
+
+/// One change, as it is recorded.
+pub(crate) struct LogRow<'e> {
+    pub(crate) position: Position,
+    pub(crate) time: Timestamp,
+    pub(crate) kind: Kind,
+    pub(crate) key: &'e str,
+    /// The state it leaves; `None` when the resource left the set.
+    pub(crate) new: Option<&'e Encoded<'e>>,
+    /// The description of the removed resource.
+    pub(crate) removed: Option<String>,
+    /// See [`descriptions::Note`].
+    pub(crate) note: Option<String>,
+}
+
+impl LogRow<'_> {
+    /// Description of the resource, current or last.
+    pub(crate) fn description(&self) -> Option<&str> {
+        self.new.map_or(self.removed.as_deref(), |new| new.description.as_deref())
+    }
+}
+
+/// How the row of a key is written.
+pub(crate) enum RowWrite<'w> {
+    Insert(&'w Encoded<'w>, Now<'w>),
+    Update(&'w Encoded<'w>, Now<'w>),
+    /// The same state with another witness or another address of its bytes.
+    Refresh(Now<'w>),
+    Delete,
+}
+
+/// The rows of one set's versions, inside one transaction.
+pub(crate) trait VersionTables {
+    /// Errors of versions.
+    type Error;
+
+    /// Adds a version, or replaces the one of that time.
+    fn add_version(
+        &mut self,
+        key: &str,
+        at: Position,
+        time: Timestamp,
+        new: Option<&Encoded>,
+    ) -> Result<(), Self::Error>;
+    /// Whether any version of this resource is recorded.
+    fn has_versions(&mut self, key: &str) -> Result<bool, Self::Error>;
+    /// The content of the version of that time, if there is such a version.
+    fn version_content(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+    ) -> Result<Option<Dropped>, Self::Error>;
+    /// The stored time of the change at a position.
+    fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Self::Error>;
+    /// Counts more or fewer rows that name these bytes; returns by how many bytes those that are
+    /// needed grew.
+    fn count_references(&mut self, id: ContentId, counted: Counted) -> Result<i64, Self::Error>;
+    /// Changes after a position, oldest first.
+    fn changes_after(
+        &mut self,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<PastChange>, Self::Error>;
+    /// The time of a resource's `number`th newest version, counted from 1.
+    fn newest(&mut self, key: &str, number: u32) -> Result<Option<Timestamp>, Self::Error>;
+    /// Drops a resource's oldest versions of before a time.
+    fn drop_before(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Dropped>, Self::Error>;
+}
+
+/// The rows of one set, inside one transaction.
+pub(crate) trait Tables: VersionTables {
+    /// A row that was read.
+    type Row: Deref<Target = Resource>;
+
+    /// Reads the rows of keys that come in order, each once.
+    fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k, Self::Row>, Self::Error>;
+    /// Reads since when names for changes are remembered.
+    fn names<'k>(&mut self, names: &[&'k str]) -> Result<HashMap<&'k str, Timestamp>, Self::Error>;
+    /// Adds changes to the log.
+    fn record(&mut self, changes: &[LogRow<'_>]) -> Result<(), Self::Error>;
+    /// Stores closed pages and the open one after them.
+    fn close_pages(&mut self, closed: &[Page], open: &Page) -> Result<(), Self::Error>;
+    /// Writes the rows of keys that come in order, each once.
+    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Self::Error>;
+    /// Remembers where resources left the set, and forgets it for those that are there again.
+    fn write_tombstones(
+        &mut self,
+        left: &[(&str, Position)],
+        returned: &[&str],
+    ) -> Result<(), Self::Error>;
+    /// Remembers writers' names for changes.
+    fn remember(&mut self, names: &[Name<'_>]) -> Result<(), Self::Error>;
+    /// Replaces a resource's witness, if the resource is known.
+    fn set_witness(&mut self, key: &str, witness: &[u8]) -> Result<(), Self::Error>;
+    /// Finds the middle of a shard; `None` when nothing is on one side of it.
+    fn middle(
+        &mut self,
+        shard: &LiveShard,
+        end: Option<&str>,
+    ) -> Result<Option<SplitPoint>, Self::Error>;
+    /// Stores a retired shard.
+    fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<(), Self::Error>;
+}

@@ -1,0 +1,70 @@
+//! Numbers and rows about the versions in a set.
+
+use abreast_core::{ContentId, Kind, Position};
+use abreast_webtypes::Timestamp;
+use std::collections::BTreeMap;
+
+/// How far each bound of a policy is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Collector {
+    /// The bound on the count to which `counted` applies.
+    pub(crate) counted_as: Option<u32>,
+    pub(crate) counted: Position,
+    pub(crate) aged: Position,
+    pub(crate) sized: Position,
+}
+
+/// State of a set's versions between batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Versions {
+    /// Whether versions are recorded.
+    pub(crate) keep: bool,
+    /// The head when they were recorded for the first time: nothing before it superseded a version.
+    pub(crate) begun: Option<Position>,
+    /// The head when they were recorded again, after they had not been.
+    pub(crate) since: Option<Position>,
+    /// Bytes of kept contents, equal ones once.
+    pub(crate) kept_bytes: u64,
+    pub(crate) collector: Collector,
+}
+
+/// A change, as far as collecting needs it.
+pub(crate) struct PastChange {
+    pub(crate) position: Position,
+    pub(crate) time: Timestamp,
+    pub(crate) kind: Kind,
+    pub(crate) key: String,
+}
+
+/// The content of a dropped version.
+pub(crate) type Dropped = Option<ContentId>;
+
+/// The change of the number of rows that have a content.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) more: i64,
+    /// Length of the bytes, where a row was added.
+    pub(crate) length: Option<u64>,
+}
+
+/// Changes of a batch to the number of rows for each content. They are written once and in the order
+/// of addresses, since the rows are scattered over all pages of the table.
+pub(crate) type References = BTreeMap<ContentId, Counted>;
+
+impl Counted {
+    /// A row of the table that counts: its new count and length, and by how many bytes those that are
+    /// needed grew. `None` where nothing is written.
+    pub(crate) fn apply(self, before: Option<(i64, u64)>) -> Option<(i64, u64, i64)> {
+        let (needed, known) = match before {
+            Some(before) => before,
+            None => (0, self.length?),
+        };
+        let after = (needed + self.more).max(0);
+        if before.is_some() && after == needed {
+            return None;
+        }
+        let length = if needed == 0 { self.length.unwrap_or(known) } else { known };
+        let bytes = |needed: i64, length: u64| if needed > 0 { length as i64 } else { 0 };
+        Some((after, length, bytes(after, length) - bytes(needed, known)))
+    }
+}

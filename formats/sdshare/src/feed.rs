@@ -1,0 +1,193 @@
+//! What a feed contains: its head, entries and links [rfc4287 §4.1].
+
+use crate::{ATOM_MEDIA_TYPE, Relation};
+use abreast_webtypes::Timestamp;
+
+/// What a feed states of itself [rfc4287 §4.1.1].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Feed {
+    /// A permanent identifier; empty when the feed has none.
+    pub id: String,
+    /// Its title, as text; may be markup that others wrote.
+    pub title: String,
+    /// More about it.
+    pub subtitle: Option<String>,
+    /// When it changed last.
+    pub updated: Option<Timestamp>,
+    /// Who made it.
+    pub author: Option<String>,
+    /// Links of the feed as a whole, such as those to other pages.
+    pub links: Vec<Link>,
+    /// Whether its fragments are files as they are, not descriptions in RDF; see [`CATEGORIES`].
+    ///
+    /// [`CATEGORIES`]: crate::CATEGORIES
+    pub has_files: bool,
+}
+
+impl Feed {
+    /// The first link with a relation.
+    pub fn link(&self, relation: &Relation) -> Option<&Link> {
+        self.links.iter().find(|link| link.relation == *relation)
+    }
+
+    /// With one more link.
+    #[must_use]
+    pub fn with_link(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
+    }
+}
+
+/// An entry of a feed [rfc4287 §4.1.2].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// A permanent identifier; empty when the entry has none.
+    pub id: String,
+    /// Its title, as text; may be markup that others wrote.
+    pub title: String,
+    /// When the collection, snapshot or resource changed; `None` when that cannot be read.
+    pub updated: Option<Timestamp>,
+    /// A description.
+    pub summary: Option<String>,
+    /// Who made it; the author of the feed when `None`.
+    pub author: Option<String>,
+    /// All its links.
+    pub links: Vec<Link>,
+    /// The resources that it is about: exactly one in a fragments feed [sdshare §Fragments Feed].
+    /// Older servers name several, and all of them are in the fragment.
+    pub resources: Vec<String>,
+    /// Whether the resource is stated to be deleted; see [`CATEGORIES`](crate::CATEGORIES). Most
+    /// servers do not state that: the fragment is empty then.
+    pub is_deleted: bool,
+    /// The line where it begins, from 1; 0 in an entry that was not read.
+    pub line: u64,
+}
+
+/// A link of a feed or entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its relation.
+    pub relation: Relation,
+    /// Where it leads, absolute.
+    pub href: String,
+    /// The media type behind it, as written.
+    pub media_type: Option<String>,
+    /// The language behind it.
+    pub hreflang: Option<String>,
+}
+
+impl Link {
+    /// A link to an address.
+    pub fn new(relation: Relation, href: impl Into<String>) -> Self {
+        Self { relation, href: href.into(), media_type: None, hreflang: None }
+    }
+
+    /// A link to a feed.
+    pub fn to_feed(relation: Relation, href: impl Into<String>) -> Self {
+        Self::new(relation, href).with_type(ATOM_MEDIA_TYPE)
+    }
+
+    /// With a media type.
+    #[must_use]
+    pub fn with_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
+    }
+
+    /// Its media type without parameters, in lower case; empty when it has none.
+    pub fn essence(&self) -> String {
+        let written = self.media_type.as_deref().unwrap_or_default();
+        let essence = written.split_once(';').map_or(written, |(essence, _)| essence);
+        essence.trim_ascii().to_ascii_lowercase()
+    }
+}
+
+/// The kinds of feeds [sdshare §Server Role].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FeedKind {
+    /// The collections of a server.
+    Overview,
+    /// The two feeds of a collection.
+    Collection,
+    /// The snapshots of a collection.
+    Snapshots,
+    /// The chunks of a snapshot.
+    ChunkedSnapshot,
+    /// The changed resources of a collection.
+    Fragments,
+}
+
+impl FeedKind {
+    /// Its name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overview => "overview feed",
+            Self::Collection => "collection feed",
+            Self::Snapshots => "snapshots feed",
+            Self::ChunkedSnapshot => "chunked snapshot feed",
+            Self::Fragments => "fragments feed",
+        }
+    }
+
+    /// The relation of the link that an entry of such a feed has; for a collection feed that of one
+    /// of its two entries.
+    pub const fn relation(self) -> Relation {
+        match self {
+            Self::Overview => Relation::CollectionFeed,
+            Self::Collection => Relation::FragmentsFeed,
+            Self::Snapshots => Relation::Snapshot,
+            Self::ChunkedSnapshot => Relation::SnapshotComponent,
+            Self::Fragments => Relation::Fragment,
+        }
+    }
+}
+
+impl Entry {
+    /// The kind of feed that it belongs to, by its links and resources; `None` when nothing shows
+    /// it.
+    pub fn kind(&self) -> Option<FeedKind> {
+        if !self.resources.is_empty() {
+            return Some(FeedKind::Fragments);
+        }
+        self.links.iter().find_map(|link| match link.relation {
+            Relation::CollectionFeed => Some(FeedKind::Overview),
+            Relation::SnapshotsFeed | Relation::FragmentsFeed => Some(FeedKind::Collection),
+            Relation::Snapshot | Relation::ChunkedSnapshot => Some(FeedKind::Snapshots),
+            Relation::SnapshotComponent => Some(FeedKind::ChunkedSnapshot),
+            Relation::Fragment => Some(FeedKind::Fragments),
+            _ => None,
+        })
+    }
+
+    /// The links with a relation; when there are none, those with `alternate`, which are all that
+    /// some older servers have.
+    ///
+    /// In a collection feed `alternate` does not show which of the two feeds is meant: there no
+    /// other link is taken.
+    pub fn targets(&self, relation: &Relation) -> impl Iterator<Item = &Link> {
+        let has = |relation: &Relation| self.links.iter().any(|link| link.relation == *relation);
+        let alone = matches!(
+            relation,
+            Relation::SnapshotsFeed | Relation::FragmentsFeed | Relation::ChunkedSnapshot
+        );
+        let wanted = if has(relation) || alone { relation.clone() } else { Relation::Alternate };
+        self.links.iter().filter(move |link| link.relation == wanted)
+    }
+
+    /// With one more link.
+    #[must_use]
+    pub fn with_link(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
+    }
+
+    /// Empties it and keeps its allocations.
+    pub fn clear(&mut self) {
+        self.id.clear();
+        self.title.clear();
+        self.links.clear();
+        self.resources.clear();
+        (self.updated, self.summary, self.author, self.line) = (None, None, None, 0);
+        self.is_deleted = false;
+    }
+}
