@@ -1,9 +1,11 @@
 //! Authorization of requests to the API.
 
+use super::context::Context;
 use super::operations::Call;
 use super::problem::{Problem, ProblemKind};
+use super::service::Readers;
 use super::tokens::Scope;
-use super::{Context, Readers};
+use super::visible::VisibleSets;
 use crate::site::Site;
 use abreast_hub::Client;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -14,23 +16,6 @@ const TOKEN_NAMES: &[&str] =
     &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
 /// Characters of a token behind what every token begins with.
 const TOKEN_LENGTH: usize = 43;
-
-/// The sets that a request sees where it names none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum VisibleSets {
-    All,
-    /// Those that its token is for.
-    Only(Vec<String>),
-}
-
-impl VisibleSets {
-    pub(super) fn has(&self, slug: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(sets) => sets.iter().any(|set| set == slug),
-        }
-    }
-}
 
 /// Checks a request before anything of it is read, and returns what it sees.
 pub(super) fn check<B>(

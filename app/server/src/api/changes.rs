@@ -1,9 +1,11 @@
 //! Reading the log, and recording many changes at once.
 
+use super::answers::{RecordedAnswer, blocking, durable, json, typed, waiting};
+use super::context::Context;
 use super::intake::{self, MAX_BATCH_BYTES, parameter, unreadable};
 use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, key_of_uri};
 use super::problem::{FieldError, Problem, ProblemKind};
-use super::{Api, Context, RecordedAnswer, blocking, durable, json, typed, waiting};
+use super::service::Api;
 use crate::negotiate;
 use crate::respond::Answer;
 use abreast_core::{Change, ChangeLog, LogError, Position, SetId};

@@ -1,10 +1,11 @@
 //! The content of one resource of a folder.
 
+use super::answers::{Receiver, RecordedAnswer, blocking, durable, json, waiting};
+use super::context::Context;
 use super::intake::Pieces;
 use super::model::RecordAnswer;
 use super::problem::{Problem, ProblemKind, disk_full, full_disk};
-use super::record::elsewhere_only;
-use super::{Context, Receiver, RecordedAnswer, blocking, durable, json, waiting};
+use super::refusals::elsewhere_only;
 use crate::conditional::unmodified_since;
 use crate::respond::Answer;
 use crate::routes::resource::{self, relative_path};

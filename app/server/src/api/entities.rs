@@ -1,11 +1,13 @@
 //! The complete state of a set of entities, or a difference, imported at once.
 
+use super::answers::{blocking, json};
+use super::context::Context;
 use super::intake::{Pieces, parameter};
-use super::problem::{Problem, ProblemKind, disk_full, full_disk};
-use super::{Context, blocking, entity, json};
+use super::problem::{Problem, ProblemKind};
+use super::refusals::{self, failed};
 use crate::respond::Answer;
 use abreast_rdf::Syntax;
-use abreast_source::origin::rdf::{Delta, Import, RdfBytes, RdfError, RdfInput, RdfReport};
+use abreast_source::origin::rdf::{Delta, Import, RdfBytes, RdfInput, RdfReport};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -60,7 +62,7 @@ pub(super) async fn import(
     if !target.published.urls.naming().names_entities() {
         return Err(Problem::new(ProblemKind::Conflict, "this set has no entities"));
     }
-    let writer = Arc::clone(target.entities.as_ref().ok_or_else(entity::follows_files)?);
+    let writer = Arc::clone(target.entities.as_ref().ok_or_else(refusals::follows_files)?);
     let query = request.uri().query();
     let is_set =
         |name| Ok::<_, Problem>(parameter(query, &PARAMETERS, name)?.as_deref() == Some("true"));
@@ -132,36 +134,5 @@ fn syntax_of(request: &Request<Incoming>, what: Option<&str>) -> Result<Option<S
         _ => Err(Problem::new(ProblemKind::Query, "`as` states what is imported").help(
             "`?as=state`: the body is all there is, other entities are deleted; `?as=difference`: it is RDF Patch",
         )),
-    }
-}
-
-/// Whether RDF was not recorded because the disk is full.
-pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
-    match error {
-        RdfError::Log(inner) => full_disk(inner).is_some(),
-        RdfError::Contents(inner) => full_disk(inner).is_some(),
-        RdfError::Io(inner) | RdfError::Temporary { cause: inner, .. } => {
-            full_disk(inner).is_some()
-        }
-        _ => false,
-    }
-}
-
-/// Why an import was refused, or failed.
-pub(super) fn failed(error: &RdfError) -> Problem {
-    let cause =
-        std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
-    match error {
-        RdfError::Importing => Problem::new(ProblemKind::Importing, error.to_string())
-            .help("send it again in a while"),
-        RdfError::Deletions { .. } => Problem::new(ProblemKind::Conflict, error.to_string())
-            .help("if that is right, use `abreast import --confirm-deletions` while no server has the store open"),
-        error if is_of_full_disk(error) => disk_full(),
-        error if error.is_of_input() => Problem::new(ProblemKind::Field, format!("{error}{cause}")),
-        _ => {
-            tracing::error!("cannot import RDF: {error}{cause}");
-            Problem::new(ProblemKind::Store, "the RDF cannot be imported")
-                .help("the server's log has the reason")
-        }
     }
 }

@@ -1,8 +1,10 @@
 //! The description of one entity, put in any syntax of RDF.
 
+use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
+use super::context::Context;
 use super::intake;
 use super::problem::{Problem, ProblemKind, disk_full};
-use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
+use super::refusals;
 use crate::respond::Answer;
 use crate::site::ServedSet;
 use abreast_rdf::{ReadLimits, Syntax};
@@ -23,7 +25,7 @@ pub(super) async fn put(
     name: impl FnOnce(&[u8]) -> Result<Option<String>, Problem>,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
-    let writer = Arc::clone(target.entities.as_ref().ok_or_else(follows_files)?);
+    let writer = Arc::clone(target.entities.as_ref().ok_or_else(refusals::follows_files)?);
     let syntax = syntax_of(&request)?;
     let _place = context.site.memory.receive(&context.client).await;
     let body = intake::whole(request.into_body(), MAX_DOCUMENT, context.api).await?;
@@ -36,8 +38,8 @@ pub(super) async fn put(
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();
         writer.put(&iri, &lines, name, done).map_err(|error| match error {
-            RdfError::Importing => super::entities::failed(&error),
-            error if super::entities::is_of_full_disk(&error) => disk_full(),
+            RdfError::Importing => refusals::failed(&error),
+            error if refusals::is_of_full_disk(&error) => disk_full(),
             error => {
                 tracing::error!("cannot record the description of <{iri}>: {error}");
                 Problem::new(ProblemKind::Store, "the description cannot be recorded")
@@ -48,15 +50,6 @@ pub(super) async fn put(
     })
     .await?;
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
-}
-
-/// The refusal where files decide.
-pub(super) fn follows_files() -> Problem {
-    Problem::new(
-        ProblemKind::Conflict,
-        "this set follows the RDF files of its folder, or an endpoint",
-    )
-    .help("change these, or leave `folder` and `endpoint` out of the set's configuration")
 }
 
 fn syntax_of(request: &Request<Incoming>) -> Result<Syntax, Problem> {

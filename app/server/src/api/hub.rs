@@ -1,10 +1,11 @@
 //! The hub's API: topics, targets and actions on them.
 
-use super::access::VisibleSets;
+use super::answers::{blocking, json};
+use super::context::Context;
 use super::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
 use super::intake::parameter;
 use super::problem::{Problem, ProblemKind};
-use super::{Context, blocking, json};
+use super::visible::VisibleSets;
 use crate::respond::Answer;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;

@@ -1,7 +1,8 @@
 //! Reading of request bodies within limits of size and time.
 
+use super::answers::blocking;
 use super::problem::{Problem, ProblemKind, disk_full, full_disk};
-use super::{Api, blocking};
+use super::service::Api;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};

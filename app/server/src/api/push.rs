@@ -3,11 +3,14 @@
 //! `POST …/push?resource=IRI`, with what is stated of the entity as body. It replaces what was stated
 //! before; nothing stated is a deletion. Several `resource` are a batch: all or nothing.
 
-use super::entity::{MAX_DOCUMENT, follows_files};
+use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
+use super::context::Context;
+use super::entity::MAX_DOCUMENT;
 use super::intake;
 use super::model::MAX_KEY;
 use super::problem::{Problem, ProblemKind};
-use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
+use super::refusals;
+use super::refusals::follows_files;
 use crate::respond::Answer;
 use abreast_rdf::{ReadLimits, Syntax};
 use abreast_source::origin::rdf::read_descriptions;
@@ -47,7 +50,7 @@ pub(super) async fn receive(
         let found = read_descriptions(&iris, syntax, &body)
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();
-        writer.record(found, None, done).map_err(|error| super::entities::failed(&error))?;
+        writer.record(found, None, done).map_err(|error| refusals::failed(&error))?;
         Ok(receiver)
     })
     .await?;

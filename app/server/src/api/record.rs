@@ -1,11 +1,13 @@
 //! The record of one resource. Its URI is a parameter, since it may be any.
 
+use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
 use super::changes::{check_reuse, hex, idempotency_key};
 use super::content::{condition, recorded, refused};
+use super::context::Context;
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
 use super::model::{ChangeWord, MAX_KEY, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
-use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
+use super::refusals::{self, elsewhere_only};
 use crate::respond::Answer;
 use crate::site::ServedSet;
 use abreast_core::Change;
@@ -157,13 +159,13 @@ pub(super) async fn delete(
         return super::content::remove(target, path, condition(request.headers())).await;
     }
     if target.published.urls.naming().names_entities() && target.entities.is_none() {
-        return Err(super::entity::follows_files());
+        return Err(refusals::follows_files());
     }
     no_condition(request.headers())?;
     let name = named(context, target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;
     let id = target.published.id;
     let changing = target.entities.as_ref().map(|writer| writer.change()).transpose();
-    let changing = changing.map_err(|error| super::entities::failed(&error))?;
+    let changing = changing.map_err(|error| refusals::failed(&error))?;
     let receiver = blocking(move || {
         let mut change = Change::delete(key);
         change.idempotency_key = name;
@@ -206,12 +208,4 @@ fn no_condition(headers: &HeaderMap) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-pub(super) fn elsewhere_only() -> Problem {
-    Problem::new(
-        ProblemKind::Conflict,
-        "this set has records of resources elsewhere, and no content of its own",
-    )
-    .help("name the resource by its absolute URI")
 }

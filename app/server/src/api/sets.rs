@@ -1,7 +1,8 @@
 //! The sets, and the head of each.
 
+use super::answers::{blocking, json};
+use super::context::Context;
 use super::problem::{Problem, ProblemKind};
-use super::{Context, blocking, json};
 use crate::respond::Answer;
 use crate::site::ServedSet;
 use abreast_core::ChangeLog;

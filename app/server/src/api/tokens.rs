@@ -200,7 +200,7 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-/// A new token: its secret, which is shown once, and what is kept of it.
+/// A new token: the secret, which is shown once, and the entry for the file of tokens.
 ///
 /// # Errors
 /// The system has no random bytes.

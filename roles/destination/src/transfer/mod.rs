@@ -12,6 +12,7 @@
 //! | `rehearse.rs` | a dry run, in place of all of these |
 //! | `recover.rs` | what a killed run left |
 
+mod carry_out;
 pub(crate) mod created;
 mod deletes;
 pub(crate) mod fetch;
@@ -29,15 +30,12 @@ pub(crate) mod store;
 pub(crate) mod work_queue;
 pub(crate) mod workers;
 
-use crate::plan::planner::PlanContext;
-use crate::read::driver::Driver;
 use crate::report::error::Error;
 use crate::report::failure::Failure;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::{Reporter, with_line};
 use crate::request::requests::Requests;
 use crate::sink::Sink;
-use crate::transfer::package::supply::supply;
 use crate::transfer::rules::Rules;
 use crate::transfer::workers::DoneChunk;
 use abreast_net::Shared;
@@ -45,8 +43,6 @@ use abreast_store::mirror::{Mirror, Task};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How often changes are read again because resources changed while they were fetched.
-const REPLANS_MAX: usize = 3;
 /// Failures remembered until it is known that they stand; beyond, they are reported at once.
 const FAILURES_MAX: usize = 10_000;
 
@@ -95,42 +91,6 @@ impl<'a> Transfer<'a> {
             unsettled: Vec::new(),
             unsettled_failures: HashMap::new(),
         }
-    }
-
-    /// Fetches, plans again what changed meanwhile, then deletes. A dry run takes the same way, and
-    /// changes nothing.
-    pub(crate) fn carry_out(
-        &mut self,
-        reader: &mut Driver,
-        run: &mut PlanContext<'_, 'a>,
-    ) -> Result<(), Error> {
-        let is_dry_run = self.options.dry_run;
-        if !is_dry_run {
-            supply(self, reader, run)?;
-        }
-        self.apply_fetches(run.report)?;
-        if !run.report.summary.budget_spent && reader.has_rest() && reader.plan_rest(run)? {
-            self.withdraw(run.report)?;
-            supply(self, reader, run)?;
-            self.apply_fetches(run.report)?;
-        }
-        for _ in 0..REPLANS_MAX {
-            // What a rule refuses stays refused; what failed may be another version, or deleted, by
-            // now.
-            if is_dry_run
-                || run.report.summary.budget_spent
-                || self.failures.iter().all(|failed| failed.failure.refused)
-                || !reader.plan_again(run)?
-            {
-                break;
-            }
-            self.withdraw(run.report)?;
-            self.apply_fetches(run.report)?;
-        }
-        if self.may_delete(run.report)? {
-            self.apply_deletes(run.report)?;
-        }
-        self.conclude_guard(run.report)
     }
 
     /// Reports the failures that stand.

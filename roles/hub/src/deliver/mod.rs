@@ -10,6 +10,7 @@ mod nodes;
 mod outcome;
 pub(crate) mod pace;
 pub(crate) mod payloads;
+#[cfg(feature = "xmpp")]
 mod preparation;
 mod run;
 pub(crate) mod table;

@@ -22,7 +22,7 @@ pub(super) enum Compared {
     Read {
         /// The position after it; without a time where the time of the snapshot is not known.
         after: Box<Position>,
-        /// All of it was read.
+        /// The whole snapshot was read.
         is_whole: bool,
     },
 }

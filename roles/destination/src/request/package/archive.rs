@@ -8,7 +8,7 @@
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
 use crate::request::package::buckets::Buckets;
-use crate::request::package::records::{RecordKind, Records, begins_as_records};
+use crate::request::package::record_kind::{RecordKind, Records, begins_as_records};
 use abreast_webtypes::{count, excerpt};
 use crc32fast::Hasher as Crc;
 use flate2::{Decompress, FlushDecompress, Status};

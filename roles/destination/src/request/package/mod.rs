@@ -14,4 +14,5 @@ mod background;
 pub(crate) mod buckets;
 pub(crate) mod download;
 pub(crate) mod listing;
+mod record_kind;
 mod records;

@@ -11,6 +11,7 @@ use crate::request::package::archive::{
     At, Check, Checked, Found, Kind, MEMBERS_MAX, Member, Package, RATIO_FREE_BYTES, RATIO_MAX,
     too_many,
 };
+use crate::request::package::record_kind::{RecordKind, Records};
 use crate::request::verify::Hasher;
 use abreast_warc::{
     CountingReader, Kind as WarcKind, Payload, ReadError, parse_digest, read_record, skip_padding,
@@ -19,72 +20,12 @@ use abreast_webtypes::W3cDatetime;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::FileExt as _;
 use std::time::UNIX_EPOCH;
 
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 128 << 10;
 /// How the name of the manifest ends.
 const MANIFEST: &str = "manifest.xml";
-
-/// What only a WARC file has.
-#[derive(Debug)]
-pub(super) struct Records {
-    /// Hashes of record ids in ascending order, with the numbers of the members.
-    ids: Vec<(u64, u32)>,
-    manifest: Option<u32>,
-}
-
-/// What a record has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordKind {
-    /// The resource.
-    Whole,
-    /// The resource in a coding of its content.
-    Coded,
-    /// Nothing: its bytes are in another record.
-    Revisit,
-    /// A part of the resource.
-    Cut,
-    /// An answer with another status.
-    Status(u16),
-    /// Another number of bytes than the answer's head states.
-    Length,
-    /// Other bytes than its digest states.
-    Digest,
-    /// There is another of the same URI and date.
-    Ambiguous,
-}
-
-impl RecordKind {
-    /// Checks that it may be read. Without it a resource can be requested.
-    pub(super) fn check(self) -> Result<(), Failure> {
-        let (code, message) = match self {
-            Self::Whole | Self::Coded => return Ok(()),
-            Self::Revisit => ("dump.revisit", "its record is a revisit, without its bytes"),
-            Self::Cut => ("dump.length", "its record has only a part of it"),
-            Self::Length => {
-                ("dump.length", "its record has another length than the answer in it states")
-            }
-            Self::Digest => ("dump.checksum", "its record has other bytes than its digest states"),
-            Self::Ambiguous => {
-                ("dump.duplicate", "several records of one time are of it, with different bytes")
-            }
-            Self::Status(status) => {
-                let message = format!("its record is an answer with status {status}");
-                return Err(Failure::new("dump.status", message));
-            }
-        };
-        Err(Failure::new(code, message))
-    }
-}
-
-/// Whether a file begins as a WARC file does, or as a packed one.
-pub(super) fn begins_as_records(file: &File) -> io::Result<bool> {
-    let mut begin = [0; 5];
-    let count = file.read_at(&mut begin, 0)?;
-    Ok(begin[..count].starts_with(&abreast_net::Unpacker::MAGIC) || begin == *b"WARC/")
-}
 
 /// A member with what its order depends on.
 struct Scanned {

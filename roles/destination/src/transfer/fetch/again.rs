@@ -16,12 +16,6 @@ use abreast_store::mirror::Task;
 /// no more of them: the list is wrong, not the way.
 const USELESS_MAX: u32 = 16;
 
-/// How often asking again was of no use lately.
-#[derive(Debug, Default)]
-pub(crate) struct Again {
-    useless: u32,
-}
-
 impl Fetcher {
     /// Whether another request may succeed after this failure. Not if the user wants no request
     /// repeated.

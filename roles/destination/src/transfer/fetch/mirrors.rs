@@ -5,16 +5,10 @@
 //! left alone. What a mirror sends counts only with the digest that the Source's own list states,
 //! so without one none is asked.
 
-use crate::plan::alternates::{Mirror, is_public_only};
 use crate::report::failure::Failure;
-use crate::transfer::fetch::Fetcher;
 use abreast_store::mirror::Pending;
-use abreast_webtypes::Digests;
 use std::borrow::Cow;
 use std::collections::HashMap;
-
-/// A mirror of this priority comes before the resource's own URL.
-const BEFORE_ALL: u32 = 1;
 
 /// One place to ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,39 +64,6 @@ fn origin(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |end| host + end);
     &url[..end]
-}
-
-impl Fetcher {
-    /// The places to ask, in order.
-    pub(crate) fn places<'a>(
-        &self,
-        item: &'a Pending,
-        listed: &Digests,
-        mirrors: Vec<Mirror>,
-    ) -> Vec<Place<'a>> {
-        let own = Place::own(item);
-        if mirrors.is_empty() || listed.strongest().is_none() {
-            return vec![own];
-        }
-        let mut rule = self.storer.rules.admission.clone();
-        let busy = self.client.is_paused(item.href());
-        let mut places = Vec::with_capacity(mirrors.len() + 1);
-        let mut own = Some(own);
-        for mirror in mirrors {
-            if !busy && mirror.priority > BEFORE_ALL {
-                places.extend(own.take());
-            }
-            let Some(public_only) = is_public_only(&mut rule, &mirror.url) else { continue };
-            places.push(Place {
-                url: mirror.url.into(),
-                public_only,
-                is_mirror: true,
-                past_caches: false,
-            });
-        }
-        places.extend(own);
-        places
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 mod again;
 mod description;
 pub(crate) mod entity_patch;
+mod held;
 pub(crate) mod mirrors;
 pub(crate) mod patch;
+mod places;
 pub(crate) mod together;
 
 use crate::copy::names::temporary_name;
@@ -23,9 +25,14 @@ use abreast_folder::Dir;
 use abreast_net::{Client, Request, Response, StatusCode, UnaskedEncoding};
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
-use again::Again;
 use std::io::Seek as _;
 use std::sync::Arc;
+
+/// How often asking again was of no use lately.
+#[derive(Debug, Default)]
+pub(crate) struct Again {
+    useless: u32,
+}
 
 /// One connection's worth of work: fetches items one after the other.
 pub(crate) struct Fetcher {

@@ -2,9 +2,7 @@
 //! only wait for each other.
 
 use crate::request::verify::Hasher;
-use crate::sink::outcome::Outcome;
-use crate::transfer::fetch::Fetcher;
-use crate::transfer::store::{Facts, Received, Storer, digests_of, finish};
+use crate::transfer::store::{Facts, digests_of};
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, md5_lanes};
 
@@ -53,30 +51,6 @@ pub(crate) fn digests_of_all<'a>(
 pub(crate) fn are_enough(waiting: &[(usize, Held)]) -> bool {
     waiting.len() >= TOGETHER
         || waiting.iter().map(|(_, held)| held.bytes.len()).sum::<usize>() >= WAITING_BYTES
-}
-
-impl Fetcher {
-    /// Digests the bodies that wait and stores them in their order. Each comes with the place of
-    /// its item among `results`, which gets what became of it.
-    pub(crate) async fn store_held(
-        &mut self,
-        waiting: &mut Vec<(usize, Held)>,
-        results: &mut [(Task, Option<Outcome>)],
-    ) {
-        let bodies: Vec<&[u8]> = waiting.iter().map(|(_, held)| held.bytes.as_slice()).collect();
-        let sums = md5_lanes::digests(&bodies);
-        for ((at, held), md5) in waiting.drain(..).zip(sums) {
-            let Held { bytes, head, listed, facts } = held;
-            let digests = Digests { md5: Some(md5), ..Digests::default() };
-            let received =
-                Received { file: None, digests, length: bytes.len() as u64, facts, head: &head };
-            let Storer { writer, rules, .. } = &mut self.storer;
-            let (task, outcome) = &mut results[at];
-            let stored = finish(writer.as_mut(), rules, task, &listed, &bytes, received).await;
-            *outcome = Some(stored.unwrap_or_else(Outcome::Failed));
-            self.spare.push((bytes, head));
-        }
-    }
 }
 
 #[cfg(test)]

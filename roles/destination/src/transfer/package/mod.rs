@@ -5,6 +5,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `choose.rs` | the cost rule: packages, or a request for each resource |
+//! | `packages.rs` | the packages of a run, in order |
 //! | `since.rs` | one package with all changes since a time, made on request |
 //! | `supply.rs` | members into the sink |
 //!
@@ -13,5 +14,6 @@
 //! it cannot supply is requested by itself.
 
 pub(crate) mod choose;
+pub(crate) mod packages;
 pub(crate) mod since;
 pub(crate) mod supply;

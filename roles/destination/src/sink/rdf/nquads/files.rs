@@ -44,7 +44,7 @@ struct Open {
     unsettled: Vec<Unsettled>,
 }
 
-/// What was found to be different in the files.
+/// Differences found in the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Descriptions that are missing or altered, and are fetched again.

@@ -1,0 +1,53 @@
+//! Refusals that several operations share.
+
+use super::problem::{Problem, ProblemKind, disk_full, full_disk};
+use abreast_source::origin::rdf::RdfError;
+
+/// Whether RDF was not recorded because the disk is full.
+pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
+    match error {
+        RdfError::Log(inner) => full_disk(inner).is_some(),
+        RdfError::Contents(inner) => full_disk(inner).is_some(),
+        RdfError::Io(inner) | RdfError::Temporary { cause: inner, .. } => {
+            full_disk(inner).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Why an import was refused, or failed.
+pub(super) fn failed(error: &RdfError) -> Problem {
+    let cause =
+        std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+    match error {
+        RdfError::Importing => Problem::new(ProblemKind::Importing, error.to_string())
+            .help("send it again in a while"),
+        RdfError::Deletions { .. } => Problem::new(ProblemKind::Conflict, error.to_string())
+            .help("if that is right, use `abreast import --confirm-deletions` while no server has the store open"),
+        error if is_of_full_disk(error) => disk_full(),
+        error if error.is_of_input() => Problem::new(ProblemKind::Field, format!("{error}{cause}")),
+        _ => {
+            tracing::error!("cannot import RDF: {error}{cause}");
+            Problem::new(ProblemKind::Store, "the RDF cannot be imported")
+                .help("the server's log has the reason")
+        }
+    }
+}
+
+/// The refusal where files decide.
+pub(super) fn follows_files() -> Problem {
+    Problem::new(
+        ProblemKind::Conflict,
+        "this set follows the RDF files of its folder, or an endpoint",
+    )
+    .help("change these, or leave `folder` and `endpoint` out of the set's configuration")
+}
+
+/// The refusal of content in a set without content.
+pub(super) fn elsewhere_only() -> Problem {
+    Problem::new(
+        ProblemKind::Conflict,
+        "this set has records of resources elsewhere, and no content of its own",
+    )
+    .help("name the resource by its absolute URI")
+}
