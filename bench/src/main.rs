@@ -111,7 +111,7 @@ fn run() -> Result<ExitCode> {
         settings.wait_for_deletions();
         let mut report = Report::new(name, title, &settings)?;
         match bench(&settings, &mut report) {
-            Ok(()) => report.write(&settings)?,
+            Ok(()) => report.write(&settings, &BENCHES.map(|(name, _, _)| name))?,
             // The others still count; what was written of this one before stays.
             Err(error) => {
                 eprintln!("== {name} did not end: {error:#}");

@@ -127,7 +127,7 @@ impl Report {
     }
 
     /// Puts the section into the page, in place of the one before.
-    pub(crate) fn write(&self, settings: &Settings) -> Result<()> {
+    pub(crate) fn write(&self, settings: &Settings, order: &[&str]) -> Result<()> {
         let section = self.markdown(settings)?;
         println!("{section}");
         if settings.quick || settings.is_partial() {
@@ -141,8 +141,7 @@ impl Report {
                 return Err(error).with_context(|| format!("cannot read {}", page.display()));
             }
         };
-        let names: Vec<&str> = crate::BENCHES.iter().map(|(name, _, _)| *name).collect();
-        fs::write(&page, replaced(&before, &names, self.name, &section))
+        fs::write(&page, replaced(&before, order, self.name, &section))
             .with_context(|| format!("cannot write {}", page.display()))?;
         let results = settings.root.join("bench/results");
         fs::create_dir_all(&results)?;

@@ -4,7 +4,8 @@
 //! Secrets come from files, commands or the environment, never from the command line, where every
 //! user of the machine could read them; and they are for the Source's own scheme, host and port.
 
-use crate::config::UsageError;
+use crate::errors::UsageError;
+use crate::errors::{SecretError, SecretForSeveral};
 use crate::small_file::{self, CERTIFICATES_MAX, SECRET_MAX};
 use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
 use abreast_webtypes::Origin;
@@ -264,36 +265,6 @@ impl AccessArgs {
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
-
-/// A secret that would be sent to several servers. Nothing may be sent to any of them.
-#[derive(Debug)]
-pub(crate) struct SecretForSeveral(String);
-
-impl std::fmt::Display for SecretForSeveral {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SecretForSeveral {}
-
-/// A secret, or another file of an option, that is not available: a job cannot run, and others can.
-#[derive(Debug)]
-pub(crate) struct SecretError {
-    /// The key of the option.
-    pub(crate) option: &'static str,
-    pub(crate) text: String,
-    /// This user may not read the file.
-    pub(crate) is_denied: bool,
-}
-
-impl std::fmt::Display for SecretError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`--{}`: {}", self.option.replace('_', "-"), self.text)
-    }
-}
-
-impl std::error::Error for SecretError {}
 
 pub(crate) fn unreadable(option: &'static str, error: &anyhow::Error) -> anyhow::Error {
     let is_denied = error.chain().any(crate::exit::is_denied);

@@ -4,9 +4,9 @@
 //! never changes its folder, and what a set left behind when the Source dropped it is known.
 //! Beneath it each copy is a usual one, with its own state; decision 26 has the reasons.
 
-use crate::log_access::ExitCodeError;
+use crate::errors::ExitCodeError;
 use crate::report::Reporter;
-use crate::sync::failed;
+use crate::report::failed;
 use abreast_destination::check::CopyPlace;
 use abreast_destination::{
     AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD,

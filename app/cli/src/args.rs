@@ -1,7 +1,6 @@
 //! The command line: one word, one job.
 
 use crate::sync_args::{AuditArgs, SyncArgs};
-use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,7 +35,7 @@ pub(crate) enum Command {
     /// Print what a Source publishes, as a tree
     Explore(Box<crate::explore::ExploreArgs>),
     /// Record entities from RDF, or resources stored elsewhere from JSON lines, a table or a Sitemap
-    Import(Box<crate::import::ImportArgs>),
+    Import(Box<crate::import_args::ImportArgs>),
     /// Print the change log, one change per line
     Log(Box<crate::log::LogArgs>),
     /// Run a WebSub hub alone, or inspect one
@@ -95,34 +94,8 @@ fn without_replaced(command: clap::Command, path: &[String], given: &ArgMatches)
     if let Some((name, rest)) = path.split_first() {
         return command.mut_subcommand(name, |inner| without_replaced(inner, rest, given));
     }
-    let replaced = replaced_variables(&command, given);
+    let replaced = crate::alternatives::replaced_variables(&command, given);
     replaced.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.env(None)))
-}
-
-/// Options with an environment variable that alternatives on the command line replace.
-pub(crate) fn replaced_variables(command: &clap::Command, given: &ArgMatches) -> Vec<String> {
-    let is_flag = |id: &String| given.value_source(id) == Some(ValueSource::CommandLine);
-    let variables = command.get_arguments().filter(|arg| arg.get_env().is_some());
-    let ids = variables.map(|arg| arg.get_id().as_str().to_owned());
-    ids.filter(|id| !is_flag(id) && alternatives(command, id).iter().any(is_flag)).collect()
-}
-
-/// The options that cannot be given together with one.
-pub(crate) fn alternatives(command: &clap::Command, id: &str) -> Vec<String> {
-    let of = |arg: &clap::Arg| -> Vec<String> {
-        let others = command.get_arg_conflicts_with(arg).into_iter();
-        others.map(|other| other.get_id().as_str().to_owned()).collect()
-    };
-    let mut found = Vec::new();
-    for arg in command.get_arguments() {
-        let others = of(arg);
-        if arg.get_id() == id {
-            found.extend(others);
-        } else if others.iter().any(|other| other == id) {
-            found.push(arg.get_id().as_str().to_owned());
-        }
-    }
-    found
 }
 
 /// Joins the lines of each paragraph after the options: clap wraps them to the width of the

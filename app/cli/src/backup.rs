@@ -12,10 +12,11 @@ use crate::backup_manifest::{
     DATABASE, FORMAT, FileEntry, MAKING, MANIFEST, Manifest, SetEntry, is_unfinished, next_number,
 };
 use crate::check::DataArgs;
-use crate::config::UsageError;
+use crate::errors::UsageError;
+use crate::lock_holder::holder_of;
 use crate::logging;
 use crate::repair::code_of;
-use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of};
+use crate::state_folders::{HUB_DATABASE, StateFolders};
 use crate::terminal::line;
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};

@@ -1,6 +1,6 @@
 //! The manifests of backups: what a backup holds, of which store it is, and which one of a folder is the newest.
 
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use crate::terminal::line;
 use abreast_contents::address_of;
 use abreast_webtypes::count;

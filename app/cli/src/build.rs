@@ -1,9 +1,9 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
 use crate::config::{
-    Descriptions, File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, UsageError,
-    is_of_environment,
+    Descriptions, File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, is_of_environment,
 };
+use crate::errors::UsageError;
 use crate::open_set::{open_folder, open_log, publish, set_urls};
 use crate::stores::{Stores, Task};
 use crate::terminal::{line, warning};
@@ -363,7 +363,7 @@ fn read_rdf(
     origin: &RdfOrigin,
     contents: &Contents,
 ) -> Result<RdfReport> {
-    let mut options = RdfOptions::new(crate::rdf::temporary_folder(stores)?);
+    let mut options = RdfOptions::new(crate::rdf_files::temporary_folder(stores)?);
     options.digests = origin.digests;
     options.skolemize.clone_from(&origin.skolemize);
     options.base.clone_from(&origin.base);
@@ -371,7 +371,7 @@ fn read_rdf(
     options.sort.leave_out_invalid = origin.leave_out_invalid;
     options.sort.contexts = origin.contexts.clone();
     options.confirm_deletions = args.confirm_deletions;
-    let record = (!args.reread).then(|| crate::rdf::record_of_files(&options, slug));
+    let record = (!args.reread).then(|| crate::rdf_files::record_of_files(&options, slug));
     let (log, contents) = (Arc::clone(log), contents.clone());
     let read = match &origin.descriptions {
         Descriptions::Folder(path) => {

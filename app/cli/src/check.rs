@@ -1,12 +1,13 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
 use crate::api::tokens_path;
+use crate::backup_check::check_backup;
 use crate::backup_manifest::{backups_in, is_backup};
 use crate::check_contents::{ContentsCheck, Damaged};
+use crate::lock_holder::holder_of;
 use crate::logging;
 use crate::push::notified_path;
-use crate::restore::check_backup;
-use crate::state_folders::{StateFolders, holder_of};
+use crate::state_folders::StateFolders;
 use crate::terminal::line;
 use abreast_core::{Finding, Severity};
 use abreast_destination::check::check_copy;
@@ -411,7 +412,7 @@ fn check_records(
         let message = "the record of the sets that were served is damaged";
         findings.add("served.record", served.display().to_string(), message);
     }
-    for path in crate::rdf::records_of_files(store)? {
+    for path in crate::rdf_files::records_of_files(store)? {
         if is_damaged(&path) {
             let message = "the record of the files that were read is damaged: they are read again";
             findings.add("temporary.record", path.display().to_string(), message);

@@ -5,14 +5,17 @@ mod endpoint;
 mod file;
 mod keys;
 mod listen;
+mod read;
 mod resourcesync_0_1;
 mod set;
+mod slug;
 mod store_folder;
 
 pub(crate) use endpoint::ENDPOINT_KEYS;
 pub(crate) use file::{File, SetFile, is_of_environment};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
 pub(crate) use listen::{address_of, check_address, check_proxies};
+pub(crate) use read::read;
 pub(crate) use resourcesync_0_1::{CATEGORY_KEYS, RESOURCESYNC_0_1_KEYS};
 pub(crate) use set::{
     Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
@@ -26,18 +29,6 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use store_folder::misplaced_store;
-
-/// Wrong arguments or configuration: all errors, one per line.
-#[derive(Debug)]
-pub(crate) struct UsageError(pub(crate) String);
-
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
 
 /// The configuration of a Source, checked.
 #[derive(Clone, Debug)]

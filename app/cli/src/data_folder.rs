@@ -1,7 +1,7 @@
 //! The store's folder: checked by commands that do not make one, made by those that do, and removed
 //! again when they fail.
 
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use abreast_destination::published_above;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{read_dir, remove_dir, remove_dir_all, remove_file};

@@ -1,7 +1,7 @@
 //! `abreast drop`: drops a set with its history from a store.
 
 use crate::backup_manifest::refuse_backup;
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use crate::log_access::unknown_set;
 use crate::logging;
 use crate::push::notified_path;

@@ -5,9 +5,9 @@
 //! authorised; 13 the disk failed or is full, or permission is denied on this machine; 1 anything else.
 //! Permission denied is 13 whatever file it is: a secret, a configuration, an input, a store.
 
-use crate::access::{SecretError, SecretForSeveral};
-use crate::config::UsageError;
-use crate::log_access::ExitCodeError;
+use crate::errors::ExitCodeError;
+use crate::errors::UsageError;
+use crate::errors::{SecretError, SecretForSeveral};
 use abreast_net::ErrorKind;
 use abreast_source::static_site::SiteError;
 

@@ -4,94 +4,18 @@
 //! are reported and taken out of it, until the rest fits. What is checked later finds the lines of
 //! its keys here, and does not report again what follows from a fault that is reported already.
 
-use crate::config::File;
-use abreast_webtypes::without_login;
-use serde::Deserialize as _;
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// Most faults of one file that are reported.
-const FAULTS_MAX: usize = 100;
+pub(crate) const FAULTS_MAX: usize = 100;
 /// How alike an unknown key and the one that is proposed for it are, from 0 to 1.
 const NEAR: f64 = 0.7;
 /// Keys that a fault lists when none is near.
 const LISTED_MAX: usize = 12;
 /// The way out where nothing nearer is known.
-const USUAL_HELP: &str = "abreast.example.toml shows every key with a value";
-
-/// The keys of a table: which there are, which must be there, and the tables in it.
-struct TableKeys {
-    name: &'static str,
-    known: &'static [&'static str],
-    required: &'static [&'static str],
-    inner: &'static [(&'static str, &'static TableKeys)],
-}
-
-const fn plain(
-    name: &'static str,
-    known: &'static [&'static str],
-    required: &'static [&'static str],
-) -> TableKeys {
-    TableKeys { name, known, required, inner: &[] }
-}
-
-static FILE: TableKeys = TableKeys {
-    name: "",
-    known: crate::config::FILE_KEYS,
-    required: &[],
-    inner: &[("api", &API), ("hub", &HUB), ("notify", &NOTIFY), ("xmpp", &XMPP), ("set", &SET)],
-};
-static API: TableKeys = plain("[api]", crate::api::API_KEYS, &[]);
-static HUB: TableKeys = plain("[hub]", crate::push::HUB_KEYS, &[]);
-static NOTIFY: TableKeys = plain("[notify]", crate::push::NOTIFY_KEYS, &[]);
-static XMPP: TableKeys = plain("[xmpp]", crate::xmpp::XMPP_KEYS, &[]);
-static SET: TableKeys = TableKeys {
-    name: "[[set]]",
-    known: crate::config::SET_KEYS,
-    required: &[],
-    inner: &[
-        ("links", &RULE),
-        ("categories", &CATEGORY),
-        ("resourcesync_0_1", &RESOURCESYNC_0_1),
-        ("set_links", &SET_LINK),
-        ("archives", &ARCHIVES),
-        ("dumps", &DUMPS),
-        ("endpoint", &ENDPOINT),
-        ("versions", &VERSIONS),
-    ],
-};
-static RULE: TableKeys = plain("[[set.links]]", crate::api::RULE_KEYS, &["match", "rel", "href"]);
-static CATEGORY: TableKeys = plain("[[set.categories]]", crate::config::CATEGORY_KEYS, &["match"]);
-static RESOURCESYNC_0_1: TableKeys =
-    plain("`resourcesync_0_1`", crate::config::RESOURCESYNC_0_1_KEYS, &[]);
-static SET_LINK: TableKeys =
-    plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
-static ARCHIVES: TableKeys = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);
-static DUMPS: TableKeys = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
-static ENDPOINT: TableKeys = plain("`endpoint`", crate::config::ENDPOINT_KEYS, &["url"]);
-static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
-
-/// Keys whose values are times.
-const TIMES: &[&str] = &[
-    "debounce",
-    "rescan",
-    "reread",
-    "hold_deletions",
-    "every",
-    "age",
-    "interval",
-    "timeout",
-    "lease",
-    "keep",
-    "open_lists",
-];
-/// Keys that must be there: their tables cannot be read without them.
-const NEEDED: &[&str] = &["match", "rel", "href", "every", "url"];
+pub(crate) const USUAL_HELP: &str = "abreast.example.toml shows every key with a value";
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,10 +30,10 @@ pub(crate) struct Fault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins {
     /// Lines of keys by their path, such as `set.0.folder`, and of tables.
-    lines: HashMap<String, usize>,
-    faults: Vec<Fault>,
+    pub(crate) lines: HashMap<String, usize>,
+    pub(crate) faults: Vec<Fault>,
     /// Paths of keys that have a fault, and of those that were meant.
-    faulty: BTreeSet<String>,
+    pub(crate) faulty: BTreeSet<String>,
     file: Option<Arc<str>>,
     /// Keys set by flags or the environment, not by the file.
     given: BTreeSet<String>,
@@ -170,9 +94,9 @@ pub(crate) fn refused(faults: Vec<Fault>) -> anyhow::Error {
     let is_denied = faults.iter().any(|fault| fault.text.contains(&denied));
     let message = report(faults);
     if is_denied {
-        return crate::log_access::ExitCodeError { message, code: crate::exit::DISK }.into();
+        return crate::errors::ExitCodeError { message, code: crate::exit::DISK }.into();
     }
-    crate::config::UsageError(message).into()
+    crate::errors::UsageError(message).into()
 }
 
 /// The known name that is nearest to an unknown one.
@@ -286,291 +210,16 @@ impl Origins {
         (!is_reported).then(|| Fault::new(line, problem).of_file(self.file.as_ref()))
     }
 
-    fn add(&mut self, line: usize, path: String, text: String) {
+    pub(crate) fn add(&mut self, line: usize, path: String, text: String) {
         self.faulty.insert(path);
         self.faults.push(Fault::new(Some(line), text));
     }
 }
 
-fn joined(table: &str, key: &str) -> String {
+pub(crate) fn joined(table: &str, key: &str) -> String {
     match (table.is_empty(), key.is_empty()) {
         (true, _) => key.to_owned(),
         (false, true) => table.to_owned(),
         (false, false) => format!("{table}.{key}"),
     }
-}
-
-/// Reads a configuration file as far as it can be read; its faults are in `origins`.
-pub(crate) fn read(text: &str) -> File {
-    let (mut table, errors) = DeTable::parse_recoverable(text);
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-    let line_at = |span: Option<Range<usize>>| {
-        starts.partition_point(|start| *start <= span.as_ref().map_or(0, |span| span.start))
-    };
-    let mut origins = Origins::default();
-    for error in errors.iter().take(FAULTS_MAX) {
-        let line = line_at(error.span());
-        let unquoted = text.lines().nth(line.saturating_sub(1)).and_then(in_quotes);
-        let (message, help) = match (error.message(), unquoted) {
-            ("duplicate key", _) => (error.message(), "remove one of the two".to_owned()),
-            (_, Some(quoted)) => quoted,
-            (message, None) => (
-                message,
-                "a line is `key = value`, with text in quotes, `[table]`, `[[table]]` or a comment after `#`"
-                    .to_owned(),
-            ),
-        };
-        // The empty path: what else is wrong in the same line follows from this.
-        origins.add(line, String::new(), format!("{message} (help: {help})"));
-    }
-    note_lines(table.get_ref(), "", &line_at, &mut origins.lines);
-    check_keys(table.get_mut(), &FILE, "", &line_at, &mut origins);
-    let mut file = loop {
-        let error = match File::deserialize(toml::de::Deserializer::from(table.clone())) {
-            Ok(file) => break file,
-            Err(error) => error,
-        };
-        let found = error.span().and_then(|span| take_out(table.get_mut(), &span, ""));
-        let line = line_at(error.span());
-        let Some(path) = found.filter(|_| origins.faults.len() < FAULTS_MAX) else {
-            origins.add(line, String::new(), in_our_words(error.message()));
-            break File::default();
-        };
-        let key: Vec<&str> =
-            path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
-        let text = format!(
-            "`{}`: {} (help: {})",
-            key.join("."),
-            in_our_words(error.message()),
-            help_for(error.message(), &key)
-        );
-        // Text that is not TOML was replaced by a value of another type.
-        if errors.iter().any(|error| line_at(error.span()) == line) {
-            origins.faulty.insert(path);
-        } else {
-            origins.add(line, path, text);
-        }
-    };
-    file.origins = origins;
-    file
-}
-
-/// The error of a value, without the names of types of this program.
-fn in_our_words(message: &str) -> String {
-    let Some((found, expected)) = message
-        .strip_prefix("invalid type: ")
-        .or_else(|| message.strip_prefix("invalid value: "))
-        .and_then(|rest| rest.split_once(", expected "))
-    else {
-        return message.to_owned();
-    };
-    let found = match found {
-        "map" => "a table",
-        "sequence" => "a list",
-        other => other,
-    };
-    let is_number = is_whole_number(expected);
-    let expected = match expected {
-        _ if expected.contains("string") => "a text",
-        "a boolean" => "`true` or `false`",
-        "a sequence" => "a list",
-        "a map" => "a table",
-        _ if expected.starts_with("struct ") => "a table",
-        _ if is_number => "a whole number of 0 or more",
-        other => other,
-    };
-    format!("found {found}, expected {expected}")
-}
-
-fn is_whole_number(expected: &str) -> bool {
-    let digits = expected.strip_prefix(['u', 'i']);
-    expected.contains("integer")
-        || digits.is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok())
-}
-
-/// The way out of a value of a wrong type, at the key with these parts.
-fn help_for(message: &str, key: &[&str]) -> String {
-    let (found, expected) = message.rsplit_once("expected ").unwrap_or_default();
-    let name = key.last().copied().unwrap_or_default();
-    let number = found.split('`').nth(1).filter(|text| text.parse::<f64>().is_ok());
-    match (expected, number) {
-        (_, Some(number)) if expected.contains("string") && TIMES.contains(&name) => {
-            format!("write a time with its unit, in quotes: {name} = \"{number}s\"")
-        }
-        (_, Some(port)) if expected.contains("string") && name == "listen" => {
-            format!("write HOST:PORT in quotes: listen = \"127.0.0.1:{port}\"")
-        }
-        (_, Some(number)) if expected.contains("string") => {
-            format!("put the value in quotes: {name} = \"{number}\"")
-        }
-        _ if expected.contains("string") => "put the value in quotes".to_owned(),
-        ("a boolean", _) => "write `true` or `false`, without quotes".to_owned(),
-        ("a sequence", _) if found.contains("map") => {
-            format!("write `[[{0}]]`, not `[{0}]`", key.join("."))
-        }
-        ("a sequence", _) => {
-            "write a list, such as `[\"one\", \"two\"]`, or `[[table]]` for tables".to_owned()
-        }
-        ("a map", _) => "write a table, such as `{ key = \"value\" }`".to_owned(),
-        _ if expected.starts_with("struct ") => {
-            "write a table, such as `{ key = \"value\" }`".to_owned()
-        }
-        _ if is_whole_number(expected) => "write a whole number, without quotes".to_owned(),
-        _ => USUAL_HELP.to_owned(),
-    }
-}
-
-/// What is wrong with a line whose value is text without quotes, or a boolean in other letters, and how to write it;
-/// without a login.
-fn in_quotes(line: &str) -> Option<(&'static str, String)> {
-    let (key, value) = line.split_once('=')?;
-    let (key, value) = (key.trim(), value.split(" #").next().unwrap_or_default().trim());
-    let key = abreast_webtypes::visible(key);
-    if let truth @ ("true" | "false") = &*value.to_ascii_lowercase() {
-        return Some(("a boolean is in small letters", format!("write {key} = {truth}")));
-    }
-    // A number or a date that is written wrongly is not text, unless it is an address.
-    let is_number = value.starts_with(|first: char| first.is_ascii_digit())
-        && value.parse::<SocketAddr>().is_err()
-        && value.parse::<IpAddr>().is_err();
-    if is_number || value.is_empty() || value.contains(['"', '\'', '[', '{', ',', '=']) {
-        return None;
-    }
-    let has_login = value.split_once('@').is_some_and(|(login, _)| login.contains(':'));
-    let shown = if has_login { without_login(value) } else { value.into() };
-    let shown = abreast_webtypes::visible(&shown);
-    Some(("text must be in quotes", format!("{key} = \"{shown}\"")))
-}
-
-type LineAt<'a> = dyn Fn(Option<Range<usize>>) -> usize + 'a;
-
-/// The tables of a value with their paths: itself, or those in its array.
-fn tables_of<'v, 'i>(value: &'v mut DeValue<'i>, path: &str) -> Vec<(String, &'v mut DeTable<'i>)> {
-    match value {
-        DeValue::Table(table) => vec![(path.to_owned(), table)],
-        DeValue::Array(values) => values
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(number, value)| match value.get_mut() {
-                DeValue::Table(table) => Some((format!("{path}.{number}"), table)),
-                _ => None,
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn note_lines(
-    table: &DeTable<'_>,
-    path: &str,
-    line_at: &LineAt<'_>,
-    lines: &mut HashMap<String, usize>,
-) {
-    for (key, value) in table {
-        let path = joined(path, key.get_ref());
-        lines.insert(path.clone(), line_at(Some(key.span())));
-        match value.get_ref() {
-            DeValue::Table(table) => note_lines(table, &path, line_at, lines),
-            DeValue::Array(values) => {
-                for (number, value) in values.iter().enumerate() {
-                    if let DeValue::Table(table) = value.get_ref() {
-                        let path = format!("{path}.{number}");
-                        lines.insert(path.clone(), line_at(Some(value.span())));
-                        note_lines(table, &path, line_at, lines);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Reports keys that are unknown or missing; the table has all others and the required ones after
-/// it.
-fn check_keys(
-    table: &mut DeTable<'_>,
-    shape: &TableKeys,
-    path: &str,
-    line_at: &LineAt<'_>,
-    origins: &mut Origins,
-) {
-    let keys: Vec<_> =
-        table.keys().map(|key| (key.get_ref().to_string(), line_at(Some(key.span())))).collect();
-    let mut meant = Vec::new();
-    for (key, line) in keys.iter().filter(|(key, _)| !shape.known.contains(&key.as_str())) {
-        table.remove(key.as_str());
-        let place = if shape.name.starts_with('[') {
-            format!("`{}`", shape.name)
-        } else {
-            shape.name.to_owned()
-        };
-        let (text, nearest) = unknown_key(key, shape.known, &place);
-        origins.add(*line, joined(path, key), text);
-        if let Some(nearest) = nearest {
-            origins.faulty.insert(joined(path, nearest));
-            meant.push(nearest);
-        }
-    }
-    for key in shape.required {
-        if !keys.iter().any(|(known, _)| known == key) {
-            if !meant.contains(key) {
-                let line = origins.lines.get(path).copied().unwrap_or(1);
-                let place = shape.name.replace('`', "");
-                origins.add(
-                    line,
-                    joined(path, key),
-                    format!("`{key}`: missing in `{place}` (help: {USUAL_HELP})"),
-                );
-            }
-            table.insert(
-                Spanned::new(0..0, (*key).into()),
-                Spanned::new(0..0, DeValue::String("".into())),
-            );
-        }
-    }
-    for (key, inner) in shape.inner {
-        let Some(value) = table.get_mut(*key) else { continue };
-        // Read as a list, its tables would be taken for the values of its keys.
-        if inner.name.starts_with('[')
-            && !inner.name.starts_with("[[")
-            && value.get_ref().is_array()
-        {
-            let (name, path) = (inner.name, joined(path, key));
-            let line = origins.lines.get(&path).copied().unwrap_or(1);
-            let text = format!(
-                "`{key}`: found a list, expected a table (help: write `{name}`, not `[{name}]`)"
-            );
-            origins.add(line, path, text);
-            table.remove(*key);
-            continue;
-        }
-        for (path, table) in tables_of(value.get_mut(), &joined(path, key)) {
-            check_keys(table, inner, &path, line_at, origins);
-        }
-    }
-}
-
-/// Takes the innermost key out whose value is at this place; its path.
-fn take_out(table: &mut DeTable<'_>, span: &Range<usize>, path: &str) -> Option<String> {
-    let mut own = None;
-    for (key, value) in table.iter_mut() {
-        let path = joined(path, key.get_ref());
-        let is_here = key.span().contains(&span.start) || value.span().contains(&span.start);
-        for (path, table) in tables_of(value.get_mut(), &path) {
-            if let Some(found) = take_out(table, span, &path) {
-                return Some(found);
-            }
-        }
-        if is_here {
-            own = Some((key.get_ref().to_string(), path));
-        }
-    }
-    let (key, path) = own?;
-    table.remove(key.as_str());
-    if NEEDED.contains(&key.as_str()) {
-        table
-            .insert(Spanned::new(0..0, key.into()), Spanned::new(0..0, DeValue::String("".into())));
-    }
-    Some(path)
 }

@@ -1,6 +1,6 @@
 //! Options of `sync --follow`: how a copy is notified of changes.
 
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use crate::xmpp::XmppArgs;
 use abreast_destination::{CallbackOptions, Push, SyncOptions};
 use anyhow::{Result, bail};

@@ -3,10 +3,11 @@
 //! A job is turned into a command line, so it has the same options, and is checked the same way.
 //! What is given by flag or in the environment comes first and is left out of it.
 
-use crate::access::SecretError;
-use crate::config::{File, UsageError};
+use crate::config::File;
+use crate::errors::ExitCodeError;
+use crate::errors::SecretError;
+use crate::errors::UsageError;
 use crate::faults::{Fault, Origins};
-use crate::log_access::ExitCodeError;
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
@@ -119,6 +120,14 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
         .filter(|arg| arg.get_long().is_some() && !NOT_FOR_FILES.contains(&arg.get_id().as_str()))
 }
 
+/// No flags at all: only the environment counts.
+pub(crate) fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
+    Ok(command.clone().try_get_matches_from(["abreast", "--all", "--config", "-"])?)
+}
+
+/// Finds faults in the options of a job, such as files that cannot be read.
+pub(crate) type Problems = fn(&Job, &Command, &ArgMatches, &File) -> Vec<Fault>;
+
 /// The jobs of a configuration file.
 ///
 /// # Errors
@@ -127,13 +136,14 @@ pub(crate) fn read<A: Args + FromArgMatches>(
     path: &Path,
     command: &Command,
     given: &ArgMatches,
+    problems: Problems,
 ) -> Result<Vec<Job>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read `{}`", path.display()))?;
     warn_of_secrets(path, &text);
-    let mut file = crate::faults::read(&text);
+    let mut file = crate::config::read(&text);
     file.origins.name(path);
-    of_file::<A>(&file, command, given)
+    of_file::<A>(&file, command, given, problems)
         .with_context(|| format!("cannot use the configuration `{}`", path.display()))
 }
 
@@ -141,6 +151,7 @@ fn of_file<A: Args + FromArgMatches>(
     file: &File,
     command: &Command,
     given: &ArgMatches,
+    problems: Problems,
 ) -> Result<Vec<Job>> {
     let (jobs, found) = find(file, command);
     let mut faults = file.origins.faults().to_vec();
@@ -148,8 +159,8 @@ fn of_file<A: Args + FromArgMatches>(
     if !faults.is_empty() {
         faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
         let of_sync = self::command::<crate::sync_args::SyncArgs>();
-        let nothing = crate::settings::nothing_given(&of_sync)?;
-        let of_files = |job| crate::sync::problems(job, &of_sync, &nothing, file);
+        let nothing = nothing_given(&of_sync)?;
+        let of_files = |job| problems(job, &of_sync, &nothing, file);
         faults.extend(jobs.iter().flat_map(of_files));
         return Err(crate::faults::refused(faults));
     }
@@ -312,7 +323,7 @@ pub(crate) fn in_published_folders(jobs: &[Job], file: &File) -> Vec<Fault> {
     faults
 }
 
-/// Those of these names, in this order; all of them when none is named and `all` is so.
+/// The jobs with these names, in this order, or all jobs if `all` is set and no name is given.
 ///
 /// # Errors
 /// No such job, or no choice between several.
@@ -492,14 +503,15 @@ impl Job {
         for arg in options(&command) {
             let id = arg.get_id().as_str();
             // Of alternatives, those of the higher source replace those of the file.
-            let is_replaced =
-                || crate::args::alternatives(&command, id).iter().any(|other| is_given(other));
+            let is_replaced = || {
+                crate::alternatives::alternatives(&command, id).iter().any(|other| is_given(other))
+            };
             if let Some(value) = self.table.get(id).filter(|_| !is_given(id) && !is_replaced()) {
                 Self::words_of(arg, value, &mut words)?;
             }
         }
         words.extend(["--".into(), place("url").into(), place("folder").into()]);
-        let mut replaced = crate::args::replaced_variables(&command, given);
+        let mut replaced = crate::alternatives::replaced_variables(&command, given);
         if self.has_own_login(given) {
             replaced.push("user".to_owned());
         }
@@ -739,7 +751,12 @@ mod tests {
     "#;
 
     fn jobs(text: &str) -> Result<Vec<Job>> {
-        of_file::<SyncArgs>(&crate::faults::read(text), &command::<SyncArgs>(), &given(&[]))
+        of_file::<SyncArgs>(
+            &crate::config::read(text),
+            &command::<SyncArgs>(),
+            &given(&[]),
+            crate::sync::problems,
+        )
     }
 
     fn given(words: &[&str]) -> ArgMatches {

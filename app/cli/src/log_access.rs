@@ -1,8 +1,10 @@
 //! The log of a set: behind the API of a running server, or in a store that no server has open.
 
 use crate::access::AccessArgs;
-use crate::config::{File, ServeConfig, UsageError};
+use crate::config::{File, ServeConfig};
 use crate::data_folder::check_data;
+use crate::errors::ExitCodeError;
+use crate::errors::UsageError;
 use crate::stores::{Stores, Task, open_log};
 use crate::unwritable_store::Readable;
 use abreast_core::{
@@ -40,21 +42,6 @@ pub(crate) struct LogAccessArgs {
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
-
-/// A failure with its own exit code.
-#[derive(Debug)]
-pub(crate) struct ExitCodeError {
-    pub(crate) message: String,
-    pub(crate) code: u8,
-}
-
-impl std::fmt::Display for ExitCodeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ExitCodeError {}
 
 /// Counts of a batch.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

@@ -5,9 +5,11 @@
 mod access;
 mod address;
 mod all_sets;
+mod alternatives;
 mod api;
 mod args;
 mod backup;
+mod backup_check;
 mod backup_manifest;
 mod build;
 mod check;
@@ -18,14 +20,19 @@ mod demo;
 mod doctor;
 mod drop;
 mod dumps;
+mod errors;
 mod exit;
 mod explore;
 mod explore_feeds;
 mod faults;
+mod filter_rules;
 mod follow_args;
 mod hub;
 mod import;
+mod import_args;
 mod jobs;
+mod json_ld;
+mod lock_holder;
 mod log;
 mod log_access;
 mod logging;
@@ -35,6 +42,7 @@ mod open_set;
 mod progress;
 mod push;
 mod rdf;
+mod rdf_files;
 mod redirected;
 mod repair;
 mod report;
@@ -99,8 +107,8 @@ fn main() -> ExitCode {
         Command::Sync(args) => sync::run(args, given, cli.verbose),
         Command::Audit(args) => sync::audit(args, given),
         Command::Config(command) => settings::run(command),
-        Command::Completions(args) => Ok(shell::completions(args)),
-        Command::Man(args) => shell::man(args),
+        Command::Completions(args) => Ok(shell::completions(args, args::command())),
+        Command::Man(args) => shell::man(args, args::command()),
         Command::Validate(args) => Ok(validate::run(args)),
         Command::Explore(args) => Ok(explore::run(args)),
         Command::Import(args) => Ok(import::run(args)),

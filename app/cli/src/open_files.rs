@@ -1,6 +1,6 @@
 //! The limit of open files, and the connections that fit into it.
 
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use abreast_webtypes::count_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -126,7 +126,7 @@ impl SetOpener<'_> {
         let id = open_log(&**self.log, &set)?;
         let urls = set_urls(self.urls, &set);
         let links = set.links.policy(&urls.resources())?;
-        let versions = crate::versions::keep(&**self.log, id, &set)?;
+        let versions = crate::versions::keep(&**self.log, id, &set.slug, set.versions)?;
         let opened = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
             Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
@@ -215,7 +215,7 @@ impl SetOpener<'_> {
     fn rdf(&self, origin: &RdfOrigin, slug: &str, id: SetId) -> Result<Opened> {
         let contents = self.contents.context("descriptions of entities have no place")?;
         let representations = self.kept(Representations::elsewhere());
-        let mut options = RdfOptions::new(crate::rdf::temporary_folder(self.stores)?);
+        let mut options = RdfOptions::new(crate::rdf_files::temporary_folder(self.stores)?);
         options.digests = origin.digests;
         options.hold_deletions = origin.hold_deletions;
         options.skolemize.clone_from(&origin.skolemize);
@@ -223,7 +223,7 @@ impl SetOpener<'_> {
         options.sort.graphs.clone_from(&origin.graphs);
         options.sort.leave_out_invalid = origin.leave_out_invalid;
         options.sort.contexts = origin.contexts.clone();
-        let record = Some(crate::rdf::record_of_files(&options, slug));
+        let record = Some(crate::rdf_files::record_of_files(&options, slug));
         let (log, contents) = (Arc::clone(self.log), contents.clone());
         let watch = match &origin.descriptions {
             Descriptions::Given => {

@@ -1,10 +1,14 @@
 //! `abreast import` of RDF: files become the complete state of a set of entities.
 
-use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig, UsageError};
+use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig};
 use crate::data_folder::refuse_published;
-use crate::import::{Format, ImportArgs};
-use crate::log_access::{ExitCodeError, Remote};
+use crate::errors::ExitCodeError;
+use crate::errors::UsageError;
+use crate::import_args::{Format, ImportArgs};
+use crate::json_ld::contexts;
+use crate::log_access::Remote;
 use crate::open_set::open_log;
+use crate::rdf_files::temporary_folder;
 use crate::stores::{Stores, Task};
 use crate::unwritable_store::Readable;
 use abreast_contents::{Contents, View};
@@ -18,9 +22,7 @@ use abreast_statements::{Error, GraphFilter, SortOptions, syntax_of_file};
 use abreast_store::{MemoryLog, SqliteLog};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
-use std::fs::File as OpenFile;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -33,37 +35,6 @@ const TOO_LARGE: &str = "more than 256 MiB of statements are not sent to a serve
 /// The server answers when it has recorded everything.
 const ANSWER_TIME: Duration = Duration::from_secs(3_600);
 
-/// The folder for temporary files, in the store's folder: they may be as large as the input.
-///
-/// # Errors
-/// It cannot be made.
-pub(crate) fn temporary_folder(stores: &Stores) -> Result<PathBuf> {
-    let path = stores.path("temporary");
-    crate::there::make_folder(&path)
-        .with_context(|| format!("cannot make the folder `{}`", path.display()))?;
-    Ok(path)
-}
-
-/// Where it is kept which files a set was read from last.
-pub(crate) fn record_of_files(options: &RdfOptions, slug: &str) -> PathBuf {
-    options.sort.temporary.join(format!("{slug}.read"))
-}
-
-/// The records of files in a store's folder, of all sets.
-///
-/// # Errors
-/// The folder cannot be listed.
-pub(crate) fn records_of_files(store: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(store.join("temporary")) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    let mut paths = paths.collect::<std::io::Result<Vec<_>>>()?;
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "read"));
-    Ok(paths)
-}
-
 /// The syntax that a format stands for.
 pub(crate) fn syntax_of(format: Format) -> Option<Syntax> {
     match format {
@@ -75,52 +46,6 @@ pub(crate) fn syntax_of(format: Format) -> Option<Syntax> {
         Format::Jsonld => Some(Syntax::JsonLd),
         Format::Ndjson | Format::Csv | Format::Sitemap => None,
     }
-}
-
-/// Most bytes of a context.
-const CONTEXT_MAX: u64 = 8 << 20;
-
-/// A context of JSON-LD.
-#[derive(Clone, Debug)]
-pub(crate) struct JsonLdContext {
-    pub(crate) url: String,
-    pub(crate) document: Arc<str>,
-}
-
-/// Reads a context: `URL=FILE`.
-///
-/// # Errors
-/// It is not of that form, or the file has no context.
-pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
-    let all = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
-    let mut all = all.filter(|(url, file)| url.contains(':') && !file.is_empty());
-    // URLs and names of files may have the character as well.
-    let named = all.clone().find(|(_, file)| Path::new(file).is_file());
-    let (url, file) = named.or_else(|| all.next_back()).ok_or("expected URL=FILE")?;
-    let read = || -> std::io::Result<String> {
-        let mut document = String::new();
-        OpenFile::open(file)?.take(CONTEXT_MAX + 1).read_to_string(&mut document)?;
-        Ok(document)
-    };
-    let document = read().map_err(|error| format!("cannot read `{file}`: {error}"))?;
-    if document.len() as u64 > CONTEXT_MAX {
-        return Err(format!("`{file}` is longer than {CONTEXT_MAX} bytes"));
-    }
-    let json: serde_json::Value = serde_json::from_str(&document)
-        .map_err(|error| format!("`{file}` is not JSON: {error}"))?;
-    if json.get("@context").is_none() {
-        return Err(format!("`{file}` has no `@context`"));
-    }
-    Contexts::check(&document).map_err(|error| format!("`{file}` cannot be used: {error}"))?;
-    Ok(JsonLdContext { url: url.to_owned(), document: document.into() })
-}
-
-/// The contexts that come with the program, and those that are given: a given one replaces one that comes with it.
-pub(crate) fn contexts(bundled: Contexts, given: &[JsonLdContext]) -> Contexts {
-    let with = |contexts: Contexts, context: &JsonLdContext| {
-        contexts.with(&context.url, &context.document)
-    };
-    given.iter().fold(bundled, with)
 }
 
 /// Whether a file is RDF: by its name, or of XML by its root.
@@ -408,7 +333,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         let (mut place, log, known) = place_of(args, &config.data)?;
         let id = known.map_or_else(|| open_log(&*log, set), Ok)?;
         if let Place::Store(stores) = &mut place {
-            crate::versions::keep(&*log, id, set)?;
+            crate::versions::keep(&*log, id, &set.slug, set.versions)?;
             stores.keep();
         }
         let RdfOrigin { digests, skolemize, base, graphs, leave_out_invalid, contexts, .. } =

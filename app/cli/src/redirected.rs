@@ -1,6 +1,6 @@
 //! Files that standard output and errors are redirected to: not in a published folder, whose changes they would report and be.
 
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use abreast_destination::published_above;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};

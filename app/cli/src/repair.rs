@@ -4,10 +4,11 @@
 use crate::api::tokens_path;
 use crate::backup_manifest::refuse_backup;
 use crate::check::{DataArgs, check_store, named};
-use crate::config::UsageError;
+use crate::errors::UsageError;
+use crate::lock_holder::holder_of;
 use crate::logging;
 use crate::push::notified_path;
-use crate::state_folders::{StateFolders, holder_of};
+use crate::state_folders::StateFolders;
 use crate::terminal::line;
 use abreast_contents::{Contents, ErrorKind, View};
 use abreast_core::{Clock as _, SystemClock};

@@ -348,6 +348,12 @@ fn human(seconds: f64) -> String {
     }
 }
 
+/// Reports the error of a run, and returns its exit code.
+pub(crate) fn failed(reporter: &Reporter, error: &abreast_destination::Error) -> u8 {
+    reporter.failed(error);
+    error.exit_code().number()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,17 +1,18 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
 use crate::backup::copy_content;
+use crate::backup_check::{contents_of, damaged_content, verify};
 use crate::backup_manifest::{DATABASE, FileEntry, Manifest, newest};
 use crate::logging;
 use crate::repair::code_of;
 use crate::state_folders::HUB_DATABASE;
 use crate::terminal::line;
-use abreast_contents::{Condition, Contents, View, digest};
-use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_contents::{Contents, View};
+use abreast_core::{Clock as _, SystemClock};
 use abreast_destination::{published_above, resolved};
 use abreast_store::NeededContents;
-use abreast_store::backup::{check_copy, restart_log};
-use abreast_store::hub::{check_hub_copy, restart_hub_log};
+use abreast_store::backup::restart_log;
+use abreast_store::hub::restart_hub_log;
 use abreast_store::repair::drop_contents;
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
@@ -20,12 +21,9 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Contents that are known to be whole, at most: more are read for each backup that needs them.
-const WHOLE_MAX: usize = 2_000_000;
+use std::sync::atomic::AtomicBool;
 
 const HELP: &str = "\
 Examples:
@@ -262,82 +260,6 @@ fn own_as(dir: &Path, path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The kept contents that the backups of a folder share.
-fn contents_of(backup: &Path) -> PathBuf {
-    backup.parent().unwrap_or(Path::new("..")).join("contents")
-}
-
-/// Checks a whole backup: its files, its databases and the contents that it needs, without those that are known to be whole.
-///
-/// # Errors
-/// It is damaged, or cannot be read.
-pub(crate) fn check_backup(
-    backup: &Path,
-    whole: &mut HashSet<ContentId>,
-    cancel: &AtomicBool,
-) -> Result<Manifest> {
-    let backup = std::path::absolute(backup)?;
-    let manifest = Manifest::read(&backup)?;
-    let damaged = verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
-    if let Some(first) = damaged.first() {
-        bail!("{}", damaged_content(first, damaged.len()));
-    }
-    Ok(manifest)
-}
-
-/// Verifies all files, and returns the contents that are damaged or missing.
-fn verify(
-    backup: &Path,
-    contents: &View,
-    manifest: &Manifest,
-    whole: &mut HashSet<ContentId>,
-    cancel: &AtomicBool,
-) -> Result<Vec<ContentId>> {
-    for file in &manifest.files {
-        let path = Path::new(&file.path);
-        if !path.components().all(|component| matches!(component, Component::Normal(_))) {
-            bail!("the manifest names `{}`, which is outside of the backup", file.path);
-        }
-        let path = backup.join(path);
-        let (id, length) =
-            digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        if length != file.length || id.to_string() != file.blake3 {
-            bail!("`{}` is not as it was backed up\n  help: use an earlier backup", path.display());
-        }
-    }
-    check_copy(&backup.join("source.db"))?;
-    let mut damaged = Vec::new();
-    for needed in NeededContents::open(&backup.join("source.db"))? {
-        let (id, _) = needed?;
-        if cancel.load(Ordering::Relaxed) {
-            bail!("stopped");
-        }
-        if whole.contains(&id) {
-            continue;
-        }
-        if !matches!(contents.examine(&id)?, Condition::Whole | Condition::RecordDamaged) {
-            damaged.push(id);
-            continue;
-        }
-        if whole.len() < WHOLE_MAX {
-            whole.insert(id);
-        }
-    }
-    if backup.join(HUB_DATABASE).is_file() {
-        check_hub_copy(&backup.join(HUB_DATABASE))?;
-    }
-    damaged.sort_unstable();
-    Ok(damaged)
-}
-
-fn damaged_content(first: &ContentId, all: usize) -> String {
-    let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
-    format!(
-        "the kept content {first} is missing or damaged in the backup{more}\n  help: while the store is there, `abreast backup \
-         --read-data` replaces it; `abreast restore --without-damaged` leaves it out"
-    )
 }
 
 fn copy_to(from: &Path, to: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 //! configuration keys.
 
 use crate::config::SetFile;
-use crate::sync_args::{ordered_rules, read_rules};
+use crate::filter_rules::{ordered_rules, read_rules};
 use abreast_core::filter::Filter;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;

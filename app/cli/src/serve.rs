@@ -3,8 +3,9 @@
 use crate::api::ApiConfig;
 use crate::args::ServeArgs;
 use crate::config::{
-    Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, UsageError, is_of_environment,
+    Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, is_of_environment,
 };
+use crate::errors::UsageError;
 use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;

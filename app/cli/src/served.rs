@@ -1,7 +1,8 @@
 //! The record of the sets that a store was served with last. Sets that it does not name are left over, and it shows that a store
 //! which would be new is a mistake.
 
-use crate::config::{ServeConfig, SetConfig, UsageError};
+use crate::config::{ServeConfig, SetConfig};
+use crate::errors::UsageError;
 use crate::stores::{Stores, Task};
 use abreast_core::{ChangeLog, ResourceSet};
 use abreast_folder::{read_sealed, write_sealed};

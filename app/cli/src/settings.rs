@@ -65,11 +65,6 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<ExitCode> {
     }
 }
 
-/// No flags at all: only the environment counts.
-pub(crate) fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
-    Ok(command.clone().try_get_matches_from(["abreast", "--all", "--config", "-"])?)
-}
-
 /// All faults of a configuration file, each once and in one text.
 ///
 /// # Errors
@@ -88,7 +83,7 @@ struct Checked {
 
 fn checked(file: File) -> Result<Checked> {
     let command = jobs::command::<SyncArgs>();
-    let given = nothing_given(&command)?;
+    let given = jobs::nothing_given(&command)?;
     let mut faults = file.origins.faults().to_vec();
     let (jobs, found) = jobs::find(&file, &command);
     faults.extend(found);
@@ -113,7 +108,7 @@ fn checked(file: File) -> Result<Checked> {
 fn check(args: &CheckArgs) -> Result<ExitCode> {
     let text = read(&args.file)?;
     jobs::warn_of_secrets(&args.file, &text);
-    let mut file = crate::faults::read(&text);
+    let mut file = crate::config::read(&text);
     file.origins.name(&args.file);
     let Checked { faults, sets, jobs, only_hub } = checked(file)?;
     if !faults.is_empty() {
@@ -132,8 +127,8 @@ fn read(path: &Path) -> Result<String> {
 
 fn show(args: &ShowArgs) -> Result<ExitCode> {
     let command = jobs::command::<SyncArgs>();
-    let given = nothing_given(&command)?;
-    let jobs = jobs::read::<SyncArgs>(&args.file, &command, &given)?;
+    let given = jobs::nothing_given(&command)?;
+    let jobs = jobs::read::<SyncArgs>(&args.file, &command, &given, crate::sync::problems)?;
     let table: Table =
         toml::from_str(&read(&args.file)?).context("cannot read the configuration")?;
     let chosen = if args.job.is_empty() {

@@ -1,7 +1,7 @@
 //! What helps in a shell: completions and manual pages, made from the same definitions as `--help`.
 
 use anyhow::{Context as _, Result};
-use clap::Args;
+use clap::{Args, Command};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,25 +34,23 @@ pub(crate) struct ManArgs {
 }
 
 /// Runs `completions`.
-pub(crate) fn completions(args: &CompletionsArgs) -> ExitCode {
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::args::command(), "abreast", &mut script);
+    clap_complete::generate(args.shell, &mut command, "abreast", &mut script);
     crate::terminal::page(String::from_utf8_lossy(&script).trim_end());
     ExitCode::SUCCESS
 }
 
 /// Runs `man`.
-pub(crate) fn man(args: &ManArgs) -> Result<ExitCode> {
+pub(crate) fn man(args: &ManArgs, command: Command) -> Result<ExitCode> {
     if let Some(dir) = &args.dir {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
-        clap_mangen::generate_to(crate::args::command(), dir)
+        clap_mangen::generate_to(command, dir)
             .with_context(|| format!("cannot write manual pages into `{}`", dir.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(crate::args::command())
-        .render(&mut page)
-        .context("cannot make the manual page")?;
+    clap_mangen::Man::new(command).render(&mut page).context("cannot make the manual page")?;
     crate::terminal::page(String::from_utf8_lossy(&page).trim_end());
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 use crate::logging;
 use abreast_destination::check::CopyPlace;
 use anyhow::Result;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Topics, subscriptions and pending deliveries, beside the Source's store.
@@ -81,16 +81,4 @@ impl StateFolders {
     pub(crate) fn is_none(&self) -> bool {
         self.store.is_none() && self.hub.is_none() && self.copy.is_none()
     }
-}
-
-/// The process that holds a lock file, according to the kernel.
-pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    let inode = std::fs::metadata(lock).ok()?.ino().to_string();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
-        if file.rsplit(':').next() == Some(inode.as_str()) { pid.parse().ok() } else { None }
-    })
 }

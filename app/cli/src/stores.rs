@@ -2,7 +2,7 @@
 //! contents are opened.
 
 use crate::data_folder::{NewData, refuse_published};
-use crate::log_access::ExitCodeError;
+use crate::errors::ExitCodeError;
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
 use abreast_folder::{Folder, Locked};

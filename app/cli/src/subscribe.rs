@@ -1,87 +1,28 @@
 //! `abreast subscribe`: prints the notifications of a topic as they arrive, one JSON object per
 //! line.
 
+mod args;
 mod discover;
 mod lines;
 #[cfg(feature = "xmpp")]
 mod node;
 
-use crate::access::AccessArgs;
-use crate::config::UsageError;
-use crate::xmpp::XmppArgs;
+use crate::errors::UsageError;
 use abreast_destination::TopicKind;
 use abreast_net::{Client, Options, Request, Response, Shared};
 use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
+pub(crate) use args::SubscribeArgs;
+use args::{MAX_RETRY, RETRY, is_node};
+use discover::{ACCEPT, Stream};
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Requested media types: a stream, or a document that leads to one.
-const ACCEPT: &str = "text/event-stream, application/xml;q=0.9, */*;q=0.1";
 /// A stream in which nothing comes for so long, not even a sign of life, is dead.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The wait before a stream is opened again, unless it names another; then twice as long each time,
-/// up to a minute.
-const RETRY: Duration = Duration::from_secs(2);
-const MAX_RETRY: Duration = Duration::from_secs(60);
-
-const HELP: &str = "\
-Examples:
-  abreast subscribe https://papers.example.org/
-  abreast subscribe https://library.example.org/ --set papers
-  abreast subscribe https://papers.example.org/papers/notify/change --from 1200 >> notifications.jsonl
-  abreast subscribe https://papers.example.org/ --limit 1 --max-time 10m && make rebuild
-  abreast subscribe 'xmpp:pubsub.example.org?;node=papers' --xmpp-jid me@example.org --xmpp-password-file password
-
-Each line is one notification: topic, offset, received, media_type, and the content: for ResourceSync, 1.1 and 0.1, from,
-until and changes, otherwise text, or base64. An interrupted stream is resumed; no notification is printed twice. To continue
-an earlier run, give the last `offset` as --from. Of a node of an XMPP service the items after --from are printed that it
-keeps, at most 1,000, then new ones; the offset is the item's name. The command reads the topic's event stream (docs/push.md), so
-no port has to be reachable from outside.
-
-Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 4 no such topic or node, 5 try again later, 6 no secure connection,
-8 the time limit was reached, 12 not authorised, 130 cancelled.";
-
-/// Options of `subscribe`.
-#[derive(Debug, Args)]
-#[command(after_help = HELP)]
-pub(crate) struct SubscribeArgs {
-    /// A topic, any address of a Source, or a node of an XMPP service (xmpp:SERVICE?;node=NAME)
-    #[arg(value_parser = topic_or_node)]
-    url: String,
-    /// Select a set, by name or Capability List URL, if the Source has several
-    #[arg(long, value_name = "NAME|URL")]
-    set: Option<String>,
-    /// Start after this notification; 0 for all that are kept [default: only new ones]
-    #[arg(long, value_name = "OFFSET")]
-    from: Option<u64>,
-    /// Follow changes of the Source's documents, not of its resources
-    #[arg(long)]
-    framework: bool,
-    /// Exit after this many notifications
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Exit after this time, such as 10m
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    max_time: Option<Duration>,
-    #[command(flatten)]
-    access: AccessArgs,
-    #[command(flatten)]
-    xmpp: XmppArgs,
-}
-
-fn is_node(url: &str) -> bool {
-    url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("xmpp:"))
-}
-
-fn topic_or_node(text: &str) -> Result<String, String> {
-    if is_node(text) { Ok(text.to_owned()) } else { crate::address::http_url(text) }
-}
-
 /// Prints the notifications of a topic.
 pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
     ExitCode::from(follow(args).unwrap_or_else(|error| {
@@ -142,14 +83,6 @@ fn run_until_stopped(
             _ = interrupt.recv() => Ok(130),
         }
     })
-}
-
-/// A stream.
-struct Stream {
-    topic: String,
-    /// Where it is opened again.
-    url: String,
-    response: Response,
 }
 
 /// How far reading has come.

@@ -1,10 +1,12 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
-use crate::access::SecretForSeveral;
-use crate::config::{File, UsageError};
+use crate::config::File;
+use crate::errors::SecretForSeveral;
+use crate::errors::UsageError;
 use crate::faults::Fault;
 use crate::jobs::{self, Job, SECRETS};
 use crate::report::Reporter;
+use crate::report::failed;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
 use abreast_destination::{
@@ -69,7 +71,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     } else {
         Contexts::of_protocols()
     };
-    options.contexts = crate::rdf::contexts(bundled, &args.context);
+    options.contexts = crate::json_ld::contexts(bundled, &args.context);
     options.leave_out_invalid = args.leave_out_invalid;
     if !args.replaced_by.is_empty() {
         options.replaced_by.clone_from(&args.replaced_by);
@@ -97,7 +99,11 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
         .filter(|_| !(by_environment && mirror.places.first().is_some_and(is_place)));
     let Some(file) = file else { return Ok(vec![(None, Ok(args.clone()))]) };
     let command = jobs::command::<A>();
-    let chosen = jobs::choose(jobs::read::<A>(file, &command, given)?, &mirror.places, mirror.all)?;
+    let chosen = jobs::choose(
+        jobs::read::<A>(file, &command, given, problems)?,
+        &mirror.places,
+        mirror.all,
+    )?;
     // All are checked before any begins.
     let args = |job: Job| {
         let args = job.args(&command, given).map(|mut args: A| {
@@ -380,11 +386,6 @@ fn run_one(options: &SyncOptions, args: &SyncArgs, reporter: &Reporter, cancel: 
         Ok(summary) => summary.exit_code,
         Err(error) => failed(reporter, &error),
     }
-}
-
-pub(crate) fn failed(reporter: &Reporter, error: &Error) -> u8 {
-    reporter.failed(error);
-    error.exit_code().number()
 }
 
 /// Help for the differences that an audit found: the commands that make the copy equal again.

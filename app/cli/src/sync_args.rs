@@ -1,8 +1,9 @@
 //! The options of `sync` and `audit`; a job of a configuration file has the same ones.
 
 use crate::access::AccessArgs;
+use crate::filter_rules::ordered_rules;
 use crate::follow_args::FollowArgs;
-use crate::rdf::JsonLdContext;
+use crate::json_ld::JsonLdContext;
 use crate::source_args::{OfferArgs, ReadingArgs};
 use abreast_destination::{Filter, MaxDelete, UriList};
 use abreast_net::Bandwidth;
@@ -76,7 +77,7 @@ pub(crate) struct MirrorArgs {
     #[arg(long, value_name = "IRI", value_parser = crate::address::property)]
     pub(crate) replaced_by: Vec<String>,
     /// Context of JSON-LD, by its URL, as a file: documents name it, and it is never fetched; repeatable
-    #[arg(long, value_name = "URL=FILE", value_parser = crate::rdf::context)]
+    #[arg(long, value_name = "URL=FILE", value_parser = crate::json_ld::context)]
     pub(crate) context: Vec<JsonLdContext>,
     /// Leave out statements of RDF that are not valid, such as those with a space in an IRI, and store the others [default: the
     /// description or file with one fails]
@@ -255,9 +256,6 @@ struct RawFilterArgs {
     modified_before: Option<W3cDatetime>,
 }
 
-/// Largest filter file read.
-const FILTER_FILE_MAX: u64 = 1 << 20;
-
 impl FilterArgs {
     fn made(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let raw = RawFilterArgs::from_arg_matches(matches)?;
@@ -286,54 +284,12 @@ impl FilterArgs {
     }
 }
 
-/// Rules in the order in which they were given: patterns to take, patterns to leave out, rules as
-/// written, files of rules.
-pub(crate) fn ordered_rules(
-    matches: &ArgMatches,
-    [include, exclude, filter]: [&[String]; 3],
-    filter_from: &[PathBuf],
-) -> Result<Vec<String>, String> {
-    let mut rules: Vec<(usize, String)> = Vec::new();
-    let mut add = |id: &str, texts: Vec<Vec<String>>| {
-        let places = matches.indices_of(id).into_iter().flatten();
-        rules.extend(
-            places
-                .zip(texts)
-                .flat_map(|(place, texts)| texts.into_iter().map(move |text| (place, text))),
-        );
-    };
-    let signed = |sign: &str, patterns: &[String]| {
-        patterns.iter().map(|pattern| vec![format!("{sign} {pattern}")]).collect::<Vec<_>>()
-    };
-    add("include", signed("+", include));
-    add("exclude", signed("-", exclude));
-    add("filter", filter.iter().map(|rule| vec![rule.clone()]).collect());
-    add("filter_from", filter_from.iter().map(|path| read_rules(path)).collect::<Result<_, _>>()?);
-    // Of one file, in its order.
-    rules.sort_by_key(|(place, _)| *place);
-    Ok(rules.into_iter().map(|(_, rule)| rule).collect())
-}
-
 /// Whether opening a path waits for nobody. A folder that may not be searched hides what the path is.
 fn is_regular(path: &std::path::Path) -> bool {
     match std::fs::metadata(path) {
         Ok(stat) => stat.is_file(),
         Err(error) => crate::exit::is_denied(&error),
     }
-}
-
-pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> {
-    let wrong =
-        |why: &dyn std::fmt::Display| format!("cannot read rules from `{}`: {why}", path.display());
-    let length = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
-    if length > FILTER_FILE_MAX {
-        return Err(wrong(&"it is larger than 1 MiB"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    // Each line by itself first, so that the file is named.
-    let rules: Vec<String> = Filter::lines(&text).map(str::to_owned).collect();
-    Filter::new(rules.iter().map(String::as_str)).map_err(|error| wrong(&error))?;
-    Ok(rules)
 }
 
 impl FromArgMatches for FilterArgs {

@@ -1,6 +1,7 @@
 //! Kinds of copies: the target after the URL, and the options of each kind.
 
-use crate::config::{File, UsageError};
+use crate::config::File;
+use crate::errors::UsageError;
 use abreast_destination::{
     Graph, GraphStoreOptions, LabelsOptions, LinesOptions, NQuadsOptions, Output, OxigraphOptions,
     PushOptions, SinkOptions, SparqlOptions, SyncOptions, WarcOptions,

@@ -1,8 +1,9 @@
 //! `abreast token`: manages API tokens. A token is shown once; only its digest is kept.
 
 use crate::api::tokens_path;
-use crate::config::{File, UsageError};
+use crate::config::File;
 use crate::data_folder::check_data;
+use crate::errors::UsageError;
 use crate::log_access::unknown_set;
 use crate::terminal::{line, warning};
 use abreast_core::{Clock as _, SystemClock};

@@ -2,7 +2,7 @@
 //! schema, from a temporary copy of its database.
 
 use crate::backup_manifest::refuse_backup;
-use crate::state_folders::holder_of;
+use crate::lock_holder::holder_of;
 use crate::stores::{Stores, Task};
 use abreast_core::LogError;
 use abreast_store::backup::copy;

@@ -2,7 +2,7 @@
 
 use crate::access::AccessArgs;
 use crate::address::is_url;
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use abreast_validator::{
     Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate,
 };

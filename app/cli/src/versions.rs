@@ -1,7 +1,6 @@
 //! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`,
 //! and what follows.
 
-use crate::config::SetConfig;
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, SetId, VersionPolicy};
 use abreast_source::OpenKept;
@@ -126,10 +125,15 @@ pub(crate) fn check(
 
 /// Sets in the log whether a set keeps versions; returns the rule by which they are collected, if
 /// it does.
-pub(crate) fn keep(log: &dyn ChangeLog, set: SetId, config: &SetConfig) -> Result<Option<KeptSet>> {
-    log.keep_versions(set, config.versions.is_some())
-        .with_context(|| format!("cannot keep versions of the set `{}`", config.slug))?;
-    Ok(config.versions.map(|policy| KeptSet { set, slug: config.slug.clone(), policy }))
+pub(crate) fn keep(
+    log: &dyn ChangeLog,
+    set: SetId,
+    slug: &str,
+    policy: Option<VersionPolicy>,
+) -> Result<Option<KeptSet>> {
+    log.keep_versions(set, policy.is_some())
+        .with_context(|| format!("cannot keep versions of the set `{slug}`"))?;
+    Ok(policy.map(|policy| KeptSet { set, slug: slug.to_owned(), policy }))
 }
 
 /// How dumps read the bytes of earlier versions.

@@ -7,7 +7,7 @@ mod account;
 pub(crate) use account::usage;
 
 use crate::access::Password;
-use crate::config::UsageError;
+use crate::errors::UsageError;
 #[cfg(not(feature = "xmpp"))]
 use abreast_destination::SyncOptions;
 use anyhow::Result;

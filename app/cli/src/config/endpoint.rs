@@ -1,6 +1,7 @@
 //! `endpoint` of a `[[set]]`: the SPARQL endpoint that has its entities.
 
-use crate::access::{AccessArgs, SecretError};
+use crate::access::AccessArgs;
+use crate::errors::SecretError;
 use abreast_source::origin::sparql::{EntityPattern, PendingSecret, QueryGraph, SparqlOptions};
 use serde::Deserialize;
 use std::path::PathBuf;

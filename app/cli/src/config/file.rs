@@ -1,9 +1,9 @@
 //! The configuration file as it is written: its tables, and reading it.
 
-use super::UsageError;
-use super::set::slug_of;
+use super::slug::slug_of;
+use crate::errors::UsageError;
 use crate::faults::Origins;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -183,31 +183,6 @@ impl File {
         }
     }
 
-    /// Reads a configuration file; its faults are kept, to be reported with those that are found
-    /// later.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub(crate) fn read_with_faults(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read `{}`", path.display()))?;
-        let mut file = crate::faults::read(&text);
-        file.origins.name(path);
-        Ok(file)
-    }
-
-    /// Reads a configuration file.
-    ///
-    /// # Errors
-    /// It cannot be read, or has keys that are unknown or values of a wrong type: all of them at
-    /// once.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        let file = Self::read_with_faults(path)?;
-        file.refuse_faults()
-            .with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
-        Ok(file)
-    }
-
     /// The names of the sets.
     pub(crate) fn set_names(&self) -> Vec<String> {
         let name = |set: &SetFile| set.name.clone().unwrap_or_else(|| slug_of(&set.folder));
@@ -222,20 +197,6 @@ impl File {
             (None, [only]) if !only.is_without_folder() => Some(only.folder.join(".abreast")),
             (None, _) => None,
         }
-    }
-
-    fn refuse_faults(&self) -> Result<()> {
-        match self.origins.faults() {
-            [] => Ok(()),
-            faults => Err(crate::faults::refused(faults.to_vec())),
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn parse(text: &str) -> Result<Self> {
-        let file = crate::faults::read(text);
-        file.refuse_faults()?;
-        Ok(file)
     }
 
     /// Flags and environment variables take precedence over the file.

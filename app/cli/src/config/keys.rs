@@ -1,6 +1,6 @@
 //! The keys of the configuration file, and the defaults of a set.
 
-use super::set::slug_of;
+use super::slug::slug_of;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! One set of the configuration, checked: its name, its origin and its settings.
 
 use super::file::SetFile;
+use super::slug::{RESERVED, slug_of};
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
 use abreast_rdf::Contexts;
@@ -10,21 +11,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Names of sets that would hide other addresses.
-const RESERVED: &[&str] = &[
-    "api",
-    "hub",
-    "sourcedescription",
-    "livez",
-    "readyz",
-    "metrics",
-    "sdshare",
-    "timegate",
-    "timemap",
-    "r",
-    "m",
-];
 
 /// A set, checked.
 #[derive(Clone, Debug)]
@@ -401,12 +387,12 @@ fn check_contexts(set: &SetFile, problems: &mut Vec<String>) -> Contexts {
     }
     let mut contexts = Vec::new();
     for text in &set.context {
-        match crate::rdf::context(text) {
+        match crate::json_ld::context(text) {
             Ok(context) => contexts.push(context),
             Err(error) => problems.push(format!("`context`: {error}")),
         }
     }
-    crate::rdf::contexts(Contexts::bundled(), &contexts)
+    crate::json_ld::contexts(Contexts::bundled(), &contexts)
 }
 
 /// Checks `graphs`.
@@ -579,36 +565,5 @@ fn check_slug(slug: &str, problems: &mut Vec<String>) {
         problems.push(format!(
             "`name`: `{slug}` is an address of the server itself (help: change `name`)"
         ));
-    }
-}
-
-/// A set's name made from a folder's name.
-pub(crate) fn slug_of(folder: &Path) -> String {
-    let name =
-        folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let slug: String = name
-        .chars()
-        .map(|c| {
-            if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    let slug = slug.trim_matches(['-', '.', '_']);
-    let slug: String = slug.chars().take(64).collect();
-    if slug.is_empty() || RESERVED.contains(&slug.as_str()) { "set".to_owned() } else { slug }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_sets_are_made_from_folders() {
-        assert_eq!(slug_of(Path::new("/x/My Papers (2026)")), "my-papers--2026");
-        assert_eq!(slug_of(Path::new("/")), "set");
-        assert_eq!(slug_of(Path::new("/x/api")), "set");
     }
 }

@@ -1,8 +1,10 @@
 //! Access to a hub's data: through the API of a running server, or in a store that no server has
 //! open.
 
-use crate::config::{File, UsageError};
-use crate::log_access::{ExitCodeError, LogAccessArgs, base_of, exchange};
+use crate::config::File;
+use crate::errors::ExitCodeError;
+use crate::errors::UsageError;
+use crate::log_access::{LogAccessArgs, base_of, exchange};
 use crate::stores::{Stores, Task};
 use crate::unwritable_store::Readable;
 use abreast_core::{LogError, Offset, SystemClock, TopicId};

@@ -2,7 +2,7 @@
 //! deliveries of a hub.
 
 use super::access::HubAccess;
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use crate::log_access::LogAccessArgs;
 use crate::terminal::{line, warning};
 use abreast_webtypes::count;

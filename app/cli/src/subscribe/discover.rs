@@ -1,13 +1,23 @@
 //! Discovery of the event stream: at the topic, at its hub, or through a Source's documents.
 
-use super::{ACCEPT, Stream};
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use abreast_destination::{TopicKind, TopicStep};
 use abreast_net::{Client, ErrorKind, Request, Response, with_retries};
 use abreast_websub::in_headers;
 use anyhow::{Context as _, Result, bail};
 use http::header::{CONTENT_TYPE, LINK};
 use url::Url;
+
+/// Requested media types: a stream, or a document that leads to one.
+pub(super) const ACCEPT: &str = "text/event-stream, application/xml;q=0.9, */*;q=0.1";
+
+/// A stream.
+pub(super) struct Stream {
+    pub(super) topic: String,
+    /// Where it is opened again.
+    pub(super) url: String,
+    pub(super) response: Response,
+}
 
 /// Steps from the given address to the stream.
 const MAX_STEPS: usize = 8;

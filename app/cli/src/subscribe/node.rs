@@ -1,7 +1,8 @@
 //! A node of an XMPP service: its newest items, then new ones as they come.
 
-use super::{MAX_RETRY, RETRY, SubscribeArgs, lines};
-use crate::config::UsageError;
+use super::args::{MAX_RETRY, RETRY, SubscribeArgs};
+use super::lines;
+use crate::errors::UsageError;
 use abreast_xmpp::{Account, ErrorKind, Event, Item, Node, Session};
 use anyhow::{Result, bail};
 use std::collections::{HashMap, VecDeque};

@@ -2,7 +2,7 @@
 
 use super::{XmppArgs, XmppConfig};
 use crate::access::Password;
-use crate::config::UsageError;
+use crate::errors::UsageError;
 use abreast_destination::{SyncOptions, XmppOptions};
 use abreast_xmpp::{Account, Node};
 use anyhow::{Context as _, Result};

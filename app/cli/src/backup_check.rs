@@ -1,0 +1,92 @@
+//! Checks of a whole backup.
+
+use crate::backup_manifest::Manifest;
+use crate::state_folders::HUB_DATABASE;
+use abreast_contents::{Condition, View, digest};
+use abreast_core::ContentId;
+use abreast_store::NeededContents;
+use abreast_store::backup::check_copy;
+use abreast_store::hub::check_hub_copy;
+use anyhow::{Context as _, Result, bail};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Contents that are known to be whole, at most: more are read for each backup that needs them.
+const WHOLE_MAX: usize = 2_000_000;
+
+/// The kept contents that the backups of a folder share.
+pub(crate) fn contents_of(backup: &Path) -> PathBuf {
+    backup.parent().unwrap_or(Path::new("..")).join("contents")
+}
+
+/// Checks a whole backup: its files, its databases and the contents that it needs, without those that are known to be whole.
+///
+/// # Errors
+/// It is damaged, or cannot be read.
+pub(crate) fn check_backup(
+    backup: &Path,
+    whole: &mut HashSet<ContentId>,
+    cancel: &AtomicBool,
+) -> Result<Manifest> {
+    let backup = std::path::absolute(backup)?;
+    let manifest = Manifest::read(&backup)?;
+    let damaged = verify(&backup, &View::open(&contents_of(&backup))?, &manifest, whole, cancel)?;
+    if let Some(first) = damaged.first() {
+        bail!("{}", damaged_content(first, damaged.len()));
+    }
+    Ok(manifest)
+}
+
+/// Verifies all files, and returns the contents that are damaged or missing.
+pub(crate) fn verify(
+    backup: &Path,
+    contents: &View,
+    manifest: &Manifest,
+    whole: &mut HashSet<ContentId>,
+    cancel: &AtomicBool,
+) -> Result<Vec<ContentId>> {
+    for file in &manifest.files {
+        let path = Path::new(&file.path);
+        if !path.components().all(|component| matches!(component, Component::Normal(_))) {
+            bail!("the manifest names `{}`, which is outside of the backup", file.path);
+        }
+        let path = backup.join(path);
+        let (id, length) =
+            digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        if length != file.length || id.to_string() != file.blake3 {
+            bail!("`{}` is not as it was backed up\n  help: use an earlier backup", path.display());
+        }
+    }
+    check_copy(&backup.join("source.db"))?;
+    let mut damaged = Vec::new();
+    for needed in NeededContents::open(&backup.join("source.db"))? {
+        let (id, _) = needed?;
+        if cancel.load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        if whole.contains(&id) {
+            continue;
+        }
+        if !matches!(contents.examine(&id)?, Condition::Whole | Condition::RecordDamaged) {
+            damaged.push(id);
+            continue;
+        }
+        if whole.len() < WHOLE_MAX {
+            whole.insert(id);
+        }
+    }
+    if backup.join(HUB_DATABASE).is_file() {
+        check_hub_copy(&backup.join(HUB_DATABASE))?;
+    }
+    damaged.sort_unstable();
+    Ok(damaged)
+}
+
+pub(crate) fn damaged_content(first: &ContentId, all: usize) -> String {
+    let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
+    format!(
+        "the kept content {first} is missing or damaged in the backup{more}\n  help: while the store is there, `abreast backup \
+         --read-data` replaces it; `abreast restore --without-damaged` leaves it out"
+    )
+}
