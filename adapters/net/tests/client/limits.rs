@@ -89,8 +89,9 @@ async fn runs_with_one_budget_keep_its_limits_together() {
     }
     let mut seen = server.seen();
     seen.sort_by_key(|request| request.at);
-    let distance = seen[2].at - seen[0].at;
-    assert!(distance >= Duration::from_millis(115), "{distance:?}");
+    // Since the begin: a busy machine may notice the first request late.
+    let third = seen[2].at - begin;
+    assert!(third >= Duration::from_millis(115), "{third:?}");
     assert!(begin.elapsed() >= Duration::from_millis(200), "{:?}", begin.elapsed());
     let received: u64 =
         [&one, &two, &three].map(|client| client.shared().counters().bytes_received).iter().sum();
