@@ -6,6 +6,7 @@ mod attributes;
 mod convert;
 mod discovery;
 mod document;
+mod recognise;
 mod relations;
 mod version;
 mod write;
@@ -17,6 +18,7 @@ pub use abreast_webtypes::SyntaxError as Error;
 pub use convert::MEDIA_TYPES;
 pub use discovery::{LinkKind, links_in_host_meta, links_in_html};
 pub use document::{Document, Entry, Head, Link, Meta};
+pub use recognise::{INDEXES_MAX, first_of_plain_index, has_marks};
 pub use relations::{
     CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SITEMAP, SUBJECT,
     SUBJECT_NAME, XMPP_PROTOCOL,

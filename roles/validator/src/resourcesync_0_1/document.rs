@@ -114,6 +114,10 @@ pub(super) struct Facts {
     pub(super) change_in_sitemap: Option<u64>,
     /// The line of the first entry that is not a change.
     pub(super) not_a_change: Option<u64>,
+    /// Its entries that are addresses of other protocols [rs-0.1 §4.3.3].
+    pub(super) of_others: u64,
+    /// It is no index, and has an entry that is a resource.
+    pub(super) has_resources: bool,
     /// URIs of its changes, each with the first and the last of them.
     pub(super) changed: HashMap<u64, Changed>,
 }
@@ -342,6 +346,10 @@ impl Checker {
         check_time(&facts.head, entry, self.now, found);
         if facts.head.root == Root::UrlSet && entry.change.is_none() && entry.protocol.is_none() {
             facts.not_a_change.get_or_insert(entry.line);
+        }
+        if facts.head.root == Root::UrlSet {
+            facts.of_others += u64::from(entry.protocol.is_some());
+            facts.has_resources |= entry.protocol.is_none();
         }
         let is_sitemap = !facts.head.change_set || self.is_untyped;
         if facts.head.root == Root::UrlSet && is_sitemap && entry.change.is_some() {

@@ -8,7 +8,7 @@ use crate::fetch::Failure;
 use crate::node::{FoundBy, Outcome};
 use crate::rules as r;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_no_sitemap, named_again};
-use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, OAI_PMH_PROTOCOL, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
 
@@ -17,11 +17,71 @@ const LATER_MAX: usize = 1_000_000;
 /// Categories of a list from which on an index need not repeat them.
 const AGGREGATED_MAX: usize = 100;
 
+/// What the Sitemaps read so far have together.
+#[derive(Debug)]
+pub(super) struct Sitemaps {
+    /// Their resources.
+    uris: HashSet<u64>,
+    /// Entries, and links of a document, that are addresses of other protocols.
+    of_others: u64,
+    has_resources: bool,
+    /// All of them were read to their ends.
+    are_known: bool,
+}
+
+impl Sitemaps {
+    /// Of the document that was given, which may be an index.
+    pub(super) fn of(facts: &Facts) -> Self {
+        let (uris, of_others, has_resources) = (HashSet::new(), 0, false);
+        let mut sitemaps = Self { uris, of_others, has_resources, are_known: true };
+        sitemaps.add(facts);
+        sitemaps
+    }
+
+    fn add(&mut self, facts: &Facts) {
+        let is_other =
+            |link: &&Link| link.protocol.as_deref().map(str::trim) == Some(OAI_PMH_PROTOCOL);
+        let of_links = facts.head.links.iter().filter(is_other).count() as u64;
+        self.of_others += facts.of_others + of_links;
+        self.has_resources |= facts.has_resources;
+        self.are_known &= facts.is_complete;
+    }
+
+    /// How many addresses of other protocols there are, if there is nothing else.
+    pub(super) fn only_others(&self) -> Option<u64> {
+        let is_so = self.are_known && !self.has_resources && self.of_others > 0;
+        is_so.then_some(self.of_others)
+    }
+}
+
 impl Feeds<'_> {
     /// The lists of an index, each with what the index states of it.
-    pub(super) async fn lists(&mut self, number: usize, index: &Facts) -> Result<(), Failure> {
+    pub(super) async fn lists(
+        &mut self,
+        number: usize,
+        index: &Facts,
+        sitemaps: &mut Sitemaps,
+    ) -> Result<(), Failure> {
+        // Copies read indexes in an index, and none in those.
+        for (below, index) in self.lists_of(number, index, sitemaps).await? {
+            if self.walks(below) {
+                self.lists_of(below, &index, sitemaps).await?;
+            } else {
+                sitemaps.are_known = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lists of one index; returns the indexes among them.
+    async fn lists_of(
+        &mut self,
+        number: usize,
+        index: &Facts,
+        sitemaps: &mut Sitemaps,
+    ) -> Result<Vec<(usize, Facts)>, Failure> {
         let url = self.walked.nodes[number].url.clone();
-        let (mut uris, mut named): (HashSet<u64>, HashSet<String>) = Default::default();
+        let (mut indexes, mut named) = (Vec::new(), HashSet::new());
         for listed in &index.lists {
             let from = (number, listed.line);
             let Ok(target) = resolve(&url, &listed.loc) else { continue };
@@ -36,8 +96,15 @@ impl Feeds<'_> {
                 self.add(number, &r::A_READ, listed.line, message);
                 continue;
             }
-            let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
-            let Some(list) = self.read_alpha(child, Some(from), false).await? else { continue };
+            let Some(child) = self.child(from, &target, FoundBy::Down) else {
+                sitemaps.are_known = false;
+                continue;
+            };
+            let Some(list) = self.read_alpha(child, Some(from), false).await? else {
+                sitemaps.are_known = false;
+                continue;
+            };
+            sitemaps.add(&list);
             if list.head.root == Root::SitemapIndex || list.head.change_set {
                 let message = if list.head.change_set {
                     self.refused(number, is_no_sitemap(&target));
@@ -46,8 +113,12 @@ impl Feeds<'_> {
                     format!("{} is not a Sitemap", excerpt(&target))
                 };
                 self.add(number, &r::A_INDEX, listed.line, || message);
+                if !list.head.change_set {
+                    indexes.push((child, list));
+                }
                 continue;
             }
+            let uris = &mut sitemaps.uris;
             let again = list.uris.iter().filter(|uri| uris.contains(uri)).count();
             if again > 0 {
                 let again = count_of(again, "resource");
@@ -81,11 +152,11 @@ impl Feeds<'_> {
                 self.add(number, &r::A_CATEGORIES_MISSING, listed.line, message);
             }
         }
-        Ok(())
+        Ok(indexes)
     }
 
-    /// Keeps why copies refuse an index.
-    fn refused(&mut self, number: usize, message: String) {
+    /// Keeps why copies refuse a Sitemap or index.
+    pub(super) fn refused(&mut self, number: usize, message: String) {
         if let Outcome::Alpha(index) = &mut self.walked.nodes[number].outcome {
             index.refusal.get_or_insert(message);
         }
