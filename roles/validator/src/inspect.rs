@@ -17,8 +17,11 @@ use crate::sketch::{Changes, Listed, Sketch};
 use crate::topic;
 use crate::walk::Walk;
 use abreast_net::Client;
+use abreast_resourcesync::v0_1::{INDEXES_MAX, first_of_plain_index, has_marks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Bytes that show the version of a document, as for copies.
+const BEGIN_MAX: usize = 4 << 10;
 /// Bytes of a web page or robots.txt that are checked.
 const PAGE_MAX: usize = 256 << 10;
 /// Documents asked for a second time, to see whether the server answers conditional requests.
@@ -127,7 +130,7 @@ impl Walk<'_> {
                 return Go::On;
             }
             let mut begin = begin.borrow_mut();
-            if may_be_plain && begin.len() < resourcesync_0_1::BEGIN_MAX {
+            if may_be_plain && begin.len() < BEGIN_MAX {
                 begin.extend_from_slice(bytes);
             }
             checker.feed(bytes);
@@ -258,6 +261,44 @@ impl Walk<'_> {
             findings: found.into_list(),
             listed: Some((listed, changed)),
         }
+    }
+
+    /// Whether the first Sitemap below a plain index is of 0.1. A failed request shows no version.
+    pub(crate) async fn leads_to_0_1(
+        &self,
+        client: &Client,
+        index: &str,
+        begin: &[u8],
+    ) -> Result<bool, Failure> {
+        if !self.options.walk || !is_url(index) {
+            return Ok(false);
+        }
+        let mut next = first_of_plain_index(begin);
+        for _ in 0..INDEXES_MAX {
+            let Some(url) = next.take().filter(|url| self.is_allowed(url)) else { break };
+            match self.begin_of(client, &url).await {
+                Ok(begin) if has_marks(&begin) => return Ok(true),
+                Ok(begin) => next = first_of_plain_index(&begin),
+                Err(Failure::Missing(_)) => break,
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn begin_of(&self, client: &Client, url: &str) -> Result<Vec<u8>, Failure> {
+        let begin = std::cell::RefCell::new(Vec::new());
+        let restart = |_: &ResponseFacts| {
+            begin.borrow_mut().clear();
+            Go::On
+        };
+        let piece = |bytes: &[u8]| {
+            let mut begin = begin.borrow_mut();
+            begin.extend_from_slice(bytes);
+            if begin.len() < BEGIN_MAX { Go::On } else { Go::Enough }
+        };
+        fetch::url(client, url, false, self.budget, restart, piece).await?;
+        Ok(begin.into_inner())
     }
 
     /// What was given is still being made.

@@ -54,7 +54,7 @@ impl Default for State {
     }
 }
 
-/// What was read of a document. Behind a fault of XML anything may follow: what was not read is not missing.
+/// The parts of a document that were read. Parts after a fault of XML are unknown, and not missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// The head was read to its end.

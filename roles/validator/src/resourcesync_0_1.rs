@@ -6,14 +6,12 @@
 //! | `codes.rs` | the rule of each deviation that the reader reports |
 //! | `document.rs` | one document by itself |
 //! | `related.rs` | lists of an index, change sets along `prev` |
-//! | `plain_index.rs` | plain indexes over documents of 0.1 |
 //! | `dump.rs` | a dump and its manifest |
 //! | `warc.rs` | the records of a dump in WARC |
 
 mod codes;
 mod document;
 mod dump;
-mod plain_index;
 mod related;
 mod warc;
 
@@ -29,10 +27,8 @@ use abreast_resourcesync::sitemap::{is_no_change_set, lists_only_others, may_be_
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
 use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve, robots_sitemaps};
 pub(crate) use document::is_document;
-use document::{Checker, Facts};
+use document::{Checker, Facts, Sitemaps};
 pub(crate) use dump::is_dump;
-pub(crate) use plain_index::BEGIN_MAX;
-use related::Sitemaps;
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Instant;

@@ -1,14 +1,14 @@
-//! Whether the begin of a document is of this version.
+//! The version of a document, by its first bytes.
 //!
-//! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 has, and nothing of later
-//! versions; a plain index if its first Sitemap is. Any other Sitemap is read by the reader of 1.1. A change set may be inside a stanza of
-//! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
+//! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 defines, and nothing of later versions. A plain
+//! index has the version of its first Sitemap. The reader of 1.1 reads any other Sitemap. A change set may be inside a
+//! stanza of XMPP, as in an example of the specification, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
 use super::SUBJECT;
 use crate::sitemap::{RS_NAMESPACE, SITEMAP_NAMESPACE, XHTML_NAMESPACE, trimmed};
 use abreast_webtypes::xml::{Element, Ns, Reader, Token};
 
-/// Most indexes above the Sitemap that shows of which version it is.
+/// Most indexes above the Sitemap that shows the version.
 pub const INDEXES_MAX: usize = 2;
 
 const NAMESPACES: &[&str] = &[SITEMAP_NAMESPACE, RS_NAMESPACE, XHTML_NAMESPACE];
@@ -16,7 +16,7 @@ const SITEMAP: Ns = Ns::known(0);
 const RS: Ns = Ns::known(1);
 const XHTML: Ns = Ns::known(2);
 
-/// What relation types of this version begin with; those of later versions continue with `terms/`.
+/// The prefix of relation types of this version; in later versions `terms/` follows.
 const RELATIONS: &str = "http://www.openarchives.org/rs/";
 const LATER_RELATIONS: &str = "http://www.openarchives.org/rs/terms/";
 
@@ -45,8 +45,7 @@ pub fn has_marks(begin: &[u8]) -> bool {
     }
 }
 
-/// The first document that a plain index names: an index has no marks of 0.1 of its own if it gives no time and no
-/// links. `None` for other documents.
+/// The first `loc` of a plain index: an index without times and links shows no version. `None` for other documents.
 pub fn first_of_plain_index(begin: &[u8]) -> Option<String> {
     let mut reader = Reader::new(NAMESPACES);
     reader.guess_encoding();
@@ -106,7 +105,7 @@ fn is_mark(element: &Element<'_>) -> bool {
     }
 }
 
-/// Whether it is the name of the time of a document.
+/// Whether a `meta` with this name has the time of the document.
 fn is_modified(name: &str) -> bool {
     name.trim().eq_ignore_ascii_case("DCTERMS.modified")
 }

@@ -2,13 +2,13 @@
 //! [rs-0.1 §3.2, §6.1].
 
 use super::CLOSED_MAX;
-use super::document::{Changed, Facts};
+use super::document::{Changed, Facts, Sitemaps};
 use crate::feeds::Feeds;
 use crate::fetch::Failure;
 use crate::node::{FoundBy, Outcome};
 use crate::rules as r;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_no_sitemap, named_again};
-use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, OAI_PMH_PROTOCOL, Root};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
 
@@ -16,43 +16,6 @@ use std::collections::{HashMap, HashSet};
 const LATER_MAX: usize = 1_000_000;
 /// Categories of a list from which on an index need not repeat them.
 const AGGREGATED_MAX: usize = 100;
-
-/// What the Sitemaps read so far have together.
-#[derive(Debug)]
-pub(super) struct Sitemaps {
-    /// Their resources.
-    uris: HashSet<u64>,
-    /// Entries, and links of a document, that are addresses of other protocols.
-    of_others: u64,
-    has_resources: bool,
-    /// All of them were read to their ends.
-    are_known: bool,
-}
-
-impl Sitemaps {
-    /// Of the document that was given, which may be an index.
-    pub(super) fn of(facts: &Facts) -> Self {
-        let (uris, of_others, has_resources) = (HashSet::new(), 0, false);
-        let mut sitemaps = Self { uris, of_others, has_resources, are_known: true };
-        sitemaps.add(facts);
-        sitemaps
-    }
-
-    fn add(&mut self, facts: &Facts) {
-        let is_other =
-            |link: &&Link| link.protocol.as_deref().map(str::trim) == Some(OAI_PMH_PROTOCOL);
-        let of_links = facts.head.links.iter().filter(is_other).count() as u64;
-        self.of_others += facts.of_others + of_links;
-        self.has_resources |= facts.has_resources;
-        self.are_known &= facts.is_complete;
-    }
-
-    /// How many addresses of other protocols there are, if there is nothing else.
-    pub(super) fn only_others(&self) -> Option<u64> {
-        let is_so = self.are_known && !self.has_resources && self.of_others > 0;
-        is_so.then_some(self.of_others)
-    }
-}
 
 impl Feeds<'_> {
     /// The lists of an index, each with what the index states of it.
@@ -73,7 +36,7 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// The lists of one index; returns the indexes among them.
+    /// The Sitemaps of an index; returns the nested indexes.
     async fn lists_of(
         &mut self,
         number: usize,

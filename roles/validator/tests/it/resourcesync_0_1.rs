@@ -629,7 +629,7 @@ fn sitemaps_with_addresses_of_oai_pmh_only_are_refused() {
         (vec![AddFinding("/sitemap.xml", OTHERS)], true),
         (vec![AddFinding("/list1.xml", OTHERS)], false),
         (vec![AddFinding("/list1.xml", OTHERS), AddFinding("/list2.xml", OTHERS)], true),
-        // What was not read may have resources.
+        // A Sitemap that was not read may have resources.
         (vec![AddFinding("/list1.xml", OTHERS), Remove("/list2.xml")], false),
     ] {
         let server = Server::start(|base| broken(base, &breaks));
