@@ -132,15 +132,15 @@ fn nothing(url: &str, report: &Report) -> String {
     };
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
-        let found = document.name.as_str();
         let about = |rule: &str| {
             let is_about =
                 |finding: &&Finding| finding.url == document.url && finding.rule.id == rule;
             Some(report.findings.iter().find(is_about)?.message.clone())
         };
-        let why = document.problem.clone().or_else(|| about("AS-2-json"));
-        let kind = about("EMM-3-kind").map(|kind| format!(": {kind}")).unwrap_or_default();
-        (&document.url, why.unwrap_or_else(|| not_a_document(found) + &kind))
+        // The kind before the syntax: JSON after a byte order mark has both faults.
+        let kinds = ["RS-6.2-reachable", "AS-2-object", "EMM-3-kind", "AS-2-json"];
+        let why = document.problem.clone().or_else(|| kinds.into_iter().find_map(about));
+        (&document.url, why.unwrap_or_else(|| not_a_document(document)))
     });
     let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
     lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));
@@ -149,12 +149,12 @@ fn nothing(url: &str, report: &Report) -> String {
 }
 
 /// What an address has in place of a document.
-fn not_a_document(found: &str) -> String {
-    match found {
-        "" => "not a ResourceSync document".to_owned(),
-        "JSON" => "JSON that is not a change feed".to_owned(),
-        "Atom feed" => "an Atom feed that is not of SDShare".to_owned(),
-        found => format!("a {found}, not a ResourceSync document"),
+fn not_a_document(document: &Document) -> String {
+    match (document.name.as_str(), &document.feed) {
+        ("", _) => "not a ResourceSync document".to_owned(),
+        ("JSON", _) => "JSON that is not a change feed".to_owned(),
+        ("Atom feed", Some(feed)) => feed.as_other_feed(),
+        (found, _) => format!("a {found}, not a ResourceSync document"),
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) struct MirrorArgs {
     #[arg(long, value_name = "URL=FILE", value_parser = crate::json_ld::context)]
     pub(crate) context: Vec<JsonLdContext>,
     /// Leave out statements of RDF that are not valid, such as those with a space in an IRI, and store the others [default: the
-    /// description or file with one fails]
+    /// description or file with one fails]. Only for targets of RDF, and for SDShare, EMM and IIIF
     #[arg(long)]
     pub(crate) leave_out_invalid: bool,
     /// Allow http resources in lists served over https

@@ -80,12 +80,34 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The document is JSON, and not an object; `None` for a text with `{` first.
+    pub fn of_other_json(text: &[u8]) -> Option<Self> {
+        let kind = match without_mark(text).trim_ascii_start().first()? {
+            b'[' => "a JSON array",
+            b'"' => "a JSON string",
+            b'-' | b'0'..=b'9' => "a JSON number",
+            b't' | b'f' => "a JSON truth value",
+            b'n' => "JSON null",
+            _ => return None,
+        };
+        Some(Self::Type(kind.to_owned()))
+    }
+
+    /// The document is an object with these types, of which none is that of a collection or page.
+    pub fn of_types<T: AsRef<str>>(types: &[T]) -> Self {
+        let types: Vec<&str> = types.iter().map(AsRef::as_ref).collect();
+        Self::Type(match types[..] {
+            [] => "JSON without `type`".to_owned(),
+            _ => format!("of the type {}", excerpt(&types.join(", "))),
+        })
+    }
+
     fn of_json(bytes: &[u8], error: &serde_json::Error) -> Self {
         if let Some(what) = not_json(bytes) {
             return Self::NotJson(what);
         }
-        if error.is_data() && without_mark(bytes).trim_ascii_start().starts_with(b"[") {
-            return Self::Type("a JSON array".to_owned());
+        if let Some(other) = Self::of_other_json(bytes).filter(|_| error.is_data()) {
+            return other;
         }
         // The message of a value of another type has that value.
         let shown = error.to_string();
@@ -167,10 +189,7 @@ impl Document {
         let is_page = is("OrderedCollectionPage") || is("CollectionPage");
         if !is_page && !is("OrderedCollection") && !is("Collection") {
             let kinds: Vec<&str> = raw.kinds.iter().map(|Term(kind)| kind.as_str()).collect();
-            return Err(ReadError::Type(match kinds[..] {
-                [] => "JSON without `type`".to_owned(),
-                _ => format!("of the type {}", excerpt(&kinds.join(", "))),
-            }));
+            return Err(ReadError::of_types(&kinds));
         }
         let one = |url: Option<Url>| url.map(|Url(url)| url);
         if is_page && !raw.has_items {
@@ -454,7 +473,13 @@ mod tests {
                 "{\n5",
                 "it is not a document of Activity Streams: line 2, column 1: key must be a string",
             ),
-            (&long, "it is not a document of Activity Streams: "),
+            (&long, "it is a JSON string, and neither an OrderedCollection nor"),
+            ("[]", "it is a JSON array, and neither"),
+            (" -1", "it is a JSON number, and neither"),
+            ("false", "it is a JSON truth value, and neither"),
+            ("null", "it is JSON null, and neither"),
+            ("{}", "it is JSON without `type`, and neither"),
+            ("{\"type\": [\"Note\", \"Page\"]}", "it is of the type Note, Page, and neither"),
         ] {
             let error = Document::from_slice(text.as_bytes(), "https://h.example/").unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");

@@ -20,7 +20,7 @@ pub use parser::{Limits, Parser, Step};
 pub use reader::{ReadError, Reader};
 pub use relation::{
     ATOM_MEDIA_TYPE, ATOM_NAMESPACE, CATEGORIES, Relation, SDSHARE_2010_NAMESPACE,
-    SDSHARE_NAMESPACE, has_mark,
+    SDSHARE_NAMESPACE, has_mark, other_feed,
 };
 pub use since::{SinceError, parse_since, since_in_query, with_since, without_since};
 pub use time::{STAMP_LENGTH, stamp, write_stamp};

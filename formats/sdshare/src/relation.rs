@@ -1,5 +1,7 @@
 //! Relations of links, in the spelling of 1.0 and in older ones.
 
+use abreast_webtypes::excerpt;
+
 /// Namespace of Atom [rfc4287 §1.2].
 pub const ATOM_NAMESPACE: &str = "http://www.w3.org/2005/Atom";
 /// Namespace of SDShare 1.0: of the element `resource`, and the beginning of all relations.
@@ -155,6 +157,12 @@ impl std::fmt::Display for Relation {
         let (namespace, name) = self.parts();
         write!(f, "{namespace}{name}")
     }
+}
+
+/// The words about an Atom feed without links of SDShare, by its title, which may be empty.
+pub fn other_feed(title: &str) -> String {
+    let title = if title.is_empty() { String::new() } else { format!(" (\"{}\")", excerpt(title)) };
+    format!("an Atom feed{title} that is not of SDShare: no entry has a link of SDShare")
 }
 
 /// Whether the begin of an Atom feed has what only feeds of SDShare have: its namespace or a relation of it.

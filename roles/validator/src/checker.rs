@@ -231,8 +231,10 @@ impl<W: DocumentObserver> Checker<W> {
             self.run();
         }
         if self.head.root.is_some() {
-            self.end_head();
-            judge::end(&self.head, &self.state, self.entries, &mut self.found);
+            let read =
+                judge::Extent { head: self.head_done || !self.broken, entries: !self.broken };
+            self.end_head(read);
+            judge::end(&self.head, &self.state, self.entries, read, &mut self.found);
         }
         if !self.xml.is_utf_8() {
             self.found.add(&r::SITEMAP_UTF_8, (0, 0), || NOT_UTF_8.to_owned());
@@ -328,7 +330,7 @@ impl<W: DocumentObserver> Checker<W> {
                 self.place = place;
             }
             Start::Entry => {
-                self.end_head();
+                self.end_head(judge::Extent { head: true, entries: false });
                 // Counts the lines up to here once.
                 self.xml.line();
                 let place = self.here();
@@ -410,10 +412,10 @@ impl<W: DocumentObserver> Checker<W> {
         }
     }
 
-    fn end_head(&mut self) {
+    fn end_head(&mut self, read: judge::Extent) {
         if !self.head_done {
             self.head_done = true;
-            judge::head(&self.head, &mut self.found);
+            judge::head(&self.head, read, &mut self.found);
             self.observer.head(&self.head);
         }
     }

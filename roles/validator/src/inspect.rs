@@ -17,8 +17,11 @@ use crate::sketch::{Changes, Listed, Sketch};
 use crate::topic;
 use crate::walk::Walk;
 use abreast_net::Client;
+use abreast_resourcesync::v0_1::{INDEXES_MAX, first_of_plain_index, has_marks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Bytes that show the version of a document, as for copies.
+const BEGIN_MAX: usize = 4 << 10;
 /// Bytes of a web page or robots.txt that are checked.
 const PAGE_MAX: usize = 256 << 10;
 /// Documents asked for a second time, to see whether the server answers conditional requests.
@@ -68,6 +71,8 @@ impl Walk<'_> {
         let checker = std::cell::RefCell::new(new_checker());
         let page = std::cell::RefCell::new(None::<Vec<u8>>);
         let feed = std::cell::Cell::new(None::<Inspected>);
+        let may_be_plain = matches!(found_by, FoundBy::Start | FoundBy::Sitemap | FoundBy::Site);
+        let begin = std::cell::RefCell::new(Vec::new());
         // By its name or media type. What begins as XML is taken for that.
         let is_json = std::cell::Cell::new(found_by == FoundBy::Start && is_named_json(url));
         let is_named = matches!(found_by, FoundBy::Sitemap | FoundBy::Site);
@@ -111,10 +116,7 @@ impl Walk<'_> {
                     return Go::Enough;
                 }
             }
-            if matches!(found_by, FoundBy::Start | FoundBy::Sitemap | FoundBy::Site)
-                && checker.bytes == 0
-                && resourcesync_0_1::is_document(bytes)
-            {
+            if may_be_plain && checker.bytes == 0 && resourcesync_0_1::is_document(bytes) {
                 feed.set(Some(Inspected::Alpha));
                 return Go::Enough;
             }
@@ -127,12 +129,16 @@ impl Walk<'_> {
                 *page = Some(bytes.to_vec());
                 return Go::On;
             }
+            let mut begin = begin.borrow_mut();
+            if may_be_plain && begin.len() < BEGIN_MAX {
+                begin.extend_from_slice(bytes);
+            }
             checker.feed(bytes);
             let plain = is_named && checker.entries > 0 && checker.head.md.is_none();
             if plain || checker.is_broken() { Go::Enough } else { Go::On }
         };
         let is_making = std::cell::Cell::new(false);
-        let begin = |facts: &ResponseFacts| {
+        let restart = |facts: &ResponseFacts| {
             let media_type = facts.content_type.as_deref().map(crate::values::essence);
             if found_by == FoundBy::Start && media_type.is_some_and(|kind| kind.ends_with("json")) {
                 is_json.set(true);
@@ -140,26 +146,19 @@ impl Walk<'_> {
             *checker.borrow_mut() = new_checker();
             checker.borrow_mut().answered(facts);
             *page.borrow_mut() = None;
+            begin.borrow_mut().clear();
             leads_on.set(is_start && self.options.walk && facts.leads_on());
             is_making.set(found_by == FoundBy::Start && facts.status == 202);
             if is_making.get() { Go::Enough } else { Go::On }
         };
         let result = if is_url(url) {
-            fetch::url(client, url, false, self.budget, begin, piece).await
+            fetch::url(client, url, false, self.budget, restart, piece).await
         } else {
             fetch::file(url, self.budget, piece).map(|()| ResponseFacts::default())
         };
         let facts = match result {
             Ok(facts) => facts,
-            Err(Failure::Missing(message)) => {
-                return Inspection { found: Inspected::Nothing(message), ..Inspection::default() };
-            }
-            Err(Failure::Limit(limit)) => {
-                return Inspection { found: Inspected::Limit(limit), ..Inspection::default() };
-            }
-            Err(Failure::Cancelled) => {
-                return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
-            }
+            Err(failure) => return Inspection::from(failure),
         };
         if is_making.get() {
             return Inspection { found: self.making(), ..Inspection::default() };
@@ -188,6 +187,11 @@ impl Walk<'_> {
         }
         if is_json.get() && checker.bytes == 0 && facts.hubs.is_empty() {
             return Inspection { found: Inspected::ChangeFeed, ..Inspection::default() };
+        }
+        match self.leads_to_0_1(client, url, &begin.into_inner()).await {
+            Ok(true) => return Inspection { found: Inspected::Alpha, ..Inspection::default() },
+            Ok(false) => {}
+            Err(failure) => return Inspection::from(failure),
         }
         if is_named && checker.head.md.is_none() {
             return Inspection { found: Inspected::Plain, ..Inspection::default() };
@@ -257,6 +261,44 @@ impl Walk<'_> {
             findings: found.into_list(),
             listed: Some((listed, changed)),
         }
+    }
+
+    /// Whether the first Sitemap below a plain index is of 0.1. A failed request shows no version.
+    pub(crate) async fn leads_to_0_1(
+        &self,
+        client: &Client,
+        index: &str,
+        begin: &[u8],
+    ) -> Result<bool, Failure> {
+        if !self.options.walk || !is_url(index) {
+            return Ok(false);
+        }
+        let mut next = first_of_plain_index(begin);
+        for _ in 0..INDEXES_MAX {
+            let Some(url) = next.take().filter(|url| self.is_allowed(url)) else { break };
+            match self.begin_of(client, &url).await {
+                Ok(begin) if has_marks(&begin) => return Ok(true),
+                Ok(begin) => next = first_of_plain_index(&begin),
+                Err(Failure::Missing(_)) => break,
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn begin_of(&self, client: &Client, url: &str) -> Result<Vec<u8>, Failure> {
+        let begin = std::cell::RefCell::new(Vec::new());
+        let restart = |_: &ResponseFacts| {
+            begin.borrow_mut().clear();
+            Go::On
+        };
+        let piece = |bytes: &[u8]| {
+            let mut begin = begin.borrow_mut();
+            begin.extend_from_slice(bytes);
+            if begin.len() < BEGIN_MAX { Go::On } else { Go::Enough }
+        };
+        fetch::url(client, url, false, self.budget, restart, piece).await?;
+        Ok(begin.into_inner())
     }
 
     /// What was given is still being made.
@@ -356,6 +398,17 @@ pub(crate) struct Inspection {
     pub(crate) found: Inspected,
     pub(crate) findings: Vec<Finding>,
     pub(crate) listed: Option<(Sketch<Listed>, Sketch<Changes>)>,
+}
+
+impl From<Failure> for Inspection {
+    fn from(failure: Failure) -> Self {
+        let found = match failure {
+            Failure::Missing(message) => Inspected::Nothing(message),
+            Failure::Limit(limit) => Inspected::Limit(limit),
+            Failure::Cancelled => Inspected::Cancelled,
+        };
+        Self { found, ..Self::default() }
+    }
 }
 
 #[derive(Default)]

@@ -54,8 +54,17 @@ impl Default for State {
     }
 }
 
+/// The parts of a document that were read. Parts after a fault of XML are unknown, and not missing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// The head was read to its end.
+    pub(crate) head: bool,
+    /// The document was read to its end.
+    pub(crate) entries: bool,
+}
+
 /// Judges the head, when it was read before the entries.
-pub(crate) fn head(head: &Head, found: &mut Findings) {
+pub(crate) fn head(head: &Head, read: Extent, found: &mut Findings) {
     let Some(md) = &head.md else { return };
     let (root, place) = (head.root(), head.md_place);
     let Some(capability) = md.capability else {
@@ -101,6 +110,7 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
         found.add(&r::ARCHIVE_HEAD, place, || format!("this {} has times of its own", name()));
     }
     if let Some(rule) = up_rule(capability, root)
+        && read.head
         && head.link("up").is_none()
     {
         found.add(rule, (0, 0), || format!("this {} has no `up` link", name()));
@@ -111,6 +121,7 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
         _ => None,
     };
     if let Some(rule) = describedby
+        && read.head
         && head.link("describedby").is_none()
     {
         found.add(rule, (0, 0), || format!("this {} has no `describedby` link", name()));
@@ -460,15 +471,17 @@ fn archive_entry(capability: Capability, entry: &Entry, state: &mut State, found
 }
 
 /// Judges what can be reported at the end only.
-pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings) {
+pub(crate) fn end(head: &Head, state: &State, entries: u64, read: Extent, found: &mut Findings) {
     let Some(md) = &head.md else {
-        found.add(&r::MD, (0, 0), || {
-            "the document has no `rs:md` of its own: it is a plain Sitemap".to_owned()
-        });
+        if read.head {
+            found.add(&r::MD, (0, 0), || {
+                "the document has no `rs:md` of its own: it is a plain Sitemap".to_owned()
+            });
+        }
         return;
     };
     if !state.head_judged && entries > 0 {
-        self::head(head, found);
+        self::head(head, read, found);
     }
     for rel in ["up", "index"] {
         let mut all = head.links.iter().filter(|(link, _)| link.has_rel(rel));
@@ -479,6 +492,7 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
     }
     if let Some(capability @ (Capability::Description | Capability::CapabilityList)) = md.capability
         && entries == 0
+        && read.entries
     {
         let name = kind::name(Some(capability), head.root());
         found.add(&r::NO_ENTRIES, head.md_place, || format!("this {name} has no entries"));
@@ -495,6 +509,7 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
     }
     if let Some(capability) = md.capability
         && kind::has_intervals(capability, head.root())
+        && read.entries
     {
         let mut faults = Vec::new();
         state.chain.end(capability, (md.from, md.until), head.md_place, &mut faults);

@@ -114,6 +114,13 @@ pub struct FeedFacts {
     pub size: Option<u64>,
 }
 
+impl FeedFacts {
+    /// The words about an Atom feed that is not of SDShare, as of a copy.
+    pub fn as_other_feed(&self) -> String {
+        abreast_sdshare::other_feed(&self.title)
+    }
+}
+
 /// The result of a validation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -23,11 +23,11 @@ use crate::node::{FoundBy, Outcome, SetData, is_url};
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
 use crate::values;
-use abreast_resourcesync::sitemap::{is_no_change_set, may_be_change_set};
+use abreast_resourcesync::sitemap::{is_no_change_set, lists_only_others, may_be_change_set};
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
 use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve, robots_sitemaps};
 pub(crate) use document::is_document;
-use document::{Checker, Facts};
+use document::{Checker, Facts, Sitemaps};
 pub(crate) use dump::is_dump;
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -98,11 +98,16 @@ impl Feeds<'_> {
             return self.dump(number, (number, 0)).await;
         }
         let Some(facts) = self.read_alpha(number, None, false).await? else { return Ok(()) };
+        let is_index = facts.head.root == Root::SitemapIndex;
+        let mut sitemaps = Sitemaps::of(&facts);
+        if is_index && self.walks(number) {
+            self.lists(number, &facts, &mut sitemaps).await?;
+        }
+        if !facts.head.change_set && (!is_index || self.walks(number)) {
+            self.others(number, &sitemaps);
+        }
         if !self.walks(number) {
             return Ok(());
-        }
-        if facts.head.root == Root::SitemapIndex {
-            self.lists(number, &facts).await?;
         }
         if facts.head.change_set {
             return self.change_sets(number, facts).await;
@@ -114,6 +119,14 @@ impl Feeds<'_> {
         }
         self.discovery(number).await?;
         self.linked(number, &facts).await
+    }
+
+    /// Whether Sitemaps have addresses of other protocols and nothing else [rs-0.1 §4.3.3].
+    fn others(&mut self, number: usize, sitemaps: &Sitemaps) {
+        let Some(count) = sitemaps.only_others() else { return };
+        let message = lists_only_others(&self.walked.nodes[number].url, count);
+        self.refused(number, message.clone());
+        self.add(number, &r::A_OTHERS, 0, || message);
     }
 
     /// What a Sitemap or index links to: the current change set, and dumps.

@@ -767,6 +767,8 @@ rules! {
         "link to it from the `url` of the change";
     A_PARTIAL: "RS01-4.3.2-protocol", Must, Error / Warning, "rs-0.1 §4.3.2", "Partial content has `rs:protocol`",
         "state the format, for example https://www.iana.org/assignments/media-types/application/json-patch+json";
+    A_OTHERS: "RS01-4.3.3-resources", Practice, Error / Error, "rs-0.1 §4.3.3", "A Sitemap or index has resources beside addresses of other protocols, such as OAI-PMH",
+        "list the resources too: copies refuse a Sitemap without any";
     A_TYPE: "RS01-5.1-type", Recommended, Warning / Note, "rs-0.1 §5.1", "The root of a change set has `rs:type=\"changeset\"`: of a document that another links to as one, that has `prev`, or with another value",
         "write it exactly so: readers take a document without it for a Sitemap";
     A_CHANGE: "RS01-5.1-change", Must, Error / Error, "rs-0.1 §5.1", "A change has either `lastmod`, with `rs:type` created or updated, or `expires`",

@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether an address may be checked.
-    fn is_allowed(&self, url: &str) -> bool {
+    pub(crate) fn is_allowed(&self, url: &str) -> bool {
         let Some(origin) = WebOrigin::of(url) else { return false };
         matches!(origin.scheme.as_str(), "http" | "https")
             && (self.hosts.contains(&origin)

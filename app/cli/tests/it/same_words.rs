@@ -259,22 +259,27 @@ fn outputs_of(pages: Vec<(&'static str, &'static str, Vec<u8>)>) -> Outputs {
             return http::send(stream, "404 Not Found", "", b"");
         };
         let headers = format!("{}\r\nETag: \"1\"\r\n", headers.replace("{B}", &base));
-        let body = replaced(body, &base);
+        let body = replaced(body, "{B}".as_bytes(), base.as_bytes());
+        let body = replaced(&body, &utf_16("{B}"), &utf_16(&base));
         http::send(stream, "200 OK", &headers, &body)
     });
     outputs_at(&server)
 }
 
-/// Bytes with the base in place of `{B}`.
-fn replaced(body: &[u8], base: &str) -> Vec<u8> {
+/// Bytes with others in place of a pattern.
+fn replaced(body: &[u8], pattern: &[u8], other: &[u8]) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), body);
-    while let Some(at) = rest.windows(3).position(|window| window == b"{B}") {
+    while let Some(at) = rest.windows(pattern.len()).position(|window| window == pattern) {
         out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(base.as_bytes());
-        rest = &rest[at + 3..];
+        out.extend_from_slice(other);
+        rest = &rest[at + pattern.len()..];
     }
     out.extend_from_slice(rest);
     out
+}
+
+fn utf_16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
 fn latin_1(text: &str) -> Vec<u8> {
@@ -363,6 +368,10 @@ fn what_is_read_otherwise_is_reported_alike() {
 
 #[test]
 fn sets_of_0_1_are_judged_alike() {
+    const OTHERS: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
+        <url><loc rs:protocol=\"http://www.openarchives.org/OAI/openarchivesprotocol.html\">{B}/oai</loc></url></urlset>";
+    const ONLY_OTHERS: &str =
+        "lists no resource, only addresses of other protocols, such as OAI-PMH: 1";
     const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
     let one = "<url><loc>{B}/a</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>";
     let change =
@@ -378,6 +387,10 @@ fn sets_of_0_1_are_judged_alike() {
         );
         list(&(link + one))
     };
+    let others = OTHERS.to_owned();
+    // An index that shows no version.
+    let plain =
+        |path: &str| format!("{INDEX}<sitemap><loc>{{B}}{path}</loc></sitemap></sitemapindex>");
     for (document, words, is_refused) in [
         (index(["/one.xml", "/one.xml"]), "/one.xml is named more than once", true),
         (index(["/one.xml", "/list.xml"]), "it names itself", true),
@@ -388,6 +401,8 @@ fn sets_of_0_1_are_judged_alike() {
             true,
         ),
         (linked("/untyped.xml"), "a change set without `rs:type`; read as a change set", false),
+        (others, ONLY_OTHERS, true),
+        (plain("/others.xml"), ONLY_OTHERS, true),
     ] {
         let typed = list(change).replace("<urlset", "<urlset rs:type=\"changeset\"");
         let outputs = outputs_of(vec![
@@ -395,6 +410,7 @@ fn sets_of_0_1_are_judged_alike() {
             ("/one.xml", XML, list(one).into_bytes()),
             ("/untyped.xml", XML, list(change).into_bytes()),
             ("/set.xml", XML, typed.into_bytes()),
+            ("/others.xml", XML, OTHERS.as_bytes().to_vec()),
             ("/a", "Content-Type: text/plain", b"a".to_vec()),
         ]);
         let all = outputs.all(&document);
@@ -407,7 +423,7 @@ fn sets_of_0_1_are_judged_alike() {
             assert!(line.is_some_and(|line| line.contains("warning")), "{all}");
             assert!(outputs.explore.contains("ResourceSync 0.1 Change Set"), "{all}");
         }
-        if document.contains("sitemapindex") {
+        if document.contains("sitemapindex") || words == ONLY_OTHERS {
             assert!(problem(&outputs.explore).is_some_and(|it| it.ends_with(words)), "{all}");
         }
     }
@@ -457,23 +473,79 @@ fn a_resource_leads_to_its_source_whatever_it_is() {
         assert_eq!(problem(&outputs.explore), None, "{all}");
     }
     // Without the link it is named.
-    for (media_type, body, of_sync, of_explore) in [
+    let (json, activity) = ("application/json", "application/activity+json");
+    let no_feed = ", and neither an OrderedCollection nor an OrderedCollectionPage";
+    for (media_type, body, words, end) in [
         (
             "application/atom+xml",
             atom,
-            "is an Atom feed (\"News\") that is not of SDShare",
-            "an Atom feed that is not of SDShare",
+            "an Atom feed (\"News\") that is not of SDShare",
+            ": no entry has a link of SDShare",
         ),
-        (
-            "application/activity+json",
-            note,
-            "it is of the type Note, and neither an OrderedCollection nor",
-            "JSON that is not a change feed: `type` is Note",
-        ),
+        (activity, note, "it is of the type Note", no_feed),
+        (json, "[]", "it is a JSON array", no_feed),
+        (json, "[{\"type\":\"OrderedCollection\"}]", "it is a JSON array", no_feed),
+        (json, "\"x\"", "it is a JSON string", no_feed),
+        (json, "-1", "it is a JSON number", no_feed),
+        (json, "null", "it is JSON null", no_feed),
+        (json, "true", "it is a JSON truth value", no_feed),
+        (json, "{}", "it is JSON without `type`", no_feed),
     ] {
         let headers: &str = Box::leak(format!("Content-Type: {media_type}").into());
         let outputs = outputs_of(vec![("/list.xml", headers, body.as_bytes().to_vec())]);
-        let all = outputs.all(media_type);
-        assert!(outputs.sync.contains(of_sync) && outputs.explore.contains(of_explore), "{all}");
+        let (all, words) = (outputs.all(body), format!("{words}{end}"));
+        assert!(!outputs.is_synced, "{all}");
+        assert!(outputs.sync.contains(&words) && outputs.explore.contains(&words), "{words} {all}");
+        if media_type != "application/atom+xml" {
+            assert!(outputs.validate.contains(&words), "{words} {all}");
+        }
+    }
+}
+
+#[test]
+fn texts_that_are_no_sitemap_are_named_alike() {
+    const DOCTYPE: &str = "line 1, column 1: the document has a DOCTYPE, which is refused unread";
+    const KOI8_R: &str = "line 1, column 1: the document declares the encoding `KOI8-R`";
+    const PAGE: &str = "is a web page that leads to no ResourceSync document";
+    let xml = "application/xml";
+    for (list, name) in [
+        (format!("{URLSET}{MD}{A}</urlset>"), "Resource List"),
+        (format!("{URLSET}{MODIFIED}<url><loc>{{B}}/a</loc></url></urlset>"), "0.1 Sitemap"),
+    ] {
+        let html = "<html><head><title>x</title></head><body>hello</body></html>";
+        let entity = "<!DOCTYPE urlset [<!ENTITY a \"b\">]>";
+        for (media_type, body, refused) in [
+            (xml, format!("<!DOCTYPE urlset>{list}").into_bytes(), Some(DOCTYPE)),
+            (xml, format!("{entity}{list}").into_bytes(), Some(DOCTYPE)),
+            (
+                xml,
+                format!("<?xml version=\"1.0\" encoding=\"KOI8-R\"?>{list}").into_bytes(),
+                Some(KOI8_R),
+            ),
+            (xml, format!("<!DOCTYPE html>{html}").into_bytes(), Some(PAGE)),
+            ("text/html", html.as_bytes().to_vec(), Some(PAGE)),
+            ("application/xml; charset=utf-16le", utf_16(&list), None),
+            ("application/xml; charset=UTF-16LE", utf_16(&list), None),
+            // A text that is UTF-8 is read as such, whatever the header states.
+            ("application/xml; charset=utf-16le", list.clone().into_bytes(), None),
+            ("application/xml; charset=KOI8-R", list.clone().into_bytes(), None),
+        ] {
+            let headers: &str = Box::leak(format!("Content-Type: {media_type}").into());
+            let outputs = outputs_of(vec![
+                ("/list.xml", headers, body),
+                ("/a", "Content-Type: text/plain", b"a".to_vec()),
+            ]);
+            let all = outputs.all(media_type);
+            assert_eq!(outputs.is_synced, refused.is_none(), "{all}");
+            if let Some(words) = refused {
+                for output in [&outputs.validate, &outputs.explore, &outputs.sync] {
+                    assert!(output.contains(words), "{words} {all}");
+                }
+            } else {
+                let is_named = |output: &str| output.contains(name);
+                assert!(is_named(&outputs.validate) && is_named(&outputs.explore), "{all}");
+                assert_eq!(problem(&outputs.explore), None, "{all}");
+            }
+        }
     }
 }

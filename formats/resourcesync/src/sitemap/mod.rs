@@ -29,8 +29,8 @@ pub(crate) use values::{
 };
 pub use values::{space_around_loc, trimmed, without_date};
 pub use words::{
-    NAMES_ITSELF, is_another_kind, is_no_change_set, is_no_sitemap, may_be_change_set, named_again,
-    text_between_elements,
+    NAMES_ITSELF, is_another_kind, is_no_change_set, is_no_sitemap, lists_only_others,
+    may_be_change_set, named_again, text_between_elements,
 };
 pub(crate) use write::datetime;
 pub use write::write_end;

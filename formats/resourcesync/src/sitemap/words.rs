@@ -41,6 +41,14 @@ pub fn is_no_change_set(url: &str, line: Option<u64>) -> String {
     )
 }
 
+/// A Sitemap of ResourceSync 0.1 with that many addresses of other protocols and no resource [rs-0.1 §4.3.3].
+pub fn lists_only_others(url: &str, count: u64) -> String {
+    format!(
+        "{} lists no resource, only addresses of other protocols, such as OAI-PMH: {count}",
+        excerpt(url)
+    )
+}
+
 /// A change set where a Sitemap is due.
 pub fn is_no_sitemap(url: &str) -> String {
     format!("{} is not a Sitemap: it is a change set", excerpt(url))

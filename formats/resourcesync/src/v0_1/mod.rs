@@ -7,6 +7,7 @@ mod convert;
 mod discovery;
 mod document;
 mod parts;
+mod recognise;
 mod relations;
 mod version;
 mod write;
@@ -19,6 +20,7 @@ pub use convert::MEDIA_TYPES;
 pub use discovery::{LinkKind, links_in_host_meta, links_in_html};
 pub use document::Document;
 pub use parts::{Entry, Head, Link, Meta};
+pub use recognise::{INDEXES_MAX, first_of_plain_index, has_marks};
 pub use relations::{
     CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SITEMAP, SUBJECT,
     SUBJECT_NAME, XMPP_PROTOCOL,

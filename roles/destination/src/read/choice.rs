@@ -99,6 +99,20 @@ fn choose(
             "leave out `--category`, and select resources with `--include` or `--exclude`",
         ));
     }
+    // Only targets of RDF read what these Sources list; decision 70 has the reasons.
+    let has_descriptions = ![resourcesync_0_1::PROTOCOL.name, resourcesync::PROTOCOL.name]
+        .contains(&chosen.protocol)
+        || options.sink.is_of_statements();
+    if options.leave_out_invalid && !has_descriptions {
+        let message = format!(
+            "`--leave-out-invalid` is for statements of RDF, and the resources of {}, an address of {}, are stored \
+             in this target as they are",
+            options.url, chosen.protocol
+        );
+        return Err(Error::new("rdf.leave-out", ExitCode::Usage, message).with_help(
+            "leave out `--leave-out-invalid`, or use a target of RDF, such as `nquads:FOLDER`",
+        ));
+    }
     Ok(chosen)
 }
 

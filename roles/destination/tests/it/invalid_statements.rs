@@ -196,6 +196,39 @@ fn documents_of_lists_lose_only_what_is_not_valid() {
 }
 
 #[test]
+fn leaving_out_is_refused_where_nothing_is_read_as_rdf() {
+    let ns = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
+    for (head, end, protocol) in [
+        ("<rs:md capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"/>", "", "ResourceSync"),
+        ("", "<rs:size>1</rs:size>", "ResourceSync 0.1"),
+    ] {
+        let server = Server::start();
+        server.body("/a", "a");
+        let entry = format!("<url><loc>{}</loc>{end}</url>", server.url("/a"));
+        server.body("/list.xml", format!("<urlset {ns}>{head}{entry}</urlset>"));
+        let mut copy = Copy::of(server.url("/list.xml"));
+        copy.options.leave_out_invalid = true;
+        // In the first run, and in the run of a copy that was begun.
+        for _ in 0..2 {
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.code()), (2, "rdf.leave-out"), "{:?}", ran.reported);
+            let message = ran.result.as_ref().unwrap_err().to_string();
+            assert!(message.contains(&format!("an address of {protocol},")), "{message}");
+            copy.options.leave_out_invalid = false;
+            assert_eq!(copy.try_run().exit(), 0);
+            copy.options.leave_out_invalid = true;
+        }
+    }
+    // Fragments of SDShare are read as RDF for every target.
+    let source = SdSource::start(Habits::default());
+    source.put(&SdSource::name(1), "<http://id.example/id/1> <http://ns.example/value> \"x\" .\n");
+    source.make_snapshot();
+    let mut copy = Copy::of(source.url());
+    copy.options.leave_out_invalid = true;
+    assert_eq!(copy.try_run().exit(), 0);
+}
+
+#[test]
 fn language_tags_are_copied_as_they_are_written() {
     let source = SdSource::start(Habits::default());
     let put = |tag: &str| {

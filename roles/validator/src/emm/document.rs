@@ -7,7 +7,7 @@ use super::{collection, patch, streams};
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
-use abreast_emm::{Profile, not_json};
+use abreast_emm::{Profile, ReadError, not_json};
 use abreast_webtypes::{Timestamp, W3cDatetime, excerpt, memory_of_json, resolve};
 use serde_json::{Map, Value};
 
@@ -199,7 +199,8 @@ pub(super) fn read(
         });
     }
     let Value::Object(map) = value else {
-        judge.add(&r::AS_OBJECT, "", || format!("the document is {}", kind_of(&value)));
+        let message = ReadError::of_other_json(text).map(|error| error.to_string());
+        judge.add(&r::AS_OBJECT, "", || message.unwrap_or_default());
         return None;
     };
     judge.contexts = Contexts::read(map.get("@context"));
@@ -221,10 +222,7 @@ pub(super) fn read(
         Kind::Activity => doc.items.push(activity::check(&mut judge, &map, "", None)),
         Kind::Patch => doc.patch = patch::document(&mut judge, &map, item),
         Kind::RdfPatch | Kind::Other => {
-            judge.add(&r::CF_KIND, "", || match &types[..] {
-                [] => "there is no `type`".to_owned(),
-                types => format!("`type` is {}", excerpt(&types.join(", "))),
-            });
+            judge.add(&r::CF_KIND, "", || ReadError::of_types(&types).to_string());
         }
     }
     Some(doc)

@@ -9,8 +9,8 @@ use crate::sketch::{Listed, Sketch, hash};
 use crate::values;
 use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v0_1::{
-    CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, PARTIAL, Parser,
-    Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
+    CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, OAI_PMH_PROTOCOL,
+    PARTIAL, Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
 use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -114,8 +114,49 @@ pub(super) struct Facts {
     pub(super) change_in_sitemap: Option<u64>,
     /// The line of the first entry that is not a change.
     pub(super) not_a_change: Option<u64>,
+    /// The number of addresses of other protocols in the entries [rs-0.1 §4.3.3].
+    pub(super) of_others: u64,
+    /// Whether an entry is a resource; entries of an index are Sitemaps.
+    pub(super) has_resources: bool,
     /// URIs of its changes, each with the first and the last of them.
     pub(super) changed: HashMap<u64, Changed>,
+}
+
+/// Totals of the Sitemaps read so far.
+#[derive(Debug)]
+pub(super) struct Sitemaps {
+    /// Hashes of the resources.
+    pub(super) uris: HashSet<u64>,
+    /// Entries and links to addresses of other protocols.
+    of_others: u64,
+    has_resources: bool,
+    /// Whether every Sitemap was read to the end.
+    pub(super) are_known: bool,
+}
+
+impl Sitemaps {
+    /// Starts with the given document, which may be an index.
+    pub(super) fn of(facts: &Facts) -> Self {
+        let (uris, of_others, has_resources) = (HashSet::new(), 0, false);
+        let mut sitemaps = Self { uris, of_others, has_resources, are_known: true };
+        sitemaps.add(facts);
+        sitemaps
+    }
+
+    pub(super) fn add(&mut self, facts: &Facts) {
+        let is_other =
+            |link: &&Link| link.protocol.as_deref().map(str::trim) == Some(OAI_PMH_PROTOCOL);
+        let of_links = facts.head.links.iter().filter(is_other).count() as u64;
+        self.of_others += facts.of_others + of_links;
+        self.has_resources |= facts.has_resources;
+        self.are_known &= facts.is_complete;
+    }
+
+    /// The number of addresses of other protocols, without any resource.
+    pub(super) fn only_others(&self) -> Option<u64> {
+        let is_so = self.are_known && !self.has_resources && self.of_others > 0;
+        is_so.then_some(self.of_others)
+    }
 }
 
 /// The first and the last change of a resource in a change set.
@@ -342,6 +383,10 @@ impl Checker {
         check_time(&facts.head, entry, self.now, found);
         if facts.head.root == Root::UrlSet && entry.change.is_none() && entry.protocol.is_none() {
             facts.not_a_change.get_or_insert(entry.line);
+        }
+        if facts.head.root == Root::UrlSet {
+            facts.of_others += u64::from(entry.protocol.is_some());
+            facts.has_resources |= entry.protocol.is_none();
         }
         let is_sitemap = !facts.head.change_set || self.is_untyped;
         if facts.head.root == Root::UrlSet && is_sitemap && entry.change.is_some() {

@@ -2,7 +2,7 @@
 //! [rs-0.1 §3.2, §6.1].
 
 use super::CLOSED_MAX;
-use super::document::{Changed, Facts};
+use super::document::{Changed, Facts, Sitemaps};
 use crate::feeds::Feeds;
 use crate::fetch::Failure;
 use crate::node::{FoundBy, Outcome};
@@ -19,9 +19,32 @@ const AGGREGATED_MAX: usize = 100;
 
 impl Feeds<'_> {
     /// The lists of an index, each with what the index states of it.
-    pub(super) async fn lists(&mut self, number: usize, index: &Facts) -> Result<(), Failure> {
+    pub(super) async fn lists(
+        &mut self,
+        number: usize,
+        index: &Facts,
+        sitemaps: &mut Sitemaps,
+    ) -> Result<(), Failure> {
+        // Copies read indexes in an index, and none in those.
+        for (below, index) in self.lists_of(number, index, sitemaps).await? {
+            if self.walks(below) {
+                self.lists_of(below, &index, sitemaps).await?;
+            } else {
+                sitemaps.are_known = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// The Sitemaps of an index; returns the nested indexes.
+    async fn lists_of(
+        &mut self,
+        number: usize,
+        index: &Facts,
+        sitemaps: &mut Sitemaps,
+    ) -> Result<Vec<(usize, Facts)>, Failure> {
         let url = self.walked.nodes[number].url.clone();
-        let (mut uris, mut named): (HashSet<u64>, HashSet<String>) = Default::default();
+        let (mut indexes, mut named) = (Vec::new(), HashSet::new());
         for listed in &index.lists {
             let from = (number, listed.line);
             let Ok(target) = resolve(&url, &listed.loc) else { continue };
@@ -36,8 +59,15 @@ impl Feeds<'_> {
                 self.add(number, &r::A_READ, listed.line, message);
                 continue;
             }
-            let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
-            let Some(list) = self.read_alpha(child, Some(from), false).await? else { continue };
+            let Some(child) = self.child(from, &target, FoundBy::Down) else {
+                sitemaps.are_known = false;
+                continue;
+            };
+            let Some(list) = self.read_alpha(child, Some(from), false).await? else {
+                sitemaps.are_known = false;
+                continue;
+            };
+            sitemaps.add(&list);
             if list.head.root == Root::SitemapIndex || list.head.change_set {
                 let message = if list.head.change_set {
                     self.refused(number, is_no_sitemap(&target));
@@ -46,8 +76,12 @@ impl Feeds<'_> {
                     format!("{} is not a Sitemap", excerpt(&target))
                 };
                 self.add(number, &r::A_INDEX, listed.line, || message);
+                if !list.head.change_set {
+                    indexes.push((child, list));
+                }
                 continue;
             }
+            let uris = &mut sitemaps.uris;
             let again = list.uris.iter().filter(|uri| uris.contains(uri)).count();
             if again > 0 {
                 let again = count_of(again, "resource");
@@ -81,11 +115,11 @@ impl Feeds<'_> {
                 self.add(number, &r::A_CATEGORIES_MISSING, listed.line, message);
             }
         }
-        Ok(())
+        Ok(indexes)
     }
 
-    /// Keeps why copies refuse an index.
-    fn refused(&mut self, number: usize, message: String) {
+    /// Keeps why copies refuse a Sitemap or index.
+    pub(super) fn refused(&mut self, number: usize, message: String) {
         if let Outcome::Alpha(index) = &mut self.walked.nodes[number].outcome {
             index.refusal.get_or_insert(message);
         }

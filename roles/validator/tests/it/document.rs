@@ -68,6 +68,39 @@ fn good_examples_of_0_1_have_only_notes() {
     assert_eq!(plain, BTreeSet::from(["ex-2.1.xml".to_owned()]));
 }
 
+#[test]
+fn what_follows_a_fault_of_xml_is_not_missing() {
+    const ROOT: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">";
+    let md = |kind: &str, times: &str| format!("<rs:md capability=\"{kind}\" {times}/>");
+    let list = md("resourcelist", "at=\"2026-01-01T00:00:00Z\"");
+    let caps = md("capabilitylist", "") + "<rs:ln rel=\"up\" href=\"http://h/\"/>";
+    let dump = md("changedump", "from=\"2026-01-01T00:00:00Z\" until=\"2026-01-09T00:00:00Z\"")
+        + "<rs:ln rel=\"up\" href=\"http://h/\"/><url><loc>http://h/p.zip</loc>\
+           <rs:md from=\"2026-01-01T00:00:00Z\" until=\"2026-01-03T00:00:00Z\" type=\"application/zip\" length=\"9\"/></url>";
+    for (before, missing) in [
+        ("", "RS-7-md"),
+        (&*list, "RS-10.1-up"),
+        (&*caps, "RS-9-describedby"),
+        (&*dump, "RS-13.1-span"),
+    ] {
+        let begin = format!("{ROOT}{before}<!-- ");
+        let whole = [begin.as_bytes(), b"-->", b"</urlset>"].concat();
+        let broken = [begin.as_bytes(), b"\xe9 -->", b"</urlset>"].concat();
+        let ids = |document: &[u8]| -> BTreeSet<&str> {
+            let found = check_document("d", document, Mode::Normal);
+            found.iter().map(|found| found.rule.id).collect()
+        };
+        let of_whole = ids(&whole);
+        assert!(of_whole.contains(missing), "{missing}: {of_whole:?}");
+        assert_eq!(ids(&broken), BTreeSet::from(["SITEMAP-utf-8"]), "{missing}");
+    }
+    let set = ROOT.replace("xmlns:rs", "rs:type=\"changeset\" xmlns:rs");
+    let broken = [set.as_bytes(), b"<!-- \xe9 --></urlset>"].concat();
+    let found = check_document("d", &broken, Mode::Normal);
+    let ids: Vec<_> = found.iter().map(|found| found.rule.id).collect();
+    assert_eq!(ids, ["SITEMAP-utf-8"]);
+}
+
 /// Sitemaps are in UTF-8; other documents may be in UTF-16 with a byte order mark.
 #[test]
 fn encodings_are_judged_by_the_kind_of_document() {

@@ -406,7 +406,6 @@ const ROWS_WITHOUT: &[(&str, &str)] = &[
     ("§4.2", "it binds readers"),
     ("2.2 processes", "it binds readers"),
     ("4.1 HTTP GET", "it is the default"),
-    ("4.3.3 other interpretation", "what another protocol answers is not a document of the draft"),
     ("6.2 versions", "links to versions are optional"),
     ("E1", "a set without a feed cannot be seen"),
     ("B WARC", "the section is empty"),

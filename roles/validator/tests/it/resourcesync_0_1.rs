@@ -30,6 +30,9 @@ const NO_SITEMAPS: &str = "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas
     xmlns:xhtml=\"http://www.w3.org/1999/xhtml\">\
     <xhtml:meta name=\"DCTERMS.modified\" content=\"2026-01-10T00:00:00Z\"/></sitemapindex>";
 const LATE: &str = "<xhtml:link rel=\"describedby\" href=\"{B}/about\"/>";
+const OTHERS: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+    xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
+    <url><loc rs:protocol=\"http://www.openarchives.org/OAI/openarchivesprotocol.html\">{B}/oai</loc></url></urlset>";
 pub(crate) const ENTRY: &str =
     "<url><loc>{B}/r/z</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>\n";
 
@@ -197,6 +200,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
             "",
         )],
     ),
+    ("RS01-4.3.3-resources", &[AddFinding("/sitemap.xml", OTHERS)]),
     ("RS01-5.1-type", &[Replace("/changes/2.xml", " rs:type=\"changeset\"", "")]),
     ("RS01-5.1-time", &[Replace("/changes/current.xml", "2026-01-08T00:00:00Z", "2026-01-08")]),
     ("RS01-5.1-change", &[Replace("/changes/current.xml", " rs:type=\"updated\"", "")]),
@@ -576,6 +580,88 @@ fn found_from(address: &str, change: impl FnOnce(&mut Answers, &str)) -> (bool, 
     let has_problem = report.documents.iter().any(|document| document.problem.is_some());
     assert!(!(found && has_problem), "{address} {}", text(&report));
     (found, report.findings.iter().map(|found| found.rule.id).collect())
+}
+
+#[test]
+fn a_plain_index_over_0_1_is_read_as_0_1() {
+    let index = |base: &str, paths: &[&str]| {
+        let entry = |path: &&str| format!("<sitemap><loc>{base}{path}</loc></sitemap>");
+        let text = format!(
+            "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{}</sitemapindex>",
+            paths.iter().map(entry).collect::<String>()
+        );
+        typed(XML, text.into_bytes())
+    };
+    for (address, first) in
+        [("/plain.xml", "/list1.xml"), ("/plain.xml", "/inner.xml"), ("/", "/list1.xml")]
+    {
+        for named in ["/robots.txt", "/.well-known/host-meta"] {
+            let server = Server::start(|base| {
+                let mut answers = good(base);
+                answers.insert("/plain.xml".to_owned(), index(base, &[first, "/list2.xml"]));
+                answers.insert("/inner.xml".to_owned(), index(base, &["/list1.xml"]));
+                answers.retain(|path, _| path != "/robots.txt" && path != "/.well-known/host-meta");
+                let text = String::from_utf8(good(base)[named].body.clone()).unwrap();
+                let text = text.replace("/sitemap.xml", "/plain.xml");
+                answers.insert(named.to_owned(), typed("text/plain", text.into_bytes()));
+                answers
+            });
+            let report = inspect(&server, address, |_| {});
+            let name = |path: &str| {
+                let url = server.url(path);
+                let found = report.documents.iter().find(|document| document.url == url);
+                found.map(|document| (document.name.as_str(), document.read))
+            };
+            let all =
+                format!("{address} {first} {named} {} {:#?}", text(&report), report.documents);
+            assert_eq!(name("/plain.xml"), Some(("ResourceSync 0.1 Sitemap Index", true)), "{all}");
+            for path in ["/list1.xml", "/list2.xml"] {
+                assert_eq!(name(path), Some(("ResourceSync 0.1 Sitemap", true)), "{path} {all}");
+            }
+            assert!(!report.findings.iter().any(|found| found.rule.id == "RS-7-md"), "{all}");
+        }
+    }
+}
+
+#[test]
+fn sitemaps_with_addresses_of_oai_pmh_only_are_refused() {
+    for (breaks, is_refused) in [
+        (vec![AddFinding("/sitemap.xml", OTHERS)], true),
+        (vec![AddFinding("/list1.xml", OTHERS)], false),
+        (vec![AddFinding("/list1.xml", OTHERS), AddFinding("/list2.xml", OTHERS)], true),
+        // A Sitemap that was not read may have resources.
+        (vec![AddFinding("/list1.xml", OTHERS), Remove("/list2.xml")], false),
+    ] {
+        let server = Server::start(|base| broken(base, &breaks));
+        let report = inspect(&server, "/sitemap.xml", |_| {});
+        let problem = report.documents[0].problem.clone().unwrap_or_default();
+        let words = "lists no resource, only addresses of other protocols, such as OAI-PMH: ";
+        assert_eq!(problem.contains(words), is_refused, "{problem} {}", text(&report));
+        let mut found = report.findings.iter();
+        let found =
+            found.any(|found| found.rule.id == "RS01-4.3.3-resources" && found.message == problem);
+        assert_eq!(found, is_refused, "{}", text(&report));
+    }
+}
+
+#[test]
+fn a_plain_index_over_plain_sitemaps_remains_plain() {
+    let server = Server::start(|base| {
+        let list = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>{B}/r/a</loc></url></urlset>";
+        let index = "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><sitemap><loc>{B}/1.xml</loc></sitemap></sitemapindex>";
+        let answer = |text: &str| typed(XML, text.replace("{B}", base).into_bytes());
+        Answers::from([
+            ("/plain.xml".to_owned(), answer(index)),
+            ("/1.xml".to_owned(), answer(list)),
+        ])
+    });
+    let report = inspect(&server, "/plain.xml", |_| {});
+    assert!(report.findings.iter().any(|found| found.rule.id == "RS-7-md"), "{}", text(&report));
+    assert!(!report.documents.iter().any(|document| document.name.contains("0.1")));
+    // Without a walk no other document is requested.
+    let alone = inspect(&server, "/plain.xml", |options| options.walk = false);
+    assert_eq!(alone.read(), 1);
+    assert_eq!(server.requests().iter().filter(|path| *path == "/1.xml").count(), 1);
 }
 
 /// Makes what a site answers at one of its addresses, for its base.

@@ -26,6 +26,7 @@ mod repeat;
 mod wanted;
 
 use crate::read::protocol::{AnswerHead, Protocol};
+use abreast_emm::{Document, ReadError};
 
 /// Activity Streams.
 pub(crate) const PROTOCOL: Protocol = Protocol {
@@ -42,6 +43,12 @@ fn recognises(head: &AnswerHead<'_>) -> bool {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     text.starts_with(b"{")
         && MARKS.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
+}
+
+/// The words about JSON that is not a collection of activities.
+pub(crate) fn other_json(body: &[u8], url: &str) -> Option<String> {
+    let read = Document::from_slice(body, url);
+    read.err().filter(|error| matches!(error, ReadError::Type(_))).map(|error| error.to_string())
 }
 
 /// One of these is near the begin of each such document.

@@ -7,6 +7,7 @@
 use super::document::{Page, read_page};
 use super::sets::{Candidate, add};
 use super::{keys, links};
+use crate::read::emm::other_json;
 use crate::read::resourcesync::document::{is_oai_pmh, is_rss};
 use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sitemap::document::Part;
@@ -85,8 +86,8 @@ enum Seen {
     Sets(Vec<Candidate>),
     /// An index of Source Descriptions.
     Descriptions(Vec<String>),
-    /// Another file, and where it links to.
-    Page { links: Vec<String>, is_html: bool },
+    /// Another file, its links, and the words about it if it is JSON.
+    Page { links: Vec<String>, is_html: bool, json: Option<String> },
 }
 
 /// Finds the set that the user means; [`super::sets`] has the rule by which it is chosen.
@@ -187,10 +188,11 @@ impl Search<'_> {
         let start = check_url(&given)?;
         let is_root = start.path().ends_with('/');
         let page = match self.inspect(&given) {
-            Ok(Seen::Page { links, is_html }) if links.is_empty() => {
+            Ok(Seen::Page { links, is_html, json }) if links.is_empty() => {
                 if !is_html && start.path() != "/" {
+                    let kind = json.map(|kind| format!(": {kind}")).unwrap_or_default();
                     let message = format!(
-                        "{given} is not a document of ResourceSync or another protocol that is read"
+                        "{given} is not a document of ResourceSync or another protocol that is read{kind}"
                     );
                     return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message));
                 }
@@ -222,7 +224,7 @@ impl Search<'_> {
             Ok(true) => Error::new(
                 "discover.page",
                 ExitCode::SourceInvalid,
-                format!("{given} is a web page, and neither it nor its site leads to a ResourceSync Source"),
+                format!("{given} is a web page that leads to no ResourceSync document, and its site has none"),
             )
             .with_help("ask the site's operator for the URL of its Capability List, Resource List or Sitemap"),
             _ => Error::new(
@@ -276,7 +278,7 @@ impl Search<'_> {
                 Ok(Seen::Descriptions(parts)) => {
                     return self.descriptions(parts, url, Some(route)).map(Some);
                 }
-                Ok(Seen::Page { links, is_html: false }) if !links.is_empty() => {
+                Ok(Seen::Page { links, is_html: false, .. }) if !links.is_empty() => {
                     let candidates: Vec<_> = links.into_iter().map(Candidate::at).collect();
                     return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
                 }
@@ -509,7 +511,8 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             } else if url.ends_with("/robots.txt") {
                 found.extend(robots_sitemaps(&body));
             }
-            return Ok(Seen::Page { links: resolve(url, found), is_html });
+            let json = other_json(&body, url);
+            return Ok(Seen::Page { links: resolve(url, found), is_html, json });
         }
         Page::Document(read) => read,
     };

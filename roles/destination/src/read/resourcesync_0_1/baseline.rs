@@ -11,7 +11,7 @@ use crate::report::clock::SECOND_MICROS;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::MaxDelete;
 use crate::request::pieces::Answered;
-use abreast_resourcesync::sitemap::may_be_change_set;
+use abreast_resourcesync::sitemap::{lists_only_others, may_be_change_set};
 use abreast_webtypes::{Moment, Timestamp};
 
 /// How far before the time of a Sitemap changes are replayed, microseconds. The draft does not state
@@ -36,9 +36,7 @@ pub(super) fn sitemap_snapshot(
     let mut sitemaps = Sitemaps::new(options);
     let read = read_snapshot(walk, sitemap, &mut sitemaps, true)?;
     if let Some(count) = sitemaps.only_others() {
-        let message = format!(
-            "{sitemap} lists no resource, only addresses of other protocols, such as OAI-PMH: {count}"
-        );
+        let message = lists_only_others(sitemap, count);
         return Err(Error::new("discover.oai-pmh", ExitCode::SourceInvalid, message).with_help(
             "ask the repository for documents of ResourceSync that list its resources",
         ));

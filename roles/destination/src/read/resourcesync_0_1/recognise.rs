@@ -10,37 +10,21 @@ use crate::report::options::SyncOptions;
 use crate::request::admit::Admission;
 use crate::request::requests::Requests;
 use abreast_net::Unpacker;
-use abreast_resourcesync::sitemap::trimmed;
-use abreast_resourcesync::v0_1::SUBJECT;
-use abreast_webtypes::xml::{Element, Ns, Reader, Token, utf8_begin};
+use abreast_resourcesync::v0_1::{INDEXES_MAX, first_of_plain_index, has_marks};
+use abreast_webtypes::xml::utf8_begin;
 use std::borrow::Cow;
 
 /// Unpacked bytes of a document that are searched.
 const BYTES_MAX: usize = 64 << 10;
-/// Most indexes above the Sitemap that shows of which version it is.
-const INDEXES_MAX: usize = 2;
 /// How ZIP files begin.
 const ZIP: &[u8] = b"PK\x03\x04";
 /// How WARC files begin.
 const WARC: &[u8] = b"WARC/";
 
-const NAMESPACES: &[&str] = &[
-    "http://www.sitemaps.org/schemas/sitemap/0.9",
-    "http://www.openarchives.org/rs/terms/",
-    "http://www.w3.org/1999/xhtml",
-];
-const SITEMAP: Ns = Ns::known(0);
-const RS: Ns = Ns::known(1);
-const XHTML: Ns = Ns::known(2);
-
-/// What relation types of this version begin with; those of later versions continue with `terms/`.
-const RELATIONS: &str = "http://www.openarchives.org/rs/";
-const LATER_RELATIONS: &str = "http://www.openarchives.org/rs/terms/";
-
 /// A document of 0.1, or a dump by itself.
 pub(crate) fn recognises(head: &AnswerHead<'_>) -> bool {
     let unpacked = unpacked(head.bytes);
-    is_dump(&unpacked) || is_document(&unpacked)
+    is_dump(&unpacked) || has_marks(&unpacked)
 }
 
 /// Whether an answer begins as a dump does: a ZIP or WARC file, packed perhaps.
@@ -64,65 +48,6 @@ pub(crate) fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
         unpacked.len() < BYTES_MAX
     });
     unpacked.into()
-}
-
-/// Whether XML that may be cut has a mark of 0.1 and none of a later version.
-fn is_document(begin: &[u8]) -> bool {
-    let mut reader = Reader::new(NAMESPACES);
-    reader.guess_encoding();
-    reader.push(begin);
-    let (mut depth, mut marked) = (0, false);
-    loop {
-        match reader.next() {
-            Ok(Token::Start(element)) => {
-                let name = element.local();
-                if depth == 0 && !matches!(name, "urlset" | "sitemapindex" | "iq" | "message") {
-                    return false;
-                }
-                if element.ns() == RS && matches!(element.local(), "md" | "ln") {
-                    return false;
-                }
-                depth += 1;
-                marked |= is_mark(&element);
-            }
-            Ok(Token::NeedInput | Token::Done) | Err(_) => return marked,
-            Ok(_) => {}
-        }
-    }
-}
-
-/// The first document that a plain index names: an index has no marks of 0.1 of its own if it gives no time and no
-/// links. `None` for other documents.
-fn first_of_plain_index(begin: &[u8]) -> Option<String> {
-    let mut reader = Reader::new(NAMESPACES);
-    reader.guess_encoding();
-    reader.push(begin);
-    let (mut depth, mut first) = (0, None::<String>);
-    loop {
-        match reader.next() {
-            Ok(Token::Start(element)) => {
-                if depth == 0 && (element.ns(), element.local()) != (SITEMAP, "sitemapindex")
-                    || element.ns() == RS
-                {
-                    return None;
-                }
-                if (depth, element.ns(), element.local()) == (2, SITEMAP, "loc") {
-                    first = Some(String::new());
-                }
-                depth += 1;
-            }
-            Ok(Token::Text(text)) => {
-                if let Some(first) = first.as_mut().filter(|_| depth == 3) {
-                    first.push_str(text);
-                }
-            }
-            Ok(Token::End) if first.is_some() => break,
-            Ok(Token::End) => depth -= 1,
-            Ok(Token::Markup(_)) => {}
-            Ok(Token::NeedInput | Token::Done) | Err(_) => return None,
-        }
-    }
-    first.map(|first| trimmed(&first).to_owned())
 }
 
 /// Whether the Sitemaps below a plain index are of 0.1, by the first. What cannot be requested shows nothing.
@@ -154,38 +79,6 @@ pub(crate) fn leads_to_0_1(
     Ok(false)
 }
 
-fn is_mark(element: &Element<'_>) -> bool {
-    const ELEMENTS: [&str; 5] = ["fixity", "size", "mimetype", "contentencoding", "path"];
-    const ATTRIBUTES: [&str; 3] = ["type", "protocol", "pubsubnode"];
-    if element.ns() == RS {
-        return ELEMENTS.contains(&element.local());
-    }
-    if (element.ns(), element.local()) == (SITEMAP, "expires") {
-        return true;
-    }
-    if element.attributes().any(|it| it.ns() == RS && ATTRIBUTES.contains(&it.local())) {
-        return true;
-    }
-    if element.ns() != XHTML {
-        return false;
-    }
-    match element.local() {
-        "meta" => element.attribute("name").is_some_and(|name| is_modified(&name)),
-        "link" => element.attribute("rel").is_some_and(|rel| {
-            rel.split_ascii_whitespace().any(|token| {
-                token.eq_ignore_ascii_case(SUBJECT)
-                    || token.starts_with(RELATIONS) && !token.starts_with(LATER_RELATIONS)
-            })
-        }),
-        _ => false,
-    }
-}
-
-/// Whether it is the name of the time of a document.
-fn is_modified(name: &str) -> bool {
-    name.trim().eq_ignore_ascii_case("DCTERMS.modified")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,47 +86,6 @@ mod tests {
 
     fn recognised(bytes: &[u8]) -> bool {
         recognises(&AnswerHead { bytes })
-    }
-
-    #[test]
-    fn marks_of_this_version_make_a_document_of_it() {
-        let document = |root: &str, inside: &str| {
-            format!(
-                "<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' \
-                 xmlns:r='http://www.openarchives.org/rs/terms/' xmlns:x='http://www.w3.org/1999/xhtml' {root}>{inside}"
-            )
-        };
-        for (root, inside) in [
-            ("r:type='changeset'", ""),
-            ("", "<x:meta name='DCTERMS.modified' content='2026-01-01'/>"),
-            ("", "<x:link rel='current http://www.openarchives.org/rs/changeset' href='/c'/>"),
-            ("", "<x:link r:protocol='http://e.example/p' href='/c'/>"),
-            ("", "<url><loc>http://h/</loc><lastmod r:type='created'>2026-01-01</lastmod>"),
-            ("", "<url><loc>http://h/</loc><r:fixity type='md5'>"),
-            ("", "<url><x:link rel='DCTERMS.subject' href='http://h/c'/>"),
-        ] {
-            let text = document(root, inside);
-            assert!(recognised(text.as_bytes()), "{root} {inside}");
-            let (_, text) = text.split_once("?>").unwrap();
-            for stanza in ["iq", "message"] {
-                let text = format!("<{stanza} xmlns='jabber:client'><pubsub>{text}");
-                assert!(recognised(text.as_bytes()), "{text}");
-            }
-        }
-        for inside in [
-            "<url><loc>http://h/</loc><lastmod>2026-01-01</lastmod></url>",
-            "<url><x:link rel='alternate' hreflang='de' href='/de'/></url>",
-            "<x:link rel='http://www.openarchives.org/rs/terms/patch' href='/p'/>",
-            "<r:md capability='resourcelist'/><x:meta name='DCTERMS.modified' content='2026'/>",
-            "<x:meta name='DCTERMS.modified' content='2026'/><r:md capability='resourcelist'/>",
-            "<!-- rs:fixity DCTERMS.modified -->",
-        ] {
-            assert!(!recognised(document("", inside).as_bytes()), "{inside}");
-        }
-        assert!(!recognised(b"<iq xmlns='jabber:client'><pubsub><urlset/></pubsub></iq>"));
-        for other in [&b""[..], b"{}", b"<html xmlns='http://www.w3.org/1999/xhtml'><meta name='DCTERMS.modified' content='1'/>"] {
-            assert!(!recognised(other), "{}", String::from_utf8_lossy(other));
-        }
     }
 
     #[test]

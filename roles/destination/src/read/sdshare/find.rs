@@ -10,9 +10,9 @@ use crate::request::admit::Admission;
 use crate::request::diagnostics::Remark;
 use crate::request::pieces::Go;
 use crate::request::requests::Requests;
-use abreast_sdshare::{Entry, FeedKind, Relation, without_since};
+use abreast_sdshare::{Entry, FeedKind, Relation, other_feed, without_since};
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::{excerpt, without_fragment};
+use abreast_webtypes::without_fragment;
 use std::collections::HashSet;
 
 /// Collections of one server, and entries read of a feed to see which kind it is.
@@ -181,14 +181,7 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
                 .with_help("give the address of the collection feed"));
         }
         None => {
-            let message = format!(
-                "{url} is an Atom feed{} that is not of SDShare: no entry has a link of SDShare",
-                if read.feed.title.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (\"{}\")", excerpt(&read.feed.title))
-                }
-            );
+            let message = format!("{url} is {}", other_feed(&read.feed.title));
             return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(
                 "give the address of an overview feed or a collection feed; of a feed without entries, the address states by \
                  `fragments` or `snapshots` at its end which it is",
