@@ -4,25 +4,26 @@
 
 mod start;
 
+use crate::checker::start::CheckerState;
+use crate::entry::MAX_LINKS;
+use crate::entry::{DocumentObserver, Entry, Head};
 use crate::fetch::ResponseFacts;
 use crate::finding::Findings;
 use crate::judge;
-use crate::markup::{ElementFaults, KNOWN, Md, datetime};
+use crate::markup::{ElementFaults, KNOWN, datetime};
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::sitemap::{
     space_around_loc, text_between_elements, trimmed, without_date,
 };
-use abreast_resourcesync::v1_1::{self, Limits, Ln, Parser, Root, SPEC_MAX_ENTRIES, Step};
+use abreast_resourcesync::v1_1::{self, Limits, Parser, SPEC_MAX_ENTRIES, Step};
 use abreast_webtypes::xml::{Reader, Token};
-use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, Timestamp, W3cDatetime, excerpt};
+use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, Timestamp, excerpt};
 use start::Start;
 use std::time::SystemTime;
 
 /// Bytes a Sitemap may have, unpacked [rs-core §7].
 pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
-/// Links checked in one place; further ones are counted only.
-const MAX_LINKS: usize = 1_000;
 /// Longest text of `lastmod` and `changefreq`.
 const MAX_TEXT: usize = 1_024;
 /// How far clocks may differ, in microseconds.
@@ -30,83 +31,10 @@ const CLOCK_MICROS: i64 = 60_000_000;
 /// Pieces in which a chunk is parsed.
 const PIECE: usize = 64 << 10;
 
-/// The head of a document.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Head {
-    /// `None` when the root is none of ours.
-    pub(crate) root: Option<Root>,
-    pub(crate) md: Option<Md>,
-    pub(crate) md_place: (u64, u64),
-    pub(crate) links: Vec<(Ln, (u64, u64))>,
-}
-
-impl Head {
-    /// The first target of a relation, as written.
-    pub(crate) fn link(&self, rel: &str) -> Option<(&str, (u64, u64))> {
-        self.links
-            .iter()
-            .find(|(link, _)| link.has_rel(rel))
-            .map(|(link, place)| (link.href.as_str(), *place))
-    }
-
-    pub(crate) fn root(&self) -> Root {
-        self.root.unwrap_or_default()
-    }
-}
-
-/// One entry; kept and used again for the next.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
-    pub(crate) loc: String,
-    pub(crate) locs: u32,
-    pub(crate) lastmod: Option<W3cDatetime>,
-    pub(crate) has_lastmod: bool,
-    pub(crate) has_md: bool,
-    pub(crate) md: Md,
-    pub(crate) links: Vec<Ln>,
-    pub(crate) place: (u64, u64),
-}
-
-impl Entry {
-    fn clear(&mut self, place: (u64, u64)) {
-        self.loc.clear();
-        self.md.clear();
-        self.links.clear();
-        (self.locs, self.lastmod, self.has_lastmod, self.has_md) = (0, None, false, false);
-        self.place = place;
-    }
-}
-
-/// Learns what a document states while it is checked.
-pub(crate) trait DocumentObserver {
-    /// The head is complete; comes once, before the entries.
-    fn head(&mut self, head: &Head);
-    /// An entry was read.
-    fn entry(&mut self, head: &Head, entry: &Entry, found: &mut Findings);
-}
-
 /// Nobody watches.
 impl DocumentObserver for () {
     fn head(&mut self, _head: &Head) {}
     fn entry(&mut self, _head: &Head, _entry: &Entry, _found: &mut Findings) {}
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CheckerState {
-    Outside,
-    Root,
-    Entry,
-    Loc,
-    Lastmod,
-    ChangeFreq,
-    Priority,
-    /// An element whose content does not matter; where to go when that many are closed.
-    Skipped {
-        open: u32,
-        in_entry: bool,
-        /// The element is `rs:md` or `rs:ln`, which have attributes only.
-        is_void: bool,
-    },
 }
 
 /// Of a document that is read all the same.

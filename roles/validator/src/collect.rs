@@ -1,6 +1,6 @@
 //! Data collected from a document for comparison with others, in bounded memory.
 
-use crate::checker::{DocumentObserver, Entry, Head};
+use crate::entry::{DocumentObserver, Entry, Head};
 use crate::finding::Findings;
 use crate::kind;
 use crate::rules as r;

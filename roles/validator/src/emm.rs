@@ -19,35 +19,26 @@ mod activity;
 mod collection;
 mod context;
 mod delivery;
+mod doc;
 mod document;
 mod history;
+mod item;
+mod judge;
 mod members;
+mod newest;
+mod object;
 mod pages;
 mod patch;
+mod patch_facts;
 mod sample;
 mod streams;
 
+use crate::emm::doc::Doc;
 use crate::feeds::Fault;
 use crate::finding::Findings;
-use crate::report::ChangeFeedFacts;
 pub(crate) use document::is_document;
-use document::{Doc, read};
+use document::read;
 use history::History;
-
-/// A document of a change feed that was read; an Entry Point with its pages.
-#[derive(Debug, Default)]
-pub(crate) struct ChangeFeed {
-    pub(crate) name: String,
-    pub(crate) is_source: bool,
-    pub(crate) is_entry_point: bool,
-    pub(crate) is_read: bool,
-    pub(crate) entries: u64,
-    pub(crate) bytes: u64,
-    pub(crate) children: Vec<String>,
-    pub(crate) facts: ChangeFeedFacts,
-    /// Why not all of its pages were read.
-    pub(crate) problem: Option<String>,
-}
 
 /// Findings of one document by itself.
 pub(crate) fn check_document(bytes: &[u8], mut found: Findings) -> Findings {

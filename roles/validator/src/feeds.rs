@@ -4,9 +4,10 @@
 use crate::collect::Origin;
 use crate::fetch::{self, Answer, Budget, Failure};
 use crate::finding::Findings;
-use crate::inspect::CONDITIONS_MAX;
-use crate::node::{FoundBy, Node, Outcome, Walked, is_url};
+use crate::manners::CONDITIONS_MAX;
+use crate::node::{FoundBy, Node, Outcome, Walked};
 use crate::options::{Options, Share};
+use crate::place::is_url;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::sample::{Hosts, hosts};

@@ -1,7 +1,6 @@
 //! Reading the bytes of a URL or file, within limits, compressed or not.
 
-use crate::package::MAKING;
-use crate::report::Unreachable;
+use crate::facts::Unreachable;
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding, Unpacker};
 use abreast_resourcesync::v0_1::LinkKind;
 use abreast_webtypes::Link;
@@ -377,3 +376,6 @@ pub(crate) async fn answers_conditions(
         _ => None,
     }
 }
+
+/// Why a package that is made on demand was not checked.
+pub(crate) const MAKING: &str = "still being made (202)";

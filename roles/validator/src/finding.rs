@@ -32,7 +32,7 @@ pub(crate) struct Findings {
     mode: Mode,
     most_each: usize,
     list: Vec<Finding>,
-    /// Of each rule: how many were kept, and where the last of them is.
+    /// The number of stored findings and the index of the last one, by rule.
     kept: Vec<(&'static str, usize, usize)>,
 }
 

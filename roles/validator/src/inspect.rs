@@ -4,33 +4,29 @@ use crate::checker::Checker;
 use crate::collect::{Collector, Origin};
 use crate::discover;
 use crate::emm;
+use crate::facts::Unreachable;
+use crate::fetch::MAKING;
 use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::{Finding, Findings};
+use crate::inspected::{Inspected, Inspection};
 use crate::kind;
-use crate::node::{Doc, FoundBy, is_url};
-use crate::package::{self, Got, MAKING, Package, TOO_LARGE};
-use crate::report::Unreachable;
+use crate::manners::is_host_meta;
+use crate::manners::{GZIP_BYTES, manners};
+use crate::node::{Doc, FoundBy};
+use crate::package::{self, Got, TOO_LARGE};
+use crate::place::is_url;
 use crate::resourcesync_0_1;
 use crate::rules as r;
 use crate::sdshare;
-use crate::sketch::{Changes, Listed, Sketch};
 use crate::topic;
 use crate::walk::Walk;
 use abreast_net::Client;
 use abreast_resourcesync::v0_1::{INDEXES_MAX, first_of_plain_index, has_marks};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that show the version of a document, as for copies.
 const BEGIN_MAX: usize = 4 << 10;
 /// Bytes of a web page or robots.txt that are checked.
 const PAGE_MAX: usize = 256 << 10;
-/// Documents asked for a second time, to see whether the server answers conditional requests.
-pub(crate) const CONDITIONS_MAX: u64 = 8;
-/// Where a site describes itself (RFC 6415).
-pub(crate) const HOST_META: [&str; 2] = ["/.well-known/host-meta", "/.well-known/host-meta.json"];
-/// Large enough that packing is worth while.
-pub(crate) const GZIP_BYTES: u64 = 64 << 10;
-
 /// Whether an address ends as those of JSON do.
 fn is_named_json(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
@@ -89,7 +85,7 @@ impl Walk<'_> {
             if leads_on.get()
                 && checker.bytes == 0
                 && !discover::is_document(bytes)
-                && !discover::is_page(bytes)
+                && !crate::html::is_page(bytes)
             {
                 is_resource.set(true);
                 return Go::Enough;
@@ -124,7 +120,7 @@ impl Walk<'_> {
                 || is_links
                 || checker.bytes == 0
                     && !matches!(found_by, FoundBy::Down | FoundBy::Topic)
-                    && discover::is_page(bytes)
+                    && crate::html::is_page(bytes)
             {
                 *page = Some(bytes.to_vec());
                 return Go::On;
@@ -362,78 +358,4 @@ impl Walk<'_> {
             Err(_) => (Vec::new(), Inspected::Cancelled),
         }
     }
-}
-
-/// Whether it is host-meta, in which nothing but links is read.
-pub(crate) fn is_host_meta(url: &str, found_by: FoundBy) -> bool {
-    let is_given = || is_url(url) && HOST_META.iter().any(|place| url.ends_with(place));
-    found_by == FoundBy::HostMeta || found_by == FoundBy::Start && is_given()
-}
-
-/// Notes on how the server delivers documents; `conditions` are those that may still be asked for
-/// again.
-pub(crate) async fn manners(
-    client: &Client,
-    url: &str,
-    facts: &ResponseFacts,
-    conditions: &AtomicU64,
-    found: &mut Findings,
-) {
-    if facts.url != abreast_webtypes::without_fragment(url) {
-        found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
-    }
-    if facts.etag.is_none() && facts.last_modified.is_none() {
-        found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
-    } else if take_one(conditions)
-        && fetch::answers_conditions(client, url, facts).await == Some(false)
-    {
-        let message = || "the whole document came though it is unchanged".to_owned();
-        found.add(&r::CONDITIONAL, (0, 0), message);
-    }
-}
-
-/// The result of one inspection.
-#[derive(Default)]
-pub(crate) struct Inspection {
-    pub(crate) found: Inspected,
-    pub(crate) findings: Vec<Finding>,
-    pub(crate) listed: Option<(Sketch<Listed>, Sketch<Changes>)>,
-}
-
-impl From<Failure> for Inspection {
-    fn from(failure: Failure) -> Self {
-        let found = match failure {
-            Failure::Missing(message) => Inspected::Nothing(message),
-            Failure::Limit(limit) => Inspected::Limit(limit),
-            Failure::Cancelled => Inspected::Cancelled,
-        };
-        Self { found, ..Self::default() }
-    }
-}
-
-#[derive(Default)]
-pub(crate) enum Inspected {
-    Document(Box<Doc>),
-    Package(Box<Package>),
-    Page(Vec<u8>, Box<ResponseFacts>),
-    /// A resource, which leads to its Source by the headers of its answer.
-    Resource(Box<ResponseFacts>),
-    Plain,
-    /// A feed of SDShare, read later.
-    Feed,
-    /// A document of Activity Streams, read later.
-    ChangeFeed,
-    /// A document of ResourceSync 0.1, read later.
-    Alpha,
-    /// A dump of ResourceSync 0.1, read later.
-    AlphaDump,
-    Nothing(String),
-    Left(&'static str),
-    Limit(&'static str),
-    #[default]
-    Cancelled,
-}
-
-pub(crate) fn take_one(counter: &AtomicU64) -> bool {
-    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }

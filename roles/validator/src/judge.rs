@@ -1,12 +1,13 @@
 //! Rules for a single document: its head, its entries, their order [rs-core §7, §A].
 
 use crate::chain::{Bound, Chain, Interval, Openness};
-use crate::checker::{Entry, Head};
+use crate::entry::{Entry, Head};
 use crate::finding::Findings;
 use crate::kind::{self, AttributeUse};
 use crate::markup::has;
 use crate::notification;
-use crate::package;
+use crate::paths::is_again;
+use crate::paths::path;
 use crate::related;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -15,10 +16,6 @@ use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, count, excerpt};
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
-/// Paths of a manifest, or documents of an index, that are remembered.
-const SEEN_MAX: usize = 1_000_000;
 
 /// State from earlier entries.
 #[derive(Clone, Debug)]
@@ -371,39 +368,6 @@ fn manifest_entry(
     }
     if !deleted && !md.has(has::TYPE) {
         found.add(&r::MANIFEST_TYPE, place, || format!("no `type` for {}", excerpt(&entry.loc)));
-    }
-}
-
-/// Whether a text was there before; beyond a limit it is not known.
-fn is_again(text: &str, seen: &mut HashSet<u64>) -> bool {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    let hash = hasher.finish();
-    if seen.contains(&hash) {
-        return true;
-    }
-    if seen.len() < SEEN_MAX {
-        seen.insert(hash);
-    }
-    false
-}
-
-/// Judges the path of a bitstream or patch, which no other has.
-pub(crate) fn path(path: &str, place: (u64, u64), paths: &mut HashSet<u64>, found: &mut Findings) {
-    let inside = path.strip_prefix('/');
-    if inside.is_none() {
-        found.add(&r::MANIFEST_SLASH, place, || format!("`path` is \"{}\"", excerpt(path)));
-    }
-    let inside = inside.unwrap_or(path);
-    let mut segments = inside.split('/');
-    let unsafe_path =
-        segments.any(|segment| matches!(segment, "" | "." | "..")) || inside == package::MANIFEST;
-    if unsafe_path || path.contains('\\') || path.bytes().any(|byte| byte < b' ') {
-        found.add(&r::MANIFEST_SAFE, place, || format!("`path` is \"{}\"", excerpt(path)));
-    }
-    if is_again(inside, paths) {
-        let message = || format!("a second entry for the path {}", excerpt(inside));
-        found.add(&r::MANIFEST_ALL, place, message);
     }
 }
 

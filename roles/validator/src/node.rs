@@ -1,14 +1,14 @@
 //! Records of the addresses of a walk.
 
-use crate::checker::Head;
+use crate::alpha::Alpha;
+use crate::change_feed::ChangeFeed;
 use crate::collect::{Child, Origin};
-use crate::emm::ChangeFeed;
+use crate::entry::Head;
 use crate::fetch::ResponseFacts;
 use crate::finding::Finding;
 use crate::kind;
 use crate::package::Package;
-use crate::resourcesync_0_1::Alpha;
-use crate::sdshare::Feed;
+use crate::sdshare_feed::Feed;
 use crate::sketch::{Changes, Listed, Sketch};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Origin as WebOrigin, resolve};
@@ -219,11 +219,4 @@ impl Walked {
     pub(crate) fn sets_of_0_1(&self) -> impl Iterator<Item = &SetData> {
         self.sets.iter().filter(|(url, _)| self.is_of_0_1(url)).map(|(_, set)| set)
     }
-}
-
-/// Is it a URL, rather than the path of a file?
-pub(crate) fn is_url(start: &str) -> bool {
-    start
-        .split_once("://")
-        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
 }

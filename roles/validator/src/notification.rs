@@ -1,7 +1,7 @@
 //! Rules for notifications and for the entries that lead to topics [rs-change-notification §3, §5].
 //! [rs-framework-notification §2.1, §3, §5]
 
-use crate::checker::{Entry, Head};
+use crate::entry::{Entry, Head};
 use crate::finding::Findings;
 use crate::kind;
 use crate::markup::has;

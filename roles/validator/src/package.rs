@@ -1,12 +1,15 @@
 //! Comparison of a package with its manifest [rs-core §11.2, §13.2].
 
-use crate::checker::{Checker, DocumentObserver, Entry, Head};
+use crate::checker::Checker;
 use crate::collect::{Child, Collector, Context, Origin};
 use crate::digest::Hasher;
+use crate::entry::{DocumentObserver, Entry, Head};
+use crate::fetch::MAKING;
 use crate::fetch::{self, Budget, Failure, Go};
 use crate::finding::{Finding, Findings};
 use crate::markup::has;
-use crate::node::is_url;
+use crate::paths::MANIFEST;
+use crate::place::is_url;
 use crate::rule::Mode;
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
@@ -23,16 +26,12 @@ use zip::ZipArchive;
 const MEMBERS_MAX: usize = 1_000_000;
 /// Bytes of a manifest, unpacked.
 const MANIFEST_BYTES_MAX: u64 = 512 << 20;
-pub(crate) const MANIFEST: &str = "manifest.xml";
 /// Beginning of a ZIP file.
 pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 const CHUNK: usize = 64 << 10;
 
 /// Why a package or resource was not checked.
 pub(crate) const TOO_LARGE: &str = "larger than --max-file-bytes";
-/// Why a package that is made on demand was not checked.
-pub(crate) const MAKING: &str = "still being made (202)";
-
 /// Data of a package.
 #[derive(Debug, Default)]
 pub(crate) struct Package {

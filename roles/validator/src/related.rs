@@ -1,8 +1,7 @@
 //! Rules for the links of an entry to related resources [rs-core §14].
 
-use crate::checker::Entry;
+use crate::entry::Entry;
 use crate::finding::Findings;
-use crate::judge;
 use crate::kind;
 use crate::markup::has;
 use crate::rules as r;
@@ -115,7 +114,7 @@ fn patch(
     }
     if capability == Capability::ChangeDumpManifest {
         if let Some(path) = &link.path {
-            judge::path(path, entry.place, paths, found);
+            crate::paths::path(path, entry.place, paths, found);
         } else {
             let message = || format!("the link to the patch {} has no `path`", excerpt(&link.href));
             found.add(&r::PATCH_PATH, entry.place, message);

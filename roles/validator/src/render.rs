@@ -1,7 +1,7 @@
 //! Rendering of a report: for terminals, for programs, as a page.
 
+use crate::fetch::MAKING;
 use crate::finding::Finding;
-use crate::package::MAKING;
 use crate::report::{Document, Report};
 use crate::rule::severity_word;
 use abreast_core::Severity;

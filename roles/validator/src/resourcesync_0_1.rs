@@ -15,17 +15,19 @@ mod dump;
 mod related;
 mod warc;
 
+use crate::alpha::Alpha;
 use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go};
 use crate::finding::Findings;
-use crate::inspect::{GZIP_BYTES, HOST_META, manners};
-use crate::node::{FoundBy, Outcome, SetData, is_url};
+use crate::manners::{GZIP_BYTES, HOST_META, manners};
+use crate::node::{FoundBy, Outcome, SetData};
+use crate::place::is_url;
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
 use crate::values;
 use abreast_resourcesync::sitemap::{is_no_change_set, lists_only_others, may_be_change_set};
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
-use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve, robots_sitemaps};
+use abreast_webtypes::{SyntaxError, excerpt, resolve, robots_sitemaps};
 pub(crate) use document::is_document;
 use document::{Checker, Facts, Sitemaps};
 pub(crate) use dump::is_dump;
@@ -35,24 +37,6 @@ use std::time::Instant;
 
 /// Closed change sets that are fetched a second time.
 const CLOSED_MAX: usize = 4;
-
-/// A document or dump of 0.1 that was read.
-#[derive(Debug, Default)]
-pub(crate) struct Alpha {
-    pub(crate) name: &'static str,
-    pub(crate) entries: u64,
-    pub(crate) bytes: u64,
-    pub(crate) modified: Option<Timestamp>,
-    pub(crate) is_change_set: bool,
-    /// It is a document that cannot be read to its end.
-    pub(crate) is_cut: bool,
-    /// Why copies refuse it.
-    pub(crate) refusal: Option<String>,
-    /// It is a dump that was given, and not read yet.
-    pub(crate) is_dump: bool,
-    pub(crate) children: Vec<String>,
-    pub(crate) facts: fetch::ResponseFacts,
-}
 
 impl Alpha {
     fn of(facts: &Facts, answer: Option<fetch::ResponseFacts>) -> Self {

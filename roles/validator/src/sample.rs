@@ -1,13 +1,13 @@
 //! Comparison of resources with the lists: a sample is fetched, or all [rs-core §7].
 
-use crate::checker::{DocumentObserver, Entry, Head};
 use crate::digest::Hasher;
-use crate::discover;
+use crate::entry::{DocumentObserver, Entry, Head};
 use crate::fetch::{self, Budget, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
-use crate::node::{Outcome, Walked, is_url};
+use crate::node::{Outcome, Walked};
 use crate::options::{Options, Share};
 use crate::package::TOO_LARGE;
+use crate::place::is_url;
 use crate::relate::wrong_link;
 use crate::rules as r;
 use crate::sketch::Listed;
@@ -271,7 +271,7 @@ impl One<'_> {
         }
         // A walk from a Sitemap of 0.1 does not read Capability Lists.
         let is_of_0_1 = self.walked.is_of_0_1(&listed.document);
-        let targets = facts.links.iter().cloned().chain(discover::in_html(&page));
+        let targets = facts.links.iter().cloned().chain(crate::html::in_html(&page));
         for target in targets.filter(|_| !is_of_0_1) {
             if let Some(wrong) = wrong_link(self.walked, &listed.uri, &target) {
                 self.add(&r::LINK, || format!("{}: {wrong}", excerpt(&listed.uri)));

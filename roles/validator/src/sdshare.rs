@@ -20,9 +20,8 @@ mod snapshots;
 
 use crate::feeds::{Fault, Feeds, ask};
 use crate::fetch::{Budget, Failure, ResponseFacts};
-use crate::inspect::take_one;
+use crate::manners::take_one;
 use crate::node::FoundBy;
-use crate::report::FeedFacts;
 use crate::rules as r;
 use crate::values;
 use abreast_net::{Client, retry_after};
@@ -36,30 +35,6 @@ use std::time::{Duration, SystemTime};
 
 /// How long the walk waits for a snapshot that is being made, at a time.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// A feed or snapshot that was read.
-#[derive(Debug, Default)]
-pub(crate) struct Feed {
-    pub(crate) kind: Option<FeedKind>,
-    pub(crate) is_snapshot: bool,
-    pub(crate) is_read: bool,
-    pub(crate) entries: u64,
-    pub(crate) bytes: u64,
-    pub(crate) children: Vec<String>,
-    pub(crate) facts: FeedFacts,
-    /// Why not all of its pages were read.
-    pub(crate) problem: Option<String>,
-}
-
-impl Feed {
-    pub(crate) fn name(&self) -> String {
-        match self.kind {
-            _ if self.is_snapshot => "SDShare snapshot".to_owned(),
-            Some(kind) => format!("SDShare {}", kind.name()),
-            None => "Atom feed".to_owned(),
-        }
-    }
-}
 
 impl Feeds<'_> {
     pub(crate) async fn start(&mut self, number: usize) -> Result<(), Failure> {

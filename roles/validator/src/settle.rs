@@ -5,8 +5,9 @@
 //! since it was read.
 
 use crate::finding::Finding;
-use crate::node::{Node, Outcome, Walked, is_url};
+use crate::node::{Node, Outcome, Walked};
 use crate::options::Options;
+use crate::place::is_url;
 use crate::rule::Rule;
 use crate::rules as r;
 use abreast_net::{Client, Request, Shared, UnaskedEncoding};

@@ -1,8 +1,9 @@
 //! Consistency between the capabilities of a set, by samples [rs-core §9].
 
 use crate::finding::Findings;
-use crate::node::{Doc, Outcome, SetData, Walked, is_url};
+use crate::node::{Doc, Outcome, SetData, Walked};
 use crate::options::Options;
+use crate::place::is_url;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;

@@ -1,16 +1,16 @@
 //! The walk over a whole Source, up and down: each address once, by several threads, within limits.
 
+use crate::alpha::Alpha;
 use crate::collect::{Child, Context, Origin, SKETCH};
-use crate::discover;
 use crate::fetch::{Budget, ResponseFacts};
-use crate::inspect::{CONDITIONS_MAX, HOST_META, Inspected, Inspection, is_host_meta};
+use crate::inspected::{Inspected, Inspection};
 use crate::kind;
-use crate::node::{
-    Doc, FoundBy, Node, Outcome, SetData, Walked, in_archive, is_url, site_has_documents,
-};
+use crate::manners::is_host_meta;
+use crate::manners::{CONDITIONS_MAX, HOST_META};
+use crate::node::{Doc, FoundBy, Node, Outcome, SetData, Walked, in_archive, site_has_documents};
 use crate::options::{Options, Share};
 use crate::package::{self, Package};
-use crate::resourcesync_0_1::Alpha;
+use crate::place::is_url;
 use crate::sketch::{Changes, Listed, Seen, Sketch};
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
@@ -413,7 +413,7 @@ impl<'a> Walk<'a> {
                     | Inspected::ChangeFeed
                     | Inspected::Alpha
                     | Inspected::AlphaDump
-                    | Inspected::Left(package::MAKING)
+                    | Inspected::Left(crate::fetch::MAKING)
             )
         {
             let start = start.url.clone();
@@ -505,7 +505,7 @@ impl<'a> Walk<'a> {
         } else if is_host_meta(&url, found_by) {
             (best(links_in_host_meta(page)), FoundBy::Site)
         } else {
-            ([facts.links.clone(), discover::in_html(page)].concat(), FoundBy::Page)
+            ([facts.links.clone(), crate::html::in_html(page)].concat(), FoundBy::Page)
         };
         if matches!(found_by, FoundBy::WellKnown | FoundBy::Page)
             || (!matches!(found_by, FoundBy::Robots | FoundBy::Start | FoundBy::HostMeta)

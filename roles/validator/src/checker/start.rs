@@ -1,6 +1,7 @@
 //! Starts of elements: what they are, by where they are.
 
-use super::{CheckerState, Entry, Head, MAX_LINKS};
+use crate::entry::MAX_LINKS;
+use crate::entry::{Entry, Head};
 use crate::markup::{ElementFaults, Md, RS, SM, alpha, read_ln};
 use crate::rules as r;
 use abreast_resourcesync::v1_1::{Ln, Root};
@@ -157,4 +158,22 @@ fn root(element: &Element<'_>, faults: &mut ElementFaults) -> Option<Root> {
         return None;
     }
     Some(root)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CheckerState {
+    Outside,
+    Root,
+    Entry,
+    Loc,
+    Lastmod,
+    ChangeFreq,
+    Priority,
+    /// An element whose content does not matter; where to go when that many are closed.
+    Skipped {
+        open: u32,
+        in_entry: bool,
+        /// The element is `rs:md` or `rs:ln`, which have attributes only.
+        is_void: bool,
+    },
 }

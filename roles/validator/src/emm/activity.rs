@@ -1,9 +1,12 @@
 //! Activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
 
-use super::document::{Judge, Object, id, kind_of, local, several, text_of, time, types};
 use super::members;
-use super::patch::{self, PatchFacts};
-use crate::node::is_url;
+use super::patch;
+use crate::emm::item::Item;
+use crate::emm::item::{EMM, IIIF, OTHERS};
+use crate::emm::judge::Judge;
+use crate::emm::object::{Object, id, kind_of, local, several, text_of, time, types};
+use crate::place::is_url;
 use crate::rules as r;
 use abreast_emm::Profile;
 use abreast_webtypes::{W3cDatetime, excerpt};
@@ -11,67 +14,6 @@ use serde_json::Value;
 
 /// Seconds that clocks may differ.
 const CLOCK_SECONDS: i64 = 60;
-/// Types of changes [emm-1.0 §3.3] [emm-0.1 §5].
-const EMM: &[&str] = &["Create", "Add", "Update", "Delete", "Remove", "Deprecate"];
-/// [iiif-discovery §3.3].
-const IIIF: &[&str] = &["Create", "Update", "Delete", "Move", "Add", "Remove", "Refresh"];
-/// Other types of activities that are registered.
-const OTHERS: &[&str] = &[
-    "Accept",
-    "Activity",
-    "Announce",
-    "Arrive",
-    "Block",
-    "Dislike",
-    "Flag",
-    "Follow",
-    "Ignore",
-    "Invite",
-    "Join",
-    "Leave",
-    "Like",
-    "Listen",
-    "Offer",
-    "Question",
-    "Read",
-    "Reject",
-    "TentativeAccept",
-    "TentativeReject",
-    "Travel",
-    "Undo",
-    "View",
-    "IntransitiveActivity",
-];
-
-pub(super) fn is_activity(name: &str) -> bool {
-    [EMM, IIIF, OTHERS].iter().any(|names| names.contains(&name))
-}
-
-/// What is remembered of an activity.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Item {
-    /// Its place on the page, from 0.
-    pub(super) number: u32,
-    pub(super) id: Option<String>,
-    /// The last part of its type.
-    pub(super) kind: String,
-    /// The IRI of the entity.
-    pub(super) object: Option<String>,
-    pub(super) time: Option<W3cDatetime>,
-    /// Addresses of representations, with their media types.
-    pub(super) links: Vec<(String, String)>,
-    /// The address of its Entity Patch.
-    pub(super) instrument: Option<String>,
-    pub(super) patch: Option<PatchFacts>,
-}
-
-impl Item {
-    /// Whether the entity is gone after it.
-    pub(super) fn is_end(&self) -> bool {
-        matches!(&*self.kind, "Delete" | "Remove")
-    }
-}
-
 /// Judges an activity; `page` is the `id` of the page it is on.
 pub(super) fn check(judge: &mut Judge<'_>, map: &Object, at: &str, page: Option<&str>) -> Item {
     let mut item = Item { kind: kind(judge, map, at), ..Item::default() };

@@ -1,8 +1,10 @@
 //! Entry Points and Change Sets [emm-1.0 §3.1, §3.2] [emm-0.1 §3.1, §3.2] [iiif-discovery §3.1, §3.2].
 
-use super::document::{Doc, Download, Judge, Object, id, kind_of, several, text_of, types};
 use super::{activity, members};
-use crate::node::is_url;
+use crate::emm::doc::{Doc, Download};
+use crate::emm::judge::Judge;
+use crate::emm::object::{Object, id, kind_of, several, text_of, types};
+use crate::place::is_url;
 use crate::rules as r;
 use crate::values;
 use abreast_emm::Profile;

@@ -3,7 +3,7 @@
 //! Contexts are never fetched: those of the specifications are known, and of others nothing is
 //! stated.
 
-use super::document::Judge;
+use crate::emm::judge::Judge;
 use crate::rules as r;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
@@ -142,7 +142,7 @@ pub(super) struct Contexts {
 impl Contexts {
     pub(super) fn read(value: Option<&Value>) -> Self {
         let mut all = Self { is_stated: value.is_some(), ..Self::default() };
-        for member in value.map(super::document::several).unwrap_or_default() {
+        for member in value.map(super::object::several).unwrap_or_default() {
             match member {
                 Value::String(url) => match known(url) {
                     Some(exact) => {

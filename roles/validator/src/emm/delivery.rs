@@ -1,12 +1,14 @@
 //! How documents are fetched, and how the server delivers them [as-core §2] [iiif-discovery §4.1].
 
-use super::activity::Item;
-use super::document::{Doc, Kind, read};
+use super::document::read;
+use crate::emm::doc::Doc;
+use crate::emm::doc::Kind;
+use crate::emm::item::Item;
 use crate::feeds::Feeds;
 use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
-use crate::inspect::{GZIP_BYTES, manners};
-use crate::node::is_url;
+use crate::manners::{GZIP_BYTES, manners};
+use crate::place::is_url;
 use crate::rules as r;
 use crate::values;
 use abreast_emm::Profile;

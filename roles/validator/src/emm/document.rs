@@ -1,128 +1,18 @@
 //! One document: its kind, its profile, and what it states.
 
-use super::activity::{self, Item};
+use super::activity;
 use super::context::Contexts;
-use super::patch::PatchFacts;
 use super::{collection, patch, streams};
+use crate::emm::doc::Doc;
+use crate::emm::doc::Kind;
+use crate::emm::item::Item;
+use crate::emm::judge::Judge;
+use crate::emm::object::{id, local, text_of, types};
 use crate::finding::Findings;
-use crate::rule::Rule;
 use crate::rules as r;
 use abreast_emm::{Profile, ReadError, not_json};
-use abreast_webtypes::{Timestamp, W3cDatetime, excerpt, memory_of_json, resolve};
-use serde_json::{Map, Value};
-
-pub(super) type Object = Map<String, Value>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    EntryPoint,
-    Page,
-    Activity,
-    /// An Entity Patch as JSON.
-    Patch,
-    /// RDF Patch as it is.
-    RdfPatch,
-    Other,
-}
-
-/// What a document states.
-#[derive(Debug)]
-pub(super) struct Doc {
-    pub(super) kind: Kind,
-    pub(super) profile: Profile,
-    pub(super) id: Option<String>,
-    pub(super) summary: String,
-    pub(super) first: Option<String>,
-    pub(super) last: Option<String>,
-    pub(super) next: Option<String>,
-    pub(super) prev: Option<String>,
-    pub(super) part_of: Option<String>,
-    pub(super) total: Option<u64>,
-    pub(super) downloads: Vec<Download>,
-    pub(super) items: Vec<Item>,
-    /// The header of a patch.
-    pub(super) patch: Option<PatchFacts>,
-    pub(super) bytes: u64,
-}
-
-/// A link of an Entry Point to the whole Entity Set, or to a page about it.
-#[derive(Clone, Debug)]
-pub(super) struct Download {
-    pub(super) href: String,
-    pub(super) media_type: String,
-    pub(super) updated: Option<String>,
-}
-
-impl Download {
-    /// Whether it is data, as far as is stated.
-    pub(super) fn is_data(&self) -> bool {
-        crate::values::essence(&self.media_type) != "text/html"
-    }
-}
-
-impl Doc {
-    fn new(kind: Kind, profile: Profile, bytes: &[u8]) -> Self {
-        Self {
-            kind,
-            profile,
-            id: None,
-            summary: String::new(),
-            first: None,
-            last: None,
-            next: None,
-            prev: None,
-            part_of: None,
-            total: None,
-            downloads: Vec::new(),
-            items: Vec::new(),
-            patch: None,
-            bytes: bytes.len() as u64,
-        }
-    }
-
-    pub(super) fn name(&self) -> String {
-        let name = match self.kind {
-            Kind::EntryPoint => "Entry Point",
-            Kind::Page => "Change Set",
-            Kind::Activity => "Activity",
-            Kind::Patch => "Entity Patch",
-            Kind::RdfPatch => return "RDF Patch".to_owned(),
-            Kind::Other => return "JSON".to_owned(),
-        };
-        let profile = match self.profile {
-            Profile::Emm01 => "EMM 0.1",
-            Profile::Emm10 => "EMM 1.0",
-            Profile::Iiif1 => "IIIF",
-        };
-        format!("{profile} {name}")
-    }
-}
-
-/// Judges the members of a document; `at` is a place in it, as a JSON pointer.
-pub(super) struct Judge<'f> {
-    pub(super) profile: Profile,
-    pub(super) contexts: Contexts,
-    /// Where the document is.
-    pub(super) url: &'f str,
-    /// The time at the server.
-    pub(super) now: Option<Timestamp>,
-    found: &'f mut Findings,
-}
-
-impl Judge<'_> {
-    pub(super) fn add(&mut self, rule: &'static Rule, at: &str, message: impl FnOnce() -> String) {
-        let place = || if at.is_empty() { String::new() } else { format!("{}: ", excerpt(at)) };
-        self.found.add(rule, (0, 0), || place() + &message());
-    }
-
-    pub(super) fn is_emm(&self) -> bool {
-        self.profile != Profile::Iiif1
-    }
-
-    pub(super) fn absolute(&self, text: &str) -> String {
-        resolve(self.url, text).unwrap_or_else(|_| text.to_owned())
-    }
-}
+use abreast_webtypes::{Timestamp, memory_of_json};
+use serde_json::Value;
 
 /// Is it JSON or RDF Patch, by its first bytes?
 pub(crate) fn is_document(begin: &[u8]) -> bool {
@@ -233,31 +123,9 @@ fn kind(name: &str) -> Option<Kind> {
         "OrderedCollection" | "Collection" => Kind::EntryPoint,
         "OrderedCollectionPage" | "CollectionPage" => Kind::Page,
         "rdf_patch" => Kind::Patch,
-        _ if activity::is_activity(name) => Kind::Activity,
+        _ if crate::emm::item::is_activity(name) => Kind::Activity,
         _ => return None,
     })
-}
-
-/// The last part of a type that may be an IRI, or have a prefix.
-pub(super) fn local(name: &str) -> &str {
-    name.rsplit([':', '#', '/']).next().unwrap_or(name)
-}
-
-/// The types of an object, as they are written.
-pub(super) fn types(map: &Object) -> Vec<&str> {
-    match map.get("type").or_else(|| map.get("@type")) {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-pub(super) fn id(map: &Object) -> Option<&str> {
-    map.get("id").or_else(|| map.get("@id")).and_then(Value::as_str)
-}
-
-pub(super) fn text_of<'m>(map: &'m Object, name: &str) -> Option<&'m str> {
-    map.get(name).and_then(Value::as_str)
 }
 
 /// The URL of a reference: a string or an object, or the first of several.
@@ -267,33 +135,5 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
         Value::Object(map) => id(map).or_else(|| text_of(map, "href")),
         Value::Array(all) => all.first().filter(|one| !one.is_array()).and_then(reference),
         _ => None,
-    }
-}
-
-/// One or several values.
-pub(super) fn several(value: &Value) -> &[Value] {
-    match value {
-        Value::Array(all) => all,
-        Value::Null => &[],
-        one => std::slice::from_ref(one),
-    }
-}
-
-/// A time as it is found: without a zone it is taken for UTC.
-pub(super) fn time(text: &str) -> Option<W3cDatetime> {
-    let parse = |text: &str| W3cDatetime::parse(text.as_bytes()).ok();
-    let text = text.trim();
-    parse(text).or_else(|| parse(&format!("{text}Z")))
-}
-
-/// What a value is, in words.
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }

@@ -1,8 +1,8 @@
 //! The order of activities, and what precedes what [emm-1.0 §3.2, §4] [iiif-discovery §3.2].
 
-use super::activity::Item;
-use super::document::Doc;
-use super::patch::PatchFacts;
+use crate::emm::doc::Doc;
+use crate::emm::item::Item;
+use crate::emm::patch_facts::PatchFacts;
 use crate::feeds::Fault;
 use crate::rule::Rule;
 use crate::rules as r;

@@ -1,7 +1,8 @@
 //! What only IIIF defines: members of collections, objects and activities [iiif-discovery §3.1, §3.3].
 
-use super::document::{Judge, Object, id, kind_of, local, types};
-use crate::node::is_url;
+use crate::emm::judge::Judge;
+use crate::emm::object::{Object, id, kind_of, local, types};
+use crate::place::is_url;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;

@@ -1,13 +1,15 @@
 //! All pages of an Entry Point [emm-1.0 §3.2] [iiif-discovery §3.2].
 
-use super::ChangeFeed;
-use super::document::{Doc, Download, Kind};
 use super::history::{Extent, Faults, History};
+use crate::change_feed::ChangeFeed;
+use crate::emm::doc::Kind;
+use crate::emm::doc::{Doc, Download};
+use crate::facts::ChangeFeedFacts;
 use crate::feeds::Feeds;
 use crate::fetch::{Failure, ResponseFacts};
 use crate::finding::Findings;
-use crate::node::{FoundBy, Outcome, is_url};
-use crate::report::ChangeFeedFacts;
+use crate::node::{FoundBy, Outcome};
+use crate::place::is_url;
 use crate::rule::Rule;
 use crate::rules as r;
 use crate::walk::MAX_DOCUMENTS;
@@ -26,7 +28,7 @@ const IDS_MAX: u32 = 10;
 /// The pages of a feed, as far as they were walked.
 pub(super) struct Walk {
     pub(super) history: History,
-    pub(super) sample: super::sample::Sample,
+    pub(super) sample: super::newest::Sample,
     pages: u64,
     bytes: u64,
     /// Kinds of activities on the newest page.
@@ -146,7 +148,7 @@ impl Feeds<'_> {
         let backwards = entry.last.is_some() && (is_iiif || entry.first.is_none());
         let mut walk = Walk {
             history: History::new(self.options.seed, backwards),
-            sample: super::sample::Sample::new(self.sample_size(), self.options.seed),
+            sample: super::newest::Sample::new(self.sample_size(), self.options.seed),
             pages: 0,
             bytes: entry.bytes,
             kinds: BTreeMap::new(),
@@ -440,7 +442,7 @@ impl Feeds<'_> {
 }
 
 fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
-    let time = |text: &String| super::document::time(text).map(|time| time.instant);
+    let time = |text: &String| super::object::time(text).map(|time| time.instant);
     ChangeFeedFacts {
         profile: doc.profile.name(),
         title: doc.summary.clone(),
@@ -451,7 +453,7 @@ fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
             .iter()
             .filter(|download| download.is_data())
             .take(LISTED_MAX)
-            .map(|download| crate::report::FullDownload {
+            .map(|download| crate::facts::FullDownload {
                 url: download.href.clone(),
                 media_type: download.media_type.clone(),
                 updated: download.updated.as_ref().and_then(time),

@@ -1,8 +1,10 @@
 //! Entity Patches [emm-0.1 §4.2] and the RDF Patch in them [rdf-patch §Structure].
 
-use super::activity::{Item, is_activity};
-use super::document::{Judge, Object, id, text_of, types};
-use crate::node::is_url;
+use crate::emm::item::{Item, is_activity};
+use crate::emm::judge::Judge;
+use crate::emm::object::{Object, id, text_of, types};
+use crate::emm::patch_facts::PatchFacts;
+use crate::place::is_url;
 use crate::rules as r;
 use abreast_rdf::{apply_entity_patch, is_skolem_iri};
 use abreast_webtypes::excerpt;
@@ -11,27 +13,6 @@ use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, Patch, ReadError, ReadOption
 
 /// Deviations that are reported of one patch.
 const LENIENT_MAX: usize = 5;
-/// Bytes of an identifier or digest that is remembered.
-const TEXT_MAX: usize = 500;
-
-/// What the header of a patch states.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PatchFacts {
-    pub(super) id: Option<String>,
-    pub(super) prev: Option<String>,
-    pub(super) entity_prev: Option<String>,
-    pub(super) before: Option<String>,
-    pub(super) after: Option<String>,
-}
-
-impl PatchFacts {
-    /// Whether it may be remembered: what servers send has any length.
-    pub(super) fn is_short(&self) -> bool {
-        let all = [&self.id, &self.prev, &self.entity_prev, &self.before, &self.after];
-        all.into_iter().flatten().all(|text| text.len() <= TEXT_MAX)
-    }
-}
-
 /// Judges the document of a patch; `item` is the activity whose changes it has, if that is known.
 pub(super) fn document(
     judge: &mut Judge<'_>,

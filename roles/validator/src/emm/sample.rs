@@ -1,13 +1,13 @@
 //! A sample of what activities link to: representations, documents of activities, patches.
 
-use super::activity::Item;
-use super::document::{Doc, Kind};
 use super::pages::Walk;
+use crate::emm::doc::Doc;
+use crate::emm::doc::Kind;
+use crate::emm::item::Item;
 use crate::feeds::Feeds;
 use crate::fetch::Failure;
-use crate::node::is_url;
+use crate::place::is_url;
 use crate::rules as r;
-use crate::sketch::{Sketch, hash};
 use crate::values;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
@@ -18,34 +18,6 @@ const DOCUMENTS_MAX: usize = 10;
 const LINKS_MAX: usize = 5;
 /// Bytes of a representation that are read.
 const BYTES: u64 = 64 << 10;
-
-/// The newest activity of some entities, with the pages they are on.
-pub(super) struct Sample {
-    seed: u64,
-    entities: Sketch<(String, Item)>,
-}
-
-impl Sample {
-    pub(super) fn new(size: usize, seed: u64) -> Self {
-        Self { seed, entities: Sketch::new(size) }
-    }
-
-    pub(super) fn page(&mut self, url: &str, doc: &Doc) {
-        for item in &doc.items {
-            let Some(object) = &item.object else { continue };
-            let hash = hash(self.seed, object);
-            let new = || (url.to_owned(), item.clone());
-            if self.entities.wants(hash)
-                && let Some(kept) = self.entities.entry(hash, new)
-            {
-                let time = |item: &Item| item.time.map(|time| time.instant);
-                if time(&kept.1) <= time(item) && kept.1.time.is_some() {
-                    *kept = new();
-                }
-            }
-        }
-    }
-}
 
 impl Feeds<'_> {
     pub(super) async fn sample(

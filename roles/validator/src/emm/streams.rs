@@ -1,6 +1,7 @@
 //! The rules of Activity Streams for any object [as-core §4].
 
-use super::document::{Judge, Object, kind_of, local, several, types};
+use crate::emm::judge::Judge;
+use crate::emm::object::{Object, kind_of, local, several, types};
 use crate::rules as r;
 use crate::values;
 use abreast_webtypes::excerpt;

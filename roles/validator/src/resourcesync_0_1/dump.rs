@@ -1,13 +1,15 @@
 //! Comparison of a dump with its manifest [rs-0.1 §4.2].
 
-use super::Alpha;
 use super::document::{self, Checker, Facts, Member};
+use crate::alpha::Alpha;
 use crate::digest::Hasher;
 use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
+use crate::fetch::MAKING;
 use crate::finding::Findings;
 use crate::node::Outcome;
-use crate::package::{Got, MAKING, MANIFEST, TOO_LARGE, each_piece, get, is_named_warc};
+use crate::package::{Got, TOO_LARGE, each_piece, get, is_named_warc};
+use crate::paths::MANIFEST;
 use crate::rules as r;
 use abreast_webtypes::{count, excerpt};
 use std::fs::File;

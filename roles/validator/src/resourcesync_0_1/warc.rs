@@ -3,14 +3,14 @@
 //! The draft does not state how a record is named; it is that of an entry whose `rs:path` is its
 //! `WARC-Record-ID` or `WARC-Target-URI`, or whose `loc` is the latter.
 
-use super::Alpha;
 use super::document::{Facts, Member};
 use super::dump::{MEMBERS_MAX, add_absent, compare, end_manifest};
+use crate::alpha::Alpha;
 use crate::digest::Hasher;
 use crate::feeds::Feeds;
 use crate::fetch::{Budget, Failure};
 use crate::finding::Findings;
-use crate::package::MANIFEST;
+use crate::paths::MANIFEST;
 use crate::rules as r;
 use abreast_warc::{
     CountingReader, Head, Kind, Payload, ReadError, parse_digest, read_record, skip_padding,

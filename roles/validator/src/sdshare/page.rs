@@ -1,7 +1,6 @@
 //! One page of a feed: bytes in, entries and findings out [rfc4287 §4.1] [sdshare §Server Role].
 
 use super::read::Reading;
-use crate::discover;
 use crate::fetch::ResponseFacts;
 use crate::finding::Findings;
 use crate::resourcesync_0_1::first_line;
@@ -13,7 +12,7 @@ use abreast_webtypes::excerpt;
 
 /// Is it an Atom feed, by its first bytes?
 pub(crate) fn is_feed(begin: &[u8]) -> bool {
-    discover::root_of(begin, &[ATOM_NAMESPACE])
+    crate::root::root_of(begin, &[ATOM_NAMESPACE])
         .is_some_and(|(is_atom, name)| is_atom || name == "feed")
 }
 

@@ -2,14 +2,16 @@
 
 use super::page::{Page, PageReader};
 use super::read::{ENTRIES_MAX, Reading};
-use super::{Feed, accepted, delivered};
+use super::{accepted, delivered};
+use crate::facts::FeedFacts;
 use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
-use crate::inspect::{GZIP_BYTES, manners};
-use crate::node::{FoundBy, Outcome, is_url};
-use crate::report::FeedFacts;
+use crate::manners::{GZIP_BYTES, manners};
+use crate::node::{FoundBy, Outcome};
+use crate::place::is_url;
 use crate::rules as r;
+use crate::sdshare_feed::Feed;
 use crate::walk::MAX_DOCUMENTS;
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, FeedKind, Relation};
 use abreast_webtypes::{Timestamp, excerpt, without_fragment};

@@ -4,11 +4,12 @@
 use super::fragments::Sampled;
 use super::graph::{self, Descriptions};
 use super::read::Reading;
-use super::{Feed, accepted, delivered, linked, refusal};
+use super::{accepted, delivered, linked, refusal};
 use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::node::{FoundBy, Outcome};
 use crate::rules as r;
+use crate::sdshare_feed::Feed;
 use abreast_rdf::{Entities, Syntax};
 use abreast_sdshare::{Entry, FeedKind, Link, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt};

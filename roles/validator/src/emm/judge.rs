@@ -1,0 +1,35 @@
+//! Findings about the members of a document.
+
+use crate::emm::context::Contexts;
+use crate::finding::Findings;
+use crate::rule::Rule;
+use abreast_emm::Profile;
+use abreast_webtypes::Timestamp;
+use abreast_webtypes::excerpt;
+use abreast_webtypes::resolve;
+
+/// Judges the members of a document; `at` is a place in it, as a JSON pointer.
+pub(super) struct Judge<'f> {
+    pub(super) profile: Profile,
+    pub(super) contexts: Contexts,
+    /// Where the document is.
+    pub(super) url: &'f str,
+    /// The time at the server.
+    pub(super) now: Option<Timestamp>,
+    pub(super) found: &'f mut Findings,
+}
+
+impl Judge<'_> {
+    pub(super) fn add(&mut self, rule: &'static Rule, at: &str, message: impl FnOnce() -> String) {
+        let place = || if at.is_empty() { String::new() } else { format!("{}: ", excerpt(at)) };
+        self.found.add(rule, (0, 0), || place() + &message());
+    }
+
+    pub(super) fn is_emm(&self) -> bool {
+        self.profile != Profile::Iiif1
+    }
+
+    pub(super) fn absolute(&self, text: &str) -> String {
+        resolve(self.url, text).unwrap_or_else(|_| text.to_owned())
+    }
+}
