@@ -31,6 +31,7 @@ mod import_packed;
 mod interop;
 mod jobs;
 mod json_lines;
+mod logins;
 mod maintenance;
 mod many;
 mod memory;
