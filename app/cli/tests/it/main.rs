@@ -11,6 +11,7 @@ mod causes;
 mod choices;
 mod codes;
 mod config;
+mod connections;
 mod crash;
 mod damaged_contents;
 mod dumps;
