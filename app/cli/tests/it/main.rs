@@ -56,6 +56,7 @@ mod session;
 mod sets;
 mod static_feeds;
 mod stores;
+mod topic_host;
 mod triples;
 mod validate;
 mod versions;
