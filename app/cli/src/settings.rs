@@ -285,7 +285,7 @@ fn on_one_line(value: &Value) -> String {
     }
 }
 
-/// The logins in the values are hidden already, such that the output can be read back.
+/// The logins in the values are hidden already, so that the output can be read back.
 fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Setting]) {
     if args.json {
         for setting in settings {

@@ -27,14 +27,14 @@ pub(crate) fn line(text: &str) {
     print(&visible(&shown));
 }
 
-/// Prints the lines of a report on standard output, without logins of URLs; it has no names of files.
+/// Prints the lines of a report, which contains URLs and not paths, on standard output, without logins.
 pub(crate) fn report(text: &str) {
     let shown = |line| if is_json(line) { json_without_logins(line) } else { without_logins(line) };
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(shown).collect();
     print(&visible_lines(&lines.join("\n")));
 }
 
-/// Prints several lines of the program's own on standard output: a page, a script.
+/// Prints several lines on standard output unchanged: a page, a script.
 pub(crate) fn page(text: &str) {
     print(&visible_lines(text));
 }
@@ -59,7 +59,7 @@ pub(crate) fn warning(text: &str) {
     beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
-/// JSON without the logins of the URLs in its strings. A login without a scheme looks like the name of a file: it is left
+/// JSON without the logins of the URLs in its strings. A login without a scheme looks like a file name: it is left
 /// out of texts for people and URIs only. A path in a copy stays as it is.
 fn json_without_logins(json: &str) -> Cow<'_, str> {
     if !json.contains('@') {
@@ -128,8 +128,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(usage_code(error))
 }
 
-/// Standard output for many records: data for programs, which have every URI exactly as it was published. In a file whose last line was cut short, by a full disk
-/// or a kill, they begin on a line of their own.
+/// Standard output for many records: data for programs, with every URI exactly as it was published. In a file whose last
+/// line was cut short, by a full disk or a kill, they start on a new line.
 pub(crate) fn output() -> EscapedLines<io::Stdout> {
     if ends_within_a_line().unwrap_or(false) {
         // Where this fails, the first line does.

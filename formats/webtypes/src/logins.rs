@@ -1,9 +1,38 @@
 //! Texts without the logins of the URLs in them.
 
-use crate::without_login;
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
+
+/// The text of a URL without user and password, for messages and logs, also where it is not a URL:
+/// then everything between its scheme and the last `@` is left out, since that may be a password.
+///
+/// ```
+/// # use abreast_webtypes::without_login;
+/// assert_eq!(without_login("https://me:hush@example.org/a@b"), "https://example.org/a@b");
+/// assert_eq!(without_login("https://me:hu/sh@example.org:port/"), "https://example.org:port/");
+/// ```
+pub fn without_login(text: &str) -> Cow<'_, str> {
+    if !text.contains('@') {
+        return text.into();
+    }
+    let scheme = text.find(':').filter(|at| {
+        let rest = &text[at + 1..];
+        let name = text[..*at].trim_start();
+        rest.starts_with(['/', '\\'])
+            || name.eq_ignore_ascii_case("http")
+            || name.eq_ignore_ascii_case("https")
+    });
+    let start = scheme.map_or(0, |at| at + 1);
+    let start = text.len() - text[start..].trim_start_matches(['/', '\\']).len();
+    let is_url = scheme.is_some() && Url::parse(text).is_ok_and(|url| url.has_host());
+    let end = if is_url { text[start..].find(['/', '\\', '?', '#']) } else { None };
+    let end = end.map_or(text.len(), |length| start + length);
+    match text[start..end].rfind('@') {
+        Some(at) => format!("{}{}", &text[..start], &text[start + at + 1..]).into(),
+        None => text.into(),
+    }
+}
 
 /// Schemes whose URIs have an `@` that follows no password.
 const WITHOUT_PASSWORD: [&str; 19] = [
@@ -11,12 +40,12 @@ const WITHOUT_PASSWORD: [&str; 19] = [
     "nquads", "sip", "sips", "tag", "urn", "warc", "xmpp",
 ];
 
-/// What is searched for.
+/// Kinds of logins to remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Logins {
-    /// Those of addresses with `://` or a scheme of the web.
+    /// Logins in addresses with `://` or a scheme of the web.
     OfUrls,
-    /// Those without a scheme too, as in `user:password@host`.
+    /// Logins without a scheme too, as in `user:password@host`.
     All,
 }
 
@@ -54,7 +83,7 @@ fn without(text: &str, which: Logins) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for (number, begin) in urls.iter().copied().enumerate() {
-        // It is in a part that was judged with the one before it.
+        // Judged already, together with the previous URL.
         if begin < at {
             continue;
         }
@@ -68,8 +97,7 @@ fn without(text: &str, which: Logins) -> Cow<'_, str> {
     if out == text { text.into() } else { out.into() }
 }
 
-/// The begins of what may be a URL with a scheme: behind a mark, each word may have several, as in `sparql:http://` and
-/// `--base=http://`.
+/// Offsets of possible URLs with a scheme. A word may have several, as in `sparql:http://` and `--base=http://`.
 fn urls(text: &str) -> Vec<usize> {
     let small = text.to_ascii_lowercase();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -88,14 +116,14 @@ fn urls(text: &str) -> Vec<usize> {
     begins
 }
 
-/// The part of a text that is judged as one URL, and what is shown of it.
+/// The part of a text that is judged as one URL, and its text without the login.
 fn of_url(text: &str, begin: usize, next: usize) -> (Range<usize>, Cow<'_, str>) {
     let whole = &text[begin..end_of_value(text, begin, next)];
     let word = &whole[..whole.find(char::is_whitespace).unwrap_or(whole.len())];
     let scheme = whole.find(':').map_or(0, |at| at + 1);
     let start = whole.len() - whole[scheme..].trim_start_matches(['/', '\\']).len();
     let end = whole[start..].find(['/', '\\', '?', '#']).map_or(whole.len(), |at| start + at);
-    // White space within a password. A host without a port has no colon.
+    // White space within a password: only a login or a port has a colon.
     let has_space = word.len() < end && word.get(start..).is_some_and(|word| word.contains(':'));
     if let Some(at) = whole[start..end].rfind('@').filter(|at| has_space && start + at > word.len())
     {
@@ -121,26 +149,25 @@ fn of_url(text: &str, begin: usize, next: usize) -> (Range<usize>, Cow<'_, str>)
     }
 }
 
-/// Where a value ends that begins somewhere in a text: at the quotation mark that closes it, at the help of a message, or
-/// else at `next`.
+/// End of a value in a text: the closing quotation mark, the help of a message, or else `next`.
 fn end_of_value(text: &str, begin: usize, next: usize) -> usize {
     let closing = match text[..begin].chars().next_back() {
         Some('<') => '>',
         Some(quote @ ('`' | '"' | '\'')) => quote,
         _ => return text[begin..next].find("\n  ").map_or(next, |at| begin + at),
     };
-    // A quotation mark within a password is followed by more of it.
+    // A quotation mark within a password is followed by another character.
     let closes = |at: &usize| {
         let behind = text[at + closing.len_utf8()..].chars().next();
         behind.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '@' | '%' | ':'))
     };
     let mut marks = text[begin..].match_indices(closing).map(|(at, _)| begin + at);
     let end = marks.find(closes).unwrap_or(next);
-    // What closes a value behind the next URL is of another.
+    // A quotation mark behind the next URL closes another value.
     end.min(next)
 }
 
-/// Adds what is between two URLs with a scheme, from a place in a text on.
+/// Adds the text between two URLs with a scheme, from an offset on.
 fn push_plain(out: &mut String, text: &str, from: usize, which: Logins) {
     let mut at = from;
     if which == Logins::All {
@@ -157,7 +184,7 @@ fn push_plain(out: &mut String, text: &str, from: usize, which: Logins) {
     out.push_str(&text[at..]);
 }
 
-/// The login without a scheme that an `@` ends, or several of one value.
+/// The login without a scheme that an `@` ends, with further ones in the same value.
 fn bare_login(text: &str, from: usize, mark: usize) -> Option<(usize, usize)> {
     let is_boundary = |c: char| {
         c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '<' | '>' | '(' | '[' | '{' | '=' | ',')
@@ -178,12 +205,12 @@ fn bare_login(text: &str, from: usize, mark: usize) -> Option<(usize, usize)> {
     let rest = &text[mark + 1..];
     let host =
         &rest[..rest.find(|c: char| is_boundary(c) || "/?#".contains(c)).unwrap_or(rest.len())];
-    // The last of several is that before the host.
+    // The last `@` is before the host.
     let end = host.rfind('@').map_or(mark + 1, |at| mark + 1 + at + 1);
     text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '[').then_some((begin, end))
 }
 
-/// The password of a login that begins and ends at these places.
+/// The password of a login between two offsets.
 fn password_of(text: &str, begin: usize, end: usize) -> Option<&str> {
     let (user, password) = text[begin..end].split_once(':')?;
     let is_user = |c: char| c.is_alphanumeric() || "+-._~%!$&*".contains(c);
@@ -200,6 +227,35 @@ fn password_of(text: &str, begin: usize, end: usize) -> Option<&str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn no_text_keeps_its_login() {
+        for text in [
+            "https://me:hush@h/",
+            "HTTPS://me:hush@h/",
+            "https://me:hush@h:99999/",
+            "https://me:hu/sh@h:x/",
+            "https://me:hu#sh@h:x/",
+            "https://me:hu?sh@h:x/",
+            "https://me:hush@@h/",
+            "https://me:hush@h /a b",
+            "http:/me:hush@h/",
+            "http:me:hush@h/",
+            "http:\\\\me:hush@h",
+            " https://me:hush@h:x",
+            "me:hush@h/",
+            "me:hush@h",
+            "//me:hush@h/",
+            "ftp://me:hush@h/",
+            "https://me:hush@",
+        ] {
+            let shown = without_login(text);
+            assert!(!shown.contains("hu") && !shown.contains("sh"), "{text}: {shown}");
+        }
+        for text in ["https://h/a@b", "https://h/?q=a@b#c@d", "https://h/", "papers", ""] {
+            assert_eq!(without_login(text), text);
+        }
+    }
 
     #[test]
     fn logins_of_urls_are_left_out_of_texts() {

@@ -68,8 +68,9 @@ impl std::error::Error for SyntaxError {}
 /// before: a URL whose host is cut off shows nothing else.
 pub fn excerpt(text: &str) -> String {
     const LENGTH: usize = 60;
-    // No longer text is a URL.
-    let mut ends = (0..=text.len().min(2 * crate::MAX_URI_LENGTH)).rev();
+    /// Bytes of a text in which an excerpt searches for logins.
+    const URL_BYTES_MAX: usize = 16 << 10;
+    let mut ends = (0..=text.len().min(URL_BYTES_MAX)).rev();
     let end = ends.find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let text = crate::without_logins(&text[..end]);
     let mut out = String::new();
