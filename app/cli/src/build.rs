@@ -279,7 +279,7 @@ fn build(
     config: ServeConfig,
     cancel: &AtomicBool,
 ) -> Result<(Scanned, SiteReport)> {
-    let is_new = !crate::served::has_store(&config.data);
+    let is_new = !crate::served::has_store(&config.data)?;
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
     crate::served::record(stores.data(), &*log, &config.sets)?;

@@ -2,10 +2,10 @@
 
 use crate::access::AccessArgs;
 use crate::config::File;
-use crate::terminal::{line, without_logins};
+use crate::terminal::line;
 use abreast_net::{Client, Options, Request, Shared};
 use abreast_validator::Share;
-use abreast_webtypes::without_login;
+use abreast_webtypes::{without_login, without_logins};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;

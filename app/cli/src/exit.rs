@@ -3,7 +3,8 @@
 //! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the
 //! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12 not
 //! authorised; 13 the disk failed or is full, or permission is denied on this machine; 1 anything else.
-//! Permission denied is 13 whatever file it is: a secret, a configuration, an input, a store.
+//! Permission denied is 13 whatever file it is: a secret, a configuration, an input, a store. A missing store is 2 in
+//! the commands that open an existing one; the commands that make one end with 13 where nobody may write.
 
 use crate::errors::ExitCodeError;
 use crate::errors::UsageError;

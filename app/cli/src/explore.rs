@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         }
     } else if report.found_source() {
         for line in tree(&report) {
-            crate::terminal::line(&line);
+            crate::terminal::report(&line);
         }
     }
     if !report.cancelled {

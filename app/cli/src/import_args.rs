@@ -137,6 +137,7 @@ impl ImportArgs {
                 )));
             }
         }
-        Ok(())
+        // The same for every format, and for a dry run: an import with `--data` makes no folder.
+        self.log.data.as_deref().map_or(Ok(()), crate::data_folder::check_data)
     }
 }

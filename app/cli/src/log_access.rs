@@ -2,7 +2,6 @@
 
 use crate::access::AccessArgs;
 use crate::config::{File, ServeConfig};
-use crate::data_folder::check_data;
 use crate::errors::ExitCodeError;
 use crate::errors::UsageError;
 use crate::stores::{Stores, Task, open_log};
@@ -72,9 +71,6 @@ impl LogAccess {
                 "give one of --server, --config and --data (help: --server URL of a running server, else --config FILE or --data DIR)".into()
             ));
         };
-        if task == Task::Record {
-            check_data(data)?;
-        }
         Local::open(data, set, None, true, String::new(), task)
             .map(|local| Self::Store(Box::new(local)))
     }
@@ -155,10 +151,13 @@ impl Local {
         task: Task,
     ) -> Result<Self> {
         if task == Task::Read && !crate::there::is_file(&data.join("source.db"))? {
-            let message = format!("there is no store in `{}`", data.display());
+            let message = format!(
+                "there is no store in `{}`\n  help: name the folder that has source.db",
+                data.display()
+            );
             bail!(ExitCodeError { message, code: 2 });
         }
-        if task == Task::Record && !crate::served::has_store(data) {
+        if task == Task::Record && !crate::served::has_store(data)? {
             let data = data.display();
             crate::terminal::warning(&format!(
                 "the store `{data}` is new: the history of its sets begins now"

@@ -135,7 +135,7 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
 /// Prints an error with its causes, the way out last. The program ends with this exit code.
 pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     let short = |text: String| {
-        let text = terminal::without_logins(&text);
+        let text = abreast_webtypes::without_logins(&text);
         abreast_webtypes::short_lines(&text).into_owned()
     };
     // A cause that states nothing else is left out.
@@ -202,7 +202,7 @@ fn without_help(text: &str) -> (&str, Option<&str>) {
 pub(crate) fn usage_as_json(error: &clap::Error) {
     use clap::error::{ContextKind, ContextValue};
     let text = error.render().to_string();
-    let text = terminal::without_logins(&text);
+    let text = abreast_webtypes::without_logins(&text);
     let message =
         text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
     let suggested = [

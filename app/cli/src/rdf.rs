@@ -397,7 +397,7 @@ fn place_of(args: &ImportArgs, data: &Path) -> Result<(Place, Arc<dyn ChangeLog>
     }
     refuse_published(data)?;
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    if crate::served::has_store(data) {
+    if crate::served::has_store(data)? {
         let read = Readable::of(data, "source.db", SqliteLog::is_changed_by_opening)?;
         let log = crate::stores::open_log(&read.path)?;
         if let Some(set) = log.find_set(&args.set)? {

@@ -105,8 +105,13 @@ pub(crate) fn is_left_over(store: &Path) -> impl Fn(&str) -> bool + use<> {
 }
 
 /// Whether a folder has a store.
-pub(crate) fn has_store(data: &Path) -> bool {
-    data.join(DATABASE).symlink_metadata().is_ok()
+///
+/// # Errors
+/// Permission is denied on the way to it.
+pub(crate) fn has_store(data: &Path) -> Result<bool> {
+    let database = data.join(DATABASE);
+    // A link that leads nowhere is a store that cannot be opened, and no place for a new one.
+    Ok(database.is_symlink() || crate::there::found(&database)?.is_some())
 }
 
 /// Checks that a store may begin here: that its history is not in another place, or lost. Returns whether the store is new.
@@ -115,7 +120,7 @@ pub(crate) fn has_store(data: &Path) -> bool {
 /// It is likely a mistake.
 pub(crate) fn check_new(config: &ServeConfig) -> Result<bool> {
     let data = &config.data;
-    if has_store(data) {
+    if has_store(data)? {
         return Ok(false);
     }
     if config.new_store {

@@ -280,6 +280,7 @@ fn on_one_line(value: &Value) -> String {
     }
 }
 
+/// The logins in the values are hidden already, so that the output can be read back.
 fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Setting]) {
     if args.json {
         for setting in settings {
@@ -287,7 +288,7 @@ fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Sett
                 "type": "setting", "table": table.trim_matches(['[', ']']), "name": name, "key": setting.key,
                 "value": setting.value.as_ref().map(on_one_line), "origin": setting.origin.to_string(),
             });
-            crate::terminal::line(&line.to_string());
+            crate::terminal::page(&line.to_string());
         }
         return;
     }
@@ -300,7 +301,7 @@ fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Sett
             if args.origin && value.is_some() { format!("  # {origin}") } else { String::new() };
         match value {
             Some(value) => {
-                crate::terminal::line(&format!("{key} = {}{origin}", on_one_line(value)));
+                crate::terminal::page(&format!("{key} = {}{origin}", on_one_line(value)));
             }
             None => crate::terminal::line(&format!("# {key} is not set")),
         }

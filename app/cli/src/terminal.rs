@@ -8,7 +8,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the one place that writes to the standard streams")]
 
-use abreast_webtypes::{visible, visible_lines};
+use abreast_webtypes::{visible, visible_lines, without_logins, without_logins_of_urls};
 use indicatif::{MultiProgress, ProgressBar};
 use std::borrow::Cow;
 use std::fs::File;
@@ -20,14 +20,27 @@ use std::sync::LazyLock;
 static BARS: LazyLock<Option<MultiProgress>> =
     LazyLock::new(|| error_is_terminal().then(MultiProgress::new));
 
-/// Prints one line on standard output, for people or as JSON. A closed pipe is not an error.
+/// Prints one line on standard output, for people or as JSON, without logins of URLs. A closed pipe is not an error.
 pub(crate) fn line(text: &str) {
-    print(&visible(text));
+    let shown =
+        if is_json(text) { json_without_logins(text) } else { without_logins_of_urls(text) };
+    print(&visible(&shown));
 }
 
-/// Prints several lines on standard output: a report, a page, a script.
+/// Prints the lines of a report, which contains URLs and not paths, on standard output, without logins.
+pub(crate) fn report(text: &str) {
+    let shown = |line| if is_json(line) { json_without_logins(line) } else { without_logins(line) };
+    let lines: Vec<Cow<'_, str>> = text.split('\n').map(shown).collect();
+    print(&visible_lines(&lines.join("\n")));
+}
+
+/// Prints several lines on standard output unchanged: a page, a script.
 pub(crate) fn page(text: &str) {
     print(&visible_lines(text));
+}
+
+fn is_json(text: &str) -> bool {
+    text.starts_with("{\"") || text.starts_with("[{\"")
 }
 
 fn print(text: &str) {
@@ -41,37 +54,58 @@ fn print(text: &str) {
 /// Prints a message on standard error, without logins of URLs; its further lines are indented, so that none can pass
 /// for another message.
 pub(crate) fn warning(text: &str) {
-    let text = without_logins(text);
+    let text = if is_json(text) { json_without_logins(text) } else { without_logins(text) };
     let text = indented(&text);
     beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
-/// A text without the users and passwords of the URLs in it. A value that is quoted in an error can be a URL wherever
-/// anything else was expected, and need not be a correct one.
-pub(crate) fn without_logins(text: &str) -> Cow<'_, str> {
-    if !text.contains('@') {
-        return text.into();
+/// JSON without the logins of the URLs in its strings. A login without a scheme looks like a file name: it is left
+/// out of texts for people and URIs only. A path in a copy stays as it is.
+fn json_without_logins(json: &str) -> Cow<'_, str> {
+    if !json.contains('@') {
+        return json.into();
     }
-    let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '<' | '>');
-    text.split_inclusive(ends).map(without_logins_of_word).collect::<String>().into()
+    let (mut out, mut rest, mut key) = (String::with_capacity(json.len()), json, String::new());
+    while let Some(begin) = rest.find('"') {
+        let end = end_of_string(&rest[begin..]);
+        let literal = &rest[begin..begin + end];
+        out.push_str(&rest[..begin]);
+        rest = &rest[begin + end..];
+        let Ok(text) = serde_json::from_str::<String>(literal) else {
+            out.push_str(literal);
+            continue;
+        };
+        if rest.trim_start().starts_with(':') {
+            key = text;
+            out.push_str(literal);
+            continue;
+        }
+        let shown = match key.as_str() {
+            "path" => Cow::Borrowed(&*text),
+            "message" | "help" | "causes" | "uri" | "url" | "href" | "parent" => {
+                without_logins(&text)
+            }
+            _ => without_logins_of_urls(&text),
+        };
+        if shown == text {
+            out.push_str(literal);
+        } else {
+            out.push_str(&serde_json::Value::from(shown).to_string());
+        }
+    }
+    out.push_str(rest);
+    out.into()
 }
 
-/// A word can have several URLs, each behind something else, as in `sparql:http://` and `--base=http://`.
-fn without_logins_of_word(word: &str) -> String {
-    let small = word.to_ascii_lowercase();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    let begin = |mark: usize| small[..mark].trim_end_matches(is_name).len();
-    let mut begins: Vec<usize> = small.match_indices("://").map(|(at, _)| begin(at)).collect();
-    // A URL that lacks a slash.
-    for mark in ["http:/", "https:/", "http:\\", "https:\\"] {
-        begins.extend(small.match_indices(mark).map(|(at, _)| begin(at)));
-    }
-    begins.sort_unstable();
-    begins.dedup();
-    begins.push(word.len());
-    let urls =
-        begins.windows(2).map(|pair| abreast_webtypes::without_login(&word[pair[0]..pair[1]]));
-    std::iter::once(word[..begins[0]].into()).chain(urls).collect()
+/// The length of the string that a piece of JSON begins with.
+fn end_of_string(json: &str) -> usize {
+    let mut is_escaped = false;
+    let end = json.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    end.map_or(json.len(), |at| at + 2)
 }
 
 /// The exit code of an error in the arguments. A file of theirs that may not be read is not an error of usage.
@@ -94,8 +128,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(usage_code(error))
 }
 
-/// Standard output for many lines of JSON. In a file whose last line was cut short, by a full disk
-/// or a kill, they begin on a line of their own.
+/// Standard output for many records: data for programs, with every URI exactly as it was published. In a file whose last
+/// line was cut short, by a full disk or a kill, they start on a new line.
 pub(crate) fn output() -> EscapedLines<io::Stdout> {
     if ends_within_a_line().unwrap_or(false) {
         // Where this fails, the first line does.
@@ -212,23 +246,21 @@ mod tests {
     }
 
     #[test]
-    fn logins_of_urls_are_left_out_of_texts() {
-        for (text, shown) in [
-            ("`listen`: `http://me:hush@h:x/` is none", "`listen`: `http://h:x/` is none"),
-            ("'http://me:hu/sh@h:x/' and http://a:b@h/", "'http://h:x/' and http://h/"),
-            ("http:/me:hush@h:x/", "http:/h:x/"),
+    fn logins_are_left_out_of_every_string_of_json() {
+        for (json, shown) in [
             (
-                "--base=ftp://me:hush@h/, sparql:http://me:hush@h/q",
-                "--base=ftp://h/, sparql:http://h/q",
+                r#"{"uri":"http://me:my hush@h/a","bytes":1,"path":"http:/me:a@b"}"#,
+                r#"{"uri":"http://h/a","bytes":1,"path":"http:/me:a@b"}"#,
             ),
-            ("{\"message\":\"http://me:hush@h/\"}", "{\"message\":\"http://h/\"}"),
-            // No logins: an account, a path, a query.
-            ("me@example.org cannot", "me@example.org cannot"),
-            ("see https://h/@me and https://h/?a=b@c", "see https://h/@me and https://h/?a=b@c"),
-            ("é @ nothing", "é @ nothing"),
-            ("nothing", "nothing"),
+            (r#"{"uri":"http://me:a\"b\\@h/","x":"é@"}"#, r#"{"uri":"http://h/","x":"é@"}"#),
+            (
+                r#"{"causes":["`me:hush@h` is none","b"],"link":"a:b@c.txt"}"#,
+                r#"{"causes":["`h` is none","b"],"link":"a:b@c.txt"}"#,
+            ),
+            (r#"{"a":"b@"#, r#"{"a":"b@"#),
+            (r#"["http://me:hush@h/"]"#, r#"["http://h/"]"#),
         ] {
-            assert_eq!(without_logins(text), shown);
+            assert_eq!(json_without_logins(json), shown);
         }
     }
 

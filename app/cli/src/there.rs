@@ -38,10 +38,11 @@ pub(crate) fn found(path: &Path) -> Result<Option<Metadata>> {
 ///
 /// # Errors
 /// It cannot be made. A file system that makes no folders, such as /proc, may answer that the path does not exist: that is
-/// a path where nobody may write.
+/// a path where nobody may write. A file at the path is not a folder.
 pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => rustix::io::Errno::ACCESS.into(),
+        std::io::ErrorKind::AlreadyExists => rustix::io::Errno::NOTDIR.into(),
         _ => error,
     })
 }

@@ -202,7 +202,7 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         Format::Json => ndjson(&report),
         Format::Html => html(&report),
     };
-    crate::terminal::page(told.trim_end());
+    crate::terminal::report(told.trim_end());
     ExitCode::from(exit_code(&report, args.fail_on))
 }
 

@@ -9,6 +9,7 @@ mod hash_fault;
 mod html;
 mod json;
 mod link_header;
+mod logins;
 pub mod md5_lanes;
 pub mod relation;
 mod robots;
@@ -31,11 +32,12 @@ pub use link_header::{
     Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header,
     parse_link_headers, write_link,
 };
+pub use logins::{without_login, without_logins, without_logins_of_urls};
 pub use robots::{robots_fields, robots_sitemaps};
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
 pub use uri::{
     MAX_URI_LENGTH, NOT_ABSOLUTE, Origin, ResolveError, UNUSABLE, absolute_fault, has_scheme,
-    resolve, without_fragment, without_login,
+    resolve, without_fragment,
 };
 pub use visible::{is_control, short_lines, visible, visible_lines};

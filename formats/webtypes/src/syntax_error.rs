@@ -64,9 +64,15 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// At most 60 characters of a text, with control characters and the like made visible.
+/// At most 60 characters of a text, with control characters and the like made visible. The logins of URLs are left out
+/// before: a URL whose host is cut off shows nothing else.
 pub fn excerpt(text: &str) -> String {
     const LENGTH: usize = 60;
+    /// Bytes of a text in which an excerpt searches for logins.
+    const URL_BYTES_MAX: usize = 16 << 10;
+    let mut ends = (0..=text.len().min(URL_BYTES_MAX)).rev();
+    let end = ends.find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let text = crate::without_logins(&text[..end]);
     let mut out = String::new();
     for (number, character) in text.chars().enumerate() {
         if number == LENGTH {
@@ -96,5 +102,6 @@ mod tests {
     fn excerpts_are_short_and_harmless() {
         assert_eq!(excerpt("a\u{1b}[31m\n\"b\""), "a\\u{1b}[31m\\n\"b\"");
         assert_eq!(excerpt(&"x".repeat(1_000)).chars().count(), 61);
+        assert_eq!(excerpt(&format!("http://me:{}@h/x", "x".repeat(1_000))), "http://h/x");
     }
 }

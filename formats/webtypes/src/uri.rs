@@ -1,7 +1,6 @@
 //! Resolution of references, and the host of a URI. The text of a URI is its identity [rfc3986
 //! §6.2.1].
 
-use std::borrow::Cow;
 use thiserror::Error;
 use url::Url;
 
@@ -38,36 +37,6 @@ impl Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}://{}:{}", self.scheme, self.host, self.port)
-    }
-}
-
-/// The text of a URL without user and password, for messages and logs, also where it is not a URL:
-/// then everything between its scheme and the last `@` is left out, since that may be a password.
-///
-/// ```
-/// # use abreast_webtypes::without_login;
-/// assert_eq!(without_login("https://me:hush@example.org/a@b"), "https://example.org/a@b");
-/// assert_eq!(without_login("https://me:hu/sh@example.org:port/"), "https://example.org:port/");
-/// ```
-pub fn without_login(text: &str) -> Cow<'_, str> {
-    if !text.contains('@') {
-        return text.into();
-    }
-    let scheme = text.find(':').filter(|at| {
-        let rest = &text[at + 1..];
-        let name = text[..*at].trim_start();
-        rest.starts_with(['/', '\\'])
-            || name.eq_ignore_ascii_case("http")
-            || name.eq_ignore_ascii_case("https")
-    });
-    let start = scheme.map_or(0, |at| at + 1);
-    let start = text.len() - text[start..].trim_start_matches(['/', '\\']).len();
-    let is_url = scheme.is_some() && Url::parse(text).is_ok_and(|url| url.has_host());
-    let end = if is_url { text[start..].find(['/', '\\', '?', '#']) } else { None };
-    let end = end.map_or(text.len(), |length| start + length);
-    match text[start..end].rfind('@') {
-        Some(at) => format!("{}{}", &text[..start], &text[start + at + 1..]).into(),
-        None => text.into(),
     }
 }
 
@@ -182,35 +151,6 @@ fn web_fault(uri: &str, rest: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn no_text_keeps_its_login() {
-        for text in [
-            "https://me:hush@h/",
-            "HTTPS://me:hush@h/",
-            "https://me:hush@h:99999/",
-            "https://me:hu/sh@h:x/",
-            "https://me:hu#sh@h:x/",
-            "https://me:hu?sh@h:x/",
-            "https://me:hush@@h/",
-            "https://me:hush@h /a b",
-            "http:/me:hush@h/",
-            "http:me:hush@h/",
-            "http:\\\\me:hush@h",
-            " https://me:hush@h:x",
-            "me:hush@h/",
-            "me:hush@h",
-            "//me:hush@h/",
-            "ftp://me:hush@h/",
-            "https://me:hush@",
-        ] {
-            let shown = without_login(text);
-            assert!(!shown.contains("hu") && !shown.contains("sh"), "{text}: {shown}");
-        }
-        for text in ["https://h/a@b", "https://h/?q=a@b#c@d", "https://h/", "papers", ""] {
-            assert_eq!(without_login(text), text);
-        }
-    }
 
     #[test]
     fn absolute_uris_keep_their_exact_text() {

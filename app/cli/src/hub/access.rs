@@ -42,7 +42,10 @@ impl HubAccess {
         let data = data_of(args)?;
         let path = data.join("hub.db");
         if !crate::there::is_file(&path)? {
-            let message = format!("there is no hub's store in `{}`", data.display());
+            let message = format!(
+                "there is no hub's store in `{}`\n  help: name the folder that has hub.db",
+                data.display()
+            );
             bail!(ExitCodeError { message, code: 2 });
         }
         let (path, stores, read) = if changes {

@@ -58,6 +58,13 @@ fn permission_denied_is_code_13_with_the_path() {
     let unreadable =
         format!("data = {:?}\n[[set]]\nfolder = {:?}\n", at("open/store"), at("shut/papers"));
     fs::write(at("unreadable.toml"), unreadable).unwrap();
+    let hidden = format!(
+        "data = {:?}\n[[set]]\nname = \"papers\"\norigin = \"rdf\"\nnamespace = \"http://h/\"\n",
+        at("shut/store")
+    );
+    fs::write(at("hidden.toml"), hidden).unwrap();
+    fs::write(at("lines"), "{\"uri\":\"http://h/a\"}\n").unwrap();
+    fs::write(at("one.nt"), "<http://h/a> <http://h/p> <http://h/b> .\n").unwrap();
     let data = at("store").display().to_string();
     let source = Source::start(&at("papers"), 0, &["--data", &data]);
     let url = source.url();
@@ -130,6 +137,17 @@ fn permission_denied_is_code_13_with_the_path() {
         "import papers DIR/data.csv --data DIR/store",
         "import papers DIR/data.nt --data DIR/store",
         "import papers DIR/data.nt --config DIR/config.toml",
+        "import papers DIR/lines --data DIR/shut",
+        "import papers DIR/lines --data DIR/shut/store --dry-run",
+        "import papers DIR/one.nt --data DIR/shut",
+        "import papers DIR/one.nt --data DIR/shut/store --dry-run",
+        "import papers --add DIR/one.nt --data DIR/shut/store",
+        "import papers DIR/one.nt --config DIR/hidden.toml --dry-run",
+        "hub targets --data DIR/shut",
+        "hub attempts 1 --data DIR/shut/store",
+        "token revoke x --data DIR/shut/store",
+        "build DIR/papers --base-url http://h/ --copy --out DIR/open/site --data DIR/shut",
+        "build DIR/papers --base-url http://h/ --copy --out DIR/open/site --data DIR/none/store",
         "log set --config DIR/config.toml",
         "check DIR/shut",
         "check DIR/shut/store",

@@ -534,6 +534,33 @@ fn flags_replace_alternatives_of_the_environment() {
 /// Files and packages that are larger than the limit of a run are resumed by the next runs; see also
 /// `small_limits_of_bytes_make_progress_in_each_run` of the Destination.
 #[test]
+fn a_stored_part_is_resumed_with_less_than_8_mib() {
+    let place = tempfile::tempdir().unwrap();
+    let (original, copy) = (place.path().join("original"), place.path().join("copy"));
+    fs::create_dir(&original).unwrap();
+    fs::write(original.join("a"), vec![b'a'; 20 << 20]).unwrap();
+    let source = Source::start(&original, 0, &[]);
+    let run_with = |most: &str| {
+        let mut command = abreast();
+        command.args(["sync", &source.url(), "--max-bytes", most, "--json"]).arg(&copy);
+        let output = run(&mut command);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text)
+    };
+    // Too few bytes to begin with it.
+    let (code, text) = run_with("3M");
+    assert!(code == Some(8) && text.contains("was not begun"), "{text}");
+    let mut codes = vec![run_with("12M").0];
+    for _ in 0..3 {
+        let (code, text) = run_with("3M");
+        assert!(!text.contains("was not begun"), "{codes:?}: {text}");
+        codes.push(code);
+    }
+    assert_eq!(codes, [Some(8), Some(8), Some(8), Some(0)]);
+    assert_equal(&original, &copy);
+}
+
+#[test]
 fn large_files_are_received_over_several_runs_with_a_limit() {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");

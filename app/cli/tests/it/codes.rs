@@ -116,6 +116,92 @@ fn a_path_that_is_not_there_is_code_2_in_every_command() {
     }
 }
 
+/// Every command that opens a store, with the place of it, and whether the command makes one.
+const WITH_A_STORE: [(&[&str], bool); 26] = [
+    (&["serve", "DIR/papers", "--listen", "127.0.0.1:0", "--data", "STORE"], true),
+    (
+        &[
+            "build",
+            "DIR/papers",
+            "--copy",
+            "--base-url",
+            "http://h/",
+            "--out",
+            "DIR/site",
+            "--data",
+            "STORE",
+        ],
+        true,
+    ),
+    (&["hub", "--listen", "127.0.0.1:0", "--data", "STORE"], true),
+    (&["hub", "topics", "--data", "STORE"], false),
+    (&["hub", "targets", "--data", "STORE"], false),
+    (&["hub", "targets", "http://h/t", "--data", "STORE"], false),
+    (&["hub", "attempts", "1", "--data", "STORE"], false),
+    (&["hub", "replay", "1", "--after", "0", "--data", "STORE"], false),
+    (&["hub", "end", "1", "--data", "STORE"], false),
+    (&["import", "set", "DIR/lines.ndjson", "--data", "STORE"], false),
+    (&["import", "set", "DIR/lines.ndjson", "--dry-run", "--data", "STORE"], false),
+    (&["import", "set", "DIR/table.csv", "--data", "STORE"], false),
+    (&["import", "set", "DIR/a.nt", "--data", "STORE"], false),
+    (&["import", "set", "DIR/a.nt", "--dry-run", "--data", "STORE"], false),
+    (&["import", "set", "--add", "DIR/a.nt", "--data", "STORE"], false),
+    (&["log", "set", "--data", "STORE"], false),
+    (&["token", "create", "--name", "x", "--scope", "read", "--data", "STORE"], false),
+    (&["token", "list", "--data", "STORE"], false),
+    (&["token", "revoke", "x", "--data", "STORE"], false),
+    (&["check", "STORE"], false),
+    (&["check", "STORE", "--read-data"], false),
+    (&["repair", "STORE"], false),
+    (&["repair", "STORE", "--dry-run"], false),
+    (&["drop", "STORE", "set", "--yes"], false),
+    (&["drop", "STORE", "set", "--dry-run"], false),
+    (&["backup", "STORE", "DIR/backups"], false),
+];
+
+/// A command that makes a store fails at a path where nobody may write; the others at a path that is not there.
+#[test]
+fn a_path_that_is_no_store_has_one_code_in_every_command() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for name in ["papers", "site"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    std::fs::write(at("papers/a.txt"), "a").unwrap();
+    std::fs::write(at("lines.ndjson"), "{\"uri\":\"http://h/a\",\"change\":\"created\"}\n")
+        .unwrap();
+    std::fs::write(at("table.csv"), "uri\nhttp://h/a\n").unwrap();
+    std::fs::write(at("a.nt"), "<http://h/a> <http://h/p> <http://h/b> .\n").unwrap();
+    let before = abreast_testkit::folder::paths(place.path());
+    let dir = place.path().to_str().unwrap();
+    let mut wrong = Vec::new();
+    for (store, of_makers) in [
+        ("/proc/zz", 13),
+        ("/proc/self/zz/below", 13),
+        ("DIR/lines.ndjson", 2),
+        ("DIR/lines.ndjson/below", 2),
+        // Where commands make a store, this is none.
+        ("DIR/missing", -1),
+    ] {
+        for (words, makes_one) in WITH_A_STORE {
+            let expected = if makes_one { of_makers } else { 2 };
+            if expected < 0 {
+                continue;
+            }
+            let words: Vec<String> =
+                words.iter().map(|word| word.replace("STORE", store)).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let (code, printed) = with(&words, "", dir, &[]);
+            let named = printed.contains(&store.replace("DIR", dir));
+            if code != Some(expected) || !named || printed.contains("File exists") {
+                wrong.push(format!("{words:?}\n  {code:?}, not {expected}: {printed}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(abreast_testkit::folder::paths(place.path()), before, "something was made");
+}
+
 #[test]
 fn a_bad_argument_is_code_2_in_every_command() {
     let place = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ fn packed_records_are_read_and_cut_files_are_named() {
             "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>https://a.example/1</loc></url></urlset>",
         ),
     ];
+    fs::create_dir(place.path().join("data")).unwrap();
     for (ending, text) in texts {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(text.as_bytes()).unwrap();

@@ -102,14 +102,24 @@ fn now_as_resync_wants_it() -> String {
     Timestamp::from_seconds(now as i64 - 60).to_string()
 }
 
-/// nginx serving a folder on a free port.
-struct Nginx {
+/// nginx on a free port.
+pub(crate) struct Nginx {
     _child: Running,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Nginx {
+    /// Serves a folder.
     fn start(program: &Path, place: &Path, root: &Path) -> Self {
+        Self::start_with(program, place, |_| format!("root {};", root.display()))
+    }
+
+    /// Serves what these lines state for a server at a port.
+    pub(crate) fn start_with(
+        program: &Path,
+        place: &Path,
+        server: impl FnOnce(u16) -> String,
+    ) -> Self {
         // The port is free when it is chosen; nginx takes it a moment later.
         let port = unused_address().port();
         let control = place.join("nginx");
@@ -121,8 +131,8 @@ impl Nginx {
              http {{ types {{ application/xml xml; }} default_type application/octet-stream; access_log off;\n\
              client_body_temp_path {shown}/t1; proxy_temp_path {shown}/t2; fastcgi_temp_path {shown}/t3;\n\
              uwsgi_temp_path {shown}/t4; scgi_temp_path {shown}/t5;\n\
-             server {{ listen 127.0.0.1:{port}; root {}; }} }}\n",
-            root.display()
+             server {{ listen 127.0.0.1:{port}; {} }} }}\n",
+            server(port)
         );
         fs::write(control.join("nginx.conf"), configuration).unwrap();
         let child = Command::new(program)

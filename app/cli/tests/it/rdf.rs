@@ -63,6 +63,8 @@ impl Place {
     }
 
     pub(crate) fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {
+        // An import makes no folder for the store.
+        fs::create_dir_all(self.path("data")).unwrap();
         import_into(&["--data", self.path("data").to_str().unwrap()], arguments)
     }
 }
@@ -203,6 +205,7 @@ fn an_import_without_a_server_keeps_the_first_description() {
         let import = |label: &str| {
             fs::write(&file, format!("<http://e.org/x> <http://e.org/label> \"{label}\" .\n"))
                 .unwrap();
+            fs::create_dir_all(&data).unwrap();
             let store = if is_configured { ("--config", &config) } else { ("--data", &data) };
             let (code, _, errors) =
                 import_into(&[store.0, store.1.to_str().unwrap()], &[file.to_str().unwrap()]);

@@ -26,7 +26,7 @@ const COMMANDS: &[(&[&str], i32)] = &[
     (&["token", "list", "--data", "@data"], 0),
     (&["import", "set", "--data", "@data", "--dry-run", "@lines"], 0),
     (&["import", "entities", "--data", "@data", "--dry-run", "@a.nt"], 0),
-    (&["import", "entities", "--data", "@missing", "--dry-run", "@a.nt"], 0),
+    (&["import", "entities", "--data", "@missing", "--dry-run", "@a.nt"], 2),
     (&["import", "entities", "--data", "@current", "--dry-run", "@a.nt"], 0),
     (&["import", "entities", "--config", "@current.toml", "--dry-run", "@a.nt"], 0),
     (&["config", "check", "@abreast.toml"], 0),

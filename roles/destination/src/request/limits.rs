@@ -42,13 +42,14 @@ impl Allowance {
         }
     }
 
-    /// Reserves the bytes of a resource of this length, if they are left; waits for running fetches where these may leave
-    /// them. Files of which enough is received for another run to resume need not end in this one.
-    pub(crate) async fn reserve(&self, length: u64) -> Option<Reservation> {
+    /// Reserves the bytes of a resource of this length of which so many are `stored`, if they are left; waits for running
+    /// fetches where these may leave them. Files of which enough is received for another run to resume need not end in this
+    /// one: a part is stored from [`RESUME_BYTES`] on, and a stored one grows by any number of bytes.
+    pub(crate) async fn reserve(&self, length: u64, stored: u64) -> Option<Reservation> {
         loop {
             let budget = self.shared.budget();
-            let is_resumable = length >= RESUME_BYTES && budget.bytes_left() >= RESUME_BYTES;
-            match budget.reserve(length, is_resumable) {
+            let begins = length >= RESUME_BYTES && budget.bytes_left() >= RESUME_BYTES;
+            match budget.reserve(length.saturating_sub(stored), stored > 0 || begins) {
                 Room::Reserved(reservation) => return Some(reservation),
                 Room::Later => tokio::time::sleep(RETRY).await,
                 Room::Lacking => {

@@ -185,10 +185,13 @@ impl Fetcher {
         let target = Target { place, accept, name, dir, listed, length, etag, wants_type: false };
         // Of a resource whose length is unknown, or that may not have changed, nothing is known to arrive.
         let reserved = match length.filter(|_| etag.is_none()) {
-            Some(length) => match self.allowance.clone().reserve(length).await {
-                None => return Ok(Fetched::NotBegun),
-                reserved => reserved,
-            },
+            Some(length) => {
+                let stored = Part::stored_length(self.sink.partials(), &target);
+                match self.allowance.clone().reserve(length, stored).await {
+                    None => return Ok(Fetched::NotBegun),
+                    reserved => reserved,
+                }
+            }
             None => None,
         };
         let received = self.receive(target).await;
@@ -471,6 +474,17 @@ impl Part {
 
     /// The part of a large file from an earlier run: its bytes are read again, and the rest is
     /// requested on condition that the server still has the same version.
+    /// The bytes that earlier runs received of a file which this one can continue.
+    fn stored_length(partials: &Partials, target: &Target<'_>) -> u64 {
+        let stored = || {
+            let length = target.length.filter(|length| is_large(Some(*length)))?;
+            partials.note_at(target.name, &target.place.url)?;
+            let (_, stat) = open_begun(target.dir, &temporary_name(target.name))?;
+            (stat.size <= length).then_some(stat.size)
+        };
+        stored().unwrap_or(0)
+    }
+
     fn begun_before(
         partials: &Partials,
         target: &Target<'_>,
