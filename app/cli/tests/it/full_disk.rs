@@ -309,6 +309,69 @@ fn a_source_with_versions_records_what_it_could_store() {
 }
 
 #[test]
+fn snapshots_and_archives_wait_for_space_and_leave_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    // Archives leave 320 MiB for the store.
+    let Some(disk) = SmallDisk::mount_sized(at("disk"), "640m") else {
+        return skipped("full_disk", "file systems cannot be mounted here");
+    };
+    let (rdf, store) = (at("rdf"), disk.0.join("store"));
+    fs::create_dir(&rdf).unwrap();
+    let text: String = (0..4_000)
+        .map(|number| {
+            format!("<http://example.org/{number}> <http://example.org/p> \"{number:01000}\" .\n")
+        })
+        .collect();
+    fs::write(rdf.join("all.nt"), text).unwrap();
+    let config = at("abreast.toml");
+    let settings = format!(
+        "listen = \"127.0.0.1:0\"\ndata = {store:?}\n[[set]]\nname = \"things\"\norigin = \"rdf\"\nfolder = {rdf:?}\n\
+         archives = {{ every = \"1s\", keep = 3 }}\n"
+    );
+    fs::write(&config, settings).unwrap();
+    let log_file = at("log");
+    let start =
+        || Source::run_logged(abreast().args(["serve", "--config"]).arg(&config), &log_file);
+    let (snapshots, archives) = (store.join("snapshots/things"), store.join("archives/things"));
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let has_snapshot = || names(&snapshots).iter().any(|name| name.ends_with(".json"));
+    let has_archive = || names(&archives).iter().any(|name| name.ends_with(".gz"));
+    let source = start();
+    eventually("both are made", || has_snapshot() && has_archive());
+    assert_eq!(source.stop(), Some(0));
+
+    for folder in [&snapshots, &archives] {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    disk.fill(2 << 20);
+    let source = start();
+    let failed = |what: &str, why: &str| {
+        let text = fs::read_to_string(&log_file).unwrap();
+        text.lines().any(|line| line.contains(what) && line.contains(why))
+    };
+    eventually("the snapshot fails", || failed("cannot make a snapshot", "No space left"));
+    eventually("the archive fails", || {
+        failed("cannot archive the Resource List", "bytes are free")
+    });
+    eventually("no part is left", || {
+        let of_snapshots = names(&snapshots);
+        of_snapshots.is_empty() && !has_archive()
+    });
+    assert!(source.answer("/things/capabilitylist.xml").is_some_and(|(status, _)| status == 200));
+    assert_eq!(source.stop(), Some(0));
+
+    disk.clear();
+    let source = start();
+    eventually("both are made again", || has_snapshot() && has_archive());
+    assert_eq!(source.stop(), Some(0));
+    assert!(is_whole(&store));
+}
+
+#[test]
 fn a_site_whose_disk_fills_up_half_way_is_built_again() {
     let temporary = tempfile::tempdir().unwrap();
     let at = |name: &str| temporary.path().join(name);

@@ -91,13 +91,22 @@ impl Source {
 
     /// A server by a command, once it is ready.
     pub(crate) fn run(command: &mut Command) -> Self {
-        let source = Self::listening(command);
+        Self::listening(command).ready()
+    }
+
+    /// The same, with its log at the end of a file.
+    pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Self {
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        Self::listening_with(command, log.into()).ready()
+    }
+
+    fn ready(self) -> Self {
         eventually("the Source and each of its sets are ready", || {
-            source.answer("/readyz").is_some_and(|(status, text)| {
+            self.answer("/readyz").is_some_and(|(status, text)| {
                 status == 200 && !String::from_utf8_lossy(&text).contains("is being read")
             })
         });
-        source
+        self
     }
 
     /// A server by a command, ready or not.

@@ -8,6 +8,7 @@ use crate::publish::publisher::{Projection, Publisher};
 use crate::publish::{
     EndedTopic, NewsRequest, NotifiedDocuments, PublishError, Topic, TopicContent,
 };
+use crate::scan::ingest::with_causes;
 use abreast_core::{NewNotification, Payload, TopicId, TopicLog};
 use abreast_webtypes::Timestamp;
 use std::io;
@@ -118,7 +119,7 @@ impl DocumentTopics {
                 Ok(found) => pending.extend(found),
                 Err(error) => {
                     topic.due.failed();
-                    tracing::error!(set = %topic.slug, "cannot compare documents with those notified: {error}; retrying");
+                    tracing::error!(set = %topic.slug, "cannot compare documents with those notified: {}; retrying", with_causes(&error));
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::error::NotifyError;
 use super::state_file::StateFile;
 use crate::publish::TopicContent;
 use crate::publish::publisher::Publisher;
+use crate::scan::ingest::with_causes;
 use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -129,7 +130,7 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
                 }
                 Err(error) => {
                     changes.due.failed();
-                    tracing::error!(set = %changes.slug, "cannot read the changes to be notified: {error}; retrying");
+                    tracing::error!(set = %changes.slug, "cannot read the changes to be notified: {}; retrying", with_causes(&error));
                 }
             }
         }
@@ -142,7 +143,7 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
                 }
                 Err(error) => {
                     changes.failed();
-                    tracing::error!(set = %changes.slug, "cannot record a notification: {error}; retrying");
+                    tracing::error!(set = %changes.slug, "cannot record a notification: {}; retrying", with_causes(&error));
                 }
             }
         }
@@ -170,7 +171,7 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
                     self.documents.recorded(pending);
                 }
                 Err(error) => {
-                    tracing::error!(set = %pending.name, "cannot record a notification: {error}; retrying");
+                    tracing::error!(set = %pending.name, "cannot record a notification: {}; retrying", with_causes(&error));
                     self.documents.failed(&pending);
                 }
             }

@@ -6,6 +6,7 @@
 //! killed before it recorded them) are found by comparing the folder with the log: one of its 256
 //! parts at a time, all of them after the start, then once a day.
 
+use crate::scan::ingest::with_causes;
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, ContentId, LogError, Position, SetId, VersionPolicy};
 use std::ops::ControlFlow;
@@ -91,7 +92,10 @@ impl Collector {
                     Ok(true) => PAUSE,
                     Ok(false) => CHECK,
                     Err(error) => {
-                        tracing::error!("cannot collect old versions: {error}; retrying");
+                        tracing::error!(
+                            "cannot collect old versions: {}; retrying",
+                            with_causes(&error)
+                        );
                         RETRY
                     }
                 };

@@ -20,7 +20,9 @@ use super::snapshot_name::SnapshotName;
 use crate::Representations;
 use crate::projection::interval::Interval;
 use crate::publish::files::{FileContent, FileError, PublishedFile};
+use crate::publish::made_file::MadeFile;
 use crate::publish::{Freshness, PublishedSet};
+use crate::scan::ingest::with_causes;
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
 use abreast_folder::{read_sealed, sealed};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
@@ -296,13 +298,16 @@ impl SetSnapshots {
                     remove(&self.folder, snapshot.name);
                 }
             }
-            Err(SnapshotError::Cancelled) => drop(state),
+            Err(SnapshotError::Cancelled) => {
+                drop(state);
+                remove(&self.folder, name);
+            }
             Err(error) => {
                 state.failed = Some(Instant::now());
                 drop(state);
-                let cause = std::error::Error::source(&error)
-                    .map_or(String::new(), |cause| format!(": {cause}"));
-                tracing::warn!("cannot make a snapshot: {error}{cause}");
+                // Some of its files may be complete, as where the disk is full.
+                remove(&self.folder, name);
+                tracing::warn!("cannot make a snapshot: {}", with_causes(&error));
             }
         }
         // What was not completed.
@@ -315,10 +320,10 @@ impl SetSnapshots {
         let making = |extension: &str| self.folder.join(format!("{MAKING}{name}.{extension}"));
         let options = WriteOptions::default();
         let written = Rc::new(Cell::new(0_u64));
-        let out = BufWriter::new(File::create(making("nt"))?);
+        let out = BufWriter::new(MadeFile::create(&making("nt"))?);
         let mut lines = Ascii::new(out, Rc::clone(&written));
         let mut line_writer = Writer::new(Syntax::NTriples, &options, &mut lines);
-        let mut rdf_xml = BufWriter::new(File::create(making("rdf"))?);
+        let mut rdf_xml = BufWriter::new(MadeFile::create(&making("rdf"))?);
         let mut has_rdf_xml = true;
         let mut xml_writer = Writer::new(Syntax::RdfXml, &options, &mut rdf_xml);
         let mut chunks: Vec<u64> = Vec::new();
@@ -384,7 +389,7 @@ impl SetSnapshots {
             let path = self.folder.join(format!("{name}.{extension}"));
             snapshot.digests.insert((*extension).to_owned(), digest_of(&path)?);
         }
-        let mut record = BufWriter::new(File::create(making("json"))?);
+        let mut record = BufWriter::new(MadeFile::create(&making("json"))?);
         let text = serde_json::to_vec(&snapshot).map_err(io::Error::from)?;
         record.write_all(&sealed(text))?;
         self.complete(name, "json", record)?;
@@ -402,7 +407,7 @@ impl SetSnapshots {
         let mut plain = BufReader::new(self.file(name, extension)?);
         let packed = format!("{extension}z");
         let path = self.folder.join(format!("{MAKING}{name}.{packed}"));
-        let mut out = BufWriter::new(File::create(path)?);
+        let mut out = BufWriter::new(MadeFile::create(&path)?);
         let mut found = Vec::with_capacity(ends.len());
         for number in 1..=ends.len() {
             if self.cancel.load(Ordering::Relaxed) {
@@ -429,10 +434,10 @@ impl SetSnapshots {
         &self,
         name: SnapshotName,
         extension: &str,
-        file: BufWriter<File>,
+        file: BufWriter<MadeFile>,
     ) -> io::Result<()> {
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
+        file.file().sync_all()?;
         fs::rename(
             self.folder.join(format!("{MAKING}{name}.{extension}")),
             self.folder.join(format!("{name}.{extension}")),

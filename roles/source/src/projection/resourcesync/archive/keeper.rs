@@ -3,6 +3,7 @@
 use super::copies::ArchiveError;
 use super::take;
 use crate::publish::publisher::Publisher;
+use crate::scan::ingest::with_causes;
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ fn keep(publisher: &Publisher, stop: &AtomicBool) {
             match take(&**publisher.log(), set, stop) {
                 Ok(_) | Err(ArchiveError::Stopped) => {}
                 Err(error) => {
-                    tracing::error!(set = %set.slug, "cannot archive the Resource List: {error}; retrying");
+                    tracing::error!(set = %set.slug, "cannot archive the Resource List: {}; retrying", with_causes(&error));
                     wait = RETRY;
                 }
             }

@@ -6,6 +6,7 @@
 use super::copies::{ArchiveError, Part, Snapshot};
 use super::{Archive, record};
 use crate::projection::resourcesync::archived::{archived_index, archived_list};
+use crate::publish::made_file::{MadeFile, check_free};
 use crate::publish::{PublishError, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Position, Shard, SystemClock};
 use flate2::{Compression, write::GzEncoder};
@@ -106,9 +107,14 @@ fn keep_part(
 fn keep(archive: &Archive, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
     let path = archive.folder.join(name);
     let write = || {
-        let mut encoder = GzEncoder::new(fs::File::create(&path)?, Compression::default());
+        let file = MadeFile::create(&path)?;
+        check_free(file.file(), bytes.len() as u64)?;
+        let mut encoder = GzEncoder::new(file, Compression::default());
         encoder.write_all(bytes)?;
-        encoder.finish()?.sync_all()
+        encoder.finish()?.file().sync_all()
     };
-    write().map_err(|error| ArchiveError::Io(path.clone(), error))
+    write().map_err(|error| {
+        let _ = fs::remove_file(&path);
+        ArchiveError::Io(path.clone(), error)
+    })
 }

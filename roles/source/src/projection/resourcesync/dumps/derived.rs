@@ -2,21 +2,21 @@
 
 use super::dump_folder::{MAKING, remove_unfinished};
 use super::keeper::{SetDumps, lock};
-use super::package::{CHECK, check_free};
 use super::permit::Permit;
 use super::{digest_of, sync_folder};
 use crate::DigestPolicy;
+use crate::publish::made_file::{MadeFile, check_free};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 /// What the name of the digest of a file ends with: a line as `sha256sum` writes it.
 const DIGEST: &str = "sha256";
 
 /// Makes a file of a package, with the manifest beside it.
-type Make<'m> = &'m dyn Fn(&Path, &mut DerivedFile) -> io::Result<()>;
+type Make<'m> = &'m dyn Fn(&Path, &mut MadeFile) -> io::Result<()>;
 
 impl SetDumps {
     /// A file made of a package when it is first asked for, and kept beside it as long as it is
@@ -48,11 +48,11 @@ impl SetDumps {
         let write = || -> io::Result<()> {
             let folder = path.parent().unwrap_or(&path);
             remove_unfinished(folder, |path| lock(&self.deriving).contains(path))?;
-            let mut file = DerivedFile::create(&making)?;
-            check_free(&file.file, package.metadata()?.len())?;
+            let mut file = MadeFile::create(&making)?;
+            check_free(file.file(), package.metadata()?.len())?;
             make(&package, &mut file)?;
             // Whole when it has its name, also after a crash.
-            file.file.sync_all()?;
+            file.file().sync_all()?;
             write_digest(&making, &path)?;
             fs::rename(&making, &path)?;
             sync_folder(folder)
@@ -121,42 +121,6 @@ pub(super) fn remove(file: &Path) -> io::Result<()> {
     fs::remove_file(digest_path(file))
 }
 
-/// A file in the making, which never fills the disk.
-pub(crate) struct DerivedFile {
-    file: File,
-    /// Bytes written since the last check of the free space.
-    unchecked: u64,
-    check: fn(&File, u64) -> io::Result<()>,
-}
-
-impl DerivedFile {
-    fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, unchecked: 0, check: check_free })
-    }
-}
-
-impl Write for DerivedFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.unchecked >= CHECK {
-            (self.check)(&self.file, 0)?;
-            self.unchecked = 0;
-        }
-        let written = self.file.write(bytes)?;
-        self.unchecked += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Seek for DerivedFile {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
-    }
-}
-
 /// The reason why there is no file made of a package.
 #[derive(Debug)]
 pub(crate) enum Derived {
@@ -198,19 +162,6 @@ mod tests {
         assert!(one.is_some() && two.is_some() && Permit::take(&places).is_none());
         drop(one);
         assert!(Permit::take(&places).is_some());
-    }
-
-    #[test]
-    fn the_free_space_is_checked_while_a_file_is_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut file = DerivedFile::create(&folder.path().join("a")).unwrap();
-        file.check = |_, _| Err(io::ErrorKind::StorageFull.into());
-        file.write_all(b"few").unwrap();
-        file.unchecked = CHECK;
-        assert_eq!(file.write_all(b"more").unwrap_err().kind(), io::ErrorKind::StorageFull);
-        file.check = |_, _| Ok(());
-        file.write_all(b"more").unwrap();
-        assert_eq!(file.unchecked, 4);
     }
 
     #[test]

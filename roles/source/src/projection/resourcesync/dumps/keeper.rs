@@ -10,6 +10,7 @@ use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
 use crate::Representations;
 use crate::projection::interval::Interval;
 use crate::publish::SetUrls;
+use crate::scan::ingest::with_causes;
 use abreast_core::{ChangeLog, Position, SetId};
 use abreast_webtypes::{Timestamp, count_of};
 use std::collections::HashSet;
@@ -471,9 +472,8 @@ impl SetDumps {
                     plan.failure = Some(format!("the dump cannot be made: {reason}"));
                 }
                 drop(plan);
-                let cause = std::error::Error::source(&error)
-                    .map_or(String::new(), |cause| format!(": {cause}"));
-                tracing::error!("set `{slug}`: cannot make the dump of {kind}: {error}{cause}");
+                let why = with_causes(&error);
+                tracing::error!("set `{slug}`: cannot make the dump of {kind}: {why}");
             }
         }
     }

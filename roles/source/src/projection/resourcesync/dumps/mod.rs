@@ -32,7 +32,7 @@ mod since;
 
 pub use changes::Which;
 pub use check::{RepairedDumps, check_dumps, repair_dumps};
-pub(crate) use derived::{Derived, DerivedFile};
+pub(crate) use derived::Derived;
 pub use error::SinceError;
 pub(super) use files::FilePath;
 pub use keeper::{DumpSet, Dumper, Dumps, SetDumps};

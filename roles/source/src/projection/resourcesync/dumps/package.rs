@@ -5,6 +5,7 @@
 
 use super::Compression;
 use crate::projection::resourcesync_0_1::PartCounter;
+use crate::publish::made_file::{CHECK, check_free};
 use abreast_core::State;
 use abreast_resourcesync::package::{MANIFEST, member_name};
 use abreast_resourcesync::v1_1::{
@@ -21,10 +22,6 @@ use zip::{CompressionMethod, DateTime, PreparedZipFile, ZipWriter};
 const MAX_MANIFEST: usize = 40_000_000;
 /// Bytes written to the file at a time.
 const BUFFER: usize = 1024 * 1024;
-/// Bytes left free on the disk, for the store.
-const RESERVE: u64 = 256 * 1024 * 1024;
-/// Bytes written between two checks of the free space.
-pub(super) const CHECK: u64 = 64 * 1024 * 1024;
 /// Names of further types of compressed bytes.
 const PACKED: &[&str] = &[
     "gzip",
@@ -204,21 +201,6 @@ pub(crate) fn is_packed(media_type: &str) -> bool {
     }
 }
 
-/// Refuses to write so many bytes where the disk would be full then.
-pub(super) fn check_free(file: &File, bytes: u64) -> io::Result<()> {
-    let disk = rustix::fs::fstatvfs(file)?;
-    leave_reserve(disk.f_bavail.saturating_mul(disk.f_frsize).saturating_sub(bytes))
-}
-
-fn leave_reserve(free: u64) -> io::Result<()> {
-    if free >= RESERVE + CHECK {
-        return Ok(());
-    }
-    let why =
-        format!("only {free} bytes are free, and {} are reserved for the store", RESERVE + CHECK);
-    Err(io::Error::new(io::ErrorKind::StorageFull, why))
-}
-
 /// The extended timestamp of a member: seconds in UTC, where the plain time of a ZIP has no zone
 /// and even seconds only. Change Dump Manifests state the time of the change as `lastmod`, so this
 /// is where the time of the resource is.
@@ -330,12 +312,6 @@ mod tests {
         let mut size = |name| zip.by_name(name).unwrap().compressed_size();
         assert!(size("text") < 100);
         assert_eq!((size("zip"), size("encoded")), (1_000, 1_000));
-    }
-
-    #[test]
-    fn the_disk_is_never_filled() {
-        assert!(leave_reserve(RESERVE + CHECK).is_ok());
-        assert_eq!(leave_reserve(RESERVE).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 
     fn entry(path: &str) -> Entry {

@@ -18,8 +18,9 @@ mod zip;
 use super::site_link;
 use super::values::Limits;
 use crate::projection::plain_number;
-use crate::projection::resourcesync::dumps::{Derived, DerivedFile, Dump, Package, SetDumps};
+use crate::projection::resourcesync::dumps::{Derived, Dump, Package, SetDumps};
 use crate::publish::files::{FileContent, FileError, PublishedFile};
+use crate::publish::made_file::MadeFile;
 use crate::publish::{Freshness, PublishedSet, SetUrls};
 use abreast_resourcesync::v0_1::{DUMP, Link};
 use manifest::Manifest;
@@ -254,7 +255,7 @@ impl SetDump<'_> {
         let parts = parts.filter(|parts| part <= *parts).ok_or_else(none)?;
         let url = self.url(&package, part, path.format);
         let limits = self.limits;
-        let make = |zip: &Path, out: &mut DerivedFile| {
+        let make = |zip: &Path, out: &mut MadeFile| {
             let copy = zip.with_extension("xml");
             let manifest = Manifest { path: &copy, limits, parts };
             match path.format {

@@ -6,7 +6,8 @@
 //! `WARC-Target-URI`.
 
 use super::manifest::Manifest;
-use crate::projection::resourcesync::dumps::{DerivedFile, is_packed};
+use crate::projection::resourcesync::dumps::is_packed;
+use crate::publish::made_file::MadeFile;
 use crate::versions::http_date;
 use abreast_resourcesync::v0_1::Entry;
 use abreast_warc::{END, Kind, Member, Packing, Record};
@@ -29,7 +30,7 @@ pub(super) fn write(
     manifest: &Manifest<'_>,
     part: u64,
     url: &str,
-    out: &mut DerivedFile,
+    out: &mut MadeFile,
 ) -> io::Result<()> {
     let package = BufReader::with_capacity(BUFFER, File::open(package)?);
     let mut package = ZipArchive::new(package)?;

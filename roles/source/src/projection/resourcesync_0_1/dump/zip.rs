@@ -1,7 +1,7 @@
 //! A dump as a ZIP file: the members of the package as they are, with the manifest of this version.
 
 use super::manifest::Manifest;
-use crate::projection::resourcesync::dumps::DerivedFile;
+use crate::publish::made_file::MadeFile;
 use abreast_resourcesync::package::MANIFEST;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -17,7 +17,7 @@ pub(super) fn write(
     package: &Path,
     manifest: &Manifest<'_>,
     part: u64,
-    out: &mut DerivedFile,
+    out: &mut MadeFile,
 ) -> io::Result<()> {
     let package = BufReader::with_capacity(BUFFER, File::open(package)?);
     let mut package = ZipArchive::new(package)?;
