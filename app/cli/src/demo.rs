@@ -9,7 +9,7 @@ use abreast_webtypes::{count, count_of};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind::{IsADirectory, NotFound};
+use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -185,7 +185,9 @@ fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
         let cannot_list = || format!("cannot list `{}`", next.display());
         let entries = match fs::read_dir(&next) {
             // The copy removed a folder since its parent was listed.
-            Err(error) if error.kind() == NotFound && next != folder => continue,
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) && next != folder => {
+                continue;
+            }
             entries => entries.with_context(cannot_list)?,
         };
         for entry in entries {
@@ -194,10 +196,14 @@ fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
                 continue;
             }
             let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+                continue;
+            }
             match fs::read(&path) {
                 Ok(bytes) => drop(found.insert(path.strip_prefix(folder)?.to_owned(), bytes)),
-                Err(error) if error.kind() == IsADirectory => folders.push(path),
-                Err(error) if error.kind() == NotFound => {}
+                // It was removed or replaced since the folder was listed.
+                Err(error) if matches!(error.kind(), NotFound | NotADirectory | IsADirectory) => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
                 }

@@ -8,7 +8,7 @@ use crate::errors::ExitCodeError;
 use crate::errors::SecretError;
 use crate::errors::UsageError;
 use crate::faults::{Fault, Origins};
-use abreast_webtypes::without_login;
+use abreast_webtypes::{without_login, without_logins};
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -710,6 +710,8 @@ pub(crate) fn hidden(value: &str) -> String {
         }
         // A value that is not a URL, and may be meant as one.
         Err(_) if crate::address::is_url(value) => without_login(value).into_owned(),
+        // A login without a scheme, as in `joe:password@host`.
+        Ok(url) if url.cannot_be_a_base() => without_logins(value).into_owned(),
         _ => value.to_owned(),
     }
 }

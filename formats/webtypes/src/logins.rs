@@ -25,7 +25,12 @@ pub fn without_login(text: &str) -> Cow<'_, str> {
     });
     let start = scheme.map_or(0, |at| at + 1);
     let start = text.len() - text[start..].trim_start_matches(['/', '\\']).len();
-    let is_url = scheme.is_some() && Url::parse(text).is_ok_and(|url| url.has_host());
+    // `http://joe:#password@host` is a valid URL with an empty port and a fragment.
+    let has_empty_port = text[start..]
+        .find(['/', '\\', '?', '#'])
+        .is_some_and(|length| text[..start + length].ends_with(':'));
+    let is_url =
+        scheme.is_some() && !has_empty_port && Url::parse(text).is_ok_and(|url| url.has_host());
     let end = if is_url { text[start..].find(['/', '\\', '?', '#']) } else { None };
     let end = end.map_or(text.len(), |length| start + length);
     match text[start..end].rfind('@') {
@@ -35,9 +40,10 @@ pub fn without_login(text: &str) -> Cow<'_, str> {
 }
 
 /// Schemes whose URIs have an `@` that follows no password.
-const WITHOUT_PASSWORD: [&str; 19] = [
-    "acct", "cid", "data", "did", "dir", "doi", "file", "im", "info", "labels", "mailto", "mid",
-    "nquads", "sip", "sips", "tag", "urn", "warc", "xmpp",
+const WITHOUT_PASSWORD: [&str; 28] = [
+    "acct", "ark", "cid", "data", "did", "dir", "doi", "file", "geo", "handle", "hdl", "im",
+    "info", "labels", "lsid", "mailto", "mid", "news", "nquads", "oai", "pres", "sip", "sips",
+    "tag", "urn", "uuid", "warc", "xmpp",
 ];
 
 /// Kinds of logins to remove.
@@ -87,13 +93,13 @@ fn without(text: &str, which: Logins) -> Cow<'_, str> {
         if begin < at {
             continue;
         }
-        push_plain(&mut out, &text[..begin], at, which);
+        push_plain(&mut out, &text[at..begin], which);
         let next = urls.get(number + 1).copied().unwrap_or(text.len());
         let (range, shown) = of_url(text, begin, next);
         out.push_str(&shown);
         at = range.end;
     }
-    push_plain(&mut out, text, at, which);
+    push_plain(&mut out, &text[at..], which);
     if out == text { text.into() } else { out.into() }
 }
 
@@ -123,8 +129,14 @@ fn of_url(text: &str, begin: usize, next: usize) -> (Range<usize>, Cow<'_, str>)
     let scheme = whole.find(':').map_or(0, |at| at + 1);
     let start = whole.len() - whole[scheme..].trim_start_matches(['/', '\\']).len();
     let end = whole[start..].find(['/', '\\', '?', '#']).map_or(whole.len(), |at| start + at);
-    // White space within a password: only a login or a port has a colon.
-    let has_space = word.len() < end && word.get(start..).is_some_and(|word| word.contains(':'));
+    // White space within a password: a colon is before a password or a port.
+    let is_quoted = text[..begin].ends_with(['`', '"', '\'', '<']);
+    let is_password = |text: &str| is_quoted || !text.bytes().all(|byte| byte.is_ascii_digit());
+    let authority = word.get(start..).filter(|authority| !authority.starts_with('['));
+    let has_space = word.len() < end
+        && authority
+            .and_then(|text| text.split_once(':'))
+            .is_some_and(|(_, text)| is_password(text));
     if let Some(at) = whole[start..end].rfind('@').filter(|at| has_space && start + at > word.len())
     {
         let shown = format!("{}{}", &whole[..start], &whole[start + at + 1..end]);
@@ -154,73 +166,108 @@ fn end_of_value(text: &str, begin: usize, next: usize) -> usize {
     let closing = match text[..begin].chars().next_back() {
         Some('<') => '>',
         Some(quote @ ('`' | '"' | '\'')) => quote,
-        _ => return text[begin..next].find("\n  ").map_or(next, |at| begin + at),
+        // The help of a message, or a tag of HTML.
+        _ => {
+            let ends = ["\n  ", "</"].map(|end| text[begin..next].find(end));
+            return ends.into_iter().flatten().min().map_or(next, |at| begin + at);
+        }
     };
     // A quotation mark within a password is followed by another character.
     let closes = |at: &usize| {
         let behind = text[at + closing.len_utf8()..].chars().next();
         behind.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '@' | '%' | ':'))
     };
-    let mut marks = text[begin..].match_indices(closing).map(|(at, _)| begin + at);
-    let end = marks.find(closes).unwrap_or(next);
     // A quotation mark behind the next URL closes another value.
-    end.min(next)
+    let mut marks = text[begin..next].match_indices(closing).map(|(at, _)| begin + at);
+    marks.find(closes).unwrap_or(next)
 }
 
-/// Adds the text between two URLs with a scheme, from an offset on.
-fn push_plain(out: &mut String, text: &str, from: usize, which: Logins) {
-    let mut at = from;
-    if which == Logins::All {
-        for (mark, _) in text.match_indices('@') {
-            if mark < at {
-                continue;
+/// Adds text between two URLs with a scheme. Each character is judged once.
+fn push_plain(out: &mut String, text: &str, which: Logins) {
+    if which == Logins::OfUrls || !text.contains('@') {
+        return out.push_str(text);
+    }
+    let mut at = 0;
+    // The value behind the last boundary, and the one in quotation marks, whose password may have white space.
+    let (mut word, mut quoted) = (Candidate::at(0), None);
+    // Marks up to here were judged.
+    let mut judged = 0;
+    for (place, c) in text.char_indices().filter(|(_, c)| c.is_whitespace() || c.is_ascii()) {
+        if place < judged && c == '@' || place < at {
+            continue;
+        }
+        if is_boundary(c) {
+            word = Candidate::at(place + c.len_utf8());
+            if matches!(c, '`' | '"' | '\'') {
+                quoted = Some(Candidate::at(place + 1));
+            } else if let Some(quoted) = &mut quoted {
+                quoted.add(text, place, c);
             }
-            if let Some((begin, end)) = bare_login(text, at, mark) {
-                out.push_str(&text[at..begin]);
-                at = end;
+            continue;
+        }
+        if c != '@' {
+            word.add(text, place, c);
+            if let Some(quoted) = &mut quoted {
+                quoted.add(text, place, c);
             }
+            continue;
+        }
+        let begin = quoted.as_ref().filter(|quoted| quoted.is_login).map(|quoted| quoted.begin);
+        let Some(begin) = begin.or(word.is_login.then_some(word.begin)) else { continue };
+        let rest = &text[place + 1..];
+        let length = rest.find(|c: char| is_boundary(c) || "/?#".contains(c)).unwrap_or(rest.len());
+        // The last `@` is before the host.
+        let end = rest[..length].rfind('@').map_or(place + 1, |last| place + 1 + last + 1);
+        judged = place + 1 + length;
+        if text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '[') {
+            out.push_str(&text[at..begin]);
+            at = end;
+            (word, quoted) = (Candidate::at(end), None);
         }
     }
     out.push_str(&text[at..]);
 }
 
-/// The login without a scheme that an `@` ends, with further ones in the same value.
-fn bare_login(text: &str, from: usize, mark: usize) -> Option<(usize, usize)> {
-    let is_boundary = |c: char| {
-        c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '<' | '>' | '(' | '[' | '{' | '=' | ',')
-    };
-    // In quotation marks, a password may have white space.
-    let quoted = text[from..mark]
-        .rfind(['`', '"', '\''])
-        .map(|at| from + at + 1)
-        .filter(|begin| password_of(text, *begin, mark).is_some());
-    let begin = quoted.unwrap_or_else(|| {
-        text[from..mark].rfind(is_boundary).map_or(from, |at| {
-            from + at + text[from + at..].chars().next().map_or(0, char::len_utf8)
-        })
-    });
-    let begin =
-        begin + text[begin..mark].len() - text[begin..mark].trim_start_matches(['/', '\\']).len();
-    password_of(text, begin, mark)?;
-    let rest = &text[mark + 1..];
-    let host =
-        &rest[..rest.find(|c: char| is_boundary(c) || "/?#".contains(c)).unwrap_or(rest.len())];
-    // The last `@` is before the host.
-    let end = host.rfind('@').map_or(mark + 1, |at| mark + 1 + at + 1);
-    text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '[').then_some((begin, end))
+fn is_boundary(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '<' | '>' | '(' | '[' | '{' | '=' | ',')
 }
 
-/// The password of a login between two offsets.
-fn password_of(text: &str, begin: usize, end: usize) -> Option<&str> {
-    let (user, password) = text[begin..end].split_once(':')?;
-    let is_user = |c: char| c.is_alphanumeric() || "+-._~%!$&*".contains(c);
-    let is_scheme = WITHOUT_PASSWORD.iter().any(|scheme| user.eq_ignore_ascii_case(scheme));
-    let is_login = !user.is_empty()
-        && user.chars().all(is_user)
-        && !is_scheme
-        && password.starts_with(|c: char| !c.is_whitespace() && !matches!(c, ':' | '/' | '\\'))
-        && !password.contains(['/', '?', '#']);
-    is_login.then_some(password)
+/// A value that may begin with a login, as far as it was read.
+struct Candidate {
+    begin: usize,
+    /// The colon behind the user was read.
+    has_user: bool,
+    /// A user, and the begin of a password.
+    is_login: bool,
+}
+
+impl Candidate {
+    const fn at(begin: usize) -> Self {
+        Self { begin, has_user: false, is_login: false }
+    }
+
+    /// Reads the next character, except `@`.
+    fn add(&mut self, text: &str, place: usize, c: char) {
+        match c {
+            '/' | '\\' if place == self.begin => self.begin += 1,
+            // A password without its user's host may not have them: this is a path.
+            '/' | '?' | '#' if self.has_user => self.is_login = false,
+            ':' if !self.has_user => {
+                self.has_user = true;
+                self.is_login = is_user(&text[self.begin..place])
+                    && text[place + 1..].starts_with(|c: char| {
+                        !c.is_whitespace() && !matches!(c, ':' | '/' | '\\' | '@')
+                    });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_user(text: &str) -> bool {
+    let is_of_user = |c: char| c.is_alphanumeric() || "+-._~%!$&*@".contains(c);
+    let is_scheme = WITHOUT_PASSWORD.iter().any(|scheme| text.eq_ignore_ascii_case(scheme));
+    !text.is_empty() && !is_scheme && text.chars().all(is_of_user)
 }
 
 #[cfg(test)]
@@ -254,6 +301,33 @@ mod tests {
         }
         for text in ["https://h/a@b", "https://h/?q=a@b#c@d", "https://h/", "papers", ""] {
             assert_eq!(without_login(text), text);
+        }
+    }
+
+    #[test]
+    fn texts_without_a_login_remain() {
+        for text in [
+            "http://h:80 refused me@example.org",
+            "cannot reach https://h: 401 for me@example.org",
+            "http://[::1]:80 me@h",
+            "<td>http://h:80</td><td>a@b</td>",
+            "oai:example.org:a@b is entry 3 already",
+            "news:abc@x",
+            "a@b: c@d",
+            "key:@context",
+        ] {
+            assert_eq!(without_logins(text), text);
+        }
+    }
+
+    #[test]
+    fn long_texts_take_no_longer_for_each_character() {
+        for part in
+            ["@", "a:b@", "a:b@ ", "a:@@", "http://a:b@c ", "`a:b@", "'a b@", "http:", "=/:@"]
+        {
+            let text = part.repeat((1 << 20) / part.len());
+            assert!(without_logins(&text).len() <= text.len());
+            assert!(without_login(&text).len() <= text.len());
         }
     }
 
@@ -293,6 +367,8 @@ mod tests {
             ("abreast: joe:hush@h: not found", "abreast: h: not found"),
             ("`//joe:hush@h/x`", "`//h/x`"),
             ("--server=joe:hush@h", "--server=h"),
+            ("`me@corp.org:hush@h/x` is none", "`h/x` is none"),
+            ("http://joe:#hush@h is none", "http://h is none"),
         ] {
             assert_eq!(without_logins(text), shown, "{text}");
         }

@@ -472,8 +472,6 @@ impl Part {
         Self { incoming: Incoming::new(listed), facts, packed, is_gzip, is_as_sent }
     }
 
-    /// The part of a large file from an earlier run: its bytes are read again, and the rest is
-    /// requested on condition that the server still has the same version.
     /// The bytes that earlier runs received of a file which this one can continue.
     fn stored_length(partials: &Partials, target: &Target<'_>) -> u64 {
         let stored = || {
@@ -485,6 +483,8 @@ impl Part {
         stored().unwrap_or(0)
     }
 
+    /// The part of a large file from an earlier run: its bytes are read again, and the rest is
+    /// requested on condition that the server still has the same version.
     fn begun_before(
         partials: &Partials,
         target: &Target<'_>,
