@@ -21,6 +21,21 @@ pub struct Head {
 impl Head {
     /// Whether the document at that address is a change set. The attribute that states it is only recommended
     /// [rs-0.1 §5.1]; the links that change sets have state it as well.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link};
+    ///
+    /// let url = "https://repo.example/rs/changes.xml";
+    /// let current = Link {
+    ///     rel: format!("current {CHANGE_SET}"),
+    ///     href: "changes.xml".to_owned(),
+    ///     ..Link::default()
+    /// };
+    /// let head = Head { links: vec![current], ..Head::default() };
+    /// assert!(head.is_change_set(url));
+    /// assert!(!head.is_change_set("https://repo.example/rs/sitemap.xml"));
+    /// ```
     pub fn is_change_set(&self, url: &str) -> bool {
         let is_own = |href: &str| resolve(url, href).is_ok_and(|target| target == url);
         self.change_set
@@ -101,6 +116,18 @@ impl Entry {
     ///
     /// `expires` is in the past [rs-0.1 §3.1.2]; one in the future announces a deletion, which is
     /// not one yet.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v0_1::{Change, Entry};
+    /// use abreast_webtypes::{Timestamp, W3cDatetime};
+    ///
+    /// let expires = W3cDatetime::parse(b"2026-06-30T00:00:00Z")?;
+    /// let entry = Entry { change: Some(Change::Deleted), time: Some(expires), ..Entry::default() };
+    /// assert!(entry.is_deleted(expires.instant));
+    /// assert!(!entry.is_deleted(Timestamp::from_seconds(0)));
+    /// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+    /// ```
     pub fn is_deleted(&self, now: Timestamp) -> bool {
         self.change == Some(Change::Deleted) && self.time.is_some_and(|time| time.instant <= now)
     }

@@ -56,6 +56,14 @@ impl Capability {
     ];
 
     /// The name of a document with this capability in the specification, by its root.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::{Capability, Root};
+    ///
+    /// assert_eq!(Capability::ChangeList.name(Root::UrlSet), "Change List");
+    /// assert_eq!(Capability::ChangeList.name(Root::SitemapIndex), "Change List Index");
+    /// ```
     pub fn name(self, root: Root) -> String {
         let name = match self {
             Self::Description => "Source Description",
@@ -104,6 +112,15 @@ impl Capability {
     /// Like [`Capability::from_token`] in any letter case; `true` when the case was wrong.
     ///
     /// Lenient: at least one published server program writes `capabilityList`.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::Capability;
+    ///
+    /// let (capability, is_other_case) = Capability::from_token_leniently("capabilityList").unwrap();
+    /// assert_eq!(capability, Capability::CapabilityList);
+    /// assert!(is_other_case);
+    /// ```
     pub fn from_token_leniently(token: &str) -> Option<(Self, bool)> {
         let token = token.trim_ascii();
         Self::ALL
