@@ -177,6 +177,15 @@ impl EntityPatch<'_> {
 
 /// The digest of a description as `H before` and `H after` state it, for one without blank nodes:
 /// `sha256:` and the hexadecimal digits.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::digest_text;
+///
+/// let digest = digest_text(b"<http://h/7> <http://h/title> \"Atlas\" .\n");
+/// assert!(digest.starts_with("sha256:"));
+/// assert_eq!(digest.len(), "sha256:".len() + 64);
+/// ```
 pub fn digest_text(lines: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(71);

@@ -73,6 +73,16 @@ pub fn write(
 /// Whether the syntax can carry a description: RDF/XML needs predicates that end in an XML name,
 /// and characters that XML allows.
 ///
+/// # Examples
+/// ```
+/// use abreast_rdf::{Syntax, can_write};
+///
+/// // No XML name begins with a digit.
+/// let lines = b"<http://h/7> <http://h/terms/245a> \"Atlas\" .\n<http://h/7> <http://h/245/> \"x\" .\n";
+/// assert!(can_write(Syntax::RdfXml, lines).is_err());
+/// assert!(can_write(Syntax::Turtle, lines).is_ok());
+/// ```
+///
 /// # Errors
 /// The first statement that it cannot carry, or lines that are not N-Triples.
 pub fn can_write(syntax: Syntax, lines: &[u8]) -> Result<(), CannotWrite> {
