@@ -37,6 +37,19 @@ pub struct Post<'a> {
 /// the fragment is dropped, and characters that no URL may have are percent-encoded. User and
 /// password before the host are sent as `Basic` credentials to that origin unless `authorization`
 /// is given.
+///
+/// # Examples
+/// ```
+/// use abreast_net::Request;
+///
+/// // The rest of a film, of which 40 MiB are there already.
+/// let request = Request {
+///     range_from: Some((40 << 20, "\"v7\"")),
+///     ..Request::new("https://me:hush@archive.example/film.mp4")
+/// };
+/// // The password is in no message.
+/// assert!(!format!("{request:?}").contains("hush"));
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct Request<'a> {
     /// An absolute http or https URL.
