@@ -11,13 +11,13 @@ pub enum Action {
     Deprecate,
     /// It left the feed: Remove.
     Remove,
-    /// It is gone.
+    /// The entity does not exist any more: Delete.
     Delete,
     /// It has another IRI now, that of `target`.
     Move,
     /// All entities are listed again from here on.
     Refresh,
-    /// Any other type.
+    /// A type that this crate does not know.
     Other,
 }
 
@@ -26,7 +26,7 @@ pub enum Action {
 pub struct Item {
     /// Its URL, as it states.
     pub id: Option<Box<str>>,
-    /// What happened.
+    /// What happened to the entities, by the type of the activity.
     pub action: Action,
     /// When: `published`, else `endTime`, `updated`, `created`, `startTime`, or the time of the object.
     pub time: Option<Timestamp>,

@@ -68,7 +68,7 @@ impl Profile {
 /// The type of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ActivityType {
-    /// The entity is new.
+    /// The entity is new, and was not known elsewhere.
     Create,
     /// Known elsewhere before, new in the feed.
     Add,

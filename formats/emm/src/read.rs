@@ -132,7 +132,7 @@ impl ReadError {
     }
 }
 
-/// Whether the begin of a document has the marks of a collection of activities: its type or the member
+/// Whether the start of a document has the marks of a collection of activities: its type or the member
 /// `orderedItems`. Resources in the vocabulary of Activity Streams have neither.
 ///
 /// # Examples

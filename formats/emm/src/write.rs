@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// An Entry Point [emm-1.0 §3.1, iiif-discovery §3.1].
 #[derive(Clone, Debug, Default)]
 pub struct EntryPoint<'a> {
-    /// Its URL.
+    /// URL of the Entry Point.
     pub id: &'a str,
     /// Distinguishes it from other Entry Points of the same set.
     pub summary: &'a str,
@@ -27,7 +27,7 @@ pub struct EntryPoint<'a> {
 /// A Change Set, without its activities [emm-1.0 §3.2, iiif-discovery §3.2].
 #[derive(Clone, Debug, Default)]
 pub struct Page<'a> {
-    /// Its URL.
+    /// URL of the Change Set.
     pub id: &'a str,
     /// The URL of its Entry Point.
     pub part_of: &'a str,
@@ -57,7 +57,7 @@ pub struct Page<'a> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Activity<'a> {
-    /// Its URL.
+    /// URL of the activity, unique in the feed.
     pub id: &'a str,
     /// The kind of the change.
     pub kind: ActivityType,
@@ -65,7 +65,7 @@ pub struct Activity<'a> {
     pub summary: Option<&'a str>,
     /// Time of publication, which is also the time of the change in the feed.
     pub time: Timestamp,
-    /// The entity that changed.
+    /// The entity that changed, with its representations.
     pub object: Object<'a>,
     /// The URL of the Entry Point to which an added entity was added, or from which a removed one
     /// was removed.
@@ -79,7 +79,7 @@ pub struct Activity<'a> {
 /// The entity of a change.
 #[derive(Clone, Debug, Default)]
 pub struct Object<'a> {
-    /// Its IRI.
+    /// The IRI of the entity.
     pub id: &'a str,
     /// Its types: IRIs, or terms of the context.
     pub types: &'a [&'a str],
@@ -94,7 +94,7 @@ pub struct Object<'a> {
 /// The Entity Patch of a change [emm-0.1 §4.2].
 #[derive(Clone, Debug, Default)]
 pub struct Instrument<'a> {
-    /// Its URL.
+    /// The URL of the Entity Patch.
     pub id: &'a str,
     /// Its text, if it is inline.
     pub content: Option<&'a str>,
@@ -122,9 +122,9 @@ pub struct Instrument<'a> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkTo {
-    /// Its URL.
+    /// Absolute URL of the representation.
     pub href: String,
-    /// Its media type.
+    /// Media type of the representation.
     pub media_type: &'static str,
     /// The state that it has: that after the last change at this time.
     pub updated: Option<Timestamp>,
@@ -132,12 +132,12 @@ pub struct LinkTo {
     pub position: Option<u64>,
 }
 
-/// The type of a collection, as `type` states.
+/// The value of `type` in a collection.
 #[derive(Clone, Copy, Debug)]
 pub enum Collection {
-    /// An Entry Point: `OrderedCollection`.
+    /// An Entry Point, of the type `OrderedCollection`.
     Ordered,
-    /// A Change Set: `OrderedCollectionPage`.
+    /// A Change Set, of the type `OrderedCollectionPage`.
     Page,
 }
 
@@ -207,7 +207,7 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    /// Begins a Change Set: writes all members before the activities.
+    /// Starts a Change Set: writes all members before the activities.
     pub fn new(profile: Profile, page: &Page<'_>) -> Self {
         let mut bytes = document(profile, |map| {
             map.serialize_entry("type", Collection::Page.name())?;
