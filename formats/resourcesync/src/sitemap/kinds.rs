@@ -31,7 +31,7 @@ impl Root {
 /// The kinds of changes of a resource [rs-core §12.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// The resource is new.
+    /// The resource is new in the set.
     Created,
     /// The content of the resource changed.
     Updated,

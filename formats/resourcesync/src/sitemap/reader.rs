@@ -11,10 +11,10 @@ const CHUNK: usize = 64 * 1_024;
 /// Why reading ended: their document is wrong, or our input failed.
 #[derive(Debug, ThisError)]
 pub enum ReadError {
-    /// The document is wrong.
+    /// The document does not follow the specification.
     #[error(transparent)]
     Syntax(#[from] Error),
-    /// The input failed.
+    /// The input could not be read.
     #[error("cannot read the document")]
     Io(#[from] io::Error),
 }

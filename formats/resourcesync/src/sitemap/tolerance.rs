@@ -39,7 +39,7 @@ pub struct Finding {
     pub code: &'static str,
     /// The line where it was seen first, from 1.
     pub line: u64,
-    /// The first occurrence.
+    /// Explanation of the first occurrence, for people.
     pub message: String,
     /// How often it was seen.
     pub count: u64,

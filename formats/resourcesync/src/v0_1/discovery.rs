@@ -11,9 +11,9 @@ const XRD: &[&str] = &["http://docs.oasis-open.org/ns/xri/xrd-1.0"];
 pub enum LinkKind {
     /// A Sitemap, or an index of several.
     Sitemap,
-    /// The current change set.
+    /// The change set with the newest changes.
     CurrentChangeSet,
-    /// A change set.
+    /// A change set that is not stated to be the current one.
     ChangeSet,
     /// A dump, or a part of one.
     Dump,

@@ -42,7 +42,7 @@ impl Document {
         Ok(Self { head, entries })
     }
 
-    /// The document as bytes.
+    /// The document as bytes: XML in UTF-8.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_head(&mut out, &self.head);

@@ -14,7 +14,7 @@ pub struct Head {
     pub modified: Option<W3cDatetime>,
     /// Links of the document: change sets, dumps, push.
     pub links: Vec<Link>,
-    /// All other `xhtml:meta`.
+    /// All `xhtml:meta` of the document other than `DCTERMS.modified`.
     pub metas: Vec<Meta>,
 }
 
@@ -46,7 +46,7 @@ impl Head {
     }
 }
 
-/// An `xhtml:link`.
+/// A link of a document or an entry, `xhtml:link`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Relation types, separated by spaces; empty for links that are known by their `protocol`
@@ -72,12 +72,12 @@ impl Link {
     }
 }
 
-/// An `xhtml:meta`.
+/// A property of a document or an entry, `xhtml:meta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// For example `DC.subject`.
+    /// The name of the property, for example `DC.subject`.
     pub name: String,
-    /// Its value.
+    /// The value of the property, as written.
     pub content: String,
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 pub enum NotificationFault {
     /// An index: notifications are never one.
     Index,
-    /// Another capability, or none.
+    /// The document has another capability, or none.
     Capability(Option<Capability>),
     /// An entry, by its line, has no `change`.
     NoChange(u64),

@@ -6,7 +6,7 @@ use crate::sitemap::{XMLNS_RS, close_entry, datetime, number, open_root, text, t
 use abreast_webtypes::Digests;
 use abreast_webtypes::xml::write_escaped;
 
-/// Appends the begin of a document, up to its first entry.
+/// Appends the start of a document, up to its first entry.
 ///
 /// Without a capability there is no `rs:md`: a plain Sitemap that may still carry links.
 ///
