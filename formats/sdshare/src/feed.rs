@@ -10,11 +10,11 @@ pub struct Feed {
     pub id: String,
     /// Its title, as text; may be markup that others wrote.
     pub title: String,
-    /// More about it.
+    /// A description of the feed, for people.
     pub subtitle: Option<String>,
-    /// When it changed last.
+    /// Time of the last change of the feed.
     pub updated: Option<Timestamp>,
-    /// Who made it.
+    /// The name of the author of the feed.
     pub author: Option<String>,
     /// Links of the feed as a whole, such as those to other pages.
     pub links: Vec<Link>,
@@ -40,7 +40,7 @@ impl Feed {
         self.links.iter().find(|link| link.relation == *relation)
     }
 
-    /// With one more link.
+    /// Adds a link at the end of the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);
@@ -57,11 +57,11 @@ pub struct Entry {
     pub title: String,
     /// When the collection, snapshot or resource changed; `None` when that cannot be read.
     pub updated: Option<Timestamp>,
-    /// A description.
+    /// A description of the entry, for people.
     pub summary: Option<String>,
     /// Who made it; the author of the feed when `None`.
     pub author: Option<String>,
-    /// All its links.
+    /// All links of the entry, in their order.
     pub links: Vec<Link>,
     /// The resources that it is about: exactly one in a fragments feed [sdshare §Fragments Feed].
     /// Older servers name several, and all of them are in the fragment.
@@ -225,7 +225,7 @@ impl Entry {
         self.links.iter().filter(move |link| link.relation == wanted)
     }
 
-    /// With one more link.
+    /// Adds a link at the end of the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);

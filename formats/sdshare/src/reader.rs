@@ -10,10 +10,10 @@ const CHUNK: usize = 64 * 1_024;
 /// Why reading ended: their document is wrong, or our input failed.
 #[derive(Debug, ThisError)]
 pub enum ReadError {
-    /// The document is wrong.
+    /// The document is not a feed that can be read.
     #[error(transparent)]
     Syntax(#[from] Error),
-    /// The input failed.
+    /// The input could not be read.
     #[error("cannot read the feed")]
     Io(#[from] io::Error),
 }

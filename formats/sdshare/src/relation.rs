@@ -46,19 +46,19 @@ pub enum Relation {
     Fragment,
     /// To another form of the entry or feed; every link of SDShare is repeated with this relation.
     Alternate,
-    /// To the feed itself.
+    /// To the document that has the link.
     SelfLink,
-    /// To a WebSub hub.
+    /// To a WebSub hub of the feed [websub §4].
     Hub,
-    /// To the first page.
+    /// To the first page of a feed.
     First,
-    /// To the page before.
+    /// To the page before this one.
     Previous,
-    /// To the page after.
+    /// To the page after this one.
     Next,
-    /// To the last page.
+    /// To the last page of a feed.
     Last,
-    /// Any other, as written.
+    /// Any other relation, as it is written.
     Other(String),
 }
 
@@ -137,7 +137,7 @@ impl Relation {
         ("", name.map_or("", |(name, _)| name))
     }
 
-    /// Whether SDShare defines it.
+    /// Whether SDShare defines the relation [sdshare §Server Role].
     pub fn is_sdshare(&self) -> bool {
         SDSHARE.iter().any(|(_, relation)| relation == self)
     }

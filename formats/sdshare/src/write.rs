@@ -5,7 +5,7 @@ use crate::{CATEGORIES, Entry, Feed, Link, Relation};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::xml::write_escaped;
 
-/// Appends the begin of a feed, up to its first entry.
+/// Appends the start of a feed, up to its first entry.
 ///
 /// The id, the title, the time and the author are written in any case, since Atom requires them
 /// [rfc4287 §4.1.1]; a feed without time is of 1970.
