@@ -10,7 +10,7 @@ use oxrdf::{NamedOrBlankNodeRef, TermRef, TripleRef};
 use crate::canonical::Canonical;
 use crate::statement::{Statement, TermText, write_terms};
 
-/// Limits of one description.
+/// Limits of the description of one entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptionLimits {
     /// Bytes of its lines, 10 MiB by default.
@@ -25,7 +25,7 @@ impl Default for DescriptionLimits {
     }
 }
 
-/// Why [`describe`] failed.
+/// The reason why [`describe`] failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescribeError {
@@ -37,7 +37,7 @@ pub enum DescribeError {
     Read {
         /// The entity as it is written: `<iri>`.
         root: String,
-        /// What failed.
+        /// The error of the input.
         source: std::io::Error,
     },
 }
@@ -184,9 +184,9 @@ struct Written {
 /// The description of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The IRI.
+    /// The IRI of the entity, without brackets.
     pub entity: String,
-    /// Its statements.
+    /// The statements of the description, in canonical form.
     pub canonical: Canonical,
 }
 
@@ -226,7 +226,7 @@ impl Entities {
         entities
     }
 
-    /// Adds a statement.
+    /// Adds a statement to the graph.
     pub fn add(&mut self, triple: TripleRef<'_>) {
         let start = self.text.len();
         let (subject_end, predicate_end) = write_terms(triple, &mut self.text);
@@ -268,12 +268,12 @@ impl Entities {
         number
     }
 
-    /// Number of statements.
+    /// The number of statements in the graph.
     pub fn statements(&self) -> usize {
         self.statements.len()
     }
 
-    /// Number of entities.
+    /// The number of entities in the graph.
     pub fn len(&self) -> usize {
         self.own.len()
     }

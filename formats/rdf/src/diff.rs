@@ -23,7 +23,7 @@ pub struct Difference {
 pub struct OtherVersion {
     /// Whether a line is missing that is to be removed; otherwise one exists that is to be added.
     pub is_missing: bool,
-    /// The line.
+    /// The line that does not fit the version.
     pub line: String,
 }
 

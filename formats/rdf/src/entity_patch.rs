@@ -43,7 +43,7 @@ pub enum PatchBlankNodes<'a> {
 /// A change of an entity.
 #[derive(Clone, Copy, Debug)]
 pub struct EntityPatch<'a> {
-    /// The entity's IRI.
+    /// The IRI of the entity, without brackets.
     pub entity: &'a str,
     /// Canonical lines of the earlier description; none before it exists.
     pub old: &'a [u8],
@@ -59,12 +59,12 @@ pub struct EntityPatch<'a> {
     pub blank_nodes: PatchBlankNodes<'a>,
 }
 
-/// What was written.
+/// The numbers of rows that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchRows {
-    /// Number of rows `D`.
+    /// Number of rows `D`, which remove statements.
     pub removed: usize,
-    /// Number of rows `A`.
+    /// Number of rows `A`, which add statements.
     pub added: usize,
 }
 
@@ -307,7 +307,7 @@ pub enum ApplyError {
     OtherVersion {
         /// The digest that the patch states.
         stated: String,
-        /// That of the description.
+        /// The digest of the description at hand.
         found: String,
     },
     /// The result is not what the patch states.
@@ -317,7 +317,7 @@ pub enum ApplyError {
     OtherResult {
         /// The digest that the patch states.
         stated: String,
-        /// That of the result.
+        /// The digest of the computed result.
         found: String,
     },
     /// A digest is not one of SHA-256.

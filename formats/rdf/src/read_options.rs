@@ -29,7 +29,7 @@ pub struct ReadOptions {
     pub contexts: Contexts,
     /// Where statements that cannot be used are counted; without it the first one is an error.
     pub left_out: Option<LeftOut>,
-    /// Limits.
+    /// Limits of the document and its statements.
     pub limits: ReadLimits,
 }
 
@@ -56,14 +56,14 @@ impl ReadOptions {
         self
     }
 
-    /// Sets [`ReadOptions::lenient`].
+    /// Sets whether the checks of [`ReadOptions::lenient`] are skipped.
     #[must_use]
     pub fn with_lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
         self
     }
 
-    /// Sets the number of the document, which distinguishes its blank nodes from those of others.
+    /// Sets the number of the document, which distinguishes its blank nodes from blank nodes of other documents.
     ///
     /// # Examples
     /// ```
@@ -95,14 +95,14 @@ impl ReadOptions {
         self
     }
 
-    /// Sets [`ReadOptions::left_out`].
+    /// Sets where unusable statements are counted: [`ReadOptions::left_out`].
     #[must_use]
     pub fn with_left_out(mut self, left_out: LeftOut) -> Self {
         self.left_out = Some(left_out);
         self
     }
 
-    /// Sets the limits.
+    /// Sets the limits of the document.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.limits = limits;

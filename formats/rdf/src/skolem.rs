@@ -28,7 +28,7 @@ pub enum SkolemError {
     /// The base is not an IRI.
     #[error("`{base}` is not the beginning of an IRI\n  help: use one like `https://example.org`")]
     Base {
-        /// The base.
+        /// The base that was given.
         base: String,
     },
     /// A line is not a statement as this crate writes it.
@@ -61,8 +61,8 @@ pub fn is_own_skolem_iri(iri: &str) -> bool {
     })
 }
 
-/// Splits an IRI for a blank node into the part that all such IRIs of a server begin with, and the
-/// name.
+/// Splits an IRI for a blank node into the part that all such IRIs of a server share, and the name
+/// of the blank node.
 ///
 /// # Examples
 /// ```
@@ -141,7 +141,7 @@ pub fn skolem_root(lines: &[u8]) -> Option<&str> {
     std::str::from_utf8(&root[1..root.len() - 1]).ok()
 }
 
-/// The begin of all IRIs for blank nodes with a base: `BASE/.well-known/genid/`.
+/// The prefix of all IRIs for blank nodes with a base: `BASE/.well-known/genid/`.
 ///
 /// # Examples
 /// ```

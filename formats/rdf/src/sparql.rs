@@ -46,10 +46,10 @@ pub struct Reach {
     pub steps: usize,
 }
 
-/// A description to replace.
+/// A change of a store: the description that replaces another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Replacement<'a> {
-    /// The entity's IRI.
+    /// The IRI of the entity, without brackets.
     pub entity: &'a str,
     /// How far the description reaches that the store has: [`Reach::of`] it, or
     /// [`Reach::of_depth`] found by [`ask_deeper`].
@@ -65,13 +65,13 @@ pub enum SparqlError {
     /// SPARQL cannot express an IRI.
     #[error("SPARQL does not permit the IRI `{iri}`")]
     Iri {
-        /// The IRI.
+        /// The IRI that cannot be expressed.
         iri: String,
     },
     /// A term is not well-formed.
     #[error("`{term}` is not a term of N-Triples")]
     Term {
-        /// The term.
+        /// The term as it was given.
         term: String,
     },
     /// The old description is deeper than [`MAX_DEPTH`].
@@ -79,9 +79,9 @@ pub enum SparqlError {
         "the description of {entity} is {depth} blank nodes deep, more than {MAX_DEPTH}\n  help: keep each entity in a graph of its own"
     )]
     TooDeep {
-        /// The entity's IRI.
+        /// The IRI of the entity, without brackets.
         entity: String,
-        /// The depth.
+        /// The depth of the old description.
         depth: usize,
     },
     /// A line is not a statement as this crate writes it.

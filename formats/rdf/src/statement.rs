@@ -17,9 +17,9 @@ use oxrdf::{
 /// A statement, its terms as they are written in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Statement<'a> {
-    /// `<iri>` or `_:label`.
+    /// The subject: `<iri>` or `_:label`.
     pub subject: &'a [u8],
-    /// `<iri>`.
+    /// The predicate, an IRI in brackets: `<iri>`.
     pub predicate: &'a [u8],
     /// `<iri>`, `_:label` or a literal.
     pub object: &'a [u8],
@@ -33,22 +33,22 @@ pub struct Statement<'a> {
 pub struct StatementError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is expected there.
+    /// The part that is expected at the fault.
     pub fault: &'static str,
 }
 
 /// A term, its escapes resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermText<'a> {
-    /// An IRI.
+    /// An IRI, without its brackets.
     Iri(Cow<'a, str>),
     /// A blank node: its label without `_:`.
     Blank(&'a str),
-    /// A literal.
+    /// A literal with its language or datatype.
     Literal {
-        /// The lexical form.
+        /// The lexical form, without quotes.
         value: Cow<'a, str>,
-        /// The language tag.
+        /// The language tag, as it is written.
         language: Option<&'a str>,
         /// The datatype, if it is written: neither of a language-tagged string nor `xsd:string`.
         datatype: Option<Cow<'a, str>>,

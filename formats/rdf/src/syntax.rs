@@ -7,24 +7,24 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Syntax {
-    /// N-Triples [n-triples §1].
+    /// N-Triples: one statement in each line [n-triples §1].
     NTriples,
-    /// N-Quads [n-quads §1].
+    /// N-Quads: N-Triples and their graphs [n-quads §1].
     NQuads,
-    /// Turtle [turtle §1].
+    /// Turtle: prefixes and nested blank nodes [turtle §1].
     Turtle,
-    /// TriG [trig §1].
+    /// TriG: Turtle and graphs [trig §1].
     TriG,
-    /// RDF/XML [rdf-xml §1].
+    /// RDF/XML: statements as XML elements [rdf-xml §1].
     RdfXml,
-    /// JSON-LD [json-ld §1].
+    /// JSON-LD: JSON with a context that maps keys to IRIs [json-ld §1].
     JsonLd,
 }
 
 /// A syntax found by the name of a file, and how the file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSyntax {
-    /// The syntax inside.
+    /// The syntax of the unpacked content.
     pub syntax: Syntax,
     /// `gz`, `bz2`, `xz` or `zst`, if the name ends so.
     pub compression: Option<&'static str>,
@@ -146,7 +146,7 @@ impl Syntax {
     }
 }
 
-/// Whether the begin of a document is RDF/XML, by its root: `rdf:RDF`, with any prefix.
+/// Whether the start of a document is RDF/XML, by its root: `rdf:RDF`, with any prefix.
 /// A document whose root is its only node is not recognised.
 ///
 /// # Examples

@@ -17,7 +17,7 @@ use memchr::memmem;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// How descriptions are written.
+/// Options for the writers of descriptions.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
@@ -26,7 +26,7 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Sets the prefixes.
+    /// Sets the prefixes for Turtle, TriG and RDF/XML.
     #[must_use]
     pub fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
         self.prefixes = prefixes;

@@ -44,7 +44,7 @@ impl Default for Prefixes {
 }
 
 impl Prefixes {
-    /// No prefix.
+    /// No prefix: all IRIs are written in full where the syntax permits.
     pub fn none() -> Self {
         Self { by_namespace: BTreeMap::new() }
     }
