@@ -33,7 +33,7 @@ struct Spent {
     reserved: AtomicU64,
 }
 
-/// The answer to [`Budget::reserve`].
+/// The answer to a call of [`Budget::reserve`].
 #[derive(Debug)]
 #[must_use]
 pub enum Room {
@@ -114,7 +114,7 @@ impl Budget {
         Self { began: Instant::now(), ..self }
     }
 
-    /// Bytes received so far.
+    /// The number of bytes received so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.count.load(Relaxed)
     }

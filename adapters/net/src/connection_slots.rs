@@ -82,7 +82,7 @@ impl Writes {
         self.0.is_blocked.store(true, Ordering::Relaxed);
     }
 
-    /// Everything was written.
+    /// All bytes of the answer were written.
     pub fn flushed(&self) {
         self.0.is_blocked.store(false, Ordering::Relaxed);
     }
@@ -98,7 +98,7 @@ pub enum CloseWhen {
 }
 
 impl ConnectionSlots {
-    /// So many places.
+    /// Places for at most this number of connections, at least one.
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total: total.max(1), taken: Mutex::default() })
     }

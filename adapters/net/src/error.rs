@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Dns,
     /// Nothing came for too long.
     Timeout,
-    /// Bytes came too slowly.
+    /// Bytes came more slowly than [`Options::min_speed`](crate::Options::min_speed).
     Slow,
     /// The proxy cannot be used, or refuses.
     Proxy,

@@ -6,9 +6,9 @@ use url::{Host, Url};
 /// From where the host of an address can be reached, as far as the address shows it. The order is from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Only this machine.
+    /// Only from the machine that has the address.
     Machine,
-    /// Only this network.
+    /// Only from the network that has the address.
     Network,
     /// Anywhere; so is a name, which may stand for any host.
     Anywhere,

@@ -22,9 +22,9 @@ pub enum UnaskedEncoding {
 /// The body of a POST.
 #[derive(Clone, Copy)]
 pub struct Post<'a> {
-    /// The body.
+    /// The bytes of the body.
     pub body: &'a Bytes,
-    /// Its media type.
+    /// The media type of the body.
     pub content_type: &'a str,
     /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was
     /// closed.
@@ -70,7 +70,7 @@ pub struct Request<'a> {
     /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC
     /// 9111, section 5.2.1.4).
     pub no_cache: bool,
-    /// Send `Accept` with this.
+    /// Send an `Accept` header with this value.
     pub accept: Option<&'a str>,
     /// Send `Last-Event-ID` with this value, after which an event stream continues.
     pub last_event_id: Option<&'a str>,

@@ -58,7 +58,7 @@ impl fmt::Display for UnpackError {
 impl std::error::Error for UnpackError {}
 
 impl Unpacker {
-    /// How such files begin.
+    /// The first two bytes of every such file.
     pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
     /// Unpacks up to `most` bytes.
