@@ -57,7 +57,7 @@ impl Totals {
     }
 }
 
-/// Totals of all clients of one [`Shared`] since its start.
+/// Totals of all clients with one [`Shared`], since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
