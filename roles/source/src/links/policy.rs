@@ -37,7 +37,7 @@ pub struct Links {
 /// The links of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLinks {
-    /// Those to publish.
+    /// The links to publish with the file.
     pub links: Vec<Link>,
     /// The fault of the sidecar, if it has one; its links are left out.
     pub problem: Option<String>,

@@ -4,7 +4,7 @@ use super::{PATCH, check_relation, is_absolute};
 use abreast_webtypes::{Digests, Link, MAX_URI_LENGTH, W3cDatetime};
 use serde::{Deserialize, Serialize};
 
-/// Links of one resource.
+/// Most links that the log stores for one resource.
 pub const MAX_LINKS: usize = 256;
 /// Bytes of all links of one resource together: the log takes 64 KiB.
 pub(crate) const MAX_LINK_BYTES: usize = 60 * 1_024;
@@ -23,7 +23,7 @@ pub struct LinkRecord {
     /// Digests of the target, as in documents: `md5:… sha-256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Bytes of the target.
+    /// Length of the target in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// Last modification of the target.

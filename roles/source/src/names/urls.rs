@@ -44,7 +44,7 @@ impl SourceUrls {
     }
 }
 
-/// URLs of one set.
+/// The URLs of one set and its resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetUrls {
     base: String,
