@@ -135,6 +135,19 @@ impl<'b> Row<'b> {
 
     /// Position at which an absent resource left the set, which is its place in the list of removed
     /// resources.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::batch::decide;
+    /// use abreast_core::{Change, Position, Resource};
+    /// use abreast_webtypes::Timestamp;
+    ///
+    /// let known = Resource { key: "letters/1843.xml".to_owned(), ..Resource::default() };
+    /// let last = (Position(41), Timestamp::from_seconds(1_772_355_600));
+    /// let changes = [Change::delete("letters/1843.xml")];
+    /// let decided = decide(last, last.1, &changes, |_| Some(&known), |_| None);
+    /// assert_eq!(decided.rows[0].tombstone(), Some(Position(42)));
+    /// ```
     pub fn tombstone(&self) -> Option<Position> {
         self.left.filter(|_| self.now.is_none())
     }
@@ -167,6 +180,22 @@ pub struct Decided<'b> {
 /// Decides the effect of a batch of changes on a set whose last change has this position and time.
 /// `resource` returns the rows of the batch's keys, and `remembered` the time since when a name of
 /// the batch is remembered.
+///
+/// # Examples
+/// ```
+/// use abreast_core::batch::{Step, decide};
+/// use abreast_core::{Change, Kind, Position, State};
+/// use abreast_webtypes::Timestamp;
+///
+/// // An empty set, to which a file is added twice with equal properties.
+/// let last = (Position(0), Timestamp::from_seconds(1_772_355_600));
+/// let put = Change::put("letters/1843.xml", State { length: Some(512), ..State::default() });
+/// let changes = [put.clone(), put];
+/// let decided = decide(last, Timestamp::from_seconds(1_772_355_660), &changes, |_| None, |_| None);
+/// assert_eq!(decided.recorded, 1);
+/// let Step::Record(entry) = &decided.steps[0] else { unreachable!("the resource is new") };
+/// assert_eq!((entry.position, entry.kind), (Position(1), Kind::Create));
+/// ```
 pub fn decide<'b>(
     last: (Position, Timestamp),
     now: Timestamp,

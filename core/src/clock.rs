@@ -25,6 +25,17 @@ impl Clock for SystemClock {
 }
 
 /// A clock that stands still until it is set.
+///
+/// # Examples
+/// ```
+/// use abreast_core::{Clock as _, FixedClock};
+/// use abreast_webtypes::Timestamp;
+///
+/// let clock = FixedClock::at(Timestamp::from_seconds(1_772_355_600));
+/// assert_eq!(clock.now().to_string(), "2026-03-01T09:00:00Z");
+/// clock.set(Timestamp::from_seconds(1_772_355_660));
+/// assert_eq!(clock.now().to_string(), "2026-03-01T09:01:00Z");
+/// ```
 #[derive(Debug, Default)]
 pub struct FixedClock(AtomicI64);
 

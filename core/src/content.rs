@@ -5,6 +5,18 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// The address of stored bytes: their BLAKE3 digest.
+///
+/// # Examples
+/// ```
+/// use abreast_core::ContentId;
+///
+/// let name = "af".repeat(32);
+/// let id: ContentId = name.parse()?;
+/// assert_eq!(id.to_string(), name);
+/// // One address has one name: digits in upper case are refused.
+/// assert!(name.to_uppercase().parse::<ContentId>().is_err());
+/// # Ok::<(), abreast_core::ParseContentIdError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(pub [u8; Self::BYTES]);
 

@@ -176,6 +176,18 @@ impl Filter {
     }
 
     /// Leaves out every resource that no rule takes.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::filter::{Decision, Filter, Subject};
+    ///
+    /// let filter = Filter::new(["+ /scans/"])?.only();
+    /// let scan = Subject { path: b"scans/7.tif", ..Subject::default() };
+    /// let notes = Subject { path: b"notes.txt", ..Subject::default() };
+    /// assert_eq!(filter.decide(&scan), Decision::Taken("+ /scans/"));
+    /// assert_eq!(filter.decide(&notes), Decision::Excluded("no rule takes it"));
+    /// # Ok::<(), String>(())
+    /// ```
     #[must_use]
     pub fn only(mut self) -> Self {
         self.only = true;
@@ -184,6 +196,18 @@ impl Filter {
     }
 
     /// Leaves out resources whose listed length is outside these bounds, in bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::filter::{Decision, Filter, Subject};
+    ///
+    /// let filter = Filter::default().sized(None, Some(50 << 20));
+    /// let master = Subject { path: b"scans/7.tif", length: Some(900 << 20), ..Subject::default() };
+    /// assert_eq!(filter.decide(&master), Decision::Excluded("--max-size"));
+    /// // A list need not state lengths.
+    /// let unknown = Subject { length: None, ..master };
+    /// assert!(matches!(filter.decide(&unknown), Decision::Taken(_)));
+    /// ```
     #[must_use]
     pub fn sized(mut self, min: Option<u64>, max: Option<u64>) -> Self {
         (self.min_size, self.max_size) = (min, max);
@@ -196,6 +220,19 @@ impl Filter {
 
     /// Leaves out resources that were modified before `since`, or at or after `before`, according
     /// to the list.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::filter::{Decision, Filter, Subject};
+    /// use abreast_webtypes::W3cDatetime;
+    ///
+    /// let since = W3cDatetime::parse(b"2026-01-01")?;
+    /// let filter = Filter::default().modified(Some(since), None);
+    /// let old = W3cDatetime::parse(b"2019-05-04")?.instant.as_micros();
+    /// let thesis = Subject { path: b"thesis.pdf", modified: Some(old), ..Subject::default() };
+    /// assert_eq!(filter.decide(&thesis), Decision::Excluded("--modified-since"));
+    /// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+    /// ```
     #[must_use]
     pub fn modified(mut self, since: Option<W3cDatetime>, before: Option<W3cDatetime>) -> Self {
         (self.modified_since, self.modified_before) = (since, before);
@@ -209,6 +246,17 @@ impl Filter {
 
     /// The rules in the text of a file: one in each line, without empty lines and lines that start
     /// with `#` or `;`.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::filter::Filter;
+    ///
+    /// let file = "# Derivatives only\n+ *.jpg\n\n- *\n";
+    /// assert_eq!(Filter::lines(file).collect::<Vec<_>>(), ["+ *.jpg", "- *"]);
+    /// let filter = Filter::new(Filter::lines(file))?;
+    /// assert_eq!(filter.text(), "+ *.jpg\n- *\n");
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn lines(text: &str) -> impl Iterator<Item = &str> {
         text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with(['#', ';']))
     }
@@ -235,6 +283,17 @@ impl Filter {
 
     /// Whether the filter excludes everything in the folder at this path, independent of file names
     /// and types; `false` if that is not certain.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::filter::Filter;
+    ///
+    /// let filter = Filter::new(["+ /private/catalogue.pdf", "- /private/", "- /drafts/"])?;
+    /// assert!(filter.leaves_out_folder(b"drafts"));
+    /// // The first rule may take a file in this folder.
+    /// assert!(!filter.leaves_out_folder(b"private"));
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn leaves_out_folder(&self, path: &[u8]) -> bool {
         let Some(sets) = &self.sets else { return false };
         let (folders, numbers) = &sets.folder;
@@ -247,6 +306,19 @@ impl Filter {
     }
 
     /// The decision on a resource, and the rule that made it.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::filter::{Decision, Filter, MediaType, Subject};
+    ///
+    /// let filter = Filter::new(["- type:image/*"])?;
+    /// let uri = "https://museum.example/objects/7";
+    /// let unknown = Subject { uri, ..Subject::default() };
+    /// assert_eq!(filter.decide(&unknown), Decision::Unknown);
+    /// let listed = Subject { uri, media_type: MediaType::Listed(Some("image/png")), ..unknown };
+    /// assert_eq!(filter.decide(&listed), Decision::Excluded("- type:image/*"));
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         let limits = [
             (

@@ -14,6 +14,23 @@ pub enum Severity {
 }
 
 /// One thing found, with a stable code.
+///
+/// # Examples
+/// ```
+/// use abreast_core::{Finding, Severity};
+///
+/// let finding = Finding {
+///     severity: Severity::Error,
+///     rule: "fixity.mismatch",
+///     location: "https://repo.example/items/7.pdf".to_owned(),
+///     message: "the content has another digest than the list".to_owned(),
+/// };
+/// assert_eq!(
+///     finding.to_string(),
+///     "https://repo.example/items/7.pdf: the content has another digest than the list \
+///      [fixity.mismatch]",
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// How much the finding matters.

@@ -20,7 +20,17 @@ const WITNESS_BYTES_MAX: usize = 1024;
 /// Longest idempotency key in bytes.
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1024;
 
-/// May this change be recorded?
+/// Checks that a log can record a change.
+///
+/// # Examples
+/// ```
+/// use abreast_core::{Change, ErrorKind, check_change};
+///
+/// let change = Change::delete("letters/1843.xml");
+/// assert!(check_change(&change).is_ok());
+/// let error = check_change(&change.with_summary("x".repeat(5_000))).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Refused);
+/// ```
 ///
 /// # Errors
 /// One part of the change is larger than a log accepts ([`ErrorKind::Refused`]).
@@ -70,7 +80,15 @@ pub fn check_state(key: &str, state: &State, witness: &[u8]) -> Result<(), LogEr
     Ok(())
 }
 
-/// May this be a key?
+/// Checks that a log can store a key.
+///
+/// # Examples
+/// ```
+/// use abreast_core::{KEY_BYTES_MAX, check_key};
+///
+/// assert!(check_key("letters/1843.xml").is_ok());
+/// assert!(check_key(&"x".repeat(KEY_BYTES_MAX + 1)).is_err());
+/// ```
 ///
 /// # Errors
 /// It is longer than [`KEY_BYTES_MAX`] ([`ErrorKind::Refused`]).
@@ -78,7 +96,7 @@ pub fn check_key(key: &str) -> Result<(), LogError> {
     within("key", key, key.len(), KEY_BYTES_MAX)
 }
 
-/// May this be noted of an origin?
+/// Checks that a log can store the fingerprint of an origin.
 ///
 /// # Errors
 /// It is too long ([`ErrorKind::Refused`]).
@@ -101,7 +119,15 @@ fn within(what: &str, key: &str, bytes: usize, limit: usize) -> Result<(), LogEr
     Err(LogError::new(ErrorKind::Refused, message))
 }
 
-/// A key short enough for a message.
+/// A key for a message: at most 80 characters.
+///
+/// # Examples
+/// ```
+/// use abreast_core::shown;
+///
+/// assert_eq!(shown("letters/1843.xml"), "letters/1843.xml");
+/// assert!(shown(&"x".repeat(1_000)).ends_with("x…"));
+/// ```
 pub fn shown(key: &str) -> String {
     let mut shown: String = key.chars().take(80).collect();
     if shown.len() < key.len() {

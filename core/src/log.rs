@@ -101,6 +101,16 @@ pub struct Head {
 impl Head {
     /// Whether changes recorded now belong to the first content of a set that starts in its log:
     /// the import is not complete, or the set never had a resource.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::{Head, Position};
+    ///
+    /// let new = Head::default();
+    /// assert!(new.is_first());
+    /// let later = Head { position: Position(1), resources: 1, ..new };
+    /// assert!(!later.is_first());
+    /// ```
     pub const fn is_first(&self) -> bool {
         if self.importing { self.in_log } else { self.position.0 == 0 && self.resources == 0 }
     }
@@ -112,6 +122,17 @@ impl Head {
 
     /// Whether anything changed since the log started. A restarted log has a position before its
     /// first change, so the position alone does not answer this.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::{Head, Position};
+    /// use abreast_webtypes::Timestamp;
+    ///
+    /// // A log that was restarted at position 41 and has no change yet.
+    /// let created = Timestamp::from_seconds(1_772_355_600);
+    /// let head = Head { position: Position(41), time: created, created, ..Head::default() };
+    /// assert!(!head.has_changes());
+    /// ```
     pub fn has_changes(&self) -> bool {
         self.time > self.created
     }
@@ -234,6 +255,17 @@ impl LogError {
     }
 
     /// Adds the error that caused this failure, for [`std::error::Error::source`].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::{ErrorKind, LogError};
+    /// use std::error::Error as _;
+    ///
+    /// let cause = std::io::Error::other("disk quota exceeded");
+    /// let error = LogError::new(ErrorKind::Full, "cannot record the changes").with_cause(cause);
+    /// assert_eq!(error.kind(), ErrorKind::Full);
+    /// assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("disk quota exceeded"));
+    /// ```
     #[must_use]
     pub fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.cause = Some(Box::new(cause));

@@ -179,6 +179,18 @@ impl Change {
     }
 
     /// A change that deprecates a resource and leaves its properties unchanged.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::{Action, Change};
+    ///
+    /// let change = Change::deprecate("subjects/phlogiston", vec!["subjects/oxygen".to_owned()])
+    ///     .with_summary("Replaced in the edition of 2026");
+    /// let Action::Deprecate { state: None, replaced_by } = &change.action else {
+    ///     unreachable!("the properties do not change")
+    /// };
+    /// assert_eq!(replaced_by, &["subjects/oxygen"]);
+    /// ```
     pub fn deprecate(key: impl Into<String>, replaced_by: Vec<String>) -> Self {
         Self::new(key, Action::Deprecate { state: None, replaced_by })
     }
@@ -194,6 +206,16 @@ impl Change {
     }
 
     /// Adds the Source's fingerprint of the origin, if the action has one.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::{Action, Change, State};
+    ///
+    /// // Bytes that differ whenever the file differs, such as its size and its modification time.
+    /// let seen = b"512 1772355600".to_vec();
+    /// let change = Change::put("letters/1843.xml", State::default()).with_witness(seen.clone());
+    /// assert!(matches!(change.action, Action::Put { witness, .. } if witness == seen));
+    /// ```
     #[must_use]
     pub fn with_witness(mut self, seen: Vec<u8>) -> Self {
         match &mut self.action {
@@ -246,6 +268,27 @@ pub struct ChangeRecord {
 
 impl ChangeRecord {
     /// The description of the resource, or its last one if it left the set.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_core::{ChangeRecord, Description, Kind, Position};
+    /// use abreast_webtypes::Timestamp;
+    ///
+    /// let label = Some("Phlogiston".to_owned());
+    /// let record = ChangeRecord {
+    ///     position: Position(42),
+    ///     time: Timestamp::from_seconds(1_772_355_600),
+    ///     kind: Kind::Delete,
+    ///     key: "subjects/phlogiston".to_owned(),
+    ///     state: None,
+    ///     removed: Some(Box::new(Description { label, ..Description::default() })),
+    ///     former_types: None,
+    ///     replaced_by: Vec::new(),
+    ///     summary: None,
+    /// };
+    /// let last = record.description().and_then(|description| description.label.as_deref());
+    /// assert_eq!(last, Some("Phlogiston"));
+    /// ```
     pub fn description(&self) -> Option<&Description> {
         self.state.as_ref().map_or(self.removed.as_deref(), |state| state.description.as_deref())
     }

@@ -36,6 +36,16 @@ impl Bandwidth {
     /// Reads a rate or a timetable. Times are UTC unless [`with_clock`](Self::with_clock) sets
     /// another clock.
     ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Bandwidth;
+    ///
+    /// // Half a mebibyte per second while the reading room is open.
+    /// assert!(Bandwidth::parse("08:00,512K 18:00,off").is_ok());
+    /// let error = Bandwidth::parse("fast").unwrap_err();
+    /// assert!(error.to_string().starts_with("`fast` is not a rate"));
+    /// ```
+    ///
     /// # Errors
     /// The expected form.
     pub fn parse(text: &str) -> Result<Self, Error> {

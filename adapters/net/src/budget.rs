@@ -33,7 +33,7 @@ struct Spent {
     reserved: AtomicU64,
 }
 
-/// The answer to [`Budget::reserve`].
+/// The answer to a call of [`Budget::reserve`].
 #[derive(Debug)]
 #[must_use]
 pub enum Room {
@@ -114,7 +114,7 @@ impl Budget {
         Self { began: Instant::now(), ..self }
     }
 
-    /// Bytes received so far.
+    /// The number of bytes received so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.count.load(Relaxed)
     }
@@ -127,6 +127,20 @@ impl Budget {
 
     /// Reserves the bytes of an answer of known length among those that the limit leaves, so that fetches are not begun
     /// which cannot end; a small excess ends all the same. One that `is_resumable` by another run takes what is left, if nothing else is reserved.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::{Budget, Room};
+    ///
+    /// let budget = Budget::new(None);
+    /// budget.limit_bytes(100 << 20);
+    /// let Room::Reserved(film) = budget.reserve(80 << 20, false) else {
+    ///     unreachable!("nothing else is reserved")
+    /// };
+    /// assert!(matches!(budget.reserve(80 << 20, false), Room::Later));
+    /// drop(film);
+    /// assert!(matches!(budget.reserve(200 << 20, false), Room::Lacking));
+    /// ```
     pub fn reserve(&self, length: u64, is_resumable: bool) -> Room {
         let left = self.bytes_left();
         let with = |reserved: u64| {
@@ -159,7 +173,7 @@ impl Budget {
         })
     }
 
-    /// When its time began.
+    /// The instant at which the time of the budget began.
     pub fn began(&self) -> Instant {
         self.began
     }

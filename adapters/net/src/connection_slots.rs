@@ -82,7 +82,7 @@ impl Writes {
         self.0.is_blocked.store(true, Ordering::Relaxed);
     }
 
-    /// Everything was written.
+    /// All bytes of the answer were written.
     pub fn flushed(&self) {
         self.0.is_blocked.store(false, Ordering::Relaxed);
     }
@@ -98,7 +98,7 @@ pub enum CloseWhen {
 }
 
 impl ConnectionSlots {
-    /// So many places.
+    /// Places for at most this number of connections, at least one.
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total: total.max(1), taken: Mutex::default() })
     }
@@ -271,6 +271,17 @@ impl Drop for ConnectionSlot {
 
 /// The unit that counts as one client in every limit: an IPv4 address, or the /64 network of an IPv6
 /// address, which one customer has.
+///
+/// # Examples
+/// ```
+/// use abreast_net::client_group;
+/// use std::net::IpAddr;
+///
+/// let group = |address: &str| address.parse::<IpAddr>().map(client_group);
+/// assert_eq!(group("2001:db8:1:2:aaaa::1")?, group("2001:db8:1:2:bbbb::2")?);
+/// assert_ne!(group("192.0.2.1")?, group("192.0.2.2")?);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 pub fn client_group(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) => {

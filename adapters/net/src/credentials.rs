@@ -16,7 +16,7 @@ use crate::secret::Authorization;
 pub struct Credentials(Vec<(String, Authorization)>);
 
 impl Credentials {
-    /// Adds those of the URL's origin; the first ones added for an origin are used.
+    /// Adds credentials for the origin of a URL; the first ones added for an origin are used.
     ///
     /// # Errors
     /// `uri.syntax` when the URL has no readable host.
@@ -30,6 +30,17 @@ impl Credentials {
     /// Adds what a `.netrc` file states. An entry for a host is for https at its usual port, and
     /// for the origin of `url` if that names the host; the `default` entry is for the origin of
     /// `url` alone.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Credentials;
+    ///
+    /// let netrc = "machine repo.example login mirror password s3cret\n";
+    /// let mut credentials = Credentials::default();
+    /// credentials.add_netrc(netrc, "https://repo.example/capabilitylist.xml")?;
+    /// assert!(!credentials.is_empty());
+    /// # Ok::<(), abreast_net::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `uri.syntax` when the URL has no readable host.
@@ -55,7 +66,7 @@ impl Credentials {
         self.0.iter().find(|(key, _)| key == origin_key).map(|(_, authorization)| authorization)
     }
 
-    /// Whether there are none.
+    /// Whether there are no credentials for any origin.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

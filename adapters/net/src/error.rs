@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Dns,
     /// Nothing came for too long.
     Timeout,
-    /// Bytes came too slowly.
+    /// Bytes came more slowly than [`Options::min_speed`](crate::Options::min_speed).
     Slow,
     /// The proxy cannot be used, or refuses.
     Proxy,
@@ -83,7 +83,16 @@ impl Error {
         }))
     }
 
-    /// A request without TLS met a server that speaks TLS.
+    /// The error of a request without TLS to a server that speaks TLS at this port.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Error;
+    ///
+    /// let error = Error::needs_tls("http://repo.example:8443/");
+    /// assert_eq!(error.code(), "net.tls");
+    /// assert_eq!(error.help(), Some("write the address with https://"));
+    /// ```
     pub fn needs_tls(url: &str) -> Self {
         Self::new(
             ErrorKind::Tls,
@@ -98,7 +107,7 @@ impl Error {
         self
     }
 
-    /// What it was caused by.
+    /// Adds the error that caused this one, for [`std::error::Error::source`].
     #[must_use]
     pub fn with_cause(
         mut self,
@@ -127,7 +136,16 @@ impl Error {
         self
     }
 
-    /// The same, of a request that may succeed later.
+    /// The same error, marked as one that may not occur at a later attempt.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Error;
+    ///
+    /// let error = Error::needs_tls("http://repo.example:8443/");
+    /// assert!(!error.is_transient());
+    /// assert!(error.passing().is_transient());
+    /// ```
     #[must_use]
     pub fn passing(mut self) -> Self {
         self.0.transient = true;

@@ -6,16 +6,25 @@ use url::{Host, Url};
 /// From where the host of an address can be reached, as far as the address shows it. The order is from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Only this machine.
+    /// Only from the machine that has the address.
     Machine,
-    /// Only this network.
+    /// Only from the network that has the address.
     Network,
     /// Anywhere; so is a name, which may stand for any host.
     Anywhere,
 }
 
 impl Reach {
-    /// The reach of an absolute URL.
+    /// The reach of the host in an absolute URL; [`Reach::Anywhere`] for any other text.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Reach;
+    ///
+    /// assert_eq!(Reach::of("http://localhost:8080/feed"), Reach::Machine);
+    /// assert_eq!(Reach::of("http://192.168.1.20/feed"), Reach::Network);
+    /// assert_eq!(Reach::of("https://museum.example/feed"), Reach::Anywhere);
+    /// ```
     pub fn of(url: &str) -> Self {
         let address = match Url::parse(url) {
             Ok(url) => match url.host() {
@@ -41,10 +50,24 @@ fn is_localhost(name: &str) -> bool {
     last.eq_ignore_ascii_case("localhost")
 }
 
-/// Reachable from the Internet: not this machine, its network, its provider's services, nor a range
-/// set aside for tests, documents or groups: IANA's registries of special-purpose addresses.
+/// Whether an address can be reached from the Internet. Addresses of this machine, of its network and
+/// of its provider's services cannot, and neither can the ranges for tests, documents and groups in
+/// IANA's registries of special-purpose addresses.
 ///
-/// IPv6 addresses that carry an IPv4 address to a translator are judged by what they carry.
+/// IPv6 addresses that carry an IPv4 address to a translator are judged by that address.
+///
+/// # Examples
+/// ```
+/// use abreast_net::is_global;
+/// use std::net::IpAddr;
+///
+/// let is = |address: &str| address.parse::<IpAddr>().map(is_global);
+/// assert!(is("1.1.1.1")?);
+/// assert!(!is("10.0.0.7")? && !is("169.254.169.254")? && !is("::1")?);
+/// // 10.0.0.7, by way of a translator.
+/// assert!(!is("64:ff9b::10.0.0.7")?);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 pub fn is_global(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_global_v4(v4),

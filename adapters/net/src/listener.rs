@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 /// Bytes of a request's line and headers together.
 const MAX_HEAD: usize = 32 << 10;
 
-/// Limits of a [`Listener`].
+/// Limits and options of a [`Listener`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerOptions {
     /// Connections at a time; for more, the client with most gives up its oldest idle one. Default
@@ -49,14 +49,14 @@ impl Default for ListenerOptions {
 /// The response: a status, and a short text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The status.
+    /// The status of the answer.
     pub status: StatusCode,
-    /// The body, as `text/plain`.
+    /// The body of the answer, sent as `text/plain`.
     pub body: String,
 }
 
 impl Reply {
-    /// An answer.
+    /// An answer with a status and a body.
     pub fn new(status: StatusCode, body: impl Into<String>) -> Self {
         Self { status, body: body.into() }
     }

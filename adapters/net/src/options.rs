@@ -77,6 +77,17 @@ impl Options {
     /// The same for answers that have no end, such as event streams: no speed is asked for and no
     /// length is too much, but a server that is silent for longer than `idle_timeout` is given up.
     /// What is read must be bounded by who reads it.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Options;
+    /// use std::time::Duration;
+    ///
+    /// let usual = Options { user_agent: "library-mirror/1.0".to_owned(), ..Options::default() };
+    /// let streams = usual.for_streams(Duration::from_secs(90));
+    /// assert_eq!((streams.idle_timeout, streams.min_speed), (Duration::from_secs(90), 0));
+    /// assert_eq!(streams.user_agent, "library-mirror/1.0");
+    /// ```
     #[must_use]
     pub fn for_streams(&self, idle_timeout: Duration) -> Self {
         Self { idle_timeout, min_speed: 0, max_body_bytes: u64::MAX, gzip: false, ..self.clone() }

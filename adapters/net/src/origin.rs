@@ -147,6 +147,15 @@ impl Origin {
 /// Checks that a URL can be requested: http or https, a host, and no more bytes than a request may
 /// have.
 ///
+/// # Examples
+/// ```
+/// use abreast_net::{ErrorKind, check_url};
+///
+/// assert!(check_url("https://repo.example/changelist.xml").is_ok());
+/// let error = check_url("ftp://repo.example/changelist.xml").unwrap_err();
+/// assert_eq!((error.kind(), error.code()), (ErrorKind::Scheme, "uri.authority"));
+/// ```
+///
 /// # Errors
 /// `uri.authority` for another scheme, `uri.syntax` for anything else.
 pub fn check_url(url: &str) -> Result<(), Error> {
@@ -156,7 +165,16 @@ pub fn check_url(url: &str) -> Result<(), Error> {
 }
 
 impl Authorization {
-    /// User and password of a URL, if it has any.
+    /// The user and the password before the host of a URL; `None` for a URL without them.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Authorization;
+    ///
+    /// let login = Authorization::of_url("https://mirror:s3cret@repo.example/").expect("a login");
+    /// assert_eq!(format!("{login:?}"), "Authorization(hidden)");
+    /// assert!(Authorization::of_url("https://repo.example/").is_none());
+    /// ```
     pub fn of_url(url: &str) -> Option<Self> {
         Origin::parse(Target::split(url).ok()?.origin).ok()?.credentials
     }

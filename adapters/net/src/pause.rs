@@ -9,6 +9,19 @@ pub(super) const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 /// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
 /// negative, past or beyond a day; the cap of [`Options::max_retry_after`](crate::Options::max_retry_after) is applied where it is
 /// used.
+///
+/// # Examples
+/// ```
+/// use abreast_net::retry_after;
+/// use std::time::{Duration, SystemTime};
+///
+/// // 2026-03-01T08:59:00Z.
+/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_355_540);
+/// assert_eq!(retry_after("120", now), Some(Duration::from_secs(120)));
+/// let minute = Duration::from_secs(60);
+/// assert_eq!(retry_after("Sun, 01 Mar 2026 09:00:00 GMT", now), Some(minute));
+/// assert_eq!(retry_after("tomorrow", now), None);
+/// ```
 pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let pause = if value.bytes().all(|b| b.is_ascii_digit()) {

@@ -30,6 +30,15 @@ impl Pin {
     /// as in curl's `--pinnedpubkey` (whose second slash is accepted). Without a port it is for
     /// every port of the host.
     ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Pin;
+    ///
+    /// let pin = "repo.example:8443=sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+    /// assert!(Pin::parse(pin).is_ok());
+    /// assert!(Pin::parse("repo.example=sha256/AAAA").is_err());
+    /// ```
+    ///
     /// # Errors
     /// The expected form.
     pub fn parse(text: &str) -> Result<Self, Error> {

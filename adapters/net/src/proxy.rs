@@ -106,6 +106,20 @@ impl Proxies {
     /// `HTTP_PROXY` is a request's header), `https_proxy`, `all_proxy` and `no_proxy` in small or
     /// capital letters.
     ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Proxies;
+    ///
+    /// let proxies = Proxies::from_environment(|name| match name {
+    ///     "https_proxy" => Some("http://proxy.library.example:3128".to_owned()),
+    ///     "no_proxy" => Some("library.example".to_owned()),
+    ///     _ => None,
+    /// })?;
+    /// assert!(proxies.covers("https://repo.example/"));
+    /// assert!(!proxies.covers("https://catalogue.library.example/"));
+    /// # Ok::<(), abreast_net::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `net.proxy` when a URL cannot be used.
     pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
@@ -125,6 +139,16 @@ impl Proxies {
 
     /// Reaches these directly: hosts with all names below them, addresses, networks such as
     /// `10.0.0.0/8`, or `*`, with commas between them.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Proxies;
+    ///
+    /// let proxies = Proxies::through("socks5h://127.0.0.1:9050")?.bypassing("10.0.0.0/8,localhost");
+    /// assert!(!proxies.covers("http://10.20.0.7/feed"));
+    /// assert!(proxies.covers("http://museum.example/feed"));
+    /// # Ok::<(), abreast_net::Error>(())
+    /// ```
     #[must_use]
     pub fn bypassing(mut self, list: &str) -> Self {
         self.bypass.extend(list.split([',', ' ']).filter_map(Bypass::parse));

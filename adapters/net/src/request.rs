@@ -22,9 +22,9 @@ pub enum UnaskedEncoding {
 /// The body of a POST.
 #[derive(Clone, Copy)]
 pub struct Post<'a> {
-    /// The body.
+    /// The bytes of the body.
     pub body: &'a Bytes,
-    /// Its media type.
+    /// The media type of the body.
     pub content_type: &'a str,
     /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was
     /// closed.
@@ -37,6 +37,19 @@ pub struct Post<'a> {
 /// the fragment is dropped, and characters that no URL may have are percent-encoded. User and
 /// password before the host are sent as `Basic` credentials to that origin unless `authorization`
 /// is given.
+///
+/// # Examples
+/// ```
+/// use abreast_net::Request;
+///
+/// // The rest of a film, of which 40 MiB are there already.
+/// let request = Request {
+///     range_from: Some((40 << 20, "\"v7\"")),
+///     ..Request::new("https://me:hush@archive.example/film.mp4")
+/// };
+/// // The password is in no message.
+/// assert!(!format!("{request:?}").contains("hush"));
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct Request<'a> {
     /// An absolute http or https URL.
@@ -57,7 +70,7 @@ pub struct Request<'a> {
     /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC
     /// 9111, section 5.2.1.4).
     pub no_cache: bool,
-    /// Send `Accept` with this.
+    /// Send an `Accept` header with this value.
     pub accept: Option<&'a str>,
     /// Send `Last-Event-ID` with this value, after which an event stream continues.
     pub last_event_id: Option<&'a str>,

@@ -191,7 +191,7 @@ impl Response {
             && matches!(&self.encodings()[..], [one] if one == "gzip" || one == "x-gzip")
     }
 
-    /// The status.
+    /// The status of the answer.
     pub fn status(&self) -> StatusCode {
         self.status
     }
@@ -206,7 +206,7 @@ impl Response {
         values(&self.headers, name)
     }
 
-    /// All headers.
+    /// All headers of the answer.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }

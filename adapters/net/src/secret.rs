@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 pub struct Authorization(HeaderValue);
 
 impl Authorization {
-    /// `Basic` credentials.
+    /// Credentials of the scheme `Basic`: a user and a password.
     pub fn basic(user: &str, password: &str) -> Self {
         let text = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
         Self(sensitive(HeaderValue::from_str(&text).expect("base64 is a legal header value")))

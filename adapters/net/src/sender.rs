@@ -67,7 +67,7 @@ pub struct SenderOptions {
     pub max_head_bytes: usize,
     /// Only addresses that everybody reaches alike are connected to. Default true.
     pub public_only: bool,
-    /// The `User-Agent` header.
+    /// The value of the `User-Agent` header.
     pub user_agent: String,
     /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
     pub extra_roots: Option<PathBuf>,
@@ -124,7 +124,7 @@ pub struct Recipient {
     path: PathAndQuery,
 }
 
-/// A response.
+/// The answer of a recipient to a message.
 #[derive(Debug)]
 pub struct Answer {
     /// Its status; redirects are not followed.
@@ -135,7 +135,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// A request.
+/// A message to a recipient: headers and a body.
 #[derive(Debug, Clone, Default)]
 pub struct Message<'a> {
     /// Sent as they are, besides `Host`, `User-Agent` and `Content-Length`.

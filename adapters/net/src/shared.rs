@@ -57,7 +57,7 @@ impl Totals {
     }
 }
 
-/// Totals since the start.
+/// Totals of all clients with one [`Shared`], since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
@@ -97,7 +97,7 @@ impl Shared {
         &self.options
     }
 
-    /// Totals so far.
+    /// The totals of all clients up to now.
     pub fn counters(&self) -> Counters {
         Counters {
             requests: self.counts.requests.load(Relaxed),

@@ -58,7 +58,7 @@ impl fmt::Display for UnpackError {
 impl std::error::Error for UnpackError {}
 
 impl Unpacker {
-    /// How such files begin.
+    /// The first two bytes of every such file.
     pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
     /// Unpacks up to `most` bytes.
@@ -69,6 +69,25 @@ impl Unpacker {
 
     /// Unpacks the next packed bytes, and hands over what is in them in pieces until `take` answers
     /// `false`; whether it did not.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_net::Unpacker;
+    /// use flate2::{Compression, write::GzEncoder};
+    /// use std::io::Write as _;
+    ///
+    /// let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    /// packed.write_all(b"<urlset/>")?;
+    /// let packed = packed.finish()?;
+    /// let (mut unpacker, mut list) = (Unpacker::new(1 << 20), Vec::new());
+    /// let is_complete = unpacker.unpack(&packed, &mut |piece| {
+    ///     list.extend_from_slice(piece);
+    ///     true
+    /// })?;
+    /// assert!(is_complete);
+    /// assert_eq!(list, b"<urlset/>");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The file is broken, or unpacks to too much.

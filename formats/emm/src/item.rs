@@ -11,22 +11,22 @@ pub enum Action {
     Deprecate,
     /// It left the feed: Remove.
     Remove,
-    /// It is gone.
+    /// The entity does not exist any more: Delete.
     Delete,
     /// It has another IRI now, that of `target`.
     Move,
     /// All entities are listed again from here on.
     Refresh,
-    /// Any other type.
+    /// A type that this crate does not know.
     Other,
 }
 
-/// One activity.
+/// One activity of a feed: a change of an entity.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Its URL, as it states.
     pub id: Option<Box<str>>,
-    /// What happened.
+    /// What happened to the entities, by the type of the activity.
     pub action: Action,
     /// When: `published`, else `endTime`, `updated`, `created`, `startTime`, or the time of the object.
     pub time: Option<Timestamp>,
@@ -71,6 +71,22 @@ impl Item {
     }
 
     /// The URLs of what it is added to, or moved to.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::{Action, Document};
+    ///
+    /// let feed = br#"{"type": "OrderedCollectionPage", "orderedItems": [{
+    ///     "type": "Move", "endTime": "2026-03-01T09:00:00Z",
+    ///     "object": "https://id.example.org/people/17",
+    ///     "target": "https://id.example.org/people/4"
+    /// }]}"#;
+    /// let page = Document::from_slice(feed, "https://id.example.org/feed/page/1")?;
+    /// let moved = &page.items[0];
+    /// assert_eq!(moved.action, Action::Move);
+    /// assert_eq!(moved.target(), ["https://id.example.org/people/4"]);
+    /// # Ok::<(), abreast_emm::ReadError>(())
+    /// ```
     pub fn target(&self) -> &[String] {
         self.rare.as_ref().map_or(&[], |rare| &rare.target)
     }
@@ -80,32 +96,48 @@ impl Item {
         self.rare.as_ref().map_or(&[], |rare| &rare.origin)
     }
 
-    /// Its Entity Patch: the URL, and the text if it is inline.
+    /// The Entity Patch of the activity [emm-0.1 §4.2]: the URL, and the text if the patch is inline.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::Document;
+    ///
+    /// let feed = br#"{"type": "OrderedCollectionPage", "orderedItems": [{
+    ///     "type": "Update", "published": "2026-03-01T09:00:00Z",
+    ///     "object": "https://id.example.org/subjects/maps",
+    ///     "instrument": {"type": "rdf_patch", "id": "/patches/812"}
+    /// }]}"#;
+    /// let page = Document::from_slice(feed, "https://id.example.org/feed/page/1")?;
+    /// let (url, text) = page.items[0].patch().expect("the activity has a patch");
+    /// assert_eq!(url, Some("https://id.example.org/patches/812"));
+    /// assert_eq!(text, None);
+    /// # Ok::<(), abreast_emm::ReadError>(())
+    /// ```
     pub fn patch(&self) -> Option<(Option<&str>, Option<&str>)> {
         let (url, text) = self.rare.as_ref()?.patch.as_ref()?;
         Some((url.as_deref(), text.as_deref()))
     }
 }
 
-/// An entity.
+/// An entity that an activity is about.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
-    /// Its IRI.
+    /// The IRI of the entity.
     pub id: String,
-    /// Its types, as they are written.
+    /// The types of the entity, as written in the document.
     pub types: Vec<String>,
-    /// Its representations.
+    /// Links to representations of the entity.
     pub links: Vec<Link>,
 }
 
-/// A link.
+/// A link to a representation or a download.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Its URL.
+    /// Absolute URL of the target.
     pub href: String,
-    /// Its media type.
+    /// Media type of the target, as written.
     pub media_type: Option<String>,
-    /// Up to when changes are in it.
+    /// The time of the last change that the target includes.
     pub updated: Option<Timestamp>,
 }
 

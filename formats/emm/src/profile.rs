@@ -14,10 +14,10 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles, from the oldest specification of Entity Metadata Management to IIIF.
     pub const ALL: [Self; 3] = [Self::Emm01, Self::Emm10, Self::Iiif1];
 
-    /// Its name, as `abreast validate` and the documentation use it.
+    /// The profile's name, as `abreast validate` and the documentation use it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Emm01 => "emm-0.1",
@@ -26,7 +26,7 @@ impl Profile {
         }
     }
 
-    /// The contexts of its documents [emm-0.1 §3.1, emm-1.0 §2.2, iiif-discovery §3.2].
+    /// The URLs of `@context` in documents of the profile [emm-0.1 §3.1, emm-1.0 §2.2, iiif-discovery §3.2].
     pub const fn contexts(self) -> &'static [&'static str] {
         match self {
             Self::Emm01 => &["https://ld4.github.io/entity_metadata_management/0.1/context.json"],
@@ -38,6 +38,17 @@ impl Profile {
     }
 
     /// The media types that its documents have, the first for clients that ask for none.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::Profile;
+    ///
+    /// let offered = Profile::Iiif1.media_types();
+    /// let accept = "application/json";
+    /// let content_type = offered.iter().find(|offer| **offer == accept).unwrap_or(&offered[0]);
+    /// assert_eq!(*content_type, "application/json");
+    /// assert!(offered[0].starts_with("application/ld+json"));
+    /// ```
     pub const fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Emm01 | Self::Emm10 => &[
@@ -57,23 +68,34 @@ impl Profile {
 /// The type of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ActivityType {
-    /// New.
+    /// The entity is new, and was not known elsewhere.
     Create,
     /// Known elsewhere before, new in the feed.
     Add,
-    /// Changed.
+    /// The description of the entity changed.
     #[default]
     Update,
     /// Still there, no longer to be used.
     Deprecate,
     /// Left the feed, exists elsewhere.
     Remove,
-    /// Gone.
+    /// The entity does not exist any more.
     Delete,
 }
 
 impl ActivityType {
-    /// Its name in a profile. IIIF has no deprecation: it is an update of the resource.
+    /// The value of `type` in a profile. IIIF has no deprecation: a deprecated resource is written as
+    /// updated [iiif-discovery §3.3].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::{ActivityType, Profile};
+    ///
+    /// // An authority file replaced one heading by another; the old one remains readable.
+    /// let change = ActivityType::Deprecate;
+    /// assert_eq!(change.name(Profile::Emm10), "Deprecate");
+    /// assert_eq!(change.name(Profile::Iiif1), "Update");
+    /// ```
     pub const fn name(self, profile: Profile) -> &'static str {
         match self {
             Self::Create => "Create",

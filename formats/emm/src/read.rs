@@ -11,7 +11,7 @@ use abreast_webtypes::{excerpt, visible};
 use serde::de::DeserializeSeed as _;
 use thiserror::Error;
 
-/// The kind of a document.
+/// The kind of a document that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocumentKind {
     /// An `OrderedCollection` that names its pages.
@@ -21,18 +21,18 @@ pub enum DocumentKind {
     Page,
 }
 
-/// An Entry Point or a Change Set. All URLs are absolute.
+/// An Entry Point or a Change Set that was read [emm-1.0 §3.1, §3.2]. All URLs are absolute.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// Its kind.
+    /// Whether the document is an Entry Point or a page.
     pub kind: DocumentKind,
     /// Its URL, as it states.
     pub id: Option<String>,
     /// Whether it has the context of IIIF Change Discovery.
     pub is_iiif: bool,
-    /// The first page.
+    /// URL of the first page.
     pub first: Option<String>,
-    /// The last page.
+    /// URL of the last page.
     pub last: Option<String>,
     /// The page after this one.
     pub next: Option<String>,
@@ -40,7 +40,7 @@ pub struct Document {
     pub prev: Option<String>,
     /// The Entry Point of a page.
     pub part_of: Option<String>,
-    /// Links to full downloads.
+    /// Links to downloads of the whole set.
     pub downloads: Vec<Link>,
     /// The activities, in the order of the document.
     pub items: Vec<Item>,
@@ -94,6 +94,18 @@ impl ReadError {
     }
 
     /// The document is an object with these types, of which none is that of a collection or page.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::ReadError;
+    ///
+    /// // A IIIF manifest at the address of a feed.
+    /// let error = ReadError::of_types(&["sc:Manifest"]);
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "it is of the type sc:Manifest, and neither an OrderedCollection nor an OrderedCollectionPage",
+    /// );
+    /// ```
     pub fn of_types<T: AsRef<str>>(types: &[T]) -> Self {
         let types: Vec<&str> = types.iter().map(AsRef::as_ref).collect();
         Self::Type(match types[..] {
@@ -120,8 +132,18 @@ impl ReadError {
     }
 }
 
-/// Whether the begin of a document has what only collections of activities have, besides resources of the same
-/// vocabulary.
+/// Whether the start of a document has the marks of a collection of activities: its type or the member
+/// `orderedItems`. Resources in the vocabulary of Activity Streams have neither.
+///
+/// # Examples
+/// ```
+/// use abreast_emm::has_mark;
+///
+/// let page = br#"{"@context": "https://www.w3.org/ns/activitystreams", "type": "OrderedCollectionPage"#;
+/// let person = br#"{"@context": "https://www.w3.org/ns/activitystreams", "type": "Person"#;
+/// assert!(has_mark(page));
+/// assert!(!has_mark(person));
+/// ```
 pub fn has_mark(begin: &[u8]) -> bool {
     const MARKS: [&[u8]; 2] = [b"OrderedCollection", b"orderedItems"];
     let text = without_mark(begin).trim_ascii_start();
@@ -129,7 +151,17 @@ pub fn has_mark(begin: &[u8]) -> bool {
         && MARKS.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
 }
 
-/// What a document is that does not begin as JSON does.
+/// The kind of a document that does not begin as JSON does; `None` for JSON, and for bytes of no
+/// known kind.
+///
+/// # Examples
+/// ```
+/// use abreast_emm::not_json;
+///
+/// // Servers that require a login often send a page with the status 200.
+/// assert_eq!(not_json(b"<!DOCTYPE html><title>Catalogue: please log in</title>"), Some("HTML"));
+/// assert_eq!(not_json(br#"{"type": "OrderedCollection"}"#), None);
+/// ```
 pub fn not_json(bytes: &[u8]) -> Option<&'static str> {
     const LITERALS: [&[u8]; 3] = [b"true", b"false", b"null"];
     if [[0xff, 0xfe], [0xfe, 0xff]].iter().any(|mark| bytes.starts_with(mark)) {
@@ -165,8 +197,31 @@ impl Document {
     /// Most activities of one document.
     pub const ITEMS_MAX: usize = ITEMS_MAX;
 
-    /// Reads a document; `url` is that at which it was found, to which others are relative. A byte
-    /// order mark is skipped.
+    /// Reads a document; `url` is the address at which it was found, to which other URLs are relative.
+    /// A byte order mark is skipped.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::{Action, Document, DocumentKind};
+    ///
+    /// let page = br#"{
+    ///     "@context": "https://emm-spec.org/1.0/context.json",
+    ///     "type": "OrderedCollectionPage", "prev": {"type": "OrderedCollectionPage", "id": "41"},
+    ///     "orderedItems": [{
+    ///         "type": "Delete", "published": "2026-03-01T09:00:00Z",
+    ///         "object": {"id": "https://id.example.org/subjects/phlogiston"}
+    ///     }]
+    /// }"#;
+    /// let document = Document::from_slice(page, "https://id.example.org/feed/pages/42")?;
+    /// assert_eq!(document.kind, DocumentKind::Page);
+    /// assert_eq!(document.prev.as_deref(), Some("https://id.example.org/feed/pages/41"));
+    /// let item = &document.items[0];
+    /// assert_eq!((item.action, item.objects[0].id.as_str()), (
+    ///     Action::Delete,
+    ///     "https://id.example.org/subjects/phlogiston",
+    /// ));
+    /// # Ok::<(), abreast_emm::ReadError>(())
+    /// ```
     ///
     /// # Errors
     /// It is not JSON, neither an Entry Point nor a Change Set, has activities or pages that would be

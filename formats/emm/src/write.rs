@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// An Entry Point [emm-1.0 §3.1, iiif-discovery §3.1].
 #[derive(Clone, Debug, Default)]
 pub struct EntryPoint<'a> {
-    /// Its URL.
+    /// URL of the Entry Point.
     pub id: &'a str,
     /// Distinguishes it from other Entry Points of the same set.
     pub summary: &'a str,
@@ -27,7 +27,7 @@ pub struct EntryPoint<'a> {
 /// A Change Set, without its activities [emm-1.0 §3.2, iiif-discovery §3.2].
 #[derive(Clone, Debug, Default)]
 pub struct Page<'a> {
-    /// Its URL.
+    /// URL of the Change Set.
     pub id: &'a str,
     /// The URL of its Entry Point.
     pub part_of: &'a str,
@@ -38,17 +38,34 @@ pub struct Page<'a> {
 }
 
 /// One change of one entity [emm-1.0 §3.3, iiif-discovery §3.3].
+///
+/// # Examples
+/// ```
+/// use abreast_emm::{Activity, ActivityType, Object, Profile, write_activity};
+///
+/// // A museum adds a coin that another register described before.
+/// let activity = Activity {
+///     id: "https://museum.example/feed/activities/7",
+///     kind: ActivityType::Add,
+///     object: Object { id: "https://museum.example/coins/1042", ..Object::default() },
+///     collection: Some("https://museum.example/feed"),
+///     ..Activity::default()
+/// };
+/// let json = String::from_utf8(write_activity(Profile::Emm10, &activity))?;
+/// assert!(json.contains(r#""target":{"type":"OrderedCollection","id":"https://museum.example/feed"}"#));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Activity<'a> {
-    /// Its URL.
+    /// URL of the activity, unique in the feed.
     pub id: &'a str,
-    /// The type of change.
+    /// The kind of the change.
     pub kind: ActivityType,
-    /// A sentence for people.
+    /// A sentence about the change, for people.
     pub summary: Option<&'a str>,
-    /// When it was published.
+    /// Time of publication, which is also the time of the change in the feed.
     pub time: Timestamp,
-    /// The entity.
+    /// The entity that changed, with its representations.
     pub object: Object<'a>,
     /// The URL of the Entry Point to which an added entity was added, or from which a removed one
     /// was removed.
@@ -62,33 +79,52 @@ pub struct Activity<'a> {
 /// The entity of a change.
 #[derive(Clone, Debug, Default)]
 pub struct Object<'a> {
-    /// Its IRI.
+    /// The IRI of the entity.
     pub id: &'a str,
     /// Its types: IRIs, or terms of the context.
     pub types: &'a [&'a str],
-    /// When it changed.
+    /// Time of the last change of the entity.
     pub updated: Option<Timestamp>,
     /// The media type of a resource that is a file.
     pub media_type: Option<&'a str>,
-    /// Where its representations are.
+    /// Links to representations of the entity.
     pub links: &'a [LinkTo],
 }
 
 /// The Entity Patch of a change [emm-0.1 §4.2].
 #[derive(Clone, Debug, Default)]
 pub struct Instrument<'a> {
-    /// Its URL.
+    /// The URL of the Entity Patch.
     pub id: &'a str,
     /// Its text, if it is inline.
     pub content: Option<&'a str>,
 }
 
 /// A link to a representation.
+///
+/// # Examples
+/// ```
+/// use abreast_emm::{Activity, LinkTo, Object, Profile, write_activity};
+///
+/// let manifest = LinkTo {
+///     href: "https://archive.example/maps/88/manifest.json".to_owned(),
+///     media_type: "application/ld+json",
+///     ..LinkTo::default()
+/// };
+/// let links = [manifest];
+/// let activity = Activity {
+///     object: Object { id: "https://archive.example/maps/88", links: &links, ..Object::default() },
+///     ..Activity::default()
+/// };
+/// let json = String::from_utf8(write_activity(Profile::Emm10, &activity))?;
+/// assert!(json.contains(r#""mediaType":"application/ld+json""#));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkTo {
-    /// Its URL.
+    /// Absolute URL of the representation.
     pub href: String,
-    /// Its media type.
+    /// Media type of the representation.
     pub media_type: &'static str,
     /// The state that it has: that after the last change at this time.
     pub updated: Option<Timestamp>,
@@ -96,12 +132,12 @@ pub struct LinkTo {
     pub position: Option<u64>,
 }
 
-/// The types of collections.
+/// The value of `type` in a collection.
 #[derive(Clone, Copy, Debug)]
 pub enum Collection {
-    /// An Entry Point.
+    /// An Entry Point, of the type `OrderedCollection`.
     Ordered,
-    /// A Change Set.
+    /// A Change Set, of the type `OrderedCollectionPage`.
     Page,
 }
 
@@ -117,7 +153,26 @@ impl Collection {
 /// The media type of an Entity Patch as it is.
 const PATCH: &str = "application/rdf-patch";
 
-/// Writes an Entry Point.
+/// Writes an Entry Point as a document, with a line feed at the end [emm-1.0 §3.1].
+///
+/// # Examples
+/// ```
+/// use abreast_emm::{Document, DocumentKind, EntryPoint, Profile, write_entry_point};
+///
+/// let entry = EntryPoint {
+///     id: "https://library.example/feed",
+///     summary: "Changes of the subject headings",
+///     first: "https://library.example/feed/1",
+///     last: "https://library.example/feed/42",
+///     total_items: Some(4_157),
+///     ..EntryPoint::default()
+/// };
+/// let bytes = write_entry_point(Profile::Emm10, &entry);
+/// let read = Document::from_slice(&bytes, entry.id)?;
+/// assert_eq!(read.kind, DocumentKind::EntryPoint);
+/// assert_eq!(read.last.as_deref(), Some("https://library.example/feed/42"));
+/// # Ok::<(), abreast_emm::ReadError>(())
+/// ```
 pub fn write_entry_point(profile: Profile, entry: &EntryPoint<'_>) -> Vec<u8> {
     document(profile, |map| {
         map.serialize_entry("type", Collection::Ordered.name())?;
@@ -152,7 +207,7 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    /// Begins a Change Set.
+    /// Starts a Change Set: writes all members before the activities.
     pub fn new(profile: Profile, page: &Page<'_>) -> Self {
         let mut bytes = document(profile, |map| {
             map.serialize_entry("type", Collection::Page.name())?;
@@ -171,7 +226,7 @@ impl PageWriter {
         Self { profile, bytes, drained: false, items: 0 }
     }
 
-    /// Writes an activity.
+    /// Writes an activity at the end of the page.
     pub fn write(&mut self, activity: &Activity<'_>) {
         self.bytes.extend_from_slice(if self.items == 0 { b"\n" } else { b",\n" });
         self.items += 1;
@@ -179,18 +234,36 @@ impl PageWriter {
         serde_json::to_writer(&mut self.bytes, &item).expect(INTO_MEMORY);
     }
 
-    /// Activities that were written.
+    /// The number of activities that were written.
     pub fn items(&self) -> u64 {
         self.items
     }
 
-    /// The bytes so far, of which any number may be taken.
+    /// The bytes written so far. A caller may take any number of them, to send a long page while it is
+    /// written.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_emm::{Activity, Document, Page, PageWriter, Profile};
+    ///
+    /// let page = Page { id: "https://library.example/feed/1", ..Page::default() };
+    /// let mut writer = PageWriter::new(Profile::Emm10, &page);
+    /// let mut sent = Vec::new();
+    /// for number in 1..=3 {
+    ///     let id = format!("https://library.example/feed/activities/{number}");
+    ///     writer.write(&Activity { id: &id, ..Activity::default() });
+    ///     sent.append(writer.bytes());
+    /// }
+    /// sent.extend(writer.finish());
+    /// assert_eq!(Document::from_slice(&sent, page.id)?.items.len(), 3);
+    /// # Ok::<(), abreast_emm::ReadError>(())
+    /// ```
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         self.drained = true;
         &mut self.bytes
     }
 
-    /// Ends the Change Set; all bytes that were not taken.
+    /// Ends the Change Set, and returns all bytes that were not taken.
     pub fn finish(mut self) -> Vec<u8> {
         // IIIF has no such member on pages, and Activity Streams another meaning: the number in the
         // whole collection. In the Entity Metadata Management API it is that of the page
@@ -211,6 +284,23 @@ pub fn write_activity(profile: Profile, activity: &Activity<'_>) -> Vec<u8> {
 
 /// Writes an Entity Patch as a document [emm-0.1 §4.2]: its text, and the activity whose changes
 /// it has.
+///
+/// # Examples
+/// ```
+/// use abreast_emm::{Activity, ActivityType, Profile, write_patch};
+///
+/// let activity = Activity {
+///     id: "https://library.example/feed/activities/7",
+///     kind: ActivityType::Update,
+///     ..Activity::default()
+/// };
+/// let patch = "A <https://library.example/subjects/maps> \
+///     <http://www.w3.org/2004/02/skos/core#altLabel> \"Charts\"@en .\n";
+/// let id = "https://library.example/patches/7";
+/// let json = String::from_utf8(write_patch(Profile::Emm01, &activity, id, patch))?;
+/// assert!(json.contains(r#""type":"rdf_patch","id":"https://library.example/patches/7""#));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
 pub fn write_patch(profile: Profile, activity: &Activity<'_>, id: &str, text: &str) -> Vec<u8> {
     document(profile, |map| {
         if let Some(summary) = activity.summary {

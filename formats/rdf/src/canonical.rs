@@ -89,6 +89,16 @@ pub(crate) fn canonical_triples<'a>(
 /// any order and with any labels of blank nodes. Terms are not read, so that this costs little more
 /// than to sort the lines.
 ///
+/// # Examples
+/// ```
+/// use abreast_rdf::canonical_lines;
+///
+/// let one = b"_:x <http://h/name> \"Mercator\" .\n<http://h/7> <http://h/maker> _:x .\n";
+/// let other = b"<http://h/7> <http://h/maker> _:y .\n_:y <http://h/name> \"Mercator\" .\n";
+/// assert_eq!(canonical_lines(one)?.lines, canonical_lines(other)?.lines);
+/// # Ok::<(), abreast_rdf::StatementError>(())
+/// ```
+///
 /// # Errors
 /// A line that is not a statement as this crate writes it.
 pub fn canonical_lines(lines: &[u8]) -> Result<Canonical, StatementError> {

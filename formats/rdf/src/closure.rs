@@ -10,7 +10,7 @@ use oxrdf::{NamedOrBlankNodeRef, TermRef, TripleRef};
 use crate::canonical::Canonical;
 use crate::statement::{Statement, TermText, write_terms};
 
-/// Limits of one description.
+/// Limits of the description of one entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptionLimits {
     /// Bytes of its lines, 10 MiB by default.
@@ -25,7 +25,7 @@ impl Default for DescriptionLimits {
     }
 }
 
-/// Why [`describe`] failed.
+/// The reason why [`describe`] failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescribeError {
@@ -37,7 +37,7 @@ pub enum DescribeError {
     Read {
         /// The entity as it is written: `<iri>`.
         root: String,
-        /// What failed.
+        /// The error of the input.
         source: std::io::Error,
     },
 }
@@ -106,12 +106,29 @@ fn too_large(root: &str, limit: String) -> TooLarge {
 }
 
 /// The subject of a line of N-Triples, as it is written; `None` when there is none.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::subject_of;
+///
+/// let line = b"<http://h/7> <http://h/title> \"Atlas\" .";
+/// assert_eq!(subject_of(line), Some(&b"<http://h/7>"[..]));
+/// assert_eq!(subject_of(b"# a comment"), None);
+/// ```
 pub fn subject_of(line: &[u8]) -> Option<&[u8]> {
     split_subject(line.trim_ascii_start()).map(|(subject, _)| subject)
 }
 
 /// The label of the object of a line of N-Triples, without `_:`, when it is a blank node. Any
 /// spacing that the syntax permits is accepted.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::object_blank;
+///
+/// assert_eq!(object_blank(b"<http://h/7> <http://h/maker> _:b1 ."), Some(&b"b1"[..]));
+/// assert_eq!(object_blank(b"<http://h/7> <http://h/title> \"_:b1\" ."), None);
+/// ```
 pub fn object_blank(line: &[u8]) -> Option<&[u8]> {
     let (_, rest) = split_subject(line.trim_ascii_start())?;
     let predicate = rest.trim_ascii_start().strip_prefix(b"<")?;
@@ -167,9 +184,9 @@ struct Written {
 /// The description of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The IRI.
+    /// The IRI of the entity, without brackets.
     pub entity: String,
-    /// Its statements.
+    /// The statements of the description, in canonical form.
     pub canonical: Canonical,
 }
 
@@ -209,7 +226,7 @@ impl Entities {
         entities
     }
 
-    /// Adds a statement.
+    /// Adds a statement to the graph.
     pub fn add(&mut self, triple: TripleRef<'_>) {
         let start = self.text.len();
         let (subject_end, predicate_end) = write_terms(triple, &mut self.text);
@@ -251,12 +268,12 @@ impl Entities {
         number
     }
 
-    /// Number of statements.
+    /// The number of statements in the graph.
     pub fn statements(&self) -> usize {
         self.statements.len()
     }
 
-    /// Number of entities.
+    /// The number of entities in the graph.
     pub fn len(&self) -> usize {
         self.own.len()
     }
@@ -328,6 +345,20 @@ impl Entities {
     }
 
     /// Blank nodes in several descriptions, and statements in none.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::Entities;
+    /// use oxttl::TurtleParser;
+    ///
+    /// let turtle = r#"PREFIX : <http://h/>
+    ///     :7 :maker _:m . :8 :maker _:m . _:m :name "Mercator" . _:x :name "Ortelius" ."#;
+    /// let triples = TurtleParser::new().for_slice(turtle).collect::<Result<Vec<_>, _>>()?;
+    /// let findings = Entities::new(triples.iter().map(|triple| triple.as_ref())).findings();
+    /// assert_eq!(findings.shared[0].entities, ["<http://h/7>", "<http://h/8>"]);
+    /// assert_eq!(findings.unreached_count, 1);
+    /// # Ok::<(), oxttl::TurtleSyntaxError>(())
+    /// ```
     pub fn findings(&self) -> Findings {
         let mut findings = Findings::default();
         // The entity that reached a node first, and whether another one did.

@@ -73,6 +73,25 @@ impl Contexts {
 
     /// Adds a context: a JSON document with `@context` in it. One that [`check`](Self::check) refuses makes the
     /// documents that use it errors.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::{Contexts, ReadOptions, Syntax, read};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let context = r#"{"@context": {"title": "http://purl.org/dc/terms/title"}}"#;
+    /// let contexts = Contexts::none().with("https://library.example/context.json", context);
+    /// let document = r#"{"@context": "https://library.example/context.json",
+    ///     "@id": "http://h/7", "title": "Atlas"}"#;
+    /// let mut count = 0;
+    /// let options = ReadOptions::default().with_contexts(contexts);
+    /// read(Syntax::JsonLd, document.as_bytes(), &options, &mut |_| {
+    ///     count += 1;
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(count, 1);
+    /// # Ok::<(), abreast_rdf::ReadError>(())
+    /// ```
     #[must_use]
     pub fn with(mut self, iri: &str, document: &str) -> Self {
         let mut has_others = false;
@@ -82,7 +101,15 @@ impl Contexts {
         self
     }
 
-    /// Checks a context.
+    /// Checks that a document can be used as a context.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::Contexts;
+    ///
+    /// assert!(Contexts::check(r#"{"@context": {"title": "http://purl.org/dc/terms/title"}}"#).is_ok());
+    /// assert!(Contexts::check("<html>not found</html>").is_err());
+    /// ```
     ///
     /// # Errors
     /// It is not JSON, or its terms refer to each other over more than 64 terms.

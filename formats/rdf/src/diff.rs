@@ -23,11 +23,23 @@ pub struct Difference {
 pub struct OtherVersion {
     /// Whether a line is missing that is to be removed; otherwise one exists that is to be added.
     pub is_missing: bool,
-    /// The line.
+    /// The line that does not fit the version.
     pub line: String,
 }
 
-/// What to remove and what to add. Both versions are canonical lines: sorted, without duplicates.
+/// The lines to remove and the lines to add. Both versions are canonical lines: sorted, without
+/// duplicates.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::difference;
+///
+/// let old = b"<http://h/7> <http://h/shelf> \"A 12\" .\n<http://h/7> <http://h/title> \"Atlas\" .\n";
+/// let new = b"<http://h/7> <http://h/shelf> \"B 3\" .\n<http://h/7> <http://h/title> \"Atlas\" .\n";
+/// let change = difference(old, new);
+/// assert_eq!(change.removed, b"<http://h/7> <http://h/shelf> \"A 12\" .\n");
+/// assert_eq!(change.added, b"<http://h/7> <http://h/shelf> \"B 3\" .\n");
+/// ```
 pub fn difference(old: &[u8], new: &[u8]) -> Difference {
     let mut result = Difference::default();
     let (mut old, mut new) = (split_lines(old).peekable(), split_lines(new).peekable());
@@ -64,7 +76,20 @@ impl Difference {
         (split_lines(&self.removed).count(), split_lines(&self.added).count())
     }
 
-    /// The new version, from the old one.
+    /// Makes the new version from the old one.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::difference;
+    ///
+    /// let old = b"<http://h/7> <http://h/shelf> \"A 12\" .\n";
+    /// let new = b"<http://h/7> <http://h/shelf> \"B 3\" .\n";
+    /// let change = difference(old, new);
+    /// assert_eq!(change.apply(old)?, new);
+    /// let error = change.apply(new).expect_err("the lines to remove are missing");
+    /// assert!(error.is_missing);
+    /// # Ok::<(), abreast_rdf::OtherVersion>(())
+    /// ```
     ///
     /// # Errors
     /// When `old` is not the version that the difference is for.

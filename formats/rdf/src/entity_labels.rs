@@ -19,12 +19,12 @@ const DEPRECATED: &[u8] = b"<http://www.w3.org/2002/07/owl#deprecated>";
 const INSTEAD: [&[u8]; 2] =
     [b"<http://purl.org/dc/terms/isReplacedBy>", b"<http://www.loc.gov/mads/rdf/v1#useInstead>"];
 
-/// One label.
+/// One label of an entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label {
-    /// Its language tag; empty without one.
+    /// The language tag of the label; empty without one.
     pub language: String,
-    /// Its text.
+    /// The text of the label.
     pub text: String,
 }
 
@@ -34,6 +34,19 @@ pub struct Label {
 ///
 /// With `languages` it is one label: in the first of them that there is (`en` includes `en-GB`), else
 /// without a language, else in any.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::entity_labels;
+///
+/// let lines = br#"<http://library.example/maps> <http://www.w3.org/2004/02/skos/core#prefLabel> "Karten"@de .
+/// <http://library.example/maps> <http://www.w3.org/2004/02/skos/core#prefLabel> "Maps"@en .
+/// "#;
+/// let all = entity_labels(lines, "http://library.example/maps", &[], &[]);
+/// assert_eq!(all.len(), 2);
+/// let english = entity_labels(lines, "http://library.example/maps", &[], &["en".to_owned()]);
+/// assert_eq!((english.len(), english[0].text.as_str()), (1, "Maps"));
+/// ```
 pub fn entity_labels(
     lines: &[u8],
     iri: &str,
@@ -88,6 +101,17 @@ pub struct Deprecation {
 /// Finds whether `iri` is deprecated: `owl:deprecated` is true, or `dcterms:isReplacedBy` or
 /// `madsrdf:useInstead` lead to another entity. `owl:deprecated` with another value counts more than
 /// these. `None` if none of them is stated.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::deprecation;
+///
+/// let lines = br#"<http://library.example/17> <http://purl.org/dc/terms/isReplacedBy> <http://library.example/4> .
+/// "#;
+/// let found = deprecation(lines, "http://library.example/17").expect("it has a replacement");
+/// assert!(found.is_deprecated);
+/// assert_eq!(found.replaced_by, ["http://library.example/4"]);
+/// ```
 pub fn deprecation(lines: &[u8], iri: &str) -> Option<Deprecation> {
     let has = |predicate: &[u8]| memchr::memmem::find(lines, predicate).is_some();
     if !has(DEPRECATED) && !INSTEAD.into_iter().any(has) {

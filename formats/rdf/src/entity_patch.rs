@@ -43,7 +43,7 @@ pub enum PatchBlankNodes<'a> {
 /// A change of an entity.
 #[derive(Clone, Copy, Debug)]
 pub struct EntityPatch<'a> {
-    /// The entity's IRI.
+    /// The IRI of the entity, without brackets.
     pub entity: &'a str,
     /// Canonical lines of the earlier description; none before it exists.
     pub old: &'a [u8],
@@ -59,12 +59,12 @@ pub struct EntityPatch<'a> {
     pub blank_nodes: PatchBlankNodes<'a>,
 }
 
-/// What was written.
+/// The numbers of rows that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchRows {
-    /// Number of rows `D`.
+    /// Number of rows `D`, which remove statements.
     pub removed: usize,
-    /// Number of rows `A`.
+    /// Number of rows `A`, which add statements.
     pub added: usize,
 }
 
@@ -177,6 +177,15 @@ impl EntityPatch<'_> {
 
 /// The digest of a description as `H before` and `H after` state it, for one without blank nodes:
 /// `sha256:` and the hexadecimal digits.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::digest_text;
+///
+/// let digest = digest_text(b"<http://h/7> <http://h/title> \"Atlas\" .\n");
+/// assert!(digest.starts_with("sha256:"));
+/// assert_eq!(digest.len(), "sha256:".len() + 64);
+/// ```
 pub fn digest_text(lines: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(71);
@@ -298,7 +307,7 @@ pub enum ApplyError {
     OtherVersion {
         /// The digest that the patch states.
         stated: String,
-        /// That of the description.
+        /// The digest of the description at hand.
         found: String,
     },
     /// The result is not what the patch states.
@@ -308,7 +317,7 @@ pub enum ApplyError {
     OtherResult {
         /// The digest that the patch states.
         stated: String,
-        /// That of the result.
+        /// The digest of the computed result.
         found: String,
     },
     /// A digest is not one of SHA-256.

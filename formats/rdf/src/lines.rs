@@ -38,6 +38,21 @@ pub(crate) fn read(
 /// Reads N-Triples and visits its statements as [`write_statement`] writes them, without their ends. Lines that
 /// are written like that are not parsed, which is many times as fast.
 ///
+/// # Examples
+/// ```
+/// use abreast_rdf::{ReadOptions, read_lines};
+/// use std::ops::ControlFlow;
+///
+/// let dump = "# Maps\n<http://h/7>   <http://h/title> 'Atlas' .\n".replace('\'', "\"");
+/// let mut lines = Vec::new();
+/// read_lines(dump.as_bytes(), &ReadOptions::default(), &mut |line| {
+///     lines.push(String::from_utf8_lossy(line).into_owned());
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(lines, ["<http://h/7> <http://h/title> \"Atlas\" ."]);
+/// # Ok::<(), abreast_rdf::ReadError>(())
+/// ```
+///
 /// # Errors
 /// As of [`read`](crate::read()).
 pub fn read_lines(

@@ -8,6 +8,16 @@ use std::borrow::Cow;
 /// Canonical lines with their language tags in lower case, as some stores hand them back. Two that differ in nothing else
 /// become one.
 ///
+/// # Examples
+/// ```
+/// use abreast_rdf::with_lower_case_tags;
+///
+/// let lines = b"<http://h/7> <http://h/title> \"Atlas\"@en-GB .\n";
+/// let lower = with_lower_case_tags(lines)?;
+/// assert_eq!(lower.as_ref(), b"<http://h/7> <http://h/title> \"Atlas\"@en-gb .\n");
+/// # Ok::<(), abreast_rdf::StatementError>(())
+/// ```
+///
 /// # Errors
 /// A line is not a statement as this crate writes it.
 pub fn with_lower_case_tags(lines: &[u8]) -> Result<Cow<'_, [u8]>, StatementError> {

@@ -57,8 +57,19 @@ impl Plain {
     }
 }
 
-/// Whether these lines, each with its end, are canonical without doubt: statements without blank nodes as
-/// [`crate::write_statement`] writes them, sorted, each once. Others may be canonical too.
+/// Whether lines, each with its end, are certainly canonical: statements without blank nodes as
+/// [`crate::write_statement`] writes them, sorted, each once. Other lines may be canonical too.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::are_canonical;
+///
+/// let sorted = b"<http://h/7> <http://h/shelf> \"B 3\" .\n<http://h/7> <http://h/title> \"Atlas\" .\n";
+/// assert!(are_canonical(sorted));
+/// let unsorted =
+///     b"<http://h/7> <http://h/title> \"Atlas\" .\n<http://h/7> <http://h/shelf> \"B 3\" .\n";
+/// assert!(!are_canonical(unsorted));
+/// ```
 pub fn are_canonical(mut lines: &[u8]) -> bool {
     let (mut last, mut subject): (&[u8], &[u8]) = (&[], &[]);
     while let Some(end) = memchr(b'\n', lines) {

@@ -29,26 +29,59 @@ pub struct ReadOptions {
     pub contexts: Contexts,
     /// Where statements that cannot be used are counted; without it the first one is an error.
     pub left_out: Option<LeftOut>,
-    /// Limits.
+    /// Limits of the document and its statements.
     pub limits: ReadLimits,
 }
 
 impl ReadOptions {
-    /// Sets the base IRI.
+    /// Sets the base IRI, against which relative IRIs are resolved.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::{ReadOptions, Syntax, read};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let options = ReadOptions::default().with_base("https://museum.example/objects/");
+    /// let mut subject = String::new();
+    /// read(Syntax::Turtle, &b"<7> <title> \"Atlas\" ."[..], &options, &mut |quad| {
+    ///     subject = quad.subject.to_string();
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(subject, "<https://museum.example/objects/7>");
+    /// # Ok::<(), abreast_rdf::ReadError>(())
+    /// ```
     #[must_use]
     pub fn with_base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// Sets [`ReadOptions::lenient`].
+    /// Sets whether the checks of [`ReadOptions::lenient`] are skipped.
     #[must_use]
     pub fn with_lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
         self
     }
 
-    /// Sets the number of the document.
+    /// Sets the number of the document, which distinguishes its blank nodes from blank nodes of other documents.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::{ReadOptions, read_lines};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let part = b"_:maker <http://h/name> \"Mercator\" .\n";
+    /// let mut lines = Vec::new();
+    /// for number in [1, 2] {
+    ///     let options = ReadOptions::default().with_document(number);
+    ///     read_lines(&part[..], &options, &mut |line| {
+    ///         lines.push(String::from_utf8_lossy(line).into_owned());
+    ///         ControlFlow::Continue(())
+    ///     })?;
+    /// }
+    /// assert!(lines[0].starts_with("_:d1_maker ") && lines[1].starts_with("_:d2_maker "));
+    /// # Ok::<(), abreast_rdf::ReadError>(())
+    /// ```
     #[must_use]
     pub fn with_document(mut self, number: u64) -> Self {
         self.document = Some(number);
@@ -62,14 +95,14 @@ impl ReadOptions {
         self
     }
 
-    /// Sets [`ReadOptions::left_out`].
+    /// Sets where unusable statements are counted: [`ReadOptions::left_out`].
     #[must_use]
     pub fn with_left_out(mut self, left_out: LeftOut) -> Self {
         self.left_out = Some(left_out);
         self
     }
 
-    /// Sets the limits.
+    /// Sets the limits of the document.
     #[must_use]
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.limits = limits;

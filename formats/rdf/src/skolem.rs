@@ -28,7 +28,7 @@ pub enum SkolemError {
     /// The base is not an IRI.
     #[error("`{base}` is not the beginning of an IRI\n  help: use one like `https://example.org`")]
     Base {
-        /// The base.
+        /// The base that was given.
         base: String,
     },
     /// A line is not a statement as this crate writes it.
@@ -36,7 +36,16 @@ pub enum SkolemError {
     Statement(#[from] StatementError),
 }
 
-/// Whether an IRI stands for a blank node: a well-known one of HTTP with the name `genid`.
+/// Whether an IRI stands for a blank node: it is one of `http` or `https`, with the path
+/// `/.well-known/genid/` and a name [rdf11-concepts §3.5].
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::is_skolem_iri;
+///
+/// assert!(is_skolem_iri("https://museum.example/.well-known/genid/b17"));
+/// assert!(!is_skolem_iri("https://museum.example/objects/17"));
+/// ```
 pub fn is_skolem_iri(iri: &str) -> bool {
     split_skolem(iri).is_some()
 }
@@ -52,7 +61,16 @@ pub fn is_own_skolem_iri(iri: &str) -> bool {
     })
 }
 
-/// An IRI for a blank node as what all such IRIs of its server begin with, and its name.
+/// Splits an IRI for a blank node into the part that all such IRIs of a server share, and the name
+/// of the blank node.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::split_skolem;
+///
+/// let (begin, name) = split_skolem("https://museum.example/.well-known/genid/b17").unwrap();
+/// assert_eq!((begin, name), ("https://museum.example/.well-known/genid/", "b17"));
+/// ```
 pub fn split_skolem(iri: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = iri.split_once("://")?;
     let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
@@ -95,6 +113,14 @@ pub fn blank_skolems(lines: &[u8], entity: &str) -> Result<Vec<u8>, StatementErr
 }
 
 /// The first IRI for a blank node that is an object of lines and of which they state nothing.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::loose_skolem;
+///
+/// let lines = b"<http://h/7> <http://h/maker> <http://h/.well-known/genid/b1> .\n";
+/// assert_eq!(loose_skolem(lines), Some("http://h/.well-known/genid/b1"));
+/// ```
 pub fn loose_skolem(lines: &[u8]) -> Option<&str> {
     let all = || statements(lines).filter_map(Result::ok);
     let is_described = |term: &[u8]| all().any(|statement| statement.subject == term);
@@ -115,7 +141,16 @@ pub fn skolem_root(lines: &[u8]) -> Option<&str> {
     std::str::from_utf8(&root[1..root.len() - 1]).ok()
 }
 
-/// What the IRIs of a base begin with: `BASE/.well-known/genid/`.
+/// The prefix of all IRIs for blank nodes with a base: `BASE/.well-known/genid/`.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::skolem_prefix;
+///
+/// let prefix = skolem_prefix("https://museum.example")?;
+/// assert_eq!(prefix, "https://museum.example/.well-known/genid/");
+/// # Ok::<(), abreast_rdf::SkolemError>(())
+/// ```
 ///
 /// # Errors
 /// `base` is not the beginning of an IRI.
@@ -130,6 +165,20 @@ pub fn skolem_prefix(base: &str) -> Result<String, SkolemError> {
 /// different entities have different IRIs, and an IRI remains the same where the name does. Without
 /// one, it is that of all that is stated of the blank node: one that several entities share
 /// has the same IRI in each, and so have blank nodes of equal content in different descriptions.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::{skolemize, unskolemize};
+///
+/// let lines = b"<http://h/7> <http://h/maker> _:b1 .\n_:b1 <http://h/name> \"Mercator\" .\n";
+/// let named = skolemize(lines, "https://museum.example", Some("http://h/7"))?;
+/// let text = String::from_utf8_lossy(&named);
+/// assert!(text.contains("<https://museum.example/.well-known/genid/"));
+/// assert!(!text.contains("_:"));
+/// let back = unskolemize(&named, "https://museum.example")?;
+/// assert!(String::from_utf8_lossy(&back.lines).contains("_:"));
+/// # Ok::<(), abreast_rdf::SkolemError>(())
+/// ```
 ///
 /// # Errors
 /// - `base` is not the beginning of an IRI.

@@ -46,10 +46,10 @@ pub struct Reach {
     pub steps: usize,
 }
 
-/// A description to replace.
+/// A change of a store: the description that replaces another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Replacement<'a> {
-    /// The entity's IRI.
+    /// The IRI of the entity, without brackets.
     pub entity: &'a str,
     /// How far the description reaches that the store has: [`Reach::of`] it, or
     /// [`Reach::of_depth`] found by [`ask_deeper`].
@@ -65,13 +65,13 @@ pub enum SparqlError {
     /// SPARQL cannot express an IRI.
     #[error("SPARQL does not permit the IRI `{iri}`")]
     Iri {
-        /// The IRI.
+        /// The IRI that cannot be expressed.
         iri: String,
     },
     /// A term is not well-formed.
     #[error("`{term}` is not a term of N-Triples")]
     Term {
-        /// The term.
+        /// The term as it was given.
         term: String,
     },
     /// The old description is deeper than [`MAX_DEPTH`].
@@ -79,9 +79,9 @@ pub enum SparqlError {
         "the description of {entity} is {depth} blank nodes deep, more than {MAX_DEPTH}\n  help: keep each entity in a graph of its own"
     )]
     TooDeep {
-        /// The entity's IRI.
+        /// The IRI of the entity, without brackets.
         entity: String,
-        /// The depth.
+        /// The depth of the old description.
         depth: usize,
     },
     /// A line is not a statement as this crate writes it.
@@ -91,6 +91,17 @@ pub enum SparqlError {
 
 impl Reach {
     /// How far the blank nodes of a description reach.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::sparql::Reach;
+    ///
+    /// let lines = b"<http://h/7> <http://h/maker> _:b1 .\n_:b1 <http://h/born> _:b2 .\n\
+    ///     _:b2 <http://h/place> \"Rupelmonde\" .\n";
+    /// let reach = Reach::of(lines, "http://h/7")?;
+    /// assert_eq!(reach.depth, 2);
+    /// # Ok::<(), abreast_rdf::StatementError>(())
+    /// ```
     ///
     /// # Errors
     /// A line that is not a statement as this crate writes it.
@@ -195,6 +206,17 @@ pub fn replace(graph: Option<&str>, changes: &[Replacement<'_>]) -> Result<Strin
 /// The request that inserts descriptions into `graph`, or into the default graph. Equal labels in
 /// two descriptions are two blank nodes.
 ///
+/// # Examples
+/// ```
+/// use abreast_rdf::sparql::insert;
+///
+/// let atlas = b"<http://h/7> <http://h/title> \"Atlas\" .\n";
+/// let request = insert(Some("http://h/graphs/maps"), [&atlas[..]])?;
+/// assert!(request.starts_with("INSERT DATA"));
+/// assert!(request.contains("GRAPH <http://h/graphs/maps>"));
+/// # Ok::<(), abreast_rdf::sparql::SparqlError>(())
+/// ```
+///
 /// # Errors
 /// - A term or the graph is an IRI that SPARQL does not permit.
 /// - A line is not a statement as this crate writes it.
@@ -230,7 +252,17 @@ pub fn insert_into<'a>(
     Ok(if data.is_empty() { data } else { format!("INSERT DATA {{\n{data}}}\n") })
 }
 
-/// The query whether a blank node is farther from the entity in the store than `depth` statements.
+/// The query that asks whether the store has a blank node that is farther from the entity than
+/// `depth` statements.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::sparql::ask_deeper;
+///
+/// let query = ask_deeper(None, "http://h/7", 0)?;
+/// assert!(query.starts_with("ASK {") && query.contains("<http://h/7>"));
+/// # Ok::<(), abreast_rdf::sparql::SparqlError>(())
+/// ```
 ///
 /// # Errors
 /// The graph or the entity is an IRI that SPARQL does not permit.
@@ -257,7 +289,17 @@ pub fn clear(graph: &str) -> Result<String, SparqlError> {
     Ok(format!("CLEAR SILENT GRAPH {}\n", iri(graph)?))
 }
 
-/// The request that replaces `to`, or the default graph, by all of `from`, which is then empty.
+/// The request that replaces the graph `to`, or the default graph, by the statements of `from`, which
+/// is empty afterwards.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::sparql::move_graph;
+///
+/// let request = move_graph("http://h/graphs/new", Some("http://h/graphs/maps"))?;
+/// assert_eq!(request, "MOVE GRAPH <http://h/graphs/new> TO GRAPH <http://h/graphs/maps>\n");
+/// # Ok::<(), abreast_rdf::sparql::SparqlError>(())
+/// ```
 ///
 /// # Errors
 /// SPARQL does not permit one of the IRIs.
@@ -384,6 +426,16 @@ fn write_data(data: &mut String, lines: &[u8], blanks: &mut usize) -> Result<(),
 }
 
 /// An IRI as SPARQL writes it: in brackets.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::sparql::iri;
+///
+/// assert_eq!(iri("http://h/7")?, "<http://h/7>");
+/// // Such a text would end the term and begin another one.
+/// assert!(iri("http://h/7> ?p ?o . <http://h/8").is_err());
+/// # Ok::<(), abreast_rdf::sparql::SparqlError>(())
+/// ```
 ///
 /// # Errors
 /// SPARQL does not permit the IRI.

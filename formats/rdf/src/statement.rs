@@ -17,9 +17,9 @@ use oxrdf::{
 /// A statement, its terms as they are written in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Statement<'a> {
-    /// `<iri>` or `_:label`.
+    /// The subject: `<iri>` or `_:label`.
     pub subject: &'a [u8],
-    /// `<iri>`.
+    /// The predicate, an IRI in brackets: `<iri>`.
     pub predicate: &'a [u8],
     /// `<iri>`, `_:label` or a literal.
     pub object: &'a [u8],
@@ -33,22 +33,22 @@ pub struct Statement<'a> {
 pub struct StatementError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is expected there.
+    /// The part that is expected at the fault.
     pub fault: &'static str,
 }
 
 /// A term, its escapes resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermText<'a> {
-    /// An IRI.
+    /// An IRI, without its brackets.
     Iri(Cow<'a, str>),
     /// A blank node: its label without `_:`.
     Blank(&'a str),
-    /// A literal.
+    /// A literal with its language or datatype.
     Literal {
-        /// The lexical form.
+        /// The lexical form, without quotes.
         value: Cow<'a, str>,
-        /// The language tag.
+        /// The language tag, as it is written.
         language: Option<&'a str>,
         /// The datatype, if it is written: neither of a language-tagged string nor `xsd:string`.
         datatype: Option<Cow<'a, str>>,
@@ -57,6 +57,20 @@ pub enum TermText<'a> {
 
 impl<'a> Statement<'a> {
     /// Takes one line apart; the line feed is not part of it.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::{Statement, TermText};
+    ///
+    /// let line = br#"<http://h/7> <http://h/title> "A \"new\" atlas"@en ."#;
+    /// let statement = Statement::parse(line)?;
+    /// assert_eq!(statement.subject, b"<http://h/7>");
+    /// let Some(TermText::Literal { value, language, .. }) = TermText::parse(statement.object) else {
+    ///     unreachable!("the object is a literal")
+    /// };
+    /// assert_eq!((&*value, language), ("A \"new\" atlas", Some("en")));
+    /// # Ok::<(), &str>(())
+    /// ```
     ///
     /// # Errors
     /// What is expected, when the line is not `subject predicate object .` with one space between
@@ -153,7 +167,17 @@ impl<'a> TermText<'a> {
     }
 }
 
-/// The statements of canonical N-Triples, each line with its number.
+/// The statements of canonical N-Triples, one for each line.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::statements;
+///
+/// let lines = b"<http://h/7> <http://h/title> \"Atlas\" .\n<http://h/7> <http://h/title> Atlas .\n";
+/// let faults: Vec<_> = statements(lines).filter_map(Result::err).collect();
+/// assert_eq!(faults.len(), 1);
+/// assert_eq!(faults[0].line, 2);
+/// ```
 ///
 /// # Errors
 /// Each line that is not a statement as this crate writes it.
@@ -257,12 +281,37 @@ fn resolve_escapes(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(resolved))
 }
 
-/// Whether this is an absolute IRI.
+/// Whether a text is an absolute IRI [rfc3987 §2.2].
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::is_iri;
+///
+/// assert!(is_iri("urn:isbn:9780262510875"));
+/// assert!(!is_iri("objects/17"));
+/// assert!(!is_iri("https://museum.example/objects/17 (copy)"));
+/// ```
 pub fn is_iri(text: &str) -> bool {
     oxrdf::NamedNode::new(text).is_ok()
 }
 
 /// Appends one statement and a line feed. Labels of blank nodes are written as they are.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::write_statement;
+/// use oxrdf::{Literal, NamedNode, Triple};
+///
+/// let triple = Triple::new(
+///     NamedNode::new("http://h/7")?,
+///     NamedNode::new("http://purl.org/dc/terms/title")?,
+///     Literal::from("Atlas"),
+/// );
+/// let mut lines = Vec::new();
+/// write_statement(triple.as_ref(), &mut lines);
+/// assert_eq!(lines, b"<http://h/7> <http://purl.org/dc/terms/title> \"Atlas\" .\n");
+/// # Ok::<(), oxrdf::IriParseError>(())
+/// ```
 pub fn write_statement(triple: TripleRef<'_>, out: &mut Vec<u8>) {
     write_terms(triple, out);
 }

@@ -38,6 +38,18 @@ pub struct Summary {
 /// Labels in the languages of the reader come first, in their order (`en` includes `en-GB`), then
 /// those without a language, then all others. Among these, `rdfs:label` comes before
 /// `skos:prefLabel`, `dcterms:title`, `dc:title`, `schema:name` and `foaf:name`.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::summary;
+///
+/// let lines = br#"<http://library.example/maps> <http://www.w3.org/2004/02/skos/core#prefLabel> "Karten"@de .
+/// <http://library.example/maps> <http://www.w3.org/2004/02/skos/core#prefLabel> "Maps"@en-GB .
+/// "#;
+/// let found = summary(lines, "<http://library.example/maps>", &["en"]);
+/// assert_eq!(found.label.as_deref(), Some("Maps"));
+/// assert_eq!(found.language.as_deref(), Some("en-GB"));
+/// ```
 pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
     let mut summary = Summary::default();
     let mut best: Option<((usize, usize), TermText<'_>)> = None;
@@ -70,6 +82,18 @@ pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
 
 /// The statements of `iri` that label it, as they are written: those with these predicates, or
 /// those of which [`summary`] takes one if there are none.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::labels;
+///
+/// let lines = br#"<http://library.example/maps> <http://library.example/shelf> "7" .
+/// <http://library.example/maps> <http://www.w3.org/2000/01/rdf-schema#label> "Maps" .
+/// "#;
+/// let found = labels(lines, "http://library.example/maps", &[]);
+/// assert_eq!(found.len(), 1);
+/// assert!(found[0].ends_with(b"\"Maps\" ."));
+/// ```
 pub fn labels<'l>(lines: &'l [u8], iri: &str, predicates: &[String]) -> Vec<&'l [u8]> {
     let start = format!("<{iri}> ");
     let is_label = |line: &&[u8]| {

@@ -7,35 +7,35 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Syntax {
-    /// N-Triples [n-triples §1].
+    /// N-Triples: one statement in each line [n-triples §1].
     NTriples,
-    /// N-Quads [n-quads §1].
+    /// N-Quads: N-Triples and their graphs [n-quads §1].
     NQuads,
-    /// Turtle [turtle §1].
+    /// Turtle: prefixes and nested blank nodes [turtle §1].
     Turtle,
-    /// TriG [trig §1].
+    /// TriG: Turtle and graphs [trig §1].
     TriG,
-    /// RDF/XML [rdf-xml §1].
+    /// RDF/XML: statements as XML elements [rdf-xml §1].
     RdfXml,
-    /// JSON-LD [json-ld §1].
+    /// JSON-LD: JSON with a context that maps keys to IRIs [json-ld §1].
     JsonLd,
 }
 
 /// A syntax found by the name of a file, and how the file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSyntax {
-    /// The syntax inside.
+    /// The syntax of the unpacked content.
     pub syntax: Syntax,
     /// `gz`, `bz2`, `xz` or `zst`, if the name ends so.
     pub compression: Option<&'static str>,
 }
 
 impl Syntax {
-    /// All of them.
+    /// All syntaxes, the simplest first.
     pub const ALL: [Self; 6] =
         [Self::NTriples, Self::NQuads, Self::Turtle, Self::TriG, Self::RdfXml, Self::JsonLd];
 
-    /// The registered media type.
+    /// The registered media type of the syntax.
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::NTriples => "application/n-triples",
@@ -47,7 +47,7 @@ impl Syntax {
         }
     }
 
-    /// Its name for people.
+    /// The name of the syntax, for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NTriples => "N-Triples",
@@ -71,7 +71,7 @@ impl Syntax {
         }
     }
 
-    /// Whether statements may be in named graphs.
+    /// Whether statements of the syntax may be in named graphs.
     pub const fn has_graphs(self) -> bool {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
     }
@@ -81,6 +81,15 @@ impl Syntax {
     /// Also known are the types used before registration: `application/x-turtle`,
     /// `application/x-trig` and `text/x-nquads`. `text/plain` is not: see
     /// [`Syntax::of_sdshare_media_type`].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::Syntax;
+    ///
+    /// assert_eq!(Syntax::of_media_type("Text/Turtle; charset=UTF-8"), Some(Syntax::Turtle));
+    /// assert_eq!(Syntax::of_media_type("application/x-trig"), Some(Syntax::TriG));
+    /// assert_eq!(Syntax::of_media_type("text/plain"), None);
+    /// ```
     pub fn of_media_type(media_type: &str) -> Option<Self> {
         let essence = media_type.split(';').next()?.trim_matches([' ', '\t']);
         let is = |name: &str| essence.eq_ignore_ascii_case(name);
@@ -91,7 +100,16 @@ impl Syntax {
             .or_else(|| is("text/x-nquads").then_some(Self::NQuads))
     }
 
-    /// The same where SDShare is spoken, which calls N-Triples `text/plain` [sdshare §Recommended Resource Representation Formats].
+    /// The syntax of a media type in SDShare, where N-Triples are `text/plain`
+    /// [sdshare §Recommended Resource Representation Formats].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::Syntax;
+    ///
+    /// assert_eq!(Syntax::of_sdshare_media_type("text/plain"), Some(Syntax::NTriples));
+    /// assert_eq!(Syntax::of_sdshare_media_type("application/rdf+xml"), Some(Syntax::RdfXml));
+    /// ```
     pub fn of_sdshare_media_type(media_type: &str) -> Option<Self> {
         let essence = media_type.split(';').next()?.trim_matches([' ', '\t']);
         if essence.eq_ignore_ascii_case("text/plain") {
@@ -100,7 +118,16 @@ impl Syntax {
         Self::of_media_type(media_type)
     }
 
-    /// The syntax of a file by its name, which may have the extension of a compression behind.
+    /// The syntax of a file by its name, which may end with the extension of a compression.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::{FileSyntax, Syntax};
+    ///
+    /// let dump = Syntax::of_file_name("subjects-2026-03.nt.gz");
+    /// assert_eq!(dump, Some(FileSyntax { syntax: Syntax::NTriples, compression: Some("gz") }));
+    /// assert_eq!(Syntax::of_file_name("subjects.csv"), None);
+    /// ```
     pub fn of_file_name(name: &str) -> Option<FileSyntax> {
         let (stem, extension) = name.rsplit_once('.')?;
         let compression = ["gz", "bz2", "xz", "zst"]
@@ -119,8 +146,17 @@ impl Syntax {
     }
 }
 
-/// Whether this is the beginning of a document of RDF/XML, by its root: `rdf:RDF`, with any prefix.
+/// Whether the start of a document is RDF/XML, by its root: `rdf:RDF`, with any prefix.
 /// A document whose root is its only node is not recognised.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::is_rdf_xml;
+///
+/// let skos = br#"<?xml version="1.0"?><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">"#;
+/// assert!(is_rdf_xml(skos));
+/// assert!(!is_rdf_xml(br#"<feed xmlns="http://www.w3.org/2005/Atom">"#));
+/// ```
 pub fn is_rdf_xml(start: &[u8]) -> bool {
     let mut rest = start;
     while let Some(at) = memchr::memchr(b'<', rest) {

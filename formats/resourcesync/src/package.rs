@@ -17,6 +17,16 @@ pub const ZIP: &str = "application/zip";
 /// `key` is a reference relative to the set's base, each segment percent-encoded. One whose names
 /// cannot stand in a ZIP everywhere (no UTF-8, control characters, a backslash, a blank at the end)
 /// keeps its encoding, below `encoded`, where no readable one is.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::package::bitstream_path;
+///
+/// let readable = bitstream_path("resources", "letters/1843/an%20Clara.xml");
+/// assert_eq!(readable, "/resources/letters/1843/an Clara.xml");
+/// // A name in ISO 8859-1 is not UTF-8.
+/// assert_eq!(bitstream_path("resources", "M%FCller.pdf"), "/encoded/resources/M%FCller.pdf");
+/// ```
 pub fn bitstream_path(folder: &str, key: &str) -> String {
     let mut path = format!("/{folder}/");
     let start = path.len();
@@ -36,6 +46,14 @@ pub fn bitstream_path(folder: &str, key: &str) -> String {
 /// The member that a manifest's `path` names.
 ///
 /// Lenient: the slash at its beginning may be missing, as some publishers leave it out.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::package::member_name;
+///
+/// assert_eq!(member_name("/resources/thesis.pdf"), "resources/thesis.pdf");
+/// assert_eq!(member_name("resources/thesis.pdf"), "resources/thesis.pdf");
+/// ```
 pub fn member_name(path: &str) -> &str {
     path.strip_prefix('/').unwrap_or(path)
 }

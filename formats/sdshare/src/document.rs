@@ -5,9 +5,9 @@ use crate::{Entry, Error, Feed, FeedKind, Finding, Limits, Parser, Step};
 /// A whole feed in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// What it states of itself.
+    /// The feed's own title, time, author and links.
     pub feed: Feed,
-    /// Its entries, in their order.
+    /// The entries, in the order of the feed.
     pub entries: Vec<Entry>,
     /// Deviations from Atom and SDShare that were accepted.
     pub findings: Vec<Finding>,
@@ -22,7 +22,20 @@ impl Document {
         Self::from_answer(bytes, "", base, limits)
     }
 
-    /// The same of an answer with that `Content-Type`.
+    /// Reads the body of an answer with that `Content-Type`, whose `charset` may state the encoding.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{Document, Limits};
+    ///
+    /// // "Künstler" in ISO 8859-1.
+    /// let feed = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>K\xfcnstler</title></feed>";
+    /// let media_type = "application/atom+xml; charset=ISO-8859-1";
+    /// let url = "https://museum.example/sdshare";
+    /// let read = Document::from_answer(feed, media_type, url, Limits::default())?;
+    /// assert_eq!(read.feed.title, "Künstler");
+    /// # Ok::<(), abreast_sdshare::Error>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Parser::next`].
@@ -50,6 +63,21 @@ impl Document {
 
     /// The kind of feed: that of the first entry which shows one; `None` for a feed without such an
     /// entry.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{Document, FeedKind, Limits};
+    ///
+    /// let feed = br#"<feed xmlns="http://www.w3.org/2005/Atom"><entry>
+    ///   <title>Local history</title>
+    ///   <link rel="http://www.sdshare.org/2012/core/collectionfeed" type="application/atom+xml"
+    ///     href="/sdshare/local-history"/>
+    /// </entry></feed>"#;
+    /// let read = Document::from_slice(feed, "https://library.example/sdshare", Limits::default())?;
+    /// assert_eq!(read.kind(), Some(FeedKind::Overview));
+    /// assert_eq!(read.entries[0].links[0].href, "https://library.example/sdshare/local-history");
+    /// # Ok::<(), abreast_sdshare::Error>(())
+    /// ```
     pub fn kind(&self) -> Option<FeedKind> {
         self.entries.iter().find_map(Entry::kind)
     }

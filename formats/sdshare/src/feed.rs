@@ -10,11 +10,11 @@ pub struct Feed {
     pub id: String,
     /// Its title, as text; may be markup that others wrote.
     pub title: String,
-    /// More about it.
+    /// A description of the feed, for people.
     pub subtitle: Option<String>,
-    /// When it changed last.
+    /// Time of the last change of the feed.
     pub updated: Option<Timestamp>,
-    /// Who made it.
+    /// The name of the author of the feed.
     pub author: Option<String>,
     /// Links of the feed as a whole, such as those to other pages.
     pub links: Vec<Link>,
@@ -25,12 +25,22 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// The first link with a relation.
+    /// The first link of the feed with a relation.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{Feed, Link, Relation};
+    ///
+    /// let next = "https://museum.example/sdshare/fragments?after=1042";
+    /// let feed = Feed::default().with_link(Link::to_feed(Relation::Next, next));
+    /// assert_eq!(feed.link(&Relation::Next).map(|link| link.href.as_str()), Some(next));
+    /// assert!(feed.link(&Relation::Hub).is_none());
+    /// ```
     pub fn link(&self, relation: &Relation) -> Option<&Link> {
         self.links.iter().find(|link| link.relation == *relation)
     }
 
-    /// With one more link.
+    /// Adds a link at the end of the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);
@@ -47,11 +57,11 @@ pub struct Entry {
     pub title: String,
     /// When the collection, snapshot or resource changed; `None` when that cannot be read.
     pub updated: Option<Timestamp>,
-    /// A description.
+    /// A description of the entry, for people.
     pub summary: Option<String>,
     /// Who made it; the author of the feed when `None`.
     pub author: Option<String>,
-    /// All its links.
+    /// All links of the entry, in their order.
     pub links: Vec<Link>,
     /// The resources that it is about: exactly one in a fragments feed [sdshare §Fragments Feed].
     /// Older servers name several, and all of them are in the fragment.
@@ -66,13 +76,13 @@ pub struct Entry {
 /// A link of a feed or entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its relation.
+    /// The relation of the target to the feed or entry.
     pub relation: Relation,
-    /// Where it leads, absolute.
+    /// URL of the target, absolute.
     pub href: String,
     /// The media type behind it, as written.
     pub media_type: Option<String>,
-    /// The language behind it.
+    /// The language of the target, as written.
     pub hreflang: Option<String>,
 }
 
@@ -82,19 +92,28 @@ impl Link {
         Self { relation, href: href.into(), media_type: None, hreflang: None }
     }
 
-    /// A link to a feed.
+    /// A link to a feed, with the media type of Atom.
     pub fn to_feed(relation: Relation, href: impl Into<String>) -> Self {
         Self::new(relation, href).with_type(ATOM_MEDIA_TYPE)
     }
 
-    /// With a media type.
+    /// Sets the media type of the target.
     #[must_use]
     pub fn with_type(mut self, media_type: impl Into<String>) -> Self {
         self.media_type = Some(media_type.into());
         self
     }
 
-    /// Its media type without parameters, in lower case; empty when it has none.
+    /// The media type without parameters, in lower case; empty when the link has none.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{Link, Relation};
+    ///
+    /// let link = Link::new(Relation::Fragment, "https://museum.example/coins/1042")
+    ///     .with_type("Text/Turtle; charset=UTF-8");
+    /// assert_eq!(link.essence(), "text/turtle");
+    /// ```
     pub fn essence(&self) -> String {
         let written = self.media_type.as_deref().unwrap_or_default();
         let essence = written.split_once(';').map_or(written, |(essence, _)| essence);
@@ -118,7 +137,7 @@ pub enum FeedKind {
 }
 
 impl FeedKind {
-    /// Its name in messages.
+    /// The name of the kind in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Overview => "overview feed",
@@ -131,6 +150,17 @@ impl FeedKind {
 
     /// The relation of the link that an entry of such a feed has; for a collection feed that of one
     /// of its two entries.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{FeedKind, Relation};
+    ///
+    /// assert_eq!(FeedKind::Snapshots.relation(), Relation::Snapshot);
+    /// assert_eq!(
+    ///     FeedKind::Fragments.relation().to_string(),
+    ///     "http://www.sdshare.org/2012/core/fragment",
+    /// );
+    /// ```
     pub const fn relation(self) -> Relation {
         match self {
             Self::Overview => Relation::CollectionFeed,
@@ -145,6 +175,16 @@ impl FeedKind {
 impl Entry {
     /// The kind of feed that it belongs to, by its links and resources; `None` when nothing shows
     /// it.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{Entry, FeedKind, Link, Relation};
+    ///
+    /// let part = Link::new(Relation::SnapshotComponent, "https://museum.example/snapshot/1.nt");
+    /// assert_eq!(Entry::default().with_link(part).kind(), Some(FeedKind::ChunkedSnapshot));
+    /// let page = Link::new(Relation::Alternate, "https://museum.example/coins");
+    /// assert_eq!(Entry::default().with_link(page).kind(), None);
+    /// ```
     pub fn kind(&self) -> Option<FeedKind> {
         if !self.resources.is_empty() {
             return Some(FeedKind::Fragments);
@@ -164,6 +204,17 @@ impl Entry {
     ///
     /// In a collection feed `alternate` does not show which of the two feeds is meant: there no
     /// other link is taken.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::{Entry, Link, Relation};
+    ///
+    /// // A server of an older draft, whose links have no relation of SDShare.
+    /// let url = "https://archive.example/fragments/88";
+    /// let entry = Entry::default().with_link(Link::new(Relation::Alternate, url));
+    /// let targets: Vec<_> = entry.targets(&Relation::Fragment).map(|link| &link.href).collect();
+    /// assert_eq!(targets, [url]);
+    /// ```
     pub fn targets(&self, relation: &Relation) -> impl Iterator<Item = &Link> {
         let has = |relation: &Relation| self.links.iter().any(|link| link.relation == *relation);
         let alone = matches!(
@@ -174,14 +225,14 @@ impl Entry {
         self.links.iter().filter(move |link| link.relation == wanted)
     }
 
-    /// With one more link.
+    /// Adds a link at the end of the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);
         self
     }
 
-    /// Empties it and keeps its allocations.
+    /// Empties the entry and keeps its allocations, for the next entry of a feed.
     pub fn clear(&mut self) {
         self.id.clear();
         self.title.clear();

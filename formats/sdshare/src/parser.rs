@@ -61,7 +61,7 @@ impl Limits {
     }
 }
 
-/// A step of [`Parser::next`].
+/// The result of a call of [`Parser::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing complete is in hand: feed more, or finish.

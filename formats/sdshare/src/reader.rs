@@ -10,15 +10,33 @@ const CHUNK: usize = 64 * 1_024;
 /// Why reading ended: their document is wrong, or our input failed.
 #[derive(Debug, ThisError)]
 pub enum ReadError {
-    /// The document is wrong.
+    /// The document is not a feed that can be read.
     #[error(transparent)]
     Syntax(#[from] Error),
-    /// The input failed.
+    /// The input could not be read.
     #[error("cannot read the feed")]
     Io(#[from] io::Error),
 }
 
-/// Reads a feed entry by entry.
+/// Reads a feed entry by entry from a file or a pipe, in memory for one entry.
+///
+/// # Examples
+/// ```
+/// use abreast_sdshare::{Entry, Limits, Reader};
+///
+/// let feed = r#"<feed xmlns="http://www.w3.org/2005/Atom" xmlns:s="http://www.sdshare.org/2012/core/">
+///   <entry><s:resource>https://museum.example/objects/7</s:resource>
+///     <updated>2026-03-01T09:00:00Z</updated>
+///     <link rel="http://www.sdshare.org/2012/core/fragment" href="/fragments/7.ttl"/></entry>
+/// </feed>"#;
+/// let url = "https://museum.example/fragments";
+/// let mut reader = Reader::new(feed.as_bytes(), url, Limits::default());
+/// let mut entry = Entry::default();
+/// assert!(reader.next(&mut entry)?);
+/// assert_eq!(entry.resources, ["https://museum.example/objects/7"]);
+/// assert!(!reader.next(&mut entry)?);
+/// # Ok::<(), abreast_sdshare::ReadError>(())
+/// ```
 pub struct Reader<R> {
     input: R,
     parser: Parser,

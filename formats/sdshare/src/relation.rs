@@ -14,7 +14,7 @@ pub const SDSHARE_2010_NAMESPACE: &str = "http://www.egovpt.org/sdshare";
 /// entry of a resource that does not exist any more. They are hints, which other clients ignore.
 pub const CATEGORIES: &str = "urn:abreast:sdshare";
 
-/// Media type of all feeds.
+/// Media type of all feeds of SDShare [rfc4287 §7].
 pub const ATOM_MEDIA_TYPE: &str = "application/atom+xml";
 
 /// The namespaces that the reader knows, in the order of the constants of `parser`.
@@ -46,19 +46,19 @@ pub enum Relation {
     Fragment,
     /// To another form of the entry or feed; every link of SDShare is repeated with this relation.
     Alternate,
-    /// To the feed itself.
+    /// To the document that has the link.
     SelfLink,
-    /// To a WebSub hub.
+    /// To a WebSub hub of the feed [websub §4].
     Hub,
-    /// To the first page.
+    /// To the first page of a feed.
     First,
-    /// To the page before.
+    /// To the page before this one.
     Previous,
-    /// To the page after.
+    /// To the page after this one.
     Next,
-    /// To the last page.
+    /// To the last page of a feed.
     Last,
-    /// Any other, as written.
+    /// Any other relation, as it is written.
     Other(String),
 }
 
@@ -89,6 +89,16 @@ impl Relation {
     /// write it.
     ///
     /// Lenient: the namespace of the draft of 2010, and any letter case.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_sdshare::Relation;
+    ///
+    /// let (relation, is_other_spelling) =
+    ///     Relation::parse("http://www.sdshare.org/2012/core/SnapshotsFeed");
+    /// assert_eq!(relation, Relation::SnapshotsFeed);
+    /// assert!(is_other_spelling);
+    /// ```
     pub fn parse(text: &str) -> (Self, bool) {
         let find = |table: &[(&str, Self)], name: &str| {
             let same = |row: &&(&str, Self)| row.0.eq_ignore_ascii_case(name);
@@ -127,7 +137,7 @@ impl Relation {
         ("", name.map_or("", |(name, _)| name))
     }
 
-    /// Whether SDShare defines it.
+    /// Whether SDShare defines the relation [sdshare §Server Role].
     pub fn is_sdshare(&self) -> bool {
         SDSHARE.iter().any(|(_, relation)| relation == self)
     }
@@ -159,13 +169,24 @@ impl std::fmt::Display for Relation {
     }
 }
 
-/// The words about an Atom feed without links of SDShare, by its title, which may be empty.
+/// The message about an Atom feed without links of SDShare, by its title, which may be empty.
 pub fn other_feed(title: &str) -> String {
     let title = if title.is_empty() { String::new() } else { format!(" (\"{}\")", excerpt(title)) };
     format!("an Atom feed{title} that is not of SDShare: no entry has a link of SDShare")
 }
 
 /// Whether the begin of an Atom feed has what only feeds of SDShare have: its namespace or a relation of it.
+///
+/// # Examples
+/// ```
+/// use abreast_sdshare::has_mark;
+///
+/// let news = br#"<feed xmlns="http://www.w3.org/2005/Atom"><title>News of the library</title>"#;
+/// let fragments = br#"<feed xmlns="http://www.w3.org/2005/Atom"
+///   xmlns:s="http://www.sdshare.org/2012/core/"><title>Fragments</title>"#;
+/// assert!(has_mark(fragments));
+/// assert!(!has_mark(news));
+/// ```
 pub fn has_mark(begin: &[u8]) -> bool {
     const MARK: &[u8] = b"sdshare";
     let text = begin.trim_ascii_start();

@@ -25,6 +25,18 @@ pub struct SinceError {
 /// in the fraction, lower-case letters, no zone (UTC). Digits beyond microseconds are dropped, which
 /// makes the time earlier: the client reads a fragment twice, and misses none.
 ///
+/// # Examples
+/// ```
+/// use abreast_sdshare::parse_since;
+///
+/// // The `+` of the offset was decoded to a blank.
+/// let since = parse_since("2026-03-01T10:00:00 01:00")?.expect("the value has a time");
+/// assert_eq!(since.to_string(), "2026-03-01T09:00:00Z");
+/// assert_eq!(parse_since("")?, None);
+/// assert!(parse_since("yesterday").is_err());
+/// # Ok::<(), abreast_sdshare::SinceError>(())
+/// ```
+///
 /// # Errors
 /// The value is no time.
 pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
@@ -39,6 +51,15 @@ pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
 
 /// Reads `since` from a query; `None` when it is not there or empty. Of several the earliest
 /// counts, so that none of the fragments asked for is missing.
+///
+/// # Examples
+/// ```
+/// use abreast_sdshare::since_in_query;
+///
+/// let since = since_in_query("collection=coins&since=2026-03-01T09%3A00%3A00Z")?;
+/// assert_eq!(since.map(|time| time.to_string()).as_deref(), Some("2026-03-01T09:00:00Z"));
+/// # Ok::<(), abreast_sdshare::SinceError>(())
+/// ```
 ///
 /// # Errors
 /// A value is no time.
@@ -83,6 +104,14 @@ pub fn with_since(feed: &str, since: Timestamp) -> String {
 
 /// The address of a fragments feed for all fragments: without `since`, and without a fragment of its
 /// own.
+///
+/// # Examples
+/// ```
+/// use abreast_sdshare::without_since;
+///
+/// let last = "https://museum.example/fragments?set=coins&since=2026-03-01T09:00:00Z";
+/// assert_eq!(without_since(last), "https://museum.example/fragments?set=coins");
+/// ```
 pub fn without_since(feed: &str) -> String {
     let feed = abreast_webtypes::without_fragment(feed);
     let (address, query) = feed.split_once('?').unwrap_or((feed, ""));

@@ -21,7 +21,19 @@ pub fn write_stamp(out: &mut Vec<u8>, time: Timestamp) {
     }
 }
 
-/// The text that [`write_stamp`] appends.
+/// The time as text in one width, as [`write_stamp`] appends it.
+///
+/// # Examples
+/// ```
+/// use abreast_sdshare::stamp;
+/// use abreast_webtypes::Timestamp;
+///
+/// // As texts, the times are in the same order as the instants.
+/// let first = stamp(Timestamp::from_seconds(1_772_355_600));
+/// let second = stamp(Timestamp::from_micros(1_772_355_600_250_000));
+/// assert_eq!(first, "2026-03-01T09:00:00.000000Z");
+/// assert!(first < second);
+/// ```
 pub fn stamp(time: Timestamp) -> String {
     let mut out = Vec::with_capacity(STAMP_LENGTH);
     write_stamp(&mut out, time);

@@ -5,7 +5,7 @@ use crate::{CATEGORIES, Entry, Feed, Link, Relation};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::xml::write_escaped;
 
-/// Appends everything before the first entry.
+/// Appends the start of a feed, up to its first entry.
 ///
 /// The id, the title, the time and the author are written in any case, since Atom requires them
 /// [rfc4287 §4.1.1]; a feed without time is of 1970.
@@ -35,6 +35,23 @@ pub fn write_feed(out: &mut Vec<u8>, feed: &Feed) {
 /// Each link that SDShare requires to be repeated with `alternate` is repeated, with the same type
 /// and address. Atom allows one `alternate` of each type and language in an entry
 /// [rfc4287 §4.1.2]: of two links with one type and language only the first is repeated.
+///
+/// # Examples
+/// ```
+/// use abreast_sdshare::{Entry, write_entry};
+///
+/// let entry = Entry {
+///     title: "Bust of a man (lost)".to_owned(),
+///     resources: vec!["https://museum.example/objects/1042".to_owned()],
+///     is_deleted: true,
+///     ..Entry::default()
+/// };
+/// let mut out = Vec::new();
+/// write_entry(&mut out, &entry);
+/// let xml = String::from_utf8(out)?;
+/// assert!(xml.contains(r#"<category scheme="urn:abreast:sdshare" term="deleted"/>"#));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
 pub fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
     out.extend_from_slice(b"  <entry>\n");
     element(out, "    <title>", &entry.title, "</title>\n");

@@ -28,6 +28,26 @@ pub struct Capture<'a> {
 impl Capture<'_> {
     /// Appends the line, with its end. Sorted by their bytes, lines are in the order indexes want.
     /// All values are strings, as indexers write them.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_warc::Capture;
+    /// use abreast_webtypes::Timestamp;
+    ///
+    /// let capture = Capture {
+    ///     uri: "https://www.museum.example/objects/7",
+    ///     date: Timestamp::from_seconds(1_772_355_600),
+    ///     mime: "text/html",
+    ///     status: Some(200),
+    ///     digest: "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+    ///     length: 1_204,
+    ///     offset: 40_960,
+    ///     filename: "museum-2026-03.warc.gz",
+    /// };
+    /// let mut line = Vec::new();
+    /// capture.write_line(&mut line);
+    /// assert!(line.starts_with(b"example,museum)/objects/7 20260301090000 {\"url\":"));
+    /// ```
     pub fn write_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(surt(self.uri).as_bytes());
         out.push(b' ');

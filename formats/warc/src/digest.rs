@@ -2,8 +2,17 @@
 
 use abreast_webtypes::{Algorithm, Digests};
 
-/// Reads `algorithm:value`, the value in hexadecimal, base 32 or base 64; nothing where it is of
-/// another algorithm or of the wrong length.
+/// Reads `algorithm:value`, the value in hexadecimal, base 32 or base 64. The result is empty for an
+/// unknown algorithm and for a value of the wrong length.
+///
+/// # Examples
+/// ```
+/// use abreast_warc::parse_digest;
+///
+/// // The SHA-1 of no bytes, in base 32 as crawlers write it.
+/// let digests = parse_digest("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
+/// assert_eq!(digests.to_string(), "sha-1:da39a3ee5e6b4b0d3255bfef95601890afd80709");
+/// ```
 pub fn parse_digest(text: &str) -> Digests {
     let mut digests = Digests::default();
     let Some((name, value)) = text.trim().split_once(':') else { return digests };

@@ -30,7 +30,7 @@ enum Inner<W: Write> {
 }
 
 impl<W: Write> Member<W> {
-    /// Begins a member.
+    /// Begins a gzip member at the end of an output.
     ///
     /// # Errors
     /// The output's own.
@@ -46,7 +46,7 @@ impl<W: Write> Member<W> {
         }))
     }
 
-    /// Adds bytes.
+    /// Adds bytes of the record to the member.
     ///
     /// # Errors
     /// The output's own.
@@ -66,7 +66,7 @@ impl<W: Write> Member<W> {
         }
     }
 
-    /// Ends the member.
+    /// Ends the member with its checksum, and returns the output.
     ///
     /// # Errors
     /// The output's own.

@@ -77,6 +77,25 @@ impl<R: BufRead> Read<R> {
     /// are joined, unless the writer joined the chunks and did not remove the field. The block of a
     /// revisit, which has no bytes of the resource, may be empty (ISO 28500, section 6.7.2).
     ///
+    /// # Examples
+    /// ```
+    /// use abreast_warc::read_record;
+    /// use std::io::Read as _;
+    ///
+    /// let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAtlas\r\n0\r\n\r\n";
+    /// let record = format!(
+    ///     "WARC/1.1\r\nWARC-Type: response\r\nContent-Type: application/http\r\n\
+    ///      Content-Length: {}\r\n\r\n{answer}\r\n\r\n",
+    ///     answer.len(),
+    /// );
+    /// let mut payload = read_record(record.as_bytes())?.expect("one record").payload()?;
+    /// assert_eq!(payload.http.as_ref().map(|http| http.status), Some(200));
+    /// let mut text = String::new();
+    /// payload.read_to_string(&mut text)?;
+    /// assert_eq!(text, "Atlas");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The record is torn within the head of the answer.
     pub fn payload(self) -> Result<Payload<R>, ReadError> {

@@ -172,6 +172,22 @@ impl<R: BufRead> io::Read for Block<R> {
 ///
 /// Given as `&mut input`, that stands at the next record once the block was read to its end, or by [`Block::finish`].
 ///
+/// # Examples
+/// ```
+/// use abreast_warc::read_record;
+///
+/// let file = "WARC/1.1\r\nWARC-Type: metadata\r\nContent-Length: 5\r\n\r\nAtlas\r\n\r\n\
+///     WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 3\r\n\r\nMap\r\n\r\n";
+/// let mut input = file.as_bytes();
+/// let mut kinds = Vec::new();
+/// while let Some(record) = read_record(&mut input)? {
+///     kinds.push(record.head.field("warc-type").map(str::to_owned));
+///     record.block.finish()?;
+/// }
+/// assert_eq!(kinds, [Some("metadata".to_owned()), Some("resource".to_owned())]);
+/// # Ok::<(), abreast_warc::ReadError>(())
+/// ```
+///
 /// # Errors
 /// The record is torn, or none.
 pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadError> {
@@ -277,6 +293,18 @@ pub fn skip_http_head<R: BufRead>(block: &mut Block<R>) -> Result<Vec<u8>, ReadE
 }
 
 /// Counts the bytes read from an input, which gives the start of each record.
+///
+/// # Examples
+/// ```
+/// use abreast_warc::{CountingReader, read_record};
+///
+/// let file = "WARC/1.1\r\nWARC-Type: metadata\r\nContent-Length: 5\r\n\r\nAtlas\r\n\r\n";
+/// let mut input = CountingReader::new(file.as_bytes());
+/// let record = read_record(&mut input)?.expect("one record");
+/// record.block.finish()?;
+/// assert_eq!(input.taken, file.len() as u64);
+/// # Ok::<(), abreast_warc::ReadError>(())
+/// ```
 #[derive(Debug)]
 pub struct CountingReader<R> {
     input: R,

@@ -42,6 +42,28 @@ impl Kind {
 }
 
 /// The record that a revisit refers to.
+///
+/// # Examples
+/// ```
+/// use abreast_warc::{Kind, Original, Record};
+/// use abreast_webtypes::Timestamp;
+///
+/// // The logo at another address has the same bytes as one fetched before.
+/// let first = Original {
+///     target: "https://museum.example/logo.png",
+///     date: Timestamp::from_seconds(1_772_355_600),
+/// };
+/// let record = Record {
+///     target: Some("https://museum.example/en/logo.png"),
+///     original: Some(first),
+///     ..Record::new(Kind::Revisit, [7; 16], Timestamp::from_seconds(1_772_355_700))
+/// };
+/// let mut head = Vec::new();
+/// record.write_head(&mut head, 0);
+/// let text = String::from_utf8(head)?;
+/// assert!(text.contains("WARC-Refers-To-Target-URI: https://museum.example/logo.png\r\n"));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
     /// Value of `WARC-Target-URI` in that record.
@@ -193,6 +215,16 @@ const fn hex_digit(nibble: u8) -> u8 {
 }
 
 /// An instant as archives' indexes write it: `YYYYMMDDhhmmss`.
+///
+/// # Examples
+/// ```
+/// use abreast_warc::timestamp14;
+/// use abreast_webtypes::W3cDatetime;
+///
+/// let fetched = W3cDatetime::parse(b"2026-03-01T09:30:00.25Z")?.instant;
+/// assert_eq!(timestamp14(fetched), "20260301093000");
+/// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+/// ```
 pub fn timestamp14(date: Timestamp) -> String {
     let mut out = Vec::new();
     write_timestamp14(&mut out, date);

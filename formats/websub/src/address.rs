@@ -28,7 +28,16 @@ pub enum AddressError {
     Fragment(String),
 }
 
-/// Can this be a topic?
+/// Checks that a URL can be a topic [websub §5.1].
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{AddressError, check_topic};
+///
+/// assert_eq!(check_topic("https://library.example/feed?set=maps"), Ok(()));
+/// let fault = check_topic("https://library.example/feed#top");
+/// assert!(matches!(fault, Err(AddressError::Fragment(_))));
+/// ```
 ///
 /// # Errors
 /// See [`AddressError`].
@@ -36,7 +45,17 @@ pub fn check_topic(url: &str) -> Result<(), AddressError> {
     check(url)
 }
 
-/// Can this be a callback? Whether it is allowed is the hub's business: a name may lead anywhere.
+/// Checks that a URL can be a callback. The check is of the text only: a name may lead to any host,
+/// so a hub decides separately which callbacks it allows.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{AddressError, check_callback};
+///
+/// assert_eq!(check_callback("https://mirror.example/in?box=7"), Ok(()));
+/// let fault = check_callback("https://me:hush@mirror.example/in");
+/// assert_eq!(fault, Err(AddressError::Credentials));
+/// ```
 ///
 /// # Errors
 /// See [`AddressError`].

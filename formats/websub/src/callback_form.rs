@@ -37,6 +37,19 @@ impl CallbackRequest {
     /// programs would take different ones, and so is a lease that is not a number. Lenient: an
     /// empty secret and an empty lease count as missing.
     ///
+    /// # Examples
+    /// ```
+    /// use abreast_websub::CallbackRequest;
+    ///
+    /// let body = b"callbackURI=https%3A%2F%2Fmirror.example%2Fchanges\r\n";
+    /// let CallbackRequest::Subscribe { callback, lease_seconds, .. } = CallbackRequest::parse(body)?
+    /// else {
+    ///     unreachable!("without a mode the request is a subscription")
+    /// };
+    /// assert_eq!((callback.as_str(), lease_seconds), ("https://mirror.example/changes", None));
+    /// # Ok::<(), abreast_websub::FormError>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`FormError`].
     pub fn parse(body: &[u8]) -> Result<Self, FormError> {
@@ -99,7 +112,19 @@ impl CallbackRequest {
         out
     }
 
-    /// The same request to a hub, about a topic.
+    /// The same request as one to a hub, about a topic [websub §5.1].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_websub::{CallbackRequest, Request};
+    ///
+    /// let request =
+    ///     CallbackRequest::Unsubscribe { callback: "https://mirror.example/changes".to_owned() };
+    /// let Request::Unsubscribe(form) = request.about("https://repo.example/rs/changes.xml") else {
+    ///     unreachable!("the mode stays the same")
+    /// };
+    /// assert_eq!(form.topic, "https://repo.example/rs/changes.xml");
+    /// ```
     pub fn about(self, topic: &str) -> Request {
         let topic = topic.to_owned();
         match self {

@@ -34,6 +34,20 @@ pub fn discover<'a>(
 /// Discovery in the `Link` headers of a response, `None` when they name no hub: a request with HEAD
 /// is enough for this.
 ///
+/// # Examples
+/// ```
+/// use abreast_websub::in_headers;
+///
+/// let links = [
+///     r#"<https://hub.example/>; rel="hub""#,
+///     r#"</feed/maps>; rel="self""#,
+/// ];
+/// let found = in_headers("https://library.example/feed", links)?.expect("the headers name a hub");
+/// assert_eq!(found.hubs, ["https://hub.example/"]);
+/// assert_eq!(found.topic, "https://library.example/feed/maps");
+/// # Ok::<(), abreast_websub::DiscoverError>(())
+/// ```
+///
 /// # Errors
 /// See [`DiscoverError`].
 pub fn in_headers<'a>(
@@ -53,6 +67,21 @@ pub fn in_headers<'a>(
 /// links.
 ///
 /// Lenient: a feed that is not well-formed is read up to the fault.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{DiscoverySource, in_body};
+///
+/// let feed = br#"<feed xmlns="http://www.w3.org/2005/Atom">
+///   <link rel="hub" href="https://hub.example/"/>
+///   <link rel="self" href="https://library.example/new-books.atom"/>
+/// </feed>"#;
+/// let url = "https://library.example/new-books";
+/// let found = in_body(url, "application/atom+xml", feed)?.expect("the feed names a hub");
+/// assert_eq!(found.place, DiscoverySource::Feed);
+/// assert_eq!(found.topic, "https://library.example/new-books.atom");
+/// # Ok::<(), abreast_websub::DiscoverError>(())
+/// ```
 ///
 /// # Errors
 /// See [`DiscoverError`].

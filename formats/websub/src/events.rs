@@ -34,6 +34,18 @@ pub struct Event {
 
 /// Appends an event. In `id` and `media_type` control characters are left out; empty ones are not
 /// written.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::write_event;
+///
+/// let mut stream = Vec::new();
+/// write_event(&mut stream, "1042", "text/plain", b"Herbarium\nsheet 7");
+/// assert_eq!(
+///     stream,
+///     b"id: 1042\nmedia-type: text/plain\ndata: Herbarium\ndata: sheet 7\n\n",
+/// );
+/// ```
 pub fn write_event(out: &mut Vec<u8>, id: &str, media_type: &str, data: &[u8]) {
     write_field(out, "id", id);
     write_field(out, MEDIA_TYPE, media_type);
@@ -52,14 +64,41 @@ pub fn write_event(out: &mut Vec<u8>, id: &str, media_type: &str, data: &[u8]) {
     out.push(b'\n');
 }
 
-/// Appends a line that means nothing, so that the connection is known to live.
+/// Appends a comment: a line that clients ignore, so that both ends notice whether the connection
+/// still works.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{EventReader, write_comment, write_event};
+///
+/// let mut stream = Vec::new();
+/// write_comment(&mut stream, "no change");
+/// write_event(&mut stream, "1042", "application/xml", b"<urlset/>");
+/// let mut reader = EventReader::new();
+/// reader.feed(&stream)?;
+/// let event = reader.next_event().expect("the stream has one event");
+/// assert_eq!(event.id, "1042");
+/// assert!(reader.next_event().is_none());
+/// # Ok::<(), abreast_websub::EventError>(())
+/// ```
 pub fn write_comment(out: &mut Vec<u8>, text: &str) {
     out.push(b':');
     out.extend(text.bytes().filter(|byte| !byte.is_ascii_control()));
     out.push(b'\n');
 }
 
-/// Appends how long a client waits before it connects again.
+/// Appends the time that a client waits before it connects again, in milliseconds
+/// [html-events §9.2.6].
+///
+/// # Examples
+/// ```
+/// use abreast_websub::write_retry;
+/// use std::time::Duration;
+///
+/// let mut stream = Vec::new();
+/// write_retry(&mut stream, Duration::from_secs(5));
+/// assert_eq!(stream, b"retry: 5000\n");
+/// ```
 pub fn write_retry(out: &mut Vec<u8>, delay: Duration) {
     out.extend_from_slice(format!("retry: {}\n", delay.as_millis()).as_bytes());
 }

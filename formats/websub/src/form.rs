@@ -107,6 +107,16 @@ pub enum FormError {
 
 impl FormError {
     /// A stable code: programs match on it, wording may change.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_websub::Request;
+    ///
+    /// let form = b"hub.mode=subscribe&hub.topic=https%3A%2F%2Flibrary.example%2Ffeed";
+    /// let error = Request::parse(form).expect_err("the form has no callback");
+    /// assert_eq!(error.code(), "websub.missing");
+    /// assert_eq!(error.to_string(), "`hub.callback` is missing or empty");
+    /// ```
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLong => "websub.size",
@@ -158,6 +168,16 @@ impl Request {
     }
 
     /// The request as the body of a form.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_websub::{Publish, Request};
+    ///
+    /// // A repository reports a change to its hub.
+    /// let topics = vec!["https://repo.example/changelist.xml".to_owned()];
+    /// let form = Request::Publish(Publish { topics }).to_form();
+    /// assert!(form.starts_with("hub.mode=publish&hub.url=https%3A%2F%2Frepo.example%2Fchangelist.xml"));
+    /// ```
     pub fn to_form(&self) -> String {
         let mut out = String::new();
         match self {
@@ -287,6 +307,15 @@ pub(crate) fn text<'a>(
 }
 
 /// Whether a `Content-Type` describes a form. The encoding must be UTF-8 [websub §5.1].
+///
+/// # Examples
+/// ```
+/// use abreast_websub::is_form;
+///
+/// assert!(is_form("application/x-www-form-urlencoded; charset=UTF-8"));
+/// assert!(!is_form("application/x-www-form-urlencoded; charset=ISO-8859-1"));
+/// assert!(!is_form("application/json"));
+/// ```
 pub fn is_form(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim_ascii);
     parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded"))

@@ -36,6 +36,17 @@ impl LeaseLimits {
     }
 
     /// The granted lease, in whole seconds as sent to the subscriber.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_websub::LeaseLimits;
+    ///
+    /// let limits = LeaseLimits::default();
+    /// assert_eq!(limits.grant(Some(86_400)), 86_400);
+    /// // A wish for a lease without end gets the longest lease: 31 days.
+    /// assert_eq!(limits.grant(Some(u64::MAX)), 31 * 86_400);
+    /// assert_eq!(limits.grant(None), 10 * 86_400);
+    /// ```
     #[must_use]
     pub fn grant(&self, asked_seconds: Option<u64>) -> u64 {
         let (min, max) = (self.min.as_secs().max(1), self.max.as_secs());
@@ -46,6 +57,15 @@ impl LeaseLimits {
 /// Time after which a subscriber renews: three quarters of the granted lease [websub §5.3.1].
 ///
 /// That leaves a quarter for attempts that fail; of short leases too.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::renew_after;
+/// use std::time::Duration;
+///
+/// const HOUR: Duration = Duration::from_secs(3_600);
+/// assert_eq!(renew_after(24 * HOUR), 18 * HOUR);
+/// ```
 #[must_use]
 pub fn renew_after(granted: Duration) -> Duration {
     granted.saturating_mul(3) / 4

@@ -7,6 +7,17 @@ use abreast_webtypes::{Link, LinkHeaderError, parse_link_headers, write_link};
 use thiserror::Error;
 
 /// One `Link` value with every hub, the topic, and other links that stand as they are [websub §7].
+///
+/// # Examples
+/// ```
+/// use abreast_websub::topic_links;
+///
+/// let value = topic_links(["https://hub.example/"], "https://repo.example/changelist.xml", "");
+/// assert_eq!(
+///     value,
+///     r#"<https://hub.example/>; rel="hub", <https://repo.example/changelist.xml>; rel="self""#,
+/// );
+/// ```
 pub fn topic_links<'a>(
     hubs: impl IntoIterator<Item = &'a str>,
     topic: &str,
@@ -65,6 +76,21 @@ pub enum LinksError {
 impl PublishedLinks {
     /// Reads the values of all `Link` headers of a message. Targets must be absolute, since the
     /// only base would be the hub's own address.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_websub::PublishedLinks;
+    ///
+    /// let links = PublishedLinks::read([concat!(
+    ///     r#"<https://repo.example/changelist.xml>; rel="self", "#,
+    ///     r#"<https://hub.example/>; rel="hub", "#,
+    ///     r#"<https://repo.example/capabilitylist.xml>; rel="resourcesync""#,
+    /// )])?;
+    /// assert_eq!(links.topic, "https://repo.example/changelist.xml");
+    /// assert_eq!(links.hubs, ["https://hub.example/"]);
+    /// assert_eq!(links.others, r#"<https://repo.example/capabilitylist.xml>; rel="resourcesync""#);
+    /// # Ok::<(), abreast_websub::LinksError>(())
+    /// ```
     ///
     /// # Errors
     /// See [`LinksError`].

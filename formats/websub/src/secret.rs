@@ -6,6 +6,15 @@ use std::fmt;
 pub const MAX_SECRET_LENGTH: usize = 199;
 
 /// A secret that is not shown by accident: `Debug` hides it.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::Secret;
+///
+/// let secret = Secret::new("3f9c0d27").expect("at most 199 bytes");
+/// assert_eq!(format!("{secret:?}"), "Secret(hidden)");
+/// assert_eq!(Secret::new(""), None);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 

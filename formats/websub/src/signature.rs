@@ -97,6 +97,17 @@ pub enum SignatureError {
 }
 
 /// A signature: a method, and the digest of the bytes and a secret.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{Method, Signature};
+///
+/// let header = "sha1=de7c9b85b8b78aa6bc8a7a36f70a90701c9db4d9";
+/// let signature: Signature = header.parse()?;
+/// assert_eq!(signature.method(), Method::Sha1);
+/// assert_eq!(signature.to_string(), header);
+/// # Ok::<(), abreast_websub::SignatureError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Signature {
     method: Method,
@@ -238,6 +249,17 @@ impl fmt::Debug for Key {
 ///
 /// `values` are the values of the header in their order: only the first one counts, so that nobody
 /// chooses by adding another.
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{Key, Method, SignatureError, verify};
+///
+/// let (secret, body) = (b"3f9c0d27", b"<urlset/>");
+/// let header = Key::new(Method::Sha1, secret).sign(body).to_string();
+/// assert_eq!(verify(secret, Method::Sha1, [header.as_str()], body), Ok(Method::Sha1));
+/// let weak = SignatureError::Weak { used: Method::Sha1, least: Method::Sha256 };
+/// assert_eq!(verify(secret, Method::Sha256, [header.as_str()], body), Err(weak));
+/// ```
 ///
 /// # Errors
 /// See [`SignatureError`].

@@ -54,6 +54,20 @@ pub fn verification_url(
 }
 
 /// The request by which a hub reports that a subscription is refused, or has ended [websub §5.2].
+///
+/// # Examples
+/// ```
+/// use abreast_websub::{Intent, denied_url};
+///
+/// let topic = "https://library.example/feed";
+/// let url = denied_url("https://mirror.example/in?box=7", topic, Some("members only"));
+/// let (_, query) = url.split_once('?').expect("the URL has a query");
+/// let Intent::Denied { reason, .. } = Intent::parse(query)? else {
+///     unreachable!("the mode is `denied`")
+/// };
+/// assert_eq!(reason.as_deref(), Some("members only"));
+/// # Ok::<(), abreast_websub::IntentError>(())
+/// ```
 pub fn denied_url(callback: &str, topic: &str, reason: Option<&str>) -> String {
     let mut url = begin(callback);
     push(&mut url, "hub.mode", "denied");
@@ -76,8 +90,18 @@ fn begin(callback: &str) -> String {
     url
 }
 
-/// Does the answer confirm? A status of 2xx and exactly the challenge, not a byte more [websub
-/// §5.3.1].
+/// Whether an answer confirms a request: a status of 2xx, and the challenge as the whole body
+/// [websub §5.3.1].
+///
+/// # Examples
+/// ```
+/// use abreast_websub::is_confirmed;
+///
+/// assert!(is_confirmed(200, b"5f2a", "5f2a"));
+/// // A subscriber that refuses, and a server that sends a page for any request.
+/// assert!(!is_confirmed(404, b"5f2a", "5f2a"));
+/// assert!(!is_confirmed(200, b"<html>5f2a</html>", "5f2a"));
+/// ```
 pub fn is_confirmed(status: u16, answer: &[u8], challenge: &str) -> bool {
     (200..300).contains(&status) && !challenge.is_empty() && answer == challenge.as_bytes()
 }

@@ -1,6 +1,15 @@
 //! Counts in messages for people.
 
 /// A count with its noun, in the singular for 1: `1 file`, `2 files`, `0 entries`.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::count;
+///
+/// assert_eq!(count(1u64, "entry"), "1 entry");
+/// assert_eq!(count(3u64, "entry"), "3 entries");
+/// assert_eq!(count(0u64, "change"), "0 changes");
+/// ```
 pub fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     match noun.strip_suffix('y') {

@@ -48,6 +48,16 @@ impl Timestamp {
     }
 
     /// Later by that many microseconds (earlier when negative).
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::W3cDatetime;
+    ///
+    /// let published = W3cDatetime::parse(b"2026-03-01T00:00:00Z")?.instant;
+    /// let day_before = published.plus_micros(-86_400_000_000);
+    /// assert_eq!(day_before.to_string(), "2026-02-28T00:00:00Z");
+    /// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+    /// ```
     #[must_use]
     pub const fn plus_micros(self, micros: i64) -> Self {
         Self::from_micros(self.0.saturating_add(micros))
@@ -168,6 +178,19 @@ impl Moment {
     }
 
     /// Whether each instant that may be meant is earlier than all of `other`.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::W3cDatetime;
+    ///
+    /// let day = W3cDatetime::parse(b"2026-03-01")?.moment();
+    /// let noon = W3cDatetime::parse(b"2026-03-01T12:00:00Z")?.moment();
+    /// let next_day = W3cDatetime::parse(b"2026-03-02")?.moment();
+    /// assert!(day.is_before(next_day));
+    /// // The time may be in any part of the day.
+    /// assert!(!day.is_before(noon) && !noon.is_before(day));
+    /// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+    /// ```
     pub fn is_before(self, other: Self) -> bool {
         self.last < other.first
     }
@@ -178,6 +201,18 @@ impl Moment {
     }
 
     /// The moment with that many microseconds more at both ends, as for a time without a zone.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::W3cDatetime;
+    ///
+    /// // A time without a zone may be that of any zone from -14 to +14 hours.
+    /// const HOUR: i64 = 3_600_000_000;
+    /// let read = W3cDatetime::parse(b"2026-03-01T12:00:00Z")?.moment().widened(14 * HOUR);
+    /// let in_tokyo = W3cDatetime::parse(b"2026-03-01T12:00:00+09:00")?.instant;
+    /// assert!(read.contains(in_tokyo));
+    /// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+    /// ```
     #[must_use]
     pub const fn widened(self, micros: i64) -> Self {
         Self { first: self.first.plus_micros(-micros), last: self.last.plus_micros(micros) }
@@ -223,6 +258,17 @@ impl W3cDatetime {
     ///
     /// Lenient where nothing is guessed: lower-case `t` and `z`, and second 60 (a leap second) read
     /// as 59.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::{ParseDatetimeError, Precision, W3cDatetime};
+    ///
+    /// let read = W3cDatetime::parse(b"1843-06")?;
+    /// assert_eq!(read.precision, Precision::Month);
+    /// assert_eq!(read.instant.to_string(), "1843-06-01T00:00:00Z");
+    /// assert_eq!(W3cDatetime::parse(b"2026-03-01T12:00:00"), Err(ParseDatetimeError::Zone));
+    /// # Ok::<(), ParseDatetimeError>(())
+    /// ```
     ///
     /// # Errors
     /// See [`ParseDatetimeError`].

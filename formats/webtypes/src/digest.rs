@@ -123,11 +123,33 @@ impl Digests {
     }
 
     /// The strongest known algorithm with a listed digest.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::{Algorithm, Digests};
+    ///
+    /// let mut digests = Digests::default();
+    /// digests.set(Algorithm::Sha256, &[7; 32]);
+    /// digests.set(Algorithm::Md5, &[7; 16]);
+    /// assert_eq!(digests.strongest(), Some(Algorithm::Sha256));
+    /// ```
     pub fn strongest(&self) -> Option<Algorithm> {
         Algorithm::ALL.into_iter().rev().find(|algorithm| self.bytes_of(*algorithm).is_some())
     }
 
-    /// Whether the two agree; `None` when they share no algorithm.
+    /// Whether two sets of digests agree; `None` when they share no algorithm.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::Digests;
+    ///
+    /// let (mut listed, mut computed) = (Digests::default(), Digests::default());
+    /// listed.parse_into(b"md5:5d41402abc4b2a76b9719d911017c592")?;
+    /// assert_eq!(listed.agree(&computed), None);
+    /// computed.parse_into(b"md5:00000000000000000000000000000000")?;
+    /// assert_eq!(listed.agree(&computed), Some(false));
+    /// # Ok::<(), abreast_webtypes::ParseDigestError>(())
+    /// ```
     pub fn agree(&self, other: &Self) -> Option<bool> {
         let mut answer = None;
         for algorithm in Algorithm::ALL {
@@ -176,6 +198,19 @@ impl Digests {
     /// Reads a `hash` attribute like [`Digests::parse_into`], but stores an unreadable token among
     /// the unknown tokens. Such a digest cannot be checked, which does not justify the refusal of a
     /// whole document. Returns whether all tokens were read.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::Digests;
+    ///
+    /// let mut digests = Digests::default();
+    /// let is_complete = digests.parse_leniently_into(
+    ///     b"md5:5d41402abc4b2a76b9719d911017c592 sha-256:truncated",
+    /// );
+    /// assert!(!is_complete);
+    /// assert!(digests.md5.is_some());
+    /// assert_eq!(digests.unknown, ["sha-256:truncated"]);
+    /// ```
     pub fn parse_leniently_into(&mut self, attribute: &[u8]) -> bool {
         let mut are_all_read = true;
         for token in tokens(attribute) {
@@ -269,6 +304,17 @@ impl Digests {
     }
 
     /// The inverse of [`Digests::to_bytes`]; anything unreadable ends the reading.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::Digests;
+    ///
+    /// let (mut digests, mut loaded) = (Digests::default(), Digests::default());
+    /// digests.parse_into(b"md5:5d41402abc4b2a76b9719d911017c592")?;
+    /// loaded.set_from_bytes(&digests.to_bytes());
+    /// assert_eq!(loaded, digests);
+    /// # Ok::<(), abreast_webtypes::ParseDigestError>(())
+    /// ```
     pub fn set_from_bytes(&mut self, mut bytes: &[u8]) {
         self.clear();
         while let Some((number, rest)) = bytes.split_first() {

@@ -6,6 +6,14 @@ use base64::Engine as _;
 
 /// The fault of the first token of a `hash` attribute that is not the name of an algorithm and a
 /// hex digest [rs-core §7].
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::hash_fault;
+///
+/// assert_eq!(hash_fault("md5:5d41402abc4b2a76b9719d911017c592"), None);
+/// assert!(hash_fault("md5:5d41402a").is_some());
+/// ```
 pub fn hash_fault(attribute: &str) -> Option<String> {
     attribute.split_ascii_whitespace().find_map(|token| {
         token_fault(token).map(|fault| format!("\"{}\" of `hash` {fault}", excerpt(token)))

@@ -11,6 +11,17 @@ const MAX_ATTRIBUTES: usize = 64;
 const OPAQUE: [&str; 5] = ["script", "style", "title", "noscript", "template"];
 
 /// The tags of a page in their order, those within comments, scripts and the like left out.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::HtmlTags;
+///
+/// let page = r#"<!doctype html><title>Maps</title><!-- <link rel="old"> -->
+///   <link rel="resourcesync" href="/capabilitylist.xml?set=maps&amp;v=1">"#;
+/// let link = HtmlTags::new(page).find(|tag| tag.name == "link").expect("the page has a link");
+/// assert_eq!(link.value("rel").as_deref(), Some("resourcesync"));
+/// assert_eq!(link.value("href").as_deref(), Some("/capabilitylist.xml?set=maps&v=1"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct HtmlTags<'a> {
     rest: &'a str,

@@ -22,6 +22,16 @@ pub struct Link {
 
 impl Link {
     /// Whether this is one of its relation types. They compare in any letter case [rfc8288 §2.1.1].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::parse_link_header;
+    ///
+    /// let links = parse_link_header(r#"</list.xml>; rel="Resourcesync up""#)?;
+    /// assert!(links[0].has_rel("resourcesync") && links[0].has_rel("up"));
+    /// assert!(!links[0].has_rel("source"));
+    /// # Ok::<(), abreast_webtypes::LinkHeaderError>(())
+    /// ```
     pub fn has_rel(&self, rel: &str) -> bool {
         self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
     }
@@ -34,6 +44,15 @@ impl Link {
     /// The context of the link, when that is not the response's own URI [rfc8288 §3.2].
     ///
     /// Such a link describes another resource: a search for the response's own links skips it.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::parse_link_header;
+    ///
+    /// let links = parse_link_header(r#"</notes.xml>; rel="describedby"; anchor="/scans/7.tif""#)?;
+    /// assert_eq!(links[0].anchor(), Some("/scans/7.tif"));
+    /// # Ok::<(), abreast_webtypes::LinkHeaderError>(())
+    /// ```
     pub fn anchor(&self) -> Option<&str> {
         self.param("anchor").filter(|anchor| !anchor.is_empty())
     }
@@ -57,6 +76,17 @@ pub enum LinkHeaderError {
 /// were not UTF-8, is skipped, and the other links are read. A link without `rel` is dropped, since
 /// it is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are decoded from
 /// UTF-8.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::parse_link_header;
+///
+/// let value = "<https://repo.example/toc>; rel=contents; title*=UTF-8'de'%C3%9Cbersicht";
+/// let links = parse_link_header(value)?;
+/// assert_eq!(links[0].rel, "contents");
+/// assert_eq!(links[0].param("title"), Some("Übersicht"));
+/// # Ok::<(), abreast_webtypes::LinkHeaderError>(())
+/// ```
 ///
 /// # Errors
 /// See [`LinkHeaderError`].
@@ -108,6 +138,23 @@ pub fn parse_link_headers(
 /// Appends a link as one element of a field value, without a comma.
 ///
 /// Characters that a header cannot carry are percent-encoded in the target and left out elsewhere.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::{Link, write_link};
+///
+/// let link = Link {
+///     target: "https://repo.example/scans/Köln.tif".to_owned(),
+///     rel: "describes".to_owned(),
+///     params: vec![("type".to_owned(), "image/tiff".to_owned())],
+/// };
+/// let mut value = String::new();
+/// write_link(&mut value, &link);
+/// assert_eq!(
+///     value,
+///     r#"<https://repo.example/scans/K%C3%B6ln.tif>; rel="describes"; type="image/tiff""#,
+/// );
+/// ```
 pub fn write_link(out: &mut String, link: &Link) {
     out.push('<');
     for character in link.target.chars() {

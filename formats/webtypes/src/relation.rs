@@ -141,7 +141,16 @@ pub const REGISTERED: &[&str] = &[
     "working-copy-of",
 ];
 
-/// Is a relation type registered? Types compare in any letter case [rfc8288 §2.1.1].
+/// Whether a relation type is registered. Types compare in any letter case [rfc8288 §2.1.1].
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::relation::is_registered;
+///
+/// assert!(is_registered("ResourceSync"));
+/// // Other relations must be URIs.
+/// assert!(!is_registered("catalogue-card"));
+/// ```
 pub fn is_registered(relation: &str) -> bool {
     REGISTERED.iter().any(|name| name.eq_ignore_ascii_case(relation))
 }

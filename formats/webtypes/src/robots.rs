@@ -2,6 +2,15 @@
 
 /// The lines of a robots.txt, as fields in lower case and values without comments. A single `\r`
 /// ends a line too [rfc9309 §2.2], and a byte order mark at the start is not part of a field.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::robots_fields;
+///
+/// let text = "User-Agent: *\nDisallow: /reading-room # members only\n";
+/// let disallowed: Vec<_> = robots_fields(text).filter(|(name, _)| name == "disallow").collect();
+/// assert_eq!(disallowed, [("disallow".to_owned(), "/reading-room")]);
+/// ```
 pub fn robots_fields(text: &str) -> impl Iterator<Item = (String, &str)> {
     text.trim_start_matches('\u{feff}').split(['\r', '\n']).filter_map(|line| {
         let (name, value) = line.split('#').next()?.split_once(':')?;

@@ -3,6 +3,15 @@
 /// Appends the canonical encoding of a name: unreserved characters, sub-delimiters and `@` as they
 /// are, every other byte as `%XX` in upper case. `:` is encoded, so that a key never looks like an
 /// absolute URI.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::encode_segment;
+///
+/// let mut key = String::from("maps/");
+/// encode_segment("Köln 1571.tif".as_bytes(), &mut key);
+/// assert_eq!(key, "maps/K%C3%B6ln%201571.tif");
+/// ```
 pub fn encode_segment(name: &[u8], out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in name {
@@ -17,6 +26,14 @@ pub fn encode_segment(name: &[u8], out: &mut String) {
 }
 
 /// Replaces every well-formed `%XX`; anything else stays as it is.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::decode_segment;
+///
+/// assert_eq!(decode_segment(b"Letter%20to%20Clara"), b"Letter to Clara");
+/// assert_eq!(decode_segment(b"100%"), b"100%");
+/// ```
 pub fn decode_segment(segment: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(segment.len());
     let mut rest = segment;

@@ -20,6 +20,18 @@ impl SyntaxError {
     }
 
     /// Adds advice for the reader of the message.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::SyntaxError;
+    ///
+    /// let error = SyntaxError::new("rs.loc", (7, 3), "an entry without `loc`")
+    ///     .with_help("each `url` needs the URI of its resource");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "line 7, column 3: an entry without `loc`\n  help: each `url` needs the URI of its resource",
+    /// );
+    /// ```
     #[must_use]
     pub fn with_help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
@@ -66,6 +78,14 @@ impl std::error::Error for SyntaxError {}
 
 /// At most 60 characters of a text, with control characters and the like made visible. The logins of URLs are left out
 /// before: a URL whose host is cut off shows nothing else.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::excerpt;
+///
+/// assert_eq!(excerpt("https://me:hush@repo.example/"), "https://repo.example/");
+/// assert_eq!(excerpt(&"x".repeat(1_000)).chars().count(), 61);
+/// ```
 pub fn excerpt(text: &str) -> String {
     const LENGTH: usize = 60;
     /// Bytes of a text in which an excerpt searches for logins.

@@ -21,6 +21,16 @@ pub struct Origin {
 impl Origin {
     /// The origin of an absolute URI; `None` for relative references and schemes without host or
     /// known port.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::Origin;
+    ///
+    /// let page = Origin::of("https://Library.example/maps").expect("an absolute URI");
+    /// assert_eq!(page.to_string(), "https://library.example:443");
+    /// assert_ne!(Some(page), Origin::of("http://library.example/maps"));
+    /// assert_eq!(Origin::of("urn:isbn:9780262510875"), None);
+    /// ```
     pub fn of(uri: &str) -> Option<Self> {
         if uri.len() > MAX_URI_LENGTH {
             return None;
@@ -67,6 +77,17 @@ pub enum ResolveError {
 /// An absolute URI is returned exactly as written, without normalising anything: two spellings are
 /// two resources unless their publisher declares them equal. Only relative references are resolved.
 ///
+/// # Examples
+/// ```
+/// use abreast_webtypes::resolve;
+///
+/// let list = "https://repo.example/rs/resourcelist.xml";
+/// assert_eq!(resolve(list, "../items/7")?, "https://repo.example/items/7");
+/// assert_eq!(resolve(list, "urn:isbn:9780262510875")?, "urn:isbn:9780262510875");
+/// assert!(resolve(list, "items/a b").is_err());
+/// # Ok::<(), abreast_webtypes::ResolveError>(())
+/// ```
+///
 /// # Errors
 /// See [`ResolveError`].
 pub fn resolve(base: &str, reference: &str) -> Result<String, ResolveError> {
@@ -96,11 +117,28 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, ResolveError> {
 }
 
 /// The URI without its fragment and the `#`.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::without_fragment;
+///
+/// let concept = "https://library.example/subjects#maps";
+/// assert_eq!(without_fragment(concept), "https://library.example/subjects");
+/// ```
 pub fn without_fragment(uri: &str) -> &str {
     uri.split_once('#').map_or(uri, |(before, _)| before)
 }
 
 /// Whether a text starts with a scheme and a colon [rfc3986 §3.1].
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::has_scheme;
+///
+/// assert!(has_scheme("urn:isbn:9780262510875"));
+/// // A colon in a later segment does not end a scheme.
+/// assert!(!has_scheme("items/ark:12148"));
+/// ```
 pub fn has_scheme(reference: &str) -> bool {
     let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
     let is_character =
@@ -118,6 +156,15 @@ const HOST: &str = "has a host that is not a name or an address";
 pub const UNUSABLE: [&str; 4] = [NO_SLASHES, NO_HOST, PORT, HOST];
 
 /// The fault of a URI or IRI that must be absolute and usable, with any characters [rfc3986 §4.3].
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::absolute_fault;
+///
+/// assert_eq!(absolute_fault("https://repo.example/items/7"), None);
+/// assert_eq!(absolute_fault("items/7"), Some("is not absolute"));
+/// assert_eq!(absolute_fault("https:/repo.example/items/7"), Some("has no `//` behind its scheme"));
+/// ```
 pub fn absolute_fault(uri: &str) -> Option<&'static str> {
     let Some((scheme, rest)) = uri.split_once(':').filter(|_| has_scheme(uri)) else {
         return Some(NOT_ABSOLUTE);

@@ -59,6 +59,14 @@ pub fn short_lines(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with its lines and tabs, every other character of [`is_control`] escaped.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::visible_lines;
+///
+/// let title = "Letters\n\u{202e}fdp.exe";
+/// assert_eq!(visible_lines(title), "Letters\n\\u202efdp.exe");
+/// ```
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, &['\n', '\t'])
 }

@@ -17,7 +17,7 @@ impl CannotWrite {
         Self { syntax, message: message.into() }
     }
 
-    /// The syntax.
+    /// The syntax that cannot express the statement.
     pub fn syntax(&self) -> Syntax {
         self.syntax
     }
@@ -41,7 +41,7 @@ pub enum WriteError {
     /// The syntax cannot carry them.
     #[error(transparent)]
     Cannot(#[from] CannotWrite),
-    /// The output fails.
+    /// The output could not be written.
     #[error("cannot write the output")]
     Io(#[from] io::Error),
 }

@@ -17,7 +17,7 @@ use memchr::memmem;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// How descriptions are written.
+/// Options for the writers of descriptions.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
@@ -26,7 +26,7 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Sets the prefixes.
+    /// Sets the prefixes for Turtle, TriG and RDF/XML.
     #[must_use]
     pub fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
         self.prefixes = prefixes;
@@ -72,6 +72,16 @@ pub fn write(
 
 /// Whether the syntax can carry a description: RDF/XML needs predicates that end in an XML name,
 /// and characters that XML allows.
+///
+/// # Examples
+/// ```
+/// use abreast_rdf::{Syntax, can_write};
+///
+/// // No XML name begins with a digit.
+/// let lines = b"<http://h/7> <http://h/terms/245a> \"Atlas\" .\n<http://h/7> <http://h/245/> \"x\" .\n";
+/// assert!(can_write(Syntax::RdfXml, lines).is_err());
+/// assert!(can_write(Syntax::Turtle, lines).is_ok());
+/// ```
 ///
 /// # Errors
 /// The first statement that it cannot carry, or lines that are not N-Triples.

@@ -44,12 +44,24 @@ impl Default for Prefixes {
 }
 
 impl Prefixes {
-    /// No prefix.
+    /// No prefix: all IRIs are written in full where the syntax permits.
     pub fn none() -> Self {
         Self { by_namespace: BTreeMap::new() }
     }
 
     /// Adds a prefix; it takes the place of another of the same name or namespace.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_rdf::{Prefixes, Syntax, WriteOptions, write};
+    ///
+    /// let prefixes = Prefixes::none().with("lib", "http://library.example/terms#")?;
+    /// let lines = b"<http://h/7> <http://library.example/terms#shelf> \"B 3\" .\n";
+    /// let mut turtle = Vec::new();
+    /// write(Syntax::Turtle, lines, &WriteOptions::default().with_prefixes(prefixes), &mut turtle)?;
+    /// assert!(turtle.starts_with(b"@prefix lib: <http://library.example/terms#> ."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The prefix has characters that not every syntax allows.

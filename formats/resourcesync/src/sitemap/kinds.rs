@@ -11,7 +11,7 @@ pub enum Root {
 }
 
 impl Root {
-    /// Name of the root element.
+    /// The name of the root element.
     pub const fn element(self) -> &'static str {
         match self {
             Self::UrlSet => "urlset",
@@ -19,7 +19,7 @@ impl Root {
         }
     }
 
-    /// Name of the element of each entry.
+    /// The name of the element that each entry of the document has.
     pub const fn entry_element(self) -> &'static str {
         match self {
             Self::UrlSet => "url",
@@ -31,11 +31,11 @@ impl Root {
 /// The kinds of changes of a resource [rs-core §12.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// It is new.
+    /// The resource is new in the set.
     Created,
-    /// It is different.
+    /// The content of the resource changed.
     Updated,
-    /// It is gone.
+    /// The resource does not exist any more.
     Deleted,
 }
 
@@ -49,7 +49,7 @@ impl Change {
         }
     }
 
-    /// Reads the value of a `change` attribute.
+    /// Reads the value of a `change` attribute; `None` for a value that the specification does not have.
     pub fn from_token(token: &str) -> Option<Self> {
         match token {
             "created" => Some(Self::Created),

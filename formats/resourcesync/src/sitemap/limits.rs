@@ -30,6 +30,21 @@ impl Limits {
     }
 
     /// Refuses documents with more entries.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::{Entry, Limits, Reader};
+    ///
+    /// let list = r#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+    ///   <url><loc>https://repo.example/1</loc></url>
+    ///   <url><loc>https://repo.example/2</loc></url>
+    /// </urlset>"#;
+    /// let mut reader = Reader::with_limits(list.as_bytes(), Limits::default().with_entries(1));
+    /// let mut entry = Entry::default();
+    /// assert!(reader.next(&mut entry)?);
+    /// assert!(reader.next(&mut entry).is_err());
+    /// # Ok::<(), abreast_resourcesync::v1_1::ReadError>(())
+    /// ```
     #[must_use]
     pub const fn with_entries(mut self, entries: u64) -> Self {
         self.entries = entries;

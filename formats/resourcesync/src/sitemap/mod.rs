@@ -36,9 +36,9 @@ pub(crate) use write::datetime;
 pub use write::write_end;
 pub(crate) use write::{XMLNS_RS, close_entry, number, open_entry, open_root, text, token};
 
-/// Namespace of Sitemap elements.
+/// Namespace of the elements that every Sitemap has.
 pub const SITEMAP_NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Namespace of Sitemap: the first of [`Version::NAMESPACES`].
 pub(crate) const SM: abreast_webtypes::xml::Ns = abreast_webtypes::xml::Ns::known(0);
-/// Namespace of ResourceSync elements.
+/// Namespace of the elements that ResourceSync defines.
 pub const RS_NAMESPACE: &str = "http://www.openarchives.org/rs/terms/";

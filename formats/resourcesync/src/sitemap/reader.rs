@@ -11,15 +11,36 @@ const CHUNK: usize = 64 * 1_024;
 /// Why reading ended: their document is wrong, or our input failed.
 #[derive(Debug, ThisError)]
 pub enum ReadError {
-    /// The document is wrong.
+    /// The document does not follow the specification.
     #[error(transparent)]
     Syntax(#[from] Error),
-    /// The input failed.
+    /// The input could not be read.
     #[error("cannot read the document")]
     Io(#[from] io::Error),
 }
 
-/// Reads a document entry by entry.
+/// Reads a document entry by entry from a file or a pipe, in memory for one entry.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v1_1::{Change, Entry, Reader};
+///
+/// let change_list = r#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+///   xmlns:rs="http://www.openarchives.org/rs/terms/">
+///   <rs:md capability="changelist" from="2026-03-01T00:00:00Z"/>
+///   <url><loc>https://repo.example/item/1.pdf</loc><rs:md change="updated"/></url>
+///   <url><loc>https://repo.example/item/2.pdf</loc><rs:md change="deleted"/></url>
+/// </urlset>"#;
+/// let mut reader = Reader::new(change_list.as_bytes());
+/// let (mut entry, mut deleted) = (Entry::default(), Vec::new());
+/// while reader.next(&mut entry)? {
+///     if entry.change == Some(Change::Deleted) {
+///         deleted.push(entry.loc.clone());
+///     }
+/// }
+/// assert_eq!(deleted, ["https://repo.example/item/2.pdf"]);
+/// # Ok::<(), abreast_resourcesync::v1_1::ReadError>(())
+/// ```
 pub struct Reader<R, V: Version> {
     input: R,
     parser: Parser<V>,
@@ -33,7 +54,7 @@ impl<R: Read, V: Version> Reader<R, V> {
         Self::with_limits(input, Limits::default())
     }
 
-    /// Reads within limits.
+    /// Reads within limits, with the usual tolerance.
     pub fn with_limits(input: R, limits: Limits) -> Self {
         Self::with_tolerance(input, limits, Tolerance::Usual)
     }
@@ -45,6 +66,19 @@ impl<R: Read, V: Version> Reader<R, V> {
     }
 
     /// The head of the document. May be called at any time; it does not consume the first entry.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::{Capability, Reader};
+    ///
+    /// let list = r#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+    ///   xmlns:rs="http://www.openarchives.org/rs/terms/">
+    ///   <rs:md capability="resourcelist" at="2026-03-01T00:00:00Z"/>
+    /// </urlset>"#;
+    /// let mut reader = Reader::new(list.as_bytes());
+    /// assert_eq!(reader.head()?.capability, Some(Capability::ResourceList));
+    /// # Ok::<(), abreast_resourcesync::v1_1::ReadError>(())
+    /// ```
     ///
     /// # Errors
     /// The document is wrong up to there, or the input fails.

@@ -3,6 +3,24 @@
 /// The treatment of documents that deviate from the specification.
 ///
 /// Nothing is ever guessed where a wrong guess would lose a change or look like a deletion.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v1_1::{Entry, Limits, Reader, Tolerance};
+///
+/// let list = r#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+///   xmlns:rs="http://www.openarchives.org/rs/terms/">
+///   <rs:md capability="resourceList" at="2026-03-01T00:00:00Z"/>
+/// </urlset>"#;
+/// let mut entry = Entry::default();
+/// let mut usual = Reader::new(list.as_bytes());
+/// usual.next(&mut entry)?;
+/// assert_eq!(usual.findings()[0].code, "rs.capability-case");
+/// let mut strict =
+///     Reader::with_tolerance(list.as_bytes(), Limits::default(), Tolerance::Strict);
+/// assert!(strict.next(&mut entry).is_err());
+/// # Ok::<(), abreast_resourcesync::v1_1::ReadError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tolerance {
     /// Whatever would be a [`Finding`] is refused, with the finding's code.
@@ -21,7 +39,7 @@ pub struct Finding {
     pub code: &'static str,
     /// The line where it was seen first, from 1.
     pub line: u64,
-    /// The first occurrence.
+    /// Explanation of the first occurrence, for people.
     pub message: String,
     /// How often it was seen.
     pub count: u64,

@@ -62,6 +62,13 @@ impl StringPool {
 
 /// A value without white space around it. Editors add no-break spaces and byte order marks, which cannot
 /// belong to any value.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::sitemap::trimmed;
+///
+/// assert_eq!(trimmed("\n  https://repo.example/item/1\u{feff} "), "https://repo.example/item/1");
+/// ```
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
 }
@@ -71,8 +78,19 @@ pub fn space_around_loc(loc: &str) -> String {
     format!("`loc` has white space around it: \"{}\"", excerpt(loc))
 }
 
-/// The fault of a `lastmod` without a date: no digits, only an offset or a time, or a year that databases have in
-/// place of none, and the words of programming languages for nothing. It is not stated then.
+/// The message about a `lastmod` without a date, which counts as absent; `None` for any other text.
+///
+/// The texts without a date are those without digits, an offset or a time alone, the year 0000 that
+/// databases write, and the words of programming languages for an absent value.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::sitemap::without_date;
+///
+/// let message = without_date("0000-00-00 00:00:00").expect("a date that databases write for none");
+/// assert_eq!(message, "`lastmod` is \"0000-00-00 00:00:00\", without a date; ignored");
+/// assert_eq!(without_date("2026-03-01"), None);
+/// ```
 pub fn without_date(text: &str) -> Option<String> {
     const NOTHING: [&str; 6] = ["null", "none", "nil", "n/a", "nan", "undefined"];
     let value = trimmed(text);

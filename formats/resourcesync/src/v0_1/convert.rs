@@ -40,6 +40,20 @@ impl Document {
     }
 
     /// The same document in 1.1: a manifest if an entry has a path.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::{v0_1, v1_1::Capability};
+    ///
+    /// let sitemap = br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+    ///   xmlns:rs="http://www.openarchives.org/rs/terms/">
+    ///   <url><loc>https://repo.example/item/1</loc><rs:size>40960</rs:size></url>
+    /// </urlset>"#;
+    /// let list = v0_1::Document::from_slice(sitemap)?.to_1_1();
+    /// assert_eq!(list.head.capability, Some(Capability::ResourceList));
+    /// assert_eq!(list.entries[0].length, Some(40_960));
+    /// # Ok::<(), abreast_resourcesync::v0_1::Error>(())
+    /// ```
     pub fn to_1_1(&self) -> v1_1::Document {
         let mut head = self.head.to_1_1();
         if self.entries.iter().any(|entry| entry.path.is_some()) {

@@ -11,16 +11,25 @@ const XRD: &[&str] = &["http://docs.oasis-open.org/ns/xri/xrd-1.0"];
 pub enum LinkKind {
     /// A Sitemap, or an index of several.
     Sitemap,
-    /// The current change set.
+    /// The change set with the newest changes.
     CurrentChangeSet,
-    /// A change set.
+    /// A change set that is not stated to be the current one.
     ChangeSet,
     /// A dump, or a part of one.
     Dump,
 }
 
 impl LinkKind {
-    /// By the relation types of a link; `None`: it leads elsewhere.
+    /// The kind of document that a link leads to, by its relation types; `None` for links to others.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v0_1::LinkKind;
+    ///
+    /// let rels = "current http://www.openarchives.org/rs/changeset";
+    /// assert_eq!(LinkKind::of(rels), Some(LinkKind::CurrentChangeSet));
+    /// assert_eq!(LinkKind::of("stylesheet"), None);
+    /// ```
     pub fn of(rels: &str) -> Option<Self> {
         let has =
             |rel: &str| rels.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel));
@@ -35,6 +44,15 @@ impl LinkKind {
 }
 
 /// The links in the head of a web page, in its order, as they are written.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v0_1::{LinkKind, links_in_html};
+///
+/// let page = br#"<html><head><title>Digital collections</title>
+///   <link rel="sitemap" href="/rs/sitemap.xml"></head><body>Welcome</body></html>"#;
+/// assert_eq!(links_in_html(page), [(LinkKind::Sitemap, "/rs/sitemap.xml".to_owned())]);
+/// ```
 pub fn links_in_html(page: &[u8]) -> Vec<(LinkKind, String)> {
     let text = String::from_utf8_lossy(page);
     let head =
@@ -47,6 +65,17 @@ pub fn links_in_html(page: &[u8]) -> Vec<(LinkKind, String)> {
 }
 
 /// The links of host-meta, in JSON or XML (RFC 6415), in its order, as they are written.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta};
+///
+/// let host_meta = br#"{"links": [
+///   {"rel": "http://www.openarchives.org/rs/dump", "href": "https://repo.example/dump.zip"}
+/// ]}"#;
+/// let dump = "https://repo.example/dump.zip".to_owned();
+/// assert_eq!(links_in_host_meta(host_meta), [(LinkKind::Dump, dump)]);
+/// ```
 pub fn links_in_host_meta(body: &[u8]) -> Vec<(LinkKind, String)> {
     if body.trim_ascii_start().starts_with(b"{") { in_json(body) } else { in_xrd(body) }
 }

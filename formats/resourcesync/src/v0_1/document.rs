@@ -18,6 +18,23 @@ pub struct Document {
 impl Document {
     /// Reads a document of bytes in hand.
     ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v0_1::{Change, Document};
+    ///
+    /// let change_set = br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+    ///   xmlns:rs="http://www.openarchives.org/rs/terms/" rs:type="changeset">
+    ///   <url><loc>https://repo.example/item/1</loc>
+    ///     <lastmod rs:type="created">2026-03-01T09:00:00Z</lastmod></url>
+    ///   <url><loc>https://repo.example/item/2</loc><expires>2026-03-01T09:05:00Z</expires></url>
+    /// </urlset>"#;
+    /// let document = Document::from_slice(change_set)?;
+    /// assert!(document.head.change_set);
+    /// let changes: Vec<_> = document.entries.iter().map(|entry| entry.change).collect();
+    /// assert_eq!(changes, [Some(Change::Created), Some(Change::Deleted)]);
+    /// # Ok::<(), abreast_resourcesync::v0_1::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The bytes are not such a document: see `next` of [`Parser`](super::Parser).
     pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
@@ -25,7 +42,7 @@ impl Document {
         Ok(Self { head, entries })
     }
 
-    /// The document as bytes.
+    /// The document as bytes: XML in UTF-8.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_head(&mut out, &self.head);

@@ -14,13 +14,28 @@ pub struct Head {
     pub modified: Option<W3cDatetime>,
     /// Links of the document: change sets, dumps, push.
     pub links: Vec<Link>,
-    /// All other `xhtml:meta`.
+    /// All `xhtml:meta` of the document other than `DCTERMS.modified`.
     pub metas: Vec<Meta>,
 }
 
 impl Head {
     /// Whether the document at that address is a change set. The attribute that states it is only recommended
     /// [rs-0.1 §5.1]; the links that change sets have state it as well.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link};
+    ///
+    /// let url = "https://repo.example/rs/changes.xml";
+    /// let current = Link {
+    ///     rel: format!("current {CHANGE_SET}"),
+    ///     href: "changes.xml".to_owned(),
+    ///     ..Link::default()
+    /// };
+    /// let head = Head { links: vec![current], ..Head::default() };
+    /// assert!(head.is_change_set(url));
+    /// assert!(!head.is_change_set("https://repo.example/rs/sitemap.xml"));
+    /// ```
     pub fn is_change_set(&self, url: &str) -> bool {
         let is_own = |href: &str| resolve(url, href).is_ok_and(|target| target == url);
         self.change_set
@@ -31,7 +46,7 @@ impl Head {
     }
 }
 
-/// An `xhtml:link`.
+/// A link of a document or an entry, `xhtml:link`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Relation types, separated by spaces; empty for links that are known by their `protocol`
@@ -57,12 +72,12 @@ impl Link {
     }
 }
 
-/// An `xhtml:meta`.
+/// A property of a document or an entry, `xhtml:meta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// For example `DC.subject`.
+    /// The name of the property, for example `DC.subject`.
     pub name: String,
-    /// Its value.
+    /// The value of the property, as written.
     pub content: String,
 }
 
@@ -101,6 +116,18 @@ impl Entry {
     ///
     /// `expires` is in the past [rs-0.1 §3.1.2]; one in the future announces a deletion, which is
     /// not one yet.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v0_1::{Change, Entry};
+    /// use abreast_webtypes::{Timestamp, W3cDatetime};
+    ///
+    /// let expires = W3cDatetime::parse(b"2026-06-30T00:00:00Z")?;
+    /// let entry = Entry { change: Some(Change::Deleted), time: Some(expires), ..Entry::default() };
+    /// assert!(entry.is_deleted(expires.instant));
+    /// assert!(!entry.is_deleted(Timestamp::from_seconds(0)));
+    /// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+    /// ```
     pub fn is_deleted(&self, now: Timestamp) -> bool {
         self.change == Some(Change::Deleted) && self.time.is_some_and(|time| time.instant <= now)
     }

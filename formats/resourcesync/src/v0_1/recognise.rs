@@ -21,6 +21,16 @@ const RELATIONS: &str = "http://www.openarchives.org/rs/";
 const LATER_RELATIONS: &str = "http://www.openarchives.org/rs/terms/";
 
 /// Whether XML that may be cut has a mark of 0.1 and none of a later version.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v0_1::has_marks;
+///
+/// let begin = br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+///   xmlns:rs="http://www.openarchives.org/rs/terms/">
+///   <url><loc>https://repo.example/item/1</loc><rs:size>40960</rs:size>"#;
+/// assert!(has_marks(begin));
+/// ```
 pub fn has_marks(begin: &[u8]) -> bool {
     let mut reader = Reader::new(NAMESPACES);
     reader.guess_encoding();

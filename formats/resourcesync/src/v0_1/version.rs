@@ -19,7 +19,7 @@ const PUBSUB: Ns = Ns::known(3);
 const PUBSUB_EVENT: Ns = Ns::known(4);
 const JABBER: Ns = Ns::known(5);
 
-/// ResourceSync 0.1.
+/// The elements of ResourceSync 0.1, for the parser.
 #[derive(Debug, Default)]
 pub struct V0_1 {
     /// Of the entry that is being read: `lastmod`, its type, and `expires`.

@@ -6,38 +6,39 @@ use crate::sitemap::Root;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
-    /// Source Description [rs-core §8]
+    /// Source Description: lists the sets of a Source [rs-core §8].
     Description,
-    /// Capability List [rs-core §9]
+    /// Capability List: lists the documents of a set [rs-core §9].
     CapabilityList,
-    /// Resource List [rs-core §10.1]
+    /// Resource List: all resources at one time [rs-core §10.1].
     ResourceList,
-    /// Resource Dump [rs-core §11.1]
+    /// Resource Dump: packages with all resources [rs-core §11.1].
     ResourceDump,
     /// Resource Dump Manifest [rs-core §11.2]
     ResourceDumpManifest,
-    /// Change List [rs-core §12.1]
+    /// Change List: the changes of a period [rs-core §12.1].
     ChangeList,
-    /// Change Dump [rs-core §13.1]
+    /// Change Dump: packages with changed resources [rs-core §13.1].
     ChangeDump,
     /// Change Dump Manifest [rs-core §13.2]
     ChangeDumpManifest,
-    /// Resource List Archive [rs-archives]
+    /// Resource List Archive: earlier Resource Lists [rs-archives].
     ResourceListArchive,
-    /// Resource Dump Archive [rs-archives]
+    /// Resource Dump Archive: earlier Resource Dumps [rs-archives].
     ResourceDumpArchive,
-    /// Change List Archive [rs-archives]
+    /// Change List Archive: earlier Change Lists [rs-archives].
     ChangeListArchive,
-    /// Change Dump Archive [rs-archives]
+    /// Change Dump Archive: earlier Change Dumps [rs-archives].
     ChangeDumpArchive,
-    /// Change Notification [rs-change-notification]
+    /// Change Notification: changes of resources, as sent to subscribers [rs-change-notification].
     ChangeNotification,
-    /// Framework Notification [rs-framework-notification]
+    /// Framework Notification: changes of documents, as sent to subscribers
+    /// [rs-framework-notification].
     FrameworkNotification,
 }
 
 impl Capability {
-    /// Every capability.
+    /// Every capability, in the order of the specifications.
     pub const ALL: [Self; 14] = [
         Self::Description,
         Self::CapabilityList,
@@ -56,6 +57,14 @@ impl Capability {
     ];
 
     /// The name of a document with this capability in the specification, by its root.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::{Capability, Root};
+    ///
+    /// assert_eq!(Capability::ChangeList.name(Root::UrlSet), "Change List");
+    /// assert_eq!(Capability::ChangeList.name(Root::SitemapIndex), "Change List Index");
+    /// ```
     pub fn name(self, root: Root) -> String {
         let name = match self {
             Self::Description => "Source Description",
@@ -104,6 +113,15 @@ impl Capability {
     /// Like [`Capability::from_token`] in any letter case; `true` when the case was wrong.
     ///
     /// Lenient: at least one published server program writes `capabilityList`.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::Capability;
+    ///
+    /// let (capability, is_other_case) = Capability::from_token_leniently("capabilityList").unwrap();
+    /// assert_eq!(capability, Capability::CapabilityList);
+    /// assert!(is_other_case);
+    /// ```
     pub fn from_token_leniently(token: &str) -> Option<(Self, bool)> {
         let token = token.trim_ascii();
         Self::ALL

@@ -14,7 +14,7 @@ use std::fmt;
 pub enum NotificationFault {
     /// An index: notifications are never one.
     Index,
-    /// Another capability, or none.
+    /// The document has another capability, or none.
     Capability(Option<Capability>),
     /// An entry, by its line, has no `change`.
     NoChange(u64),
@@ -77,6 +77,20 @@ impl Document {
 
     /// Everything that is wrong with it as a notification; the entries of one that has faults can
     /// be used all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_resourcesync::v1_1::{Document, NotificationFault};
+    ///
+    /// let notification = br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+    ///   xmlns:rs="http://www.openarchives.org/rs/terms/">
+    ///   <rs:md capability="change-notification"/>
+    ///   <url><loc>https://repo.example/item/1</loc></url>
+    /// </urlset>"#;
+    /// let document = Document::from_slice(notification)?;
+    /// assert_eq!(document.notification_faults(), [NotificationFault::NoChange(4)]);
+    /// # Ok::<(), abreast_resourcesync::v1_1::Error>(())
+    /// ```
     pub fn notification_faults(&self) -> Vec<NotificationFault> {
         let kind = match self.notification_kind() {
             Ok(kind) => kind,

@@ -24,7 +24,7 @@ pub struct Head {
     pub lenient_capability: bool,
 }
 
-/// A link, `rs:ln`.
+/// A link of a document or an entry, `rs:ln`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ln {
     /// Relation types, separated by spaces.
@@ -37,9 +37,9 @@ pub struct Ln {
     pub modified: Option<W3cDatetime>,
     /// Media type of the target.
     pub media_type: Option<String>,
-    /// Bytes of the target.
+    /// Length of the target in bytes.
     pub length: Option<u64>,
-    /// Digests of the target.
+    /// Digests of the target, as listed.
     pub digests: Digests,
     /// Content coding of the target.
     pub encoding: Option<String>,
@@ -72,21 +72,21 @@ pub struct Entry {
     pub from: Option<W3cDatetime>,
     /// As in [`Head`], for the document pointed to.
     pub until: Option<W3cDatetime>,
-    /// The kind of change.
+    /// The kind of change, in lists of changes.
     pub change: Option<Change>,
-    /// When it happened.
+    /// The time of the change.
     pub datetime: Option<W3cDatetime>,
-    /// Digests of the content.
+    /// Digests of the content, as listed.
     pub digests: Digests,
-    /// Bytes of the content.
+    /// Length of the content in bytes.
     pub length: Option<u64>,
     /// Media type of the content.
     pub media_type: Option<String>,
-    /// Content coding.
+    /// Content coding of the content, such as `gzip`.
     pub encoding: Option<String>,
     /// Where the content is in a package.
     pub path: Option<String>,
-    /// Links to related resources.
+    /// Links of the entry to related resources.
     pub links: Vec<Ln>,
     /// The line it began in, from 1; 0 when it was not read from a document.
     pub line: u64,

@@ -8,7 +8,7 @@ use crate::sitemap::{
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 
-/// ResourceSync 1.1.
+/// The elements of ResourceSync 1.1, for the parser.
 #[derive(Debug, Default)]
 pub struct V1_1 {
     /// The document's `rs:md` was read.

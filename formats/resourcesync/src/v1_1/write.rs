@@ -6,9 +6,25 @@ use crate::sitemap::{XMLNS_RS, close_entry, datetime, number, open_root, text, t
 use abreast_webtypes::Digests;
 use abreast_webtypes::xml::write_escaped;
 
-/// Appends everything before the first entry.
+/// Appends the start of a document, up to its first entry.
 ///
 /// Without a capability there is no `rs:md`: a plain Sitemap that may still carry links.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+///
+/// // A long list is written entry by entry, and sent in pieces.
+/// let mut out = Vec::new();
+/// let head = Head { capability: Some(Capability::ResourceList), ..Head::default() };
+/// write_head(&mut out, &head);
+/// for number in 1..=3 {
+///     let loc = format!("https://repo.example/item/{number}");
+///     write_entry(&mut out, Root::UrlSet, &Entry { loc, ..Entry::default() });
+/// }
+/// write_end(&mut out, Root::UrlSet);
+/// assert!(out.ends_with(b"<loc>https://repo.example/item/3</loc>\n  </url>\n</urlset>\n"));
+/// ```
 pub fn write_head(out: &mut Vec<u8>, head: &Head) {
     open_root(out, head.root, &[XMLNS_RS]);
     for link in &head.links {
@@ -65,6 +81,17 @@ pub fn write_plain_head(out: &mut Vec<u8>, root: Root) {
 }
 
 /// Appends one entry with `loc` and `lastmod` only; ends with [`write_end`](super::write_end) too.
+///
+/// # Examples
+/// ```
+/// use abreast_resourcesync::plain_sitemap::{Entry, Root, write_plain_entry};
+///
+/// let mut out = Vec::new();
+/// let loc = "https://museum.example/objects/7".to_owned();
+/// let entry = Entry { loc, length: Some(512), ..Entry::default() };
+/// write_plain_entry(&mut out, Root::UrlSet, &entry);
+/// assert_eq!(out, b"  <url>\n    <loc>https://museum.example/objects/7</loc>\n  </url>\n");
+/// ```
 pub fn write_plain_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     open_entry(out, root, entry);
     close_entry(out, root);

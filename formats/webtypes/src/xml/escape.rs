@@ -21,6 +21,15 @@ const SPECIAL: [bool; 256] = {
 ///
 /// Characters that XML 1.0 cannot carry in any form [xml §2.2] are left out: URIs have them
 /// percent-encoded.
+///
+/// # Examples
+/// ```
+/// use abreast_webtypes::xml::write_escaped;
+///
+/// let mut out = Vec::new();
+/// write_escaped(&mut out, "https://repo.example/search?q=\"maps\"&page=2");
+/// assert_eq!(out, b"https://repo.example/search?q=&quot;maps&quot;&amp;page=2");
+/// ```
 pub fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     while let Some(at) = rest.iter().position(|byte| SPECIAL[usize::from(*byte)]) {

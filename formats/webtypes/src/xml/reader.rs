@@ -257,6 +257,25 @@ impl Reader {
     /// Still refused: an external DTD, external and parameter entities, entities that refer to
     /// others or contain markup, other declarations, and entities that would make the document
     /// more than 16 times longer.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_webtypes::xml::{Reader, Token};
+    ///
+    /// let mut reader = Reader::new(&[]).allow_entities();
+    /// reader.push(br#"<!DOCTYPE note [<!ENTITY lib "City Library">]><note>&lib;, shelf 7</note>"#);
+    /// reader.finish();
+    /// let mut text = String::new();
+    /// loop {
+    ///     match reader.next()? {
+    ///         Token::Text(part) => text.push_str(part),
+    ///         Token::Done => break,
+    ///         _ => {}
+    ///     }
+    /// }
+    /// assert_eq!(text, "City Library, shelf 7");
+    /// # Ok::<(), abreast_webtypes::SyntaxError>(())
+    /// ```
     #[must_use]
     pub fn allow_entities(mut self) -> Self {
         self.entities_allowed = true;

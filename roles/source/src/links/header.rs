@@ -9,6 +9,23 @@ pub struct PublishedLinks(pub Vec<Link>);
 
 /// Field values for Link headers on the resource itself; patches are of one change only and stay
 /// out.
+///
+/// # Examples
+/// ```
+/// use abreast_source::links::{LinkRecord, header_links, read_links};
+///
+/// let record = LinkRecord {
+///     rel: "describedby".to_owned(),
+///     href: "7.xml".to_owned(),
+///     ..LinkRecord::default()
+/// };
+/// let links = read_links("scans/7.tif", &[record])?;
+/// assert_eq!(
+///     header_links("https://repo.example/maps/r/", &links),
+///     [r#"<https://repo.example/maps/r/scans/7.xml>; rel="describedby""#],
+/// );
+/// # Ok::<(), String>(())
+/// ```
 pub fn header_links(resources: &str, links: &[Link]) -> Vec<String> {
     links
         .iter()

@@ -1,6 +1,13 @@
 //! The known name that is most like another.
 
-/// The nearest of the known names.
+/// The known name that is most like a name; empty without known names.
+///
+/// # Examples
+/// ```
+/// use abreast_source::links::nearest;
+///
+/// assert_eq!(nearest("incldue", &["include", "exclude", "folder"]), "include");
+/// ```
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> &'a str {
     let name = name.to_ascii_lowercase();
     let alike = known.iter().map(|known| (strsim::jaro(known, &name), *known));

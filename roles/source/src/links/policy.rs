@@ -37,7 +37,7 @@ pub struct Links {
 /// The links of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLinks {
-    /// Those to publish.
+    /// The links to publish with the file.
     pub links: Vec<Link>,
     /// The fault of the sidecar, if it has one; its links are left out.
     pub problem: Option<String>,
@@ -45,6 +45,28 @@ pub struct FileLinks {
 
 impl Links {
     /// The rules of a set whose resources' URIs begin with `resources`.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::links::{LinkRecord, Links, RuleOptions};
+    ///
+    /// let rule = RuleOptions {
+    ///     pattern: "*.tif".to_owned(),
+    ///     link: LinkRecord {
+    ///         rel: "describedby".to_owned(),
+    ///         href: "{stem}.xml".to_owned(),
+    ///         ..LinkRecord::default()
+    ///     },
+    ///     if_exists: true,
+    /// };
+    /// let mut wrong = rule.clone();
+    /// wrong.link.href = "{stam}.xml".to_owned();
+    /// let resources = "https://repo.example/maps/r/";
+    /// assert!(Links::new(&[rule.clone()], resources).is_ok());
+    /// let faults = Links::new(&[rule, wrong], resources).unwrap_err();
+    /// assert_eq!(faults[0].0, 2);
+    /// assert!(faults[0].1.ends_with("did you mean `{stem}`?"));
+    /// ```
     ///
     /// # Errors
     /// Every rule that is wrong, by its number from 1, and why.

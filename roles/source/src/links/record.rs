@@ -4,7 +4,7 @@ use super::{PATCH, check_relation, is_absolute};
 use abreast_webtypes::{Digests, Link, MAX_URI_LENGTH, W3cDatetime};
 use serde::{Deserialize, Serialize};
 
-/// Links of one resource.
+/// Most links that the log stores for one resource.
 pub const MAX_LINKS: usize = 256;
 /// Bytes of all links of one resource together: the log takes 64 KiB.
 pub(crate) const MAX_LINK_BYTES: usize = 60 * 1_024;
@@ -23,7 +23,7 @@ pub struct LinkRecord {
     /// Digests of the target, as in documents: `md5:… sha-256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Bytes of the target.
+    /// Length of the target in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// Last modification of the target.
@@ -48,6 +48,21 @@ pub struct LinkRecord {
 
 impl LinkRecord {
     /// The link of the resource with this key, checked.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::links::LinkRecord;
+    ///
+    /// let record = LinkRecord {
+    ///     rel: "describedby".to_owned(),
+    ///     href: "../records/7.xml".to_owned(),
+    ///     ..LinkRecord::default()
+    /// };
+    /// assert_eq!(record.to_link("scans/7.tif")?.target, "records/7.xml");
+    /// let fault = LinkRecord { pri: Some(0), ..record }.to_link("scans/7.tif").unwrap_err();
+    /// assert_eq!(fault, "`pri`: 0 is not between 1 and 999999");
+    /// # Ok::<(), String>(())
+    /// ```
     ///
     /// # Errors
     /// The fault, with the attribute's name.
@@ -125,6 +140,21 @@ impl LinkRecord {
 }
 
 /// Checks the links of the resource with this key.
+///
+/// # Examples
+/// ```
+/// use abreast_source::links::{LinkRecord, read_links};
+///
+/// // Only the original Source is named.
+/// let via = |href: &str| LinkRecord {
+///     rel: "via".to_owned(),
+///     href: href.to_owned(),
+///     ..LinkRecord::default()
+/// };
+/// let records = [via("https://archive.example/7"), via("https://museum.example/7")];
+/// assert!(read_links("7.tif", &records[..1]).is_ok());
+/// assert!(read_links("7.tif", &records).unwrap_err().starts_with("link 2: a second `via`"));
+/// ```
 ///
 /// # Errors
 /// The link that is wrong, and its fault.
@@ -224,6 +254,15 @@ fn check_text(value: &str) -> Result<(), String> {
 }
 
 /// Checks an absolute URI of any scheme, as written.
+///
+/// # Examples
+/// ```
+/// use abreast_source::links::absolute_uri;
+///
+/// assert!(absolute_uri("urn:isbn:9780262510875").is_ok());
+/// assert!(absolute_uri("items/7").is_err());
+/// assert!(absolute_uri("https://repo.example/items/7#page=2").is_err());
+/// ```
 ///
 /// # Errors
 /// The fault of the URI.

@@ -5,6 +5,15 @@ use abreast_webtypes::relation::REGISTERED;
 
 /// Checks relation types separated by spaces.
 ///
+/// # Examples
+/// ```
+/// use abreast_source::links::check_relation;
+///
+/// assert!(check_relation("describedby http://library.example/rel/shelf").is_ok());
+/// let fault = check_relation("describeby").unwrap_err();
+/// assert!(fault.ends_with("did you mean `describedby`?"));
+/// ```
+///
 /// # Errors
 /// The fault, with the nearest registered name.
 pub fn check_relation(rel: &str) -> Result<(), String> {

@@ -4,6 +4,15 @@
 ///
 /// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and files
 /// that editors leave: names ending with `~`, and `#name#`.
+///
+/// # Examples
+/// ```
+/// use abreast_source::is_published_name;
+///
+/// assert!(is_published_name(b"catalogue.xml"));
+/// // A hidden folder, and the copy that an editor leaves.
+/// assert!(!is_published_name(b".git") && !is_published_name(b"catalogue.xml~"));
+/// ```
 pub fn is_published_name(name: &[u8]) -> bool {
     let hidden = name.first() == Some(&b'.');
     let backup = name.last() == Some(&b'~');

@@ -1,6 +1,16 @@
 //! Media types by the names of files.
 
-/// The media type by the name's extension.
+/// The media type of a file by the extension of its name; `application/octet-stream` for an unknown
+/// extension.
+///
+/// # Examples
+/// ```
+/// use abreast_source::media_type_of;
+///
+/// assert_eq!(media_type_of(b"subjects.ttl"), "text/turtle");
+/// assert_eq!(media_type_of(b"scans/7.tif"), "image/tiff");
+/// assert_eq!(media_type_of(b"README"), "application/octet-stream");
+/// ```
 pub fn media_type_of(name: &[u8]) -> &'static str {
     let extension =
         name.iter().rposition(|byte| *byte == b'.').map_or(&b""[..], |dot| &name[dot + 1..]);

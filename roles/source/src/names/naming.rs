@@ -76,16 +76,41 @@ impl Naming {
     }
 
     /// The relative path of a key; `None` for a URI.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    ///
+    /// assert_eq!(Naming::path("letters/an%20Clara.xml"), Some(b"letters/an Clara.xml".to_vec()));
+    /// assert_eq!(Naming::path("https://museum.example/objects/7"), None);
+    /// ```
     pub fn path(key: &str) -> Option<Vec<u8>> {
         Self::is_own(key).then(|| path_of(key))
     }
 
-    /// The key of a relative path.
+    /// The key of a relative path, with each name encoded as one segment.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    ///
+    /// assert_eq!(Naming::key("maps/Köln 1571.tif".as_bytes()), "maps/K%C3%B6ln%201571.tif");
+    /// ```
     pub fn key(path: &[u8]) -> String {
         key_of(path)
     }
 
-    /// The URI of a key.
+    /// The URI of the resource with a key.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    ///
+    /// let naming = Naming::new("https://repo.example/maps/r/");
+    /// assert_eq!(naming.uri("1571.tif"), "https://repo.example/maps/r/1571.tif");
+    /// // A resource elsewhere has its URI as its key.
+    /// assert_eq!(naming.uri("https://museum.example/7"), "https://museum.example/7");
+    /// ```
     pub fn uri(&self, key: &str) -> String {
         let mut uri = String::with_capacity(self.resources.len() + key.len());
         self.write_uri(key, &mut uri);
@@ -109,6 +134,17 @@ impl Naming {
     }
 
     /// The URI of a key, without the common beginning where it has that.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    ///
+    /// let naming = Naming::new("https://library.example/subjects/r/")
+    ///     .of_entities("https://id.example.org/subjects/");
+    /// assert_eq!(naming.address_path("https://id.example.org/subjects/maps"), "maps");
+    /// let outside = naming.address_path("https://museum.example/coins");
+    /// assert!(outside.starts_with("!iri/"));
+    /// ```
     pub fn address_path(&self, key: &str) -> String {
         let mut path = String::with_capacity(key.len());
         match &self.entities {
@@ -119,6 +155,16 @@ impl Naming {
     }
 
     /// The key of the resource at a path below those of the set; `None` where none can be.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    ///
+    /// let naming = Naming::new("https://library.example/subjects/r/")
+    ///     .of_entities("https://id.example.org/subjects/");
+    /// let key = naming.key_at("maps");
+    /// assert_eq!(key.as_deref(), Some("https://id.example.org/subjects/maps"));
+    /// ```
     pub fn key_at(&self, path: &str) -> Option<String> {
         let Some(entities) = &self.entities else {
             return Some(key_of(&path_of(path)));

@@ -3,6 +3,15 @@
 use super::naming::Naming;
 
 /// URLs of the Source as a whole.
+///
+/// # Examples
+/// ```
+/// use abreast_source::publish::SourceUrls;
+///
+/// let source = SourceUrls::new("https://repo.example/sync");
+/// assert_eq!(source.base(), "https://repo.example/sync/");
+/// assert_eq!(source.set("maps").base(), "https://repo.example/sync/maps/");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceUrls {
     base: String,
@@ -24,7 +33,7 @@ impl SourceUrls {
         url.strip_prefix(&self.base).unwrap_or(url).to_owned()
     }
 
-    /// The URLs of one set.
+    /// The URLs of the set with this name in URLs.
     pub fn set(&self, slug: &str) -> SetUrls {
         SetUrls {
             base: format!("{}{slug}/", self.base),
@@ -35,7 +44,7 @@ impl SourceUrls {
     }
 }
 
-/// URLs of one set.
+/// The URLs of one set and its resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetUrls {
     base: String,
@@ -49,12 +58,36 @@ pub struct SetUrls {
 
 impl SetUrls {
     /// The same documents, of resources that another server answers for; a final `/` is added.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::publish::SourceUrls;
+    ///
+    /// // The files are on another server than the lists.
+    /// let set = SourceUrls::new("https://repo.example/sync/")
+    ///     .set("maps")
+    ///     .with_resources("https://files.example/maps");
+    /// assert_eq!(set.base(), "https://repo.example/sync/maps/");
+    /// assert_eq!(set.naming().uri("1571.tif"), "https://files.example/maps/1571.tif");
+    /// ```
     #[must_use]
     pub fn with_resources(self, base: &str) -> Self {
         Self { resources: Some(format!("{}/", base.trim_end_matches('/'))), ..self }
     }
 
     /// The same documents, of entities: their addresses leave out the namespace, which may be empty.
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::publish::SourceUrls;
+    ///
+    /// let set = SourceUrls::new("https://library.example/").set("subjects");
+    /// let set = set.of_entities("https://id.example.org/subjects/");
+    /// assert_eq!(
+    ///     set.naming().uri("https://id.example.org/subjects/maps"),
+    ///     "https://library.example/subjects/r/maps",
+    /// );
+    /// ```
     #[must_use]
     pub fn of_entities(self, namespace: &str) -> Self {
         Self { entities: Some(namespace.to_owned()), ..self }
@@ -77,12 +110,12 @@ impl SetUrls {
         &self.base
     }
 
-    /// The base of the keys of its own resources.
+    /// The base of the URIs of the set's own resources, ending in `/`.
     pub fn resources(&self) -> String {
         self.resources.clone().unwrap_or_else(|| format!("{}r/", self.base))
     }
 
-    /// The names of resources.
+    /// The names of the set's resources, with the base and the namespace of these URLs.
     pub fn naming(&self) -> Naming {
         let naming = Naming::new(self.resources());
         match &self.entities {

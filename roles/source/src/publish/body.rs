@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The bytes of one encoding of a document.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Small enough for memory.
+    /// Bytes of a body that is small enough for memory.
     Memory(Bytes),
     /// In the cache folder; stays readable while this value lives.
     File(Arc<CacheFile>),
 }
 
 impl Body {
-    /// Bytes in the body.
+    /// Length of the body in bytes.
     pub fn length(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -38,7 +38,7 @@ pub struct CacheFile {
 }
 
 impl CacheFile {
-    /// Its path.
+    /// The path of the file in the cache folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -56,7 +56,7 @@ impl Drop for CacheFile {
 /// A document ready to be sent.
 #[derive(Debug)]
 pub struct Document {
-    /// Content-Type.
+    /// The value of the `Content-Type` header.
     pub content_type: &'static str,
     /// The part of the entity tag that both encodings share, without quotes.
     pub tag: String,

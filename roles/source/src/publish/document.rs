@@ -74,9 +74,9 @@ impl Version {
 /// The state of the log of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
-    /// When the log began.
+    /// The time when the log of the set started.
     pub created: Timestamp,
-    /// Its last change.
+    /// Position of the last change in the log.
     pub position: Position,
 }
 
@@ -112,12 +112,12 @@ impl Output for Whole {
     fn restart(&mut self) {}
 }
 
-/// A freshly rendered document.
+/// The bytes of a document that was rendered for a request.
 #[derive(Debug)]
 pub struct Rendered {
     /// All bytes, or those after the last draining.
     pub bytes: Vec<u8>,
-    /// Its Content-Type.
+    /// The value of the `Content-Type` header.
     pub content_type: &'static str,
 }
 

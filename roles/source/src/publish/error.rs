@@ -23,7 +23,7 @@ pub enum PublishError {
     /// The last attempt to make the Resource Dump failed.
     #[error("{reason}")]
     NotMade {
-        /// Why.
+        /// The fault of the last attempt, for people.
         reason: String,
         /// Seconds until it may be asked for again.
         seconds: u32,
@@ -40,10 +40,10 @@ pub enum PublishError {
     /// The query of the request cannot be answered; the text is for the client.
     #[error("{0}")]
     BadQuery(String),
-    /// The log failed.
+    /// The log of the set could not be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The document cache failed.
+    /// A file of the document cache could not be written or read.
     #[error("the document cache failed")]
     Cache(#[source] io::Error),
 }

@@ -9,13 +9,13 @@ use thiserror::Error;
 /// A file that is published, open.
 #[derive(Debug)]
 pub struct PublishedFile {
-    /// Its bytes.
+    /// The bytes of the file, or where they are.
     pub content: FileContent,
     /// The same compressed by gzip, for clients that accept that.
     pub gzip: Option<FileContent>,
-    /// Its Content-Type.
+    /// The value of the `Content-Type` header.
     pub content_type: Cow<'static, str>,
-    /// Its set.
+    /// The set that publishes the file.
     pub set: Arc<PublishedSet>,
     /// Another URL of these bytes, if they have one.
     pub location: Option<String>,
@@ -30,22 +30,22 @@ pub struct PublishedFile {
 /// The bytes of a file that is published.
 #[derive(Debug)]
 pub enum FileContent {
-    /// An open file.
+    /// An open file, which is sent as a whole.
     File(File),
-    /// A part of one.
+    /// A part of an open file.
     Part {
-        /// The whole file.
+        /// The whole file, of which a part is sent.
         file: File,
-        /// Where the part begins.
+        /// Offset of the first byte of the part.
         start: u64,
-        /// Its bytes.
+        /// Length of the part in bytes.
         length: u64,
     },
     /// Bytes made for one request.
     Made {
         /// The entity tag, without quotes.
         tag: String,
-        /// The bytes.
+        /// The bytes, in memory or in a file.
         body: Body,
     },
 }
@@ -80,7 +80,7 @@ pub enum FileError {
     /// It cannot be sent now.
     #[error("{detail}")]
     Later {
-        /// The reason.
+        /// The reason, for the client of the request.
         detail: String,
         /// Seconds until it may be asked for again.
         seconds: u32,
@@ -88,9 +88,9 @@ pub enum FileError {
     /// It could not be made.
     #[error("{detail}")]
     Failed {
-        /// The task that failed.
+        /// The task that failed, for the client of the request.
         detail: String,
-        /// The cause.
+        /// The error that made the task fail.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -15,7 +15,7 @@ pub struct NewsRequest<'a> {
     pub first: bool,
     /// Whether a document that only grew may be notified now.
     pub growth: bool,
-    /// The current time.
+    /// The current time, by the clock of the publisher.
     pub now: Timestamp,
     /// When the topic's last notification was made, if there was one.
     pub from: Option<Timestamp>,
@@ -23,7 +23,7 @@ pub struct NewsRequest<'a> {
     pub until: Timestamp,
 }
 
-/// A notification of documents.
+/// A notification of new and different documents.
 #[derive(Clone, Debug)]
 pub struct News {
     /// Its bytes, of the topic's media type.
@@ -39,8 +39,8 @@ pub struct News {
 pub struct EndedTopic {
     /// The URL of the topic.
     pub url: String,
-    /// The last notification.
+    /// The last notification, which reports the end to subscribers.
     pub notification: Vec<u8>,
-    /// Its media type.
+    /// The media type of the notification.
     pub media_type: &'static str,
 }

@@ -12,7 +12,7 @@ pub struct Notifications {
 }
 
 impl Notifications {
-    /// With both channels.
+    /// Notifications of resources and of documents, by these hubs.
     pub fn at(hubs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { hubs: hubs.into_iter().map(Into::into).collect(), changes: true, framework: true }
     }

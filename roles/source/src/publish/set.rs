@@ -13,14 +13,14 @@ use crate::versions::VersionUrls;
 use abreast_core::SetId;
 use std::sync::Arc;
 
-/// One published set.
+/// One published set, with its URLs and options.
 #[derive(Debug)]
 pub struct PublishedSet {
     /// Its number in the log.
     pub id: SetId,
-    /// Its name in URLs.
+    /// The name of the set in URLs.
     pub slug: String,
-    /// Its URLs.
+    /// The URLs of the set and its documents.
     pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
     pub representations: Representations,
@@ -32,7 +32,7 @@ pub struct PublishedSet {
     pub links: PublishedLinks,
     /// The addresses of earlier versions of its resources, if they are kept.
     pub versions: Option<VersionUrls>,
-    /// Its description for people.
+    /// The description of the set, for people.
     pub about: About,
     /// Its hubs and channels, if it has notifications.
     pub notifications: Option<Notifications>,

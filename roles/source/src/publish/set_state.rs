@@ -25,7 +25,7 @@ pub enum SetState {
 }
 
 impl SetState {
-    /// All names.
+    /// Every value of [`name`](Self::name), in the order of the variants.
     pub const NAMES: [&str; 7] =
         ["ready", "reading", "incomplete", "held", "confirmed", "missing", "failed"];
 
@@ -54,7 +54,7 @@ impl SetState {
         })
     }
 
-    /// Its name.
+    /// The state as one word, for reports and metrics.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         Self::NAMES[match self {

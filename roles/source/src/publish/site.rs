@@ -5,7 +5,7 @@
 pub struct SiteDocument {
     /// Its path below the public base.
     pub path: String,
-    /// When it is written.
+    /// The stage of the build that writes the document.
     pub stage: SiteStage,
     /// Whether its bytes never change while the set has the same log and the same addresses.
     pub closed: bool,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// One topic of a set.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// Its URL.
+    /// The URL of the topic.
     pub url: String,
-    /// Its set.
+    /// The set whose changes are notified.
     pub set: Arc<PublishedSet>,
     /// The name of its record among those of other topics: the set's name, for one topic of each
     /// set.
@@ -31,7 +31,7 @@ pub enum TopicContent {
 }
 
 impl TopicContent {
-    /// Its name in metrics.
+    /// The name of the content in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Changes => "change",

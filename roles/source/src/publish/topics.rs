@@ -15,18 +15,18 @@ use std::sync::Arc;
 pub struct TopicDocument {
     /// The last notification; empty while there is none.
     pub body: Bytes,
-    /// Its media type.
+    /// The media type of the notification.
     pub media_type: String,
     /// The `Link` header: hubs, topic, Capability List.
     pub links: String,
     /// The number of that notification in its topic.
     pub offset: Option<Offset>,
-    /// When it was sent.
+    /// The time when the notification was sent.
     pub time: Option<Timestamp>,
 }
 
 impl Publisher {
-    /// All topics.
+    /// The topics of all published sets.
     pub fn topics(&self) -> Vec<Topic> {
         self.projections().flat_map(|projection| projection.topics(self)).collect()
     }

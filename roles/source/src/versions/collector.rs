@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_secs(10);
 pub struct KeptSet {
     /// Its number in the log.
     pub set: SetId,
-    /// Its name, for metrics.
+    /// The name of the set, for metrics.
     pub slug: String,
     /// The versions that are kept.
     pub policy: VersionPolicy,

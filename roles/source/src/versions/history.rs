@@ -11,15 +11,15 @@ use std::fmt::Write as _;
 /// A version of a resource, and the times of those around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// The version asked for.
+    /// The version that the request selects.
     pub chosen: Version,
-    /// The oldest one kept.
+    /// The time of the oldest version in the store.
     pub first: Timestamp,
-    /// The newest one.
+    /// The time of the newest version.
     pub last: Timestamp,
-    /// The one before.
+    /// The time of the version before the selected one.
     pub previous: Option<Timestamp>,
-    /// The one after.
+    /// The time of the version after the selected one.
     pub next: Option<Timestamp>,
 }
 

@@ -18,7 +18,16 @@ pub fn key_of(path: &[u8]) -> String {
     crate::names::keys::key_of(path)
 }
 
-/// A time as an HTTP date.
+/// A time as an HTTP date, rounded down to the second [rfc9110 §5.6.7].
+///
+/// # Examples
+/// ```
+/// use abreast_source::versions::http_date;
+/// use abreast_webtypes::Timestamp;
+///
+/// let changed = Timestamp::from_micros(1_772_355_600_250_000);
+/// assert_eq!(http_date(changed), "Sun, 01 Mar 2026 09:00:00 GMT");
+/// ```
 pub fn http_date(time: abreast_webtypes::Timestamp) -> String {
     let seconds = time.as_seconds().clamp(0, 253_402_300_799) as u64;
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The media type of a list of links [rfc6690 §2].
 pub const LINK_FORMAT: &str = "application/link-format";
-/// Versions in one page.
+/// Most versions in one page of a TimeMap.
 pub const VERSIONS_PER_PAGE: usize = 1_000;
 
 /// One page of a TimeMap.

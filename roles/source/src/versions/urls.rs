@@ -62,17 +62,46 @@ impl VersionUrls {
         &self.naming
     }
 
-    /// The original resource.
+    /// The URI of the original resource, which has versions.
     pub fn original(&self, key: &str) -> String {
         self.naming.uri(key)
     }
 
-    /// The version since that time.
+    /// The address of the version that was current from that time on [rfc7089 §2].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    /// use abreast_source::publish::SourceUrls;
+    /// use abreast_source::versions::VersionUrls;
+    /// use abreast_webtypes::Timestamp;
+    ///
+    /// let source = SourceUrls::new("https://repo.example/");
+    /// let urls = VersionUrls::new(&source, "maps", Naming::new("https://repo.example/maps/r/"));
+    /// assert_eq!(
+    ///     urls.memento("1571.tif", Timestamp::from_seconds(1_772_355_600)),
+    ///     "https://repo.example/maps/m/20260301090000000000/1571.tif",
+    /// );
+    /// ```
     pub fn memento(&self, key: &str, time: Timestamp) -> String {
         format!("{}{}/{}", self.mementos, stamp_of(time), self.naming.address_path(key))
     }
 
-    /// The TimeGate: from a date to a version.
+    /// The address of the TimeGate of a resource, which leads from a date to a version [rfc7089 §2].
+    ///
+    /// # Examples
+    /// ```
+    /// use abreast_source::Naming;
+    /// use abreast_source::publish::SourceUrls;
+    /// use abreast_source::versions::VersionUrls;
+    ///
+    /// let source = SourceUrls::new("https://repo.example/");
+    /// let urls = VersionUrls::new(&source, "maps", Naming::new("https://repo.example/maps/r/"));
+    /// assert_eq!(
+    ///     urls.timegate("1571.tif"),
+    ///     "https://repo.example/timegate/https://repo.example/maps/r/1571.tif",
+    /// );
+    /// ```
     pub fn timegate(&self, key: &str) -> String {
         format!("{}{}", self.timegate, self.original(key))
     }
@@ -99,6 +128,16 @@ impl VersionUrls {
 }
 
 /// A time in an address: year, month, day, hour, minute, second and microsecond, in digits.
+///
+/// # Examples
+/// ```
+/// use abreast_source::versions::stamp_of;
+/// use abreast_webtypes::W3cDatetime;
+///
+/// let changed = W3cDatetime::parse(b"2026-03-01T09:30:00.25Z")?.instant;
+/// assert_eq!(stamp_of(changed), "20260301093000250000");
+/// # Ok::<(), abreast_webtypes::ParseDatetimeError>(())
+/// ```
 pub fn stamp_of(time: Timestamp) -> String {
     let mut stamp: String = time.to_string().chars().filter(char::is_ascii_digit).collect();
     while stamp.len() < STAMP_DIGITS {
@@ -108,6 +147,17 @@ pub fn stamp_of(time: Timestamp) -> String {
 }
 
 /// The time of a stamp, and whether it has microseconds; `None` for other text.
+///
+/// # Examples
+/// ```
+/// use abreast_source::versions::at_stamp;
+///
+/// // Web archives write times to the second.
+/// let (time, has_microseconds) = at_stamp("20260301093000").expect("a stamp");
+/// assert_eq!(time.to_string(), "2026-03-01T09:30:00Z");
+/// assert!(!has_microseconds);
+/// assert_eq!(at_stamp("2026-03-01"), None);
+/// ```
 pub fn at_stamp(stamp: &str) -> Option<(Timestamp, bool)> {
     if !matches!(stamp.len(), SECOND_DIGITS | STAMP_DIGITS)
         || !stamp.bytes().all(|byte| byte.is_ascii_digit())
