@@ -187,7 +187,7 @@ impl Walk<'_> {
         match self.leads_to_0_1(client, url, &begin.into_inner()).await {
             Ok(true) => return Inspection { found: Inspected::Alpha, ..Inspection::default() },
             // The walk reports a limit; this document was read.
-            Ok(false) | Err(Failure::Limit) => {}
+            Ok(false) | Err(Failure::Limit(_)) => {}
             Err(failure) => return Inspection::from(failure),
         }
         if is_named && checker.head.md.is_none() {
