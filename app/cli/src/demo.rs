@@ -202,7 +202,7 @@ fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
             }
             match fs::read(&path) {
                 Ok(bytes) => drop(found.insert(path.strip_prefix(folder)?.to_owned(), bytes)),
-                // It was removed or replaced since the folder was listed.
+                // Removed or replaced since the folder was listed.
                 Err(error) if matches!(error.kind(), NotFound | NotADirectory | IsADirectory) => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("cannot read `{}`", path.display()));

@@ -37,7 +37,7 @@ const NOT_FOR_FILES: &[&str] = &[
 /// Options with secrets that are sent to a Source.
 pub(crate) const SECRETS: [&str; 5] =
     ["user", "password_file", "password_command", "token_file", "token_command"];
-/// Those that begin a login.
+/// Keys that begin a login.
 const LOGINS: [&str; 3] = ["user", "token_file", "token_command"];
 
 /// One `[[mirror]]` of a configuration file.
