@@ -133,12 +133,17 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let folder = settings.empty_folder("hostile")?;
         let file = folder.join(name);
         fs::write(&file, text(bytes))?;
+        fs::create_dir(folder.join("store"))?;
         for (command, arguments) in commands(&file) {
             let log = log_path(&settings.folder, "hostile")?;
             let (usage, status, _) = measured(&program, &arguments, &folder, &log)?;
             let code = status.code();
             // `timeout` ended it, or a signal did.
             ensure!(code.is_some_and(|code| code < 124), "{command} of {name} ended with {status}");
+            // Refused for another reason than its content, it would cost nothing.
+            let printed = fs::read_to_string(&log)?;
+            let is_read = !printed.contains("--data");
+            ensure!(is_read, "{command} did not read {name}: {printed}");
             report.raw(&json!({"file": name, "bytes": bytes, "run": command, "code": code, "usage": usage.json()}));
             cpu.push(usage.cpu);
             memory.push(usage.memory_mib);

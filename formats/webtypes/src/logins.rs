@@ -131,7 +131,12 @@ fn of_url(text: &str, begin: usize, next: usize) -> (Range<usize>, Cow<'_, str>)
     let end = whole[start..].find(['/', '\\', '?', '#']).map_or(whole.len(), |at| start + at);
     // White space within a password: a colon is before a password or a port.
     let is_quoted = text[..begin].ends_with(['`', '"', '\'', '<']);
-    let is_password = |text: &str| is_quoted || !text.bytes().all(|byte| byte.is_ascii_digit());
+    // A port is before further words, a number in a password before the one with the `@`.
+    let is_next = || whole[word.len()..].split_whitespace().next().is_some_and(|w| w.contains('@'));
+    let is_number = |text: &str| {
+        text.trim_end_matches([':', ',', '.', ';', ')']).bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_password = |text: &str| is_quoted || !is_number(text) || !text.is_empty() && is_next();
     let authority = word.get(start..).filter(|authority| !authority.starts_with('['));
     let has_space = word.len() < end
         && authority
@@ -308,6 +313,7 @@ mod tests {
     fn texts_without_a_login_remain() {
         for text in [
             "http://h:80 refused me@example.org",
+            "http://h:80: refused, ask me@example.org",
             "cannot reach https://h: 401 for me@example.org",
             "http://[::1]:80 me@h",
             "<td>http://h:80</td><td>a@b</td>",
@@ -369,6 +375,7 @@ mod tests {
             ("--server=joe:hush@h", "--server=h"),
             ("`me@corp.org:hush@h/x` is none", "`h/x` is none"),
             ("http://joe:#hush@h is none", "http://h is none"),
+            ("http://joe:12 hush@h/x is none", "http://h/x is none"),
         ] {
             assert_eq!(without_logins(text), shown, "{text}");
         }
