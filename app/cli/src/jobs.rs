@@ -8,7 +8,7 @@ use crate::errors::ExitCodeError;
 use crate::errors::SecretError;
 use crate::errors::UsageError;
 use crate::faults::{Fault, Origins};
-use abreast_webtypes::{without_login, without_logins};
+use crate::hidden_logins::{hidden_value, shown, warn_of_secrets};
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -607,7 +607,7 @@ impl Job {
         let matches = self
             .matches(command, given)
             .map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)))?;
-        let text = |text: &str| toml::Value::String(hidden(text));
+        let text = |key: &str, text: &str| toml::Value::String(hidden_value(key, text));
         let mut settings = Vec::new();
         for key in PLACES {
             let value = if *key == "name" {
@@ -616,7 +616,11 @@ impl Job {
                 self.table.get(*key).and_then(toml::Value::as_str)
             };
             let origin = if self.table.contains_key(*key) { Origin::File } else { Origin::Default };
-            settings.push(Setting { key: (*key).to_owned(), value: value.map(text), origin });
+            settings.push(Setting {
+                key: (*key).to_owned(),
+                value: value.map(|value| text(key, value)),
+                origin,
+            });
         }
         for arg in options(command) {
             let id = arg.get_id().as_str();
@@ -632,7 +636,7 @@ impl Job {
                 Some(matches.get_flag(id).into())
             } else {
                 let raw = matches.get_raw(id).into_iter().flatten();
-                let mut texts: Vec<_> = raw.map(|raw| text(&raw.to_string_lossy())).collect();
+                let mut texts: Vec<_> = raw.map(|raw| text(id, &raw.to_string_lossy())).collect();
                 match arg.get_action() {
                     ArgAction::Append => Some(toml::Value::Array(texts)),
                     _ => texts.pop(),
@@ -693,42 +697,6 @@ fn shortly(error: &clap::Error) -> String {
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let told = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     told.strip_prefix("error: ").unwrap_or(&told).to_owned()
-}
-
-/// A value without the login that a URL in it may have, as it may be printed.
-fn shown(value: &str) -> String {
-    abreast_webtypes::visible(&hidden(value)).into_owned()
-}
-
-/// A value without the login that a URL in it may have.
-pub(crate) fn hidden(value: &str) -> String {
-    match url::Url::parse(value) {
-        Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
-            let _ = url.set_username("hidden");
-            let _ = url.set_password(None);
-            url.into()
-        }
-        // A value that is not a URL, and may be meant as one.
-        Err(_) if crate::address::is_url(value) => without_login(value).into_owned(),
-        // A login without a scheme, as in `joe:password@host`.
-        Ok(url) if url.cannot_be_a_base() => without_logins(value).into_owned(),
-        _ => value.to_owned(),
-    }
-}
-
-/// Others had better not read a file with passwords in URLs.
-pub(crate) fn warn_of_secrets(path: &Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let has_login = text.split('"').any(|part| {
-        part.contains("://") && url::Url::parse(part).is_ok_and(|url| url.password().is_some())
-    });
-    let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
-    if has_login && mode & 0o077 != 0 {
-        tracing::warn!(
-            "`{}` has a password in it and can be read by other users: chmod 600 it",
-            path.display()
-        );
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::config::{File, ServeConfig};
 use crate::faults::Fault;
+use crate::hidden_logins::hidden_value;
 use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
 use abreast_webtypes::count_of;
@@ -107,7 +108,7 @@ fn checked(file: File) -> Result<Checked> {
 
 fn check(args: &CheckArgs) -> Result<ExitCode> {
     let text = read(&args.file)?;
-    jobs::warn_of_secrets(&args.file, &text);
+    crate::hidden_logins::warn_of_secrets(&args.file, &text);
     let mut file = crate::config::read(&text);
     file.origins.name(&args.file);
     let Checked { faults, sets, jobs, only_hub } = checked(file)?;
@@ -245,15 +246,23 @@ fn setting(file: &Table, key: &str, given: Option<Value>, default: Option<Value>
         (None, Some(value)) => (Some(value.clone()), Origin::File),
         (None, None) => (default, Origin::Default),
     };
-    Setting { key: key.to_owned(), value: value.map(without_logins), origin }
+    Setting { key: key.to_owned(), value: value.map(|value| without_logins(key, value)), origin }
 }
 
-fn without_logins(value: Value) -> Value {
+fn without_logins(key: &str, value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(jobs::hidden(&text)),
-        Value::Array(values) => Value::Array(values.into_iter().map(without_logins).collect()),
+        Value::String(text) => Value::String(hidden_value(key, &text)),
+        Value::Array(values) => {
+            Value::Array(values.into_iter().map(|value| without_logins(key, value)).collect())
+        }
         Value::Table(table) => Value::Table(
-            table.into_iter().map(|(key, value)| (key, without_logins(value))).collect(),
+            table
+                .into_iter()
+                .map(|(key, value)| {
+                    let value = without_logins(&key, value);
+                    (key, value)
+                })
+                .collect(),
         ),
         other => other,
     }

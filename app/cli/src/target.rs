@@ -21,7 +21,7 @@ const CONTENT_MAX: u64 = 1 << 20;
 )]
 pub(crate) struct TargetArgs {
     /// Start another file after this many bytes [default: 1G for WARC, 64M for N-Quads]
-    #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::sizes::parse_size)]
     pub(crate) segment_size: Option<u64>,
     /// Compression of WARC records, from 1 (fast) to 9 (small); 0 for none
     #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=9))]
@@ -30,7 +30,7 @@ pub(crate) struct TargetArgs {
     #[arg(long)]
     pub(crate) block_digest: bool,
     /// Include contents up to this length (at most 1M) in the lines, as base 64
-    #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::sizes::parse_size)]
     pub(crate) content: Option<u64>,
     /// Graph that the statements of RDF copies are in; `resource` gives each resource its own,
     /// named by its URI [default: the default graph]

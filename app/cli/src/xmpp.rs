@@ -218,7 +218,8 @@ pub(crate) fn without() -> anyhow::Error {
     UsageError(format!("{WITHOUT} (help: {WITHOUT_HELP})")).into()
 }
 
-#[cfg(all(test, feature = "xmpp"))]
+#[cfg(feature = "xmpp")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

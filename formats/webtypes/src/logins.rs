@@ -255,7 +255,7 @@ impl Candidate {
     fn add(&mut self, text: &str, place: usize, c: char) {
         match c {
             '/' | '\\' if place == self.begin => self.begin += 1,
-            // A password without its user's host may not have them: this is a path.
+            // Not in a login without a scheme: this is a path.
             '/' | '?' | '#' if self.has_user => self.is_login = false,
             ':' if !self.has_user => {
                 self.has_user = true;
