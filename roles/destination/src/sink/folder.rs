@@ -232,12 +232,15 @@ impl FolderSink {
                 let from = Place::of_file(dir.clone(), path.to_vec());
                 via::rename(&from, &leaf)?;
             }
-            let message = format!(
-                "`{}` is needed as a folder; the resource is now `{}`",
-                shown(path),
-                leaf.shown()
-            );
-            notices.push((uri, Notice::new("path.conflict", message)));
+            // One that this run stored has not had another name between two runs.
+            if row.epoch != self.epoch {
+                let message = format!(
+                    "`{}` is needed as a folder; the resource is now `{}`",
+                    shown(path),
+                    leaf.shown()
+                );
+                notices.push((uri, Notice::new("path.conflict", message)));
+            }
             return Ok(());
         }
         if self.immutable {
