@@ -6,6 +6,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::process::Stdio;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -32,6 +33,18 @@ struct Sum {
     passed: usize,
     failed: usize,
     skipped: usize,
+}
+
+/// How the time of a run divides, from what the test binaries print.
+#[derive(Debug, Default, PartialEq, Clone, Copy)]
+struct Times {
+    /// Until the first test starts: the compiler.
+    compiling: Option<Duration>,
+    /// Of the test binaries.
+    tests: Duration,
+    binaries: usize,
+    /// Of the examples in the documentation, with their compilation.
+    examples: Duration,
 }
 
 /// `cargo xtask test`: true when nothing failed. Prints the sum as its last line in every case.
@@ -86,7 +99,8 @@ fn run_tests(arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut S
     }
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;
     let output = child.stdout.take().context("`cargo test` has no output")?;
-    let mut sum = stream(output, &mut io::stdout())?;
+    let (mut sum, times) = stream(output, &mut io::stdout())?;
+    println!("{}", times.line());
     let status = child.wait().context("while waiting for `cargo test`")?;
     if !status.success() && sum.failed == 0 {
         println!(
@@ -104,15 +118,18 @@ fn threads() -> usize {
 }
 
 /// Passes lines through and adds up the results of the test binaries.
-fn stream(output: impl Read, terminal: &mut impl Write) -> Result<Sum> {
+fn stream(output: impl Read, terminal: &mut impl Write) -> Result<(Sum, Times)> {
     let mut sum = Sum::default();
+    let mut times = Times::default();
+    let start = Instant::now();
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("while reading what `cargo test` prints")?;
         let line = String::from_utf8_lossy(&line);
         writeln!(terminal, "{line}").context("while passing on what `cargo test` prints")?;
         sum.add_line(&line);
+        times.add_line(&line, start);
     }
-    Ok(sum)
+    Ok((sum, times))
 }
 
 /// States what is missing and which test files use it; in CI that is a failure.
@@ -192,9 +209,51 @@ impl Sum {
     }
 }
 
+impl Times {
+    /// Adds `running 3 tests`, `test result: … finished in 0.10s` and `all doctests ran in 3.00s; …`.
+    fn add_line(&mut self, line: &str, start: Instant) {
+        if line.starts_with("running ") && self.compiling.is_none() {
+            self.compiling = Some(start.elapsed());
+        } else if let Some(took) = seconds_after(line, "test result: ", "finished in ") {
+            self.tests += took;
+            self.binaries += 1;
+        } else if let Some(took) = seconds_after(line, "all doctests ", "ran in ") {
+            self.examples += took;
+        }
+    }
+
+    fn line(self) -> String {
+        format!(
+            "time: {} s until the first test, {} s in {} test binaries, {} s for examples in the documentation",
+            self.compiling.unwrap_or_default().as_secs(),
+            self.tests.as_secs(),
+            self.binaries,
+            self.examples.as_secs(),
+        )
+    }
+}
+
+fn seconds_after(line: &str, start: &str, before: &str) -> Option<Duration> {
+    let (_, rest) = line.strip_prefix(start)?.split_once(before)?;
+    let (seconds, _) = rest.split_once('s')?;
+    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_binaries_and_examples_are_added() {
+        let output = "running 3 tests\n\
+            test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 12.10s\n\
+            test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 1.00s\n\
+            all doctests ran in 3.00s; merged doctests compilation took 2.98s\n";
+        let (_, times) = stream(output.as_bytes(), &mut io::sink()).unwrap();
+        assert!(times.line().ends_with(
+            "s until the first test, 13 s in 2 test binaries, 3 s for examples in the documentation"
+        ));
+    }
 
     #[test]
     fn results_of_all_binaries_are_added() {
@@ -203,7 +262,7 @@ mod tests {
             test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s\n\
             \n\
             test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1.00s\n";
-        let sum = stream(output.as_bytes(), &mut io::sink()).unwrap();
+        let (sum, _) = stream(output.as_bytes(), &mut io::sink()).unwrap();
         assert_eq!(sum, Sum { passed: 7, failed: 2, skipped: 1 });
         assert_eq!(sum.line(), "7 passed, 2 failed, 1 skipped");
     }
@@ -222,7 +281,7 @@ mod tests {
 
     #[test]
     fn output_that_is_not_utf8_is_passed_on() {
-        let sum = stream(
+        let (sum, _) = stream(
             &b"\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"[..],
             &mut io::sink(),
         )
