@@ -15,8 +15,6 @@ use abreast_source::archive::ArchiveError;
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfReport};
 use abreast_source::origin::sparql::SparqlSet;
-use abreast_source::projection::emm::ChangeFeeds;
-use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use abreast_source::versions::collect_all;
@@ -330,8 +328,7 @@ fn build(
     }
     let publisher = Publisher::new(Arc::clone(&log), urls, published, stores.path("documents"))
         .context("cannot make the folder for rendered documents")?
-        .with_projection(ResourceSync01::default())
-        .with_projection(ChangeFeeds::default());
+        .with_static_projections();
     for set in publisher.sets() {
         abreast_source::archive::take(&*log, set, cancel)?;
     }

@@ -17,9 +17,7 @@ use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
 use abreast_source::origin::rdf::RdfWatch;
-use abreast_source::projection::emm::ChangeFeeds;
-use abreast_source::projection::resourcesync_0_1::ResourceSync01;
-use abreast_source::projection::sdshare::{SdShare, SetSnapshots};
+use abreast_source::projection::sdshare::SetSnapshots;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::versions::{Collector, KeptSet};
 use abreast_source::watch::Watch;
@@ -144,9 +142,7 @@ impl Running {
         let publisher =
             Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
                 .context("cannot make the folder for rendered documents")?
-                .with_projection(SdShare::default())
-                .with_projection(ChangeFeeds::default())
-                .with_projection(ResourceSync01::default());
+                .with_all_projections();
         let api = Some(open_api(&config.api, stores.data())?);
         let delivery = if config.push.is_wanted() {
             Some(config.push.start(stores.data(), urls.base())?)

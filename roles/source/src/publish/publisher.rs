@@ -58,8 +58,12 @@ impl Publisher {
 
     /// With one more projection, asked after those before it.
     #[must_use]
-    pub fn with_projection(mut self, projection: impl Projection) -> Self {
-        self.projections.push(Box::new(projection));
+    pub fn with_projection(self, projection: impl Projection) -> Self {
+        self.with_boxed(Box::new(projection))
+    }
+
+    pub(crate) fn with_boxed(mut self, projection: Box<dyn Projection>) -> Self {
+        self.projections.push(projection);
         self
     }
 
@@ -236,6 +240,11 @@ pub trait Projection: Send + Sync + 'static {
         _query: Option<&str>,
     ) -> Result<PublishedFile, FileError> {
         Err(FileError::NotFound("there is no such file".to_owned()))
+    }
+
+    /// Whether a static site can publish the protocol, so that a server does not have to answer.
+    fn is_static(&self) -> bool {
+        true
     }
 
     /// All documents of a static site, of each stage in an order in which none names one that comes

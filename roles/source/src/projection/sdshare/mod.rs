@@ -116,7 +116,11 @@ impl Projection for SdShare {
         vec![site_link("alternate", paths::overview(publisher.urls()), ATOM)]
     }
 
-    /// None: `since` and pages need a server.
+    /// `since` and pages need a server.
+    fn is_static(&self) -> bool {
+        false
+    }
+
     fn site(&self, _: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         Ok(Vec::new())
     }
