@@ -89,6 +89,19 @@ const READERS: (&str, &[&str]) = (
     &["roles/destination/src/read/", "roles/destination/src/run/simulation/"],
 );
 
+/// The Destination's kinds of sinks, which all others know through the traits `Facts` and `SinkKind`,
+/// and the files that list them. The default is in the options of a run.
+const SINKS: (&str, &[&str]) = (
+    "SinkOptions::",
+    &[
+        "roles/destination/src/report/sinks.rs",
+        "roles/destination/src/report/options.rs",
+        "roles/destination/src/sink/kind.rs",
+        "roles/destination/src/run/simulation/",
+        "roles/destination/src/read/text/",
+    ],
+);
+
 const WAY_OUT: &str = "help: move the shared part down a layer, or wire it in app/";
 
 /// One crate of the workspace.
@@ -109,6 +122,7 @@ pub(crate) fn run() -> Result<()> {
             let text = fs::read_to_string(&file)?;
             faults.extend(code_faults(member, &tree::shown(&file), &text));
             faults.extend(protocol_faults(member, &tree::shown(&file), &text));
+            faults.extend(sink_faults(&tree::shown(&file), &text));
         }
     }
     let folders: Vec<&Path> = members.iter().map(|member| member.folder.as_path()).collect();
@@ -286,6 +300,33 @@ fn protocol_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
     faults
 }
 
+/// Where code of the Destination names a kind of sink.
+fn sink_faults(file: &str, text: &str) -> Vec<String> {
+    let (kinds, allowed) = SINKS;
+    if !file.starts_with("roles/destination/src/")
+        || allowed.iter().any(|place| file.starts_with(place))
+    {
+        return Vec::new();
+    }
+    let names_kind = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        code.match_indices(kinds).any(|(at, _)| {
+            code[at + kinds.len()..].starts_with(|first: char| first.is_ascii_uppercase())
+        })
+    };
+    let lines = tree::before_tests(text).lines().enumerate();
+    let lines = lines.filter(|(_, line)| names_kind(line));
+    lines
+        .map(|(number, _)| {
+            format!(
+                "  {file}:{} names a kind of sink\n    help: add a method to `Facts` (`report/sinks.rs`) or `SinkKind` \
+                 (`sink/kind.rs`), with a default for the other kinds",
+                number + 1
+            )
+        })
+        .collect()
+}
+
 /// Whether `word` stands in `code` as a whole path or identifier.
 fn has_word(code: &str, word: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -327,6 +368,15 @@ mod tests {
             member(folder, "subject", dependencies),
         ];
         dependency_faults(&members).join("\n")
+    }
+
+    #[test]
+    fn kinds_of_sinks_are_known_through_their_traits() {
+        let line = "if let SinkOptions::Warc(_) = &options.sink {";
+        assert_eq!(sink_faults("roles/destination/src/run/audit.rs", line).len(), 1);
+        assert_eq!(sink_faults("roles/destination/src/sink/kind.rs", line).len(), 0);
+        let method = "SinkOptions::of_files(word) // SinkOptions::Warc";
+        assert_eq!(sink_faults("roles/destination/src/run/check.rs", method).len(), 0);
     }
 
     #[test]

@@ -11,10 +11,6 @@ pub(crate) const LOCK: &[u8] = b"lock";
 pub const SETS_RECORD: &str = "sets.json";
 /// Its name in the state folder of the copy.
 pub(crate) const MARKER: &str = "owner";
-/// Folder of the segments in the copy's folder.
-pub(crate) const ARCHIVE: &str = "archive";
-/// Folder of the index.
-pub(crate) const INDEXES: &str = "indexes";
 /// The journal of the index, in the state folder.
 pub(crate) const JOURNAL: &str = "index.journal";
 /// The file of RocksDB that names the current state of a store.

@@ -4,7 +4,6 @@ use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::state_folder::make_folder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
-use crate::report::sinks::SinkOptions;
 use abreast_folder::{CopyOf, Folder};
 use std::path::{Path, PathBuf};
 
@@ -43,20 +42,9 @@ pub fn resolved(path: &Path) -> PathBuf {
 
 /// Refuses a copy that would be published unasked, and a state or replaced files that would be published at all.
 pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
-    #[cfg(feature = "s3")]
-    let objects = match &options.sink {
-        SinkOptions::Objects(objects) => {
-            let url = url::Url::parse(&objects.url).ok().filter(|url| url.scheme() == "file");
-            url.and_then(|url| url.to_file_path().ok())
-        }
-        _ => None,
-    };
-    let copy = match &options.sink {
-        #[cfg(feature = "s3")]
-        SinkOptions::Objects(_) => objects.as_ref(),
-        SinkOptions::Labels(labels) => Some(&labels.path),
-        sink => sink.is_local().then_some(&options.folder),
-    };
+    let elsewhere = options.sink.facts().place();
+    let own_folder = options.sink.is_local().then_some(&options.folder);
+    let copy = elsewhere.as_ref().or(own_folder);
     let own_state = (!options.sink.is_local()).then_some(&options.folder);
     for (what, path, may) in [
         ("the copy", copy, options.republish),

@@ -3,7 +3,7 @@
 
 use crate::copy::key;
 use crate::copy::marker::{Marker, state_elsewhere};
-use crate::copy::names::{ARCHIVE, DATABASE, INDEXES, LOCK, MARKER, SETS_RECORD};
+use crate::copy::names::{DATABASE, LOCK, MARKER, SETS_RECORD};
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::probe::FileSystem;
 use crate::copy::provisional::{NewFolders, Provisional};
@@ -12,7 +12,6 @@ use crate::copy::state_folder::{StateFolder, make_folder, read_text};
 use crate::copy::unusable::{overlap, unusable};
 use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
-use crate::report::sinks::SinkOptions;
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
@@ -51,7 +50,7 @@ impl State {
             let is_there = options.folder.is_dir();
             let folder =
                 Folder::open(if is_there { options.folder.clone() } else { std::env::temp_dir() })?;
-            let is_lost = is_there && options.sink == SinkOptions::Folder;
+            let is_lost = is_there && options.sink.facts().is_folder();
             let lost = if is_lost { lost_state(&folder, &path)? } else { None };
             let (mirror, own_folder) = (Mirror::scratch()?, StateFolder::nowhere(path));
             return Ok(Self {
@@ -70,7 +69,7 @@ impl State {
             NewFolders::make(&options.folder).map_err(|cause| unusable(&options.folder, cause))?,
         );
         let folder = Folder::open(&options.folder)?;
-        let lost = if database.exists() || options.sink != SinkOptions::Folder {
+        let lost = if database.exists() || !options.sink.facts().is_folder() {
             None
         } else {
             lost_state(&folder, &path)?
@@ -98,9 +97,8 @@ impl State {
         if !is_known {
             check_below(&folder)?;
             made.note_state(Folder::open(state.path())?.root());
-            if matches!(options.sink, SinkOptions::Warc(_)) {
-                made.note_contents(folder.root(), ARCHIVE);
-                made.note_contents(folder.root(), INDEXES);
+            for own in options.sink.facts().own_folders() {
+                made.note_contents(folder.root(), own);
             }
         }
         let mirror = Mirror::open(&database)?;

@@ -158,8 +158,10 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     fn new(list: &str, planner: &Planner<'_>, stale: bool) -> Result<Self, Error> {
-        let system =
-            planner.mirror.meta(key::FILE_SYSTEM)?.filter(|_| planner.options.sink.is_folder());
+        let system = planner
+            .mirror
+            .meta(key::FILE_SYSTEM)?
+            .filter(|_| planner.options.sink.facts().is_folder());
         Ok(Self {
             admission: Admission::new(
                 list,

@@ -10,14 +10,12 @@ use crate::plan::planner::{PlanContext, Planner};
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
-use crate::report::sinks::SinkOptions;
+use crate::report::sinks::Compared;
 use crate::sink::Sink;
 use crate::sink::kept::{
     Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again,
 };
-use crate::sink::rdf::label_table::LabelsKept;
-use crate::sink::rdf::remote::{Remote, RemoteKept};
-use crate::sink::read_back::read_back;
+use crate::sink::kind::kept_of;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::visible;
 
@@ -38,13 +36,10 @@ pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
 pub(crate) fn distrust(run: &mut PlanContext<'_, '_>, why: &str) {
     run.planner.copy.is_distrusted = true;
     let options = run.planner.options;
-    let help = match options.sink {
-        SinkOptions::Folder | SinkOptions::Warc(_) | SinkOptions::NQuads(_) => {
-            "`abreast audit` lists those as `extra`"
-        }
-        #[cfg(feature = "s3")]
-        SinkOptions::Objects(_) => "`abreast audit` lists those as `extra`",
-        _ => "to be sure of those, empty the target, then run with `--baseline --full`",
+    let help = if options.sink.facts().lists_extras() {
+        "`abreast audit` lists those as `extra`"
+    } else {
+        "to be sure of those, empty the target, then run with `--baseline --full`"
     };
     let message = format!(
         "{why}; all of the copy is compared, and what is missing or differs is fetched again; resources that were \
@@ -60,9 +55,7 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     if std::mem::replace(&mut run.planner.copy.is_done, true) {
         return Ok(());
     }
-    // Lengths and times show it of files.
-    let has_files =
-        matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_) | SinkOptions::NQuads(_));
+    let has_files = options.sink.facts().compared() == Compared::Always;
     let full = options.full || run.planner.copy.is_distrusted && !has_files;
     let baseline = options.baseline || run.planner.copy.is_distrusted;
     let Some(mut kept) = whole_copy(mirror, options, baseline, full)? else { return Ok(()) };
@@ -129,12 +122,12 @@ fn is_just_planned(mirror: &Mirror, uri: &str) -> Result<bool, Error> {
 pub(crate) fn check_one(run: &mut PlanContext<'_, '_>, row: &mut Row) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
     // What is known to be damaged is planned, and counted, already.
-    if options.sink != SinkOptions::Folder || is_distrusted(row) {
+    if !options.sink.facts().is_folder() || is_distrusted(row) {
         return Ok(());
     }
     let kept = &mut run.planner.copy.kept;
     if kept.is_none() {
-        *kept = read_back("folder", &options.folder, mirror)?;
+        *kept = kept_of(options, &state_of(options), mirror)?;
     }
     let Some(kept) = kept else { return Ok(()) };
     if let Some(damage) = kept.damage(mirror, row, false)?.filter(|damage| damage.kind.is_loss()) {
@@ -202,36 +195,19 @@ pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
     }
 }
 
-/// The copy that a comparison reads back. Objects require a listing of the store, so only
-/// `--baseline` reads them.
+/// The copy that a comparison reads back.
 fn whole_copy(
     mirror: &Mirror,
     options: &SyncOptions,
     baseline: bool,
     full: bool,
 ) -> Result<Option<Box<dyn ReadBack>>, Error> {
-    if options.dry_run && !options.folder.is_dir() {
-        // Before the first run there is no folder, and a dry run makes none.
+    // Before the first run there is no folder, and a dry run makes none.
+    let is_missing = options.dry_run && !options.folder.is_dir();
+    if is_missing || !options.sink.facts().compared().is_due(baseline, full) {
         return Ok(None);
     }
-    match &options.sink {
-        #[cfg(feature = "s3")]
-        SinkOptions::Objects(objects) if baseline => {
-            crate::sink::objects::ObjectsKept::of_copy(objects, mirror)
-                .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
-        }
-        sink @ (SinkOptions::Oxigraph(_) | SinkOptions::Sparql(_) | SinkOptions::GraphStore(_))
-            if baseline && full =>
-        {
-            let Some(remote) = Remote::of(sink, &options.folder) else { return Ok(None) };
-            let kept = RemoteKept::open(&remote, options.net_options(), mirror)?;
-            Ok(Some(Box::new(kept)))
-        }
-        SinkOptions::Labels(labels) if baseline => {
-            Ok(Some(Box::new(LabelsKept::open(labels, &state_of(options))?)))
-        }
-        sink => read_back(sink.word(), &options.folder, mirror),
-    }
+    kept_of(options, &state_of(options), mirror)
 }
 
 fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Options of sinks: where a copy is kept.
 
+use super::error::{Error, ExitCode};
 use super::open_store::OpenStore;
 use std::fmt;
 use std::io::Write;
@@ -35,46 +36,139 @@ pub enum SinkOptions {
 }
 
 impl SinkOptions {
-    /// The word by which the state remembers what kind of copy it is of.
-    pub(crate) const fn word(&self) -> &'static str {
+    /// The properties of the kind.
+    pub(crate) const fn facts(&self) -> &dyn Facts {
         match self {
-            Self::Folder => "folder",
-            Self::Warc(_) => "warc",
+            Self::Folder => &Files,
+            Self::Warc(options) => options,
             #[cfg(feature = "s3")]
-            Self::Objects(_) => "objects",
-            Self::Lines(_) => "lines",
-            Self::NQuads(_) => "nquads",
-            Self::Labels(_) => "labels",
-            Self::Oxigraph(_) => "oxigraph",
-            Self::Sparql(_) => "sparql",
-            Self::GraphStore(_) => "graphstore",
-            Self::Push(_) => "push",
+            Self::Objects(options) => options,
+            Self::Lines(options) => options,
+            Self::NQuads(options) => options,
+            Self::Labels(options) => options,
+            Self::Oxigraph(options) => options,
+            Self::Sparql(options) => options,
+            Self::GraphStore(options) => options,
+            Self::Push(options) => options,
         }
     }
 
     /// Whether statements are stored, whatever the syntax that they are sent in.
-    pub const fn is_of_statements(&self) -> bool {
-        matches!(
-            self,
-            Self::NQuads(_)
-                | Self::Labels(_)
-                | Self::Oxigraph(_)
-                | Self::Sparql(_)
-                | Self::GraphStore(_)
-                | Self::Push(_)
-        )
+    pub fn is_of_statements(&self) -> bool {
+        self.facts().is_of_statements()
     }
 
-    /// Whether the copy's folder holds more than its state.
-    pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Folder | Self::Warc(_) | Self::NQuads(_) | Self::Oxigraph(_))
-    }
-
-    /// Whether files of resources are in the copy's folder, where other programs may touch them.
-    pub(crate) const fn is_folder(&self) -> bool {
-        matches!(self, Self::Folder)
+    /// Whether the copy's folder contains more than its state.
+    pub fn is_local(&self) -> bool {
+        self.facts().is_local()
     }
 }
+
+/// Properties of a kind of copy that do not depend on what was copied. The defaults are those of a
+/// service: the copy's folder contains the state only.
+pub(crate) trait Facts {
+    /// The name of the kind in the state of a copy.
+    fn word(&self) -> &'static str;
+
+    /// Whether statements are stored, whatever the syntax that they are sent in.
+    fn is_of_statements(&self) -> bool {
+        false
+    }
+
+    /// Whether the copy's folder contains more than its state.
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    /// Whether each resource is a file in the copy's folder, which other programs may change.
+    fn is_folder(&self) -> bool {
+        false
+    }
+
+    /// The file or folder outside the copy's folder that the copy is written to.
+    fn place(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Folders within the copy's folder whose contents a failed first run removes.
+    fn own_folders(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The runs that compare what is stored with the state.
+    fn compared(&self) -> Compared {
+        Compared::Never
+    }
+
+    /// Whether an audit finds stored resources that the state does not contain.
+    fn lists_extras(&self) -> bool {
+        false
+    }
+
+    /// Refuses an audit of a kind that cannot be read.
+    ///
+    /// # Errors
+    /// The kind cannot be compared at all, or not in full.
+    fn check_audit(&self, _full: bool) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The runs that compare what is stored with the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// Each comparison with the whole list: lengths and times of files show most damage.
+    Always,
+    /// Runs with `--baseline`, since the target has to be listed or opened.
+    Baseline,
+    /// Runs with `--baseline --full`, since everything has to be requested.
+    FullBaseline,
+    /// None: the target cannot be read.
+    Never,
+}
+
+impl Compared {
+    /// Whether a run compares.
+    pub(crate) const fn is_due(self, baseline: bool, full: bool) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Baseline => baseline,
+            Self::FullBaseline => baseline && full,
+            Self::Never => false,
+        }
+    }
+}
+
+/// The kind of a copy with one file for each resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Files;
+
+impl Facts for Files {
+    fn word(&self) -> &'static str {
+        "folder"
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn is_folder(&self) -> bool {
+        true
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::Always
+    }
+
+    fn lists_extras(&self) -> bool {
+        true
+    }
+}
+
+/// The folder of the segments of a packed copy, in the copy's folder.
+pub(crate) const ARCHIVE: &str = "archive";
+/// The folder of their index.
+pub(crate) const INDEXES: &str = "indexes";
 
 /// How a packed copy is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +190,28 @@ impl Default for WarcOptions {
     }
 }
 
+impl Facts for WarcOptions {
+    fn word(&self) -> &'static str {
+        "warc"
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn own_folders(&self) -> &'static [&'static str] {
+        &[ARCHIVE, INDEXES]
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::Always
+    }
+
+    fn lists_extras(&self) -> bool {
+        true
+    }
+}
+
 /// Which store, and where in it.
 #[cfg(feature = "s3")]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +222,27 @@ pub struct ObjectsOptions {
     /// Settings that come before the environment's, by the names of the crate `object_store`, such
     /// as `aws_endpoint`.
     pub settings: Vec<(String, String)>,
+}
+
+#[cfg(feature = "s3")]
+impl Facts for ObjectsOptions {
+    fn word(&self) -> &'static str {
+        "objects"
+    }
+
+    /// The folder of a store in files.
+    fn place(&self) -> Option<PathBuf> {
+        let url = url::Url::parse(&self.url).ok().filter(|url| url.scheme() == "file");
+        url.and_then(|url| url.to_file_path().ok())
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::Baseline
+    }
+
+    fn lists_extras(&self) -> bool {
+        true
+    }
 }
 
 /// Where lines go.
@@ -143,6 +280,18 @@ pub struct LinesOptions {
     pub content_bytes_max: Option<u64>,
 }
 
+impl Facts for LinesOptions {
+    fn word(&self) -> &'static str {
+        "lines"
+    }
+
+    fn check_audit(&self, _full: bool) -> Result<(), Error> {
+        let message = "what was written to a stream cannot be compared";
+        Err(Error::new("sink.stream", ExitCode::Usage, message)
+            .with_help("audit what was made of it, where that is"))
+    }
+}
+
 /// Which graph statements are stored in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Graph {
@@ -170,6 +319,28 @@ impl Default for NQuadsOptions {
     }
 }
 
+impl Facts for NQuadsOptions {
+    fn word(&self) -> &'static str {
+        "nquads"
+    }
+
+    fn is_of_statements(&self) -> bool {
+        true
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::Always
+    }
+
+    fn lists_extras(&self) -> bool {
+        true
+    }
+}
+
 /// How labels are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelsOptions {
@@ -183,6 +354,24 @@ pub struct LabelsOptions {
     pub languages: Vec<String>,
 }
 
+impl Facts for LabelsOptions {
+    fn word(&self) -> &'static str {
+        "labels"
+    }
+
+    fn is_of_statements(&self) -> bool {
+        true
+    }
+
+    fn place(&self) -> Option<PathBuf> {
+        Some(self.path.clone())
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::Baseline
+    }
+}
+
 /// A store of Oxigraph, and where in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OxigraphOptions {
@@ -190,6 +379,24 @@ pub struct OxigraphOptions {
     pub graph: Graph,
     /// A store that the caller has opened; else the one in the copy's folder is opened.
     pub store: Option<OpenStore>,
+}
+
+impl Facts for OxigraphOptions {
+    fn word(&self) -> &'static str {
+        "oxigraph"
+    }
+
+    fn is_of_statements(&self) -> bool {
+        true
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::FullBaseline
+    }
 }
 
 /// Which endpoint, and where in it.
@@ -203,11 +410,39 @@ pub struct SparqlOptions {
     pub graph: Graph,
 }
 
+impl Facts for SparqlOptions {
+    fn word(&self) -> &'static str {
+        "sparql"
+    }
+
+    fn is_of_statements(&self) -> bool {
+        true
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::FullBaseline
+    }
+}
+
 /// A graph store, in which each resource has a graph with its URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphStoreOptions {
     /// The address of the store (`http` or `https`), without `graph`.
     pub url: String,
+}
+
+impl Facts for GraphStoreOptions {
+    fn word(&self) -> &'static str {
+        "graphstore"
+    }
+
+    fn is_of_statements(&self) -> bool {
+        true
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::FullBaseline
+    }
 }
 
 /// A receiver of SDShare Push.
@@ -217,4 +452,23 @@ pub struct PushOptions {
     pub url: String,
     /// The graph that the receiver is to keep the statements in, if one is named.
     pub graph: Option<String>,
+}
+
+impl Facts for PushOptions {
+    fn word(&self) -> &'static str {
+        "push"
+    }
+
+    fn is_of_statements(&self) -> bool {
+        true
+    }
+
+    fn check_audit(&self, full: bool) -> Result<(), Error> {
+        if !full {
+            return Ok(());
+        }
+        let message = "what a receiver has cannot be read";
+        Err(Error::new("sink.stream", ExitCode::Usage, message)
+            .with_help("without `--full`, what it accepted is compared with the lists"))
+    }
 }

@@ -22,17 +22,13 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::report::lasting::Lasting;
 use crate::report::options::AuditOptions;
-use crate::report::sinks::SinkOptions;
 use crate::request::requests::Requests;
 use crate::request::verify::{Verdict, hash_file, judge};
 use crate::run::audit::kept::Kept;
 use crate::run::sync::base_map;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{ReadBack as _, is_distrusted};
-use crate::sink::rdf::label_table::LabelsKept;
-use crate::sink::rdf::nquads::NQuadsKept;
-use crate::sink::rdf::remote::{Remote, RemoteKept};
-use crate::sink::warc::WarcKept;
+use crate::sink::kind::kept_of;
 use abreast_core::filter::{Decision, Subject};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
@@ -92,63 +88,21 @@ pub(crate) fn audit_with(
     });
     let common = listing.common.of_most(&start.first);
     report_nothing(&start.first, &expected, &excluded, &selection, observer)?;
-    let compare = |mirror, reader| {
-        Kept { mirror, reader, full: options.full, observer, cancel, expectation }
-            .compare(&expected)
-    };
-    let mut report = match &sync.sink {
-        SinkOptions::Folder => compare_folder(
+    let mut report = if sync.sink.facts().is_folder() {
+        compare_folder(
             &folder,
             options,
             (&expected, &excluded, selection),
             observer,
             cancel,
             (&start, common, expectation),
-        )?,
-        SinkOptions::Warc(_) => {
-            let mirror = known_state(options)?;
-            let kept = WarcKept::open(&sync.folder, &mirror)?;
-            compare(mirror, Box::new(kept))?
-        }
-        SinkOptions::NQuads(_) => {
-            let mirror = known_state(options)?;
-            let kept = NQuadsKept::open(&sync.folder, &mirror)?;
-            compare(mirror, Box::new(kept))?
-        }
-        SinkOptions::Labels(labels) => {
-            let mirror = known_state(options)?;
-            let kept = LabelsKept::open(labels, &state_of(sync))?;
-            compare(mirror, Box::new(kept))?
-        }
-        SinkOptions::Push(_) if options.full => {
-            let message = "what a receiver has cannot be read";
-            return Err(Error::new("sink.stream", ExitCode::Usage, message)
-                .with_help("without `--full`, what it accepted is compared with the lists"));
-        }
-        sink @ (SinkOptions::Oxigraph(_)
-        | SinkOptions::Sparql(_)
-        | SinkOptions::GraphStore(_)
-        | SinkOptions::Push(_)) => {
-            let mirror = known_state(options)?;
-            let remote = Remote::of(sink, &sync.folder).ok_or_else(|| no_copy(options))?;
-            let kept = RemoteKept::open(&remote, sync.net_options(), &mirror)?;
-            compare(mirror, Box::new(kept))?
-        }
-        #[cfg(feature = "s3")]
-        SinkOptions::Objects(objects) => {
-            let mirror = known_state(options)?;
-            let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?
-                .ok_or_else(|| no_copy(options))?;
-            compare(mirror, Box::new(kept))?
-        }
-        SinkOptions::Lines(_) => {
-            return Err(Error::new(
-                "sink.stream",
-                ExitCode::Usage,
-                "what was written to a stream cannot be compared",
-            )
-            .with_help("audit what was made of it, where that is"));
-        }
+        )?
+    } else {
+        sync.sink.facts().check_audit(options.full)?;
+        let mirror = known_state(options)?;
+        let reader = kept_of(sync, &state_of(sync), &mirror)?.ok_or_else(|| no_copy(options))?;
+        Kept { mirror, reader, full: options.full, observer, cancel, expectation }
+            .compare(&expected)?
     };
     if let Some(mirror) = mirror {
         let lasting = Lasting::read(&mirror)?;

@@ -12,11 +12,11 @@ use crate::copy::state::folder_of;
 use crate::copy::state_folder::{StateFolder, make_folder};
 use crate::report::error::{Error, ExitCode};
 use crate::report::lasting::{Failing, Fault, Held, Lasting};
+use crate::report::sinks::SinkOptions;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{distrusted, is_distrusted, plan_again};
-use crate::sink::lost::{forget_ends, lost_ends};
+use crate::sink::kind::KeptCopy;
 use crate::sink::rdf_rules::NAMED;
-use crate::sink::read_back::read_back;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
 use abreast_store::mirror::{LeftOutStatements, Mirror, Row};
@@ -119,10 +119,10 @@ pub fn check_copy(
         findings.note("copy.pending", place.shown_folder().display().to_string(), message);
     }
     note_lasting(place, &mirror, findings)?;
-    let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
-    let mut kept = match &place.folder {
-        Some(folder) => read_back(&kind, folder, &mirror)?,
-        None => None,
+    let kind = kind_of(&mirror)?;
+    let mut kept = match (&place.folder, &kind) {
+        (Some(folder), Some(kind)) => kind.kind().kept(&copy_in(folder, place, &mirror))?,
+        _ => None,
     };
     each_row(&mirror, cancel, &mut |row| {
         facts.resources += 1;
@@ -148,27 +148,26 @@ pub fn check_copy(
         findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
         return Ok(facts);
     };
-    match kind.as_str() {
-        "folder" => {
-            if let Some(files) = FolderKept::open(folder, &mirror)? {
-                let begun = begun(&place.state)?;
-                files.leftovers(&mut |_, name, path| {
-                    if !begun.contains(name) {
-                        findings.add("copy.leftover", path, "left by a run that was killed");
-                    }
-                })?;
+    let Some(kind) = kind else {
+        let word = mirror.meta("sink")?.unwrap_or_default();
+        let message = format!(
+            "what a copy of the kind `{word}` keeps elsewhere is not checked; `abreast audit` does that"
+        );
+        findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
+        return Ok(facts);
+    };
+    if kind.facts().is_folder()
+        && let Some(files) = FolderKept::open(folder, &mirror)?
+    {
+        let begun = begun(&place.state)?;
+        files.leftovers(&mut |_, name, path| {
+            if !begun.contains(name) {
+                findings.add("copy.leftover", path, "left by a run that was killed");
             }
-        }
-        "warc" => {
-            check_segments(&folder.join(crate::copy::names::ARCHIVE), &mirror, findings)?;
-        }
-        "nquads" => check_segments(folder, &mirror, findings)?,
-        _ => {
-            let message = format!(
-                "what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that"
-            );
-            findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
-        }
+        })?;
+    }
+    if let Some(segments) = kind.kind().segments(folder) {
+        check_segments(&segments, &mirror, findings)?;
     }
     Ok(facts)
 }
@@ -228,9 +227,12 @@ pub fn repair_copy(
         if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
     let (mut steps, mut unrecorded) = (Vec::new(), Vec::new());
     mirror.each_without_row(&mut |uri| unrecorded.push(uri.to_owned()))?;
-    let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
+    let kind = kind_of(&mirror)?;
+    let copy = copy_in(folder, place, &mirror);
     let mut bad: Vec<Row> = Vec::new();
-    if let Some(mut kept) = read_back(&kind, folder, &mirror)? {
+    if let Some(kind) = &kind
+        && let Some(mut kept) = kind.kind().kept(&copy)?
+    {
         each_row(&mirror, cancel, &mut |row| {
             if is_distrusted(row) {
                 return Ok(());
@@ -242,7 +244,7 @@ pub fn repair_copy(
             Ok(())
         })?;
     }
-    if kind == "folder"
+    if kind.as_ref().is_some_and(|kind| kind.facts().is_folder())
         && let Some(files) = FolderKept::open(folder, &mirror)?
     {
         let (begun, mut leftovers) = (begun(&place.state)?, 0_u64);
@@ -259,7 +261,10 @@ pub fn repair_copy(
             steps.push(format!("remove {} that killed runs left", count(leftovers, "file")));
         }
     }
-    let cut = lost_ends(&kind, folder, &mirror)?;
+    let cut = match &kind {
+        Some(kind) => kind.kind().lost_ends(folder, &mirror)?,
+        None => Vec::new(),
+    };
     let faults = !bad.is_empty() || !cut.is_empty() || !unrecorded.is_empty();
     if faults && !dry_run {
         mirror.begin()?;
@@ -269,7 +274,11 @@ pub fn repair_copy(
         for uri in &unrecorded {
             mirror.put_row(&distrusted(&Row { uri: uri.clone(), ..Row::default() }))?;
         }
-        forget_ends(&kind, (folder, &place.state), &mirror, &cut)?;
+        for (segment, length) in &cut {
+            if let Some(kind) = &kind {
+                kind.kind().forget_end(&copy, (segment, *length))?;
+            }
+        }
         mirror.commit()?;
     }
     if let Some(first) = unrecorded.first() {
@@ -285,6 +294,16 @@ pub fn repair_copy(
         bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)),
     );
     Ok(steps)
+}
+
+/// The kind of a copy whose files are all in its folder; the bytes of other kinds are not checked.
+fn kind_of(mirror: &Mirror) -> Result<Option<SinkOptions>, Error> {
+    let word = mirror.meta("sink")?;
+    Ok(SinkOptions::of_files(word.as_deref().unwrap_or("folder")))
+}
+
+fn copy_in<'c>(folder: &'c Path, place: &'c CopyPlace, mirror: &'c Mirror) -> KeptCopy<'c> {
+    KeptCopy { folder, state: &place.state, mirror, net: abreast_net::Options::default() }
 }
 
 /// The names of files that were begun, and are continued by the next run.

@@ -15,7 +15,6 @@ use crate::read::position::{Due, Position};
 use crate::report::error::{Error, ExitCode};
 use crate::report::events::Observer;
 use crate::report::options::SyncOptions;
-use crate::report::sinks::SinkOptions;
 use crate::request::admit::{Admission, Refusal};
 use crate::request::package::download::Downloads;
 use crate::request::requests::Requests;
@@ -73,7 +72,7 @@ pub(crate) fn prepare(
         // It is where it was.
         return Ok(None);
     }
-    let is_rebased = base.is_some() && keeps_paths(&options.sink);
+    let is_rebased = base.is_some() && options.sink.has_paths();
     let is_copied_again = base.is_some() && !is_rebased;
     // What has other URIs in itself has other bytes.
     change.check(options, &start.first, has_list, is_copied_again)?;
@@ -126,11 +125,6 @@ pub(crate) fn prepare(
         None => format!("{kept} are kept, and their URIs are the same"),
     };
     Ok(Some(format!("the copy of {old} is one of {} now: {what}", options.url)))
-}
-
-/// Whether a copy has nothing of a URI in itself but the path below the base.
-const fn keeps_paths(sink: &SinkOptions) -> bool {
-    sink.is_folder() || sink.key_rules().is_some()
 }
 
 /// Notes what the new address lists; of a resource that it lists twice, the first.

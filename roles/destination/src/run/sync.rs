@@ -3,10 +3,7 @@
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
 use crate::copy::marker::Marker;
-use crate::copy::partial::Partials;
 use crate::copy::path_map::{NameRules, PathMap};
-use crate::copy::place::{Backup, CopyFolder, Made};
-use crate::copy::probe::FileSystem;
 use crate::copy::published::note_sources;
 use crate::copy::state::State;
 use crate::copy::state_folder::StateFolder;
@@ -24,15 +21,14 @@ use crate::report::events::{Event, Observer, Summary};
 use crate::report::lasting::Continued;
 use crate::report::options::SyncOptions;
 use crate::report::reporter::Reporter;
-use crate::report::sinks::SinkOptions;
 use crate::request::admit::Admission;
 use crate::request::requests::Requests;
 use crate::request::robots::Robots;
 use crate::run::moved;
 use crate::run::parts::parts_of;
 use crate::run::settle::{settle, written_text};
+use crate::sink::kind::Opening;
 use crate::sink::newest;
-use crate::sink::open::Opening;
 use crate::sink::outcome::Notice;
 use crate::sink::rdf_rules::{self, RdfRules};
 use crate::transfer::history::fetch_versions;
@@ -42,11 +38,11 @@ use crate::transfer::{Transfer, created, sweep_partials};
 use abreast_folder::{Folder, Locked};
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingCounts, Task};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::Digests;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster
 /// the next time.
@@ -107,9 +103,7 @@ pub(crate) fn sync_with(
     let began = Instant::now();
     let before = shared.counters();
     check_url(&options.url)?;
-    if let SinkOptions::Labels(labels) = &options.sink {
-        labels.check_folder()?;
-    }
+    options.sink.kind().check_target()?;
     let State { mirror, folder, own_folder, lock, lost, marker, is_restored, mut made } =
         State::open(options, wake.is_held)?;
     let mut requests = Requests::new(options, cancel, shared)?;
@@ -144,7 +138,7 @@ pub(crate) fn sync_with(
     if options.dry_run {
         mirror.begin()?;
     }
-    if options.sink.is_folder() {
+    if options.sink.facts().is_folder() {
         settle(&mut run.context(), &folder)?;
     }
     let reader = choice.reader_of_run(&requests, options, &mirror)?;
@@ -437,11 +431,9 @@ impl<'a> Run<'a> {
 
     /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.
     fn ensure_sink(&mut self, start: &Start) -> Result<(), Error> {
-        let (options, mirror, folder) = (self.options, self.planner.mirror, self.folder);
-        let key_rules = options.sink.key_rules();
-        if self.planner.sink.is_some() || !options.sink.is_folder() && key_rules.is_none() {
-            return Ok(());
-        }
+        let (options, mirror) = (self.options, self.planner.mirror);
+        let paths = options.sink.kind().paths().filter(|_| self.planner.sink.is_none());
+        let Some(paths) = paths else { return Ok(()) };
         let stored = mirror.meta(key::BASE)?;
         if let (Some(stored), Some(asked)) = (&stored, &options.base)
             && stored != asked
@@ -455,33 +447,11 @@ impl<'a> Run<'a> {
                 "leave `--base` away; or, if the Source has moved, add `--moved`; or use another folder",
             ));
         }
-        let system = match key_rules {
-            Some(rules) => FileSystem::with_rules(rules),
-            None => State::file_system(mirror, folder, options.dry_run)?,
-        };
+        let system = paths.system(self.opening())?;
         let fixed = stored.or_else(|| options.base.clone());
         let map = base_map(fixed, start, mirror.meta(key::COMMON)?, system.rules)?;
         mirror.set_meta(key::BASE, Some(map.base()))?;
-        #[cfg(feature = "s3")]
-        if key_rules.is_some() {
-            self.planner.sink = self.opening().objects(&map)?;
-            return Ok(());
-        }
-        let run =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-        // A run that was broken off may have left files under temporary names: writing under the
-        // same ones removes them.
-        let finished = mirror.meta(key::FINISHED)? == mirror.meta(key::EPOCH)?;
-        let name = Timestamp::from_seconds(run).to_string().replace(':', "");
-        self.planner.sink = Some(self.opening().folder(CopyFolder {
-            folder: folder.clone(),
-            map,
-            system,
-            backup: Backup::new(options.backup_dir.clone(), self.state.clone(), name),
-            partials: Partials::new(self.state.clone()),
-            made: Made::default(),
-            unnamed: AtomicBool::new(finished),
-        }));
+        self.planner.sink = Some(paths.open(self.opening(), map, system)?);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The folder: one file a resource, under the path its URI maps to, whole or not at all.
 
 mod kept;
+mod kind;
 
 pub(crate) use kept::FolderKept;
 

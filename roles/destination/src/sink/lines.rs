@@ -3,13 +3,15 @@
 //! Nothing is kept but the state. Each change is written at least once: the state moves on only
 //! when its line was taken by the output.
 
-use super::kept::distrusted;
+use super::kept::{ReadBack, distrusted};
+use super::kind::{KeptCopy, Opening, SinkKind};
 use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
 use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::report::sinks::LinesOptions;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Pending, Row, Task};
@@ -254,5 +256,19 @@ impl LinesWriter {
         };
         self.sink.write(&line).map_err(|error| output_failed(&error))?;
         Ok(Outcome::Stored { row, created, notices: Vec::new() })
+    }
+}
+
+impl SinkKind for LinesOptions {
+    fn open(
+        &self,
+        opening: Opening<'_>,
+        _report: &mut Reporter<'_>,
+    ) -> Result<Option<Arc<dyn Sink>>, Error> {
+        Ok(Some(Arc::new(LinesSink::open(opening.state, self, opening.epoch)?)))
+    }
+
+    fn kept(&self, _copy: &KeptCopy<'_>) -> Result<Option<Box<dyn ReadBack>>, Error> {
+        Ok(None)
     }
 }

@@ -9,17 +9,14 @@
 mod dry;
 pub(crate) mod folder;
 pub(crate) mod kept;
+pub(crate) mod kind;
 pub(crate) mod lines;
-pub(crate) mod lost;
 pub(crate) mod newest;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
-pub(crate) mod open;
-pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod rdf;
 pub(crate) mod rdf_rules;
-pub(crate) mod read_back;
 pub(crate) mod segments;
 pub(crate) mod via;
 pub(crate) mod warc;

@@ -6,14 +6,17 @@
 //! bytes, and is left unchanged otherwise.
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
+use super::kind::{KeptCopy, Opening, PathKind, SinkKind};
 use super::newest::{self, Verdict};
 use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
 use crate::copy::partial::Partials;
 use crate::copy::path_map::{Form, NameRules, PathMap};
+use crate::copy::probe::FileSystem;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::report::sinks::ObjectsOptions;
 use crate::request::verify::Hasher;
 use abreast_folder::Dir;
@@ -31,6 +34,7 @@ use object_store::{
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Handle, Runtime};
 
@@ -48,6 +52,8 @@ const JUDGED_BYTES: u64 = 1 << 20;
 /// Longest metadata; S3 takes 2 KiB of all of it.
 const METADATA_MAX: usize = 1_500;
 
+/// The store that the state contains.
+const STORE: &str = "sink-store";
 /// The rules of names for keys: case counts, and they are plain text without control characters.
 pub(crate) const KEY_RULES: NameRules =
     NameRules { folds_case: false, ascii_only: true, no_controls: true };
@@ -706,5 +712,58 @@ impl ReadBack for ObjectsKept {
             }
             Ok(())
         })
+    }
+}
+
+impl SinkKind for ObjectsOptions {
+    fn check_state(&self, mirror: &Mirror, folder: &Path) -> Result<(), Error> {
+        let asked = self.url.trim_end_matches('/');
+        match mirror.meta(STORE)? {
+            Some(known) if known != asked => {
+                let message = format!(
+                    "the state in {} is of the copy in {known}, not of one in {asked}",
+                    folder.display()
+                );
+                Err(Error::new("sink.kind", ExitCode::Usage, message)
+                    .with_help("give each copy a state of its own (`--state`)"))
+            }
+            Some(_) => Ok(()),
+            None => Ok(mirror.set_meta(STORE, Some(asked))?),
+        }
+    }
+
+    fn paths(&self) -> Option<&dyn PathKind> {
+        Some(self)
+    }
+
+    fn open(
+        &self,
+        _opening: Opening<'_>,
+        _report: &mut Reporter<'_>,
+    ) -> Result<Option<Arc<dyn Sink>>, Error> {
+        Ok(None)
+    }
+
+    fn kept(&self, copy: &KeptCopy<'_>) -> Result<Option<Box<dyn ReadBack>>, Error> {
+        let kept = ObjectsKept::of_copy(self, copy.mirror)?;
+        Ok(kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
+    }
+}
+
+impl PathKind for ObjectsOptions {
+    fn system(&self, _opening: Opening<'_>) -> Result<FileSystem, Error> {
+        Ok(FileSystem::with_rules(KEY_RULES))
+    }
+
+    fn open(
+        &self,
+        opening: Opening<'_>,
+        map: PathMap,
+        _system: FileSystem,
+    ) -> Result<Arc<dyn Sink>, Error> {
+        if opening.options.dry_run {
+            return Ok(opening.dry());
+        }
+        Ok(Arc::new(ObjectsSink::open(self, opening.state, map, opening.epoch)?))
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn fetch_versions(
     let report = &mut *run.report;
     let Some(most) = options.history else { return Ok(()) };
     let noted = std::mem::take(&mut run.planner.history.noted);
-    if !noted.is_empty() && !options.sink.is_folder() && options.sink.key_rules().is_none() {
+    if !noted.is_empty() && !options.sink.has_paths() {
         let message =
             "earlier versions are kept beside a folder or objects only; none was asked for";
         report.notice("history.sink", &options.url, message);

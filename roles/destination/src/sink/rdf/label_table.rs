@@ -11,8 +11,10 @@ use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::report::sinks::{Graph, LabelsOptions};
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
+use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::{Notice, Outcome};
 use crate::sink::rdf::replaced::replacements;
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
@@ -592,6 +594,27 @@ impl ReadBack for LabelsKept {
             damage.kind = DamageKind::Time;
         }
         Ok(damage.map(|damage| (self.options.path.display().to_string(), damage)))
+    }
+}
+
+impl SinkKind for LabelsOptions {
+    fn check_target(&self) -> Result<(), Error> {
+        self.check_folder()
+    }
+
+    fn open(
+        &self,
+        opening: Opening<'_>,
+        _report: &mut Reporter<'_>,
+    ) -> Result<Option<Arc<dyn Sink>>, Error> {
+        let Opening { options, mirror, state, epoch, .. } = opening;
+        let choice = (self, options.replaced_by.as_slice());
+        let sink = LabelsSink::open(state, mirror, choice, epoch, options.baseline)?;
+        Ok(Some(Arc::new(sink)))
+    }
+
+    fn kept(&self, copy: &KeptCopy<'_>) -> Result<Option<Box<dyn ReadBack>>, Error> {
+        Ok(Some(Box::new(LabelsKept::open(self, copy.state)?)))
     }
 }
 

@@ -8,20 +8,19 @@
 mod adopt;
 mod index;
 mod kept;
+mod kind;
 mod segments;
 pub(crate) mod spelling;
 
-pub(crate) use kept::{WarcKept, whole_length};
-
 use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
-use crate::copy::names::{ARCHIVE, INDEXES, JOURNAL};
+use crate::copy::names::JOURNAL;
 use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::clock::now;
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
-use crate::report::sinks::WarcOptions;
+use crate::report::sinks::{ARCHIVE, INDEXES, WarcOptions};
 use crate::request::verify::Hasher;
 use crate::sink::warc::spelling::{spelled, write_error};
 use abreast_folder::Dir;

@@ -12,7 +12,7 @@ mod kept;
 mod run;
 mod verify;
 
-pub(crate) use kept::NQuadsKept;
+use kept::NQuadsKept;
 
 use super::document::describe;
 use super::iri;
@@ -21,7 +21,10 @@ use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::Error;
 use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::report::sinks::{Graph, NQuadsOptions};
+use crate::sink::kept::ReadBack;
+use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::Outcome;
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use abreast_folder::Dir;
@@ -190,5 +193,29 @@ impl NQuadsWriter {
         let mut notices = body.notices;
         notices.extend(description.notices);
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
+    }
+}
+
+impl SinkKind for NQuadsOptions {
+    fn open(
+        &self,
+        opening: Opening<'_>,
+        report: &mut Reporter<'_>,
+    ) -> Result<Option<Arc<dyn Sink>>, Error> {
+        let Opening { options, mirror, state, epoch, .. } = opening;
+        let sink = NQuadsSink::open(&options.folder, state, mirror, self, epoch)?;
+        if let Some((damaged, message)) = sink.found() {
+            report.summary.damaged += damaged;
+            report.notice("local.restored", &options.url, &message);
+        }
+        Ok(Some(Arc::new(sink)))
+    }
+
+    fn kept(&self, copy: &KeptCopy<'_>) -> Result<Option<Box<dyn ReadBack>>, Error> {
+        Ok(Some(Box::new(NQuadsKept::open(copy.folder, copy.mirror)?)))
+    }
+
+    fn segments(&self, folder: &Path) -> Option<PathBuf> {
+        Some(folder.to_owned())
     }
 }

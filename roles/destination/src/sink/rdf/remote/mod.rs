@@ -30,8 +30,9 @@ mod singly;
 mod store;
 mod text;
 
-pub(crate) use kept::RemoteKept;
+use kept::RemoteKept;
 pub(crate) use service::Remote;
+use service::RemoteOptions;
 
 use super::document::{DIGEST_BYTES, describe, digest_of};
 use super::{iri, same_bytes};
@@ -39,7 +40,10 @@ use crate::copy::partial::Partials;
 use crate::copy::state_folder::StateFolder;
 use crate::report::error::Error;
 use crate::report::failure::Failure;
+use crate::report::reporter::Reporter;
 use crate::report::sinks::Graph;
+use crate::sink::kept::ReadBack;
+use crate::sink::kind::{KeptCopy, Opening, SinkKind};
 use crate::sink::outcome::Outcome;
 use crate::sink::rdf::remote::change::{Change, packed, reach_in, version};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, newest};
@@ -268,6 +272,24 @@ impl RemoteWriter {
         let (new, kept) = (Some(description), Some(row.clone()));
         self.sink.sending.send(Change { uri, is_kept, old, new, row: kept }).await?;
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
+    }
+}
+
+impl<T: RemoteOptions> SinkKind for T {
+    fn open(
+        &self,
+        opening: Opening<'_>,
+        _report: &mut Reporter<'_>,
+    ) -> Result<Option<Arc<dyn Sink>>, Error> {
+        let Opening { options, mirror, state, epoch, .. } = opening;
+        let remote = self.remote(&options.folder);
+        let open = (state, mirror, options.baseline);
+        Ok(Some(Arc::new(RemoteSink::open(&remote, options.net_options(), open, epoch)?)))
+    }
+
+    fn kept(&self, copy: &KeptCopy<'_>) -> Result<Option<Box<dyn ReadBack>>, Error> {
+        let remote = self.remote(copy.folder);
+        Ok(Some(Box::new(RemoteKept::open(&remote, copy.net.clone(), copy.mirror)?)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::store::{Database, Place};
 use crate::report::error::{Error, ExitCode};
-use crate::report::sinks::{Graph, SinkOptions, SparqlOptions};
+use crate::report::sinks::{Graph, GraphStoreOptions, OxigraphOptions, PushOptions, SparqlOptions};
 use crate::sink::rdf::remote::refusal::Refusal;
 use abreast_net::{Client, Shared, StatusCode};
 use abreast_store::mirror::Mirror;
@@ -37,29 +37,43 @@ pub(crate) struct Remote {
     store: Option<Place>,
 }
 
+/// Options of a kind of copy that is in such a service.
+pub(super) trait RemoteOptions {
+    /// The service of the copy with its state in this folder.
+    fn remote(&self, folder: &Path) -> Remote;
+}
+
+impl RemoteOptions for SparqlOptions {
+    fn remote(&self, _folder: &Path) -> Remote {
+        let query_url = query_url(self);
+        Remote { query_url, ..Remote::at(Service::Endpoint, &self.url, self.graph.clone()) }
+    }
+}
+
+impl RemoteOptions for GraphStoreOptions {
+    fn remote(&self, _folder: &Path) -> Remote {
+        Remote::at(Service::GraphStore, &self.url, Graph::OfResource)
+    }
+}
+
+impl RemoteOptions for PushOptions {
+    fn remote(&self, _folder: &Path) -> Remote {
+        let graph = self.graph.clone().map_or(Graph::Default, Graph::Named);
+        Remote::at(Service::Receiver, &self.url, graph)
+    }
+}
+
+impl RemoteOptions for OxigraphOptions {
+    fn remote(&self, folder: &Path) -> Remote {
+        let store = Some(Place::new(folder, self));
+        Remote { store, ..Remote::at(Service::Store, "", self.graph.clone()) }
+    }
+}
+
 impl Remote {
-    /// The service of a copy in this folder; `None` for copies of other kinds.
-    pub(crate) fn of(options: &SinkOptions, folder: &Path) -> Option<Self> {
-        let nowhere = String::new();
-        let (service, url, graph) = match options {
-            SinkOptions::Sparql(sparql) => (Service::Endpoint, &sparql.url, sparql.graph.clone()),
-            SinkOptions::GraphStore(store) => (Service::GraphStore, &store.url, Graph::OfResource),
-            SinkOptions::Push(push) => {
-                let graph = push.graph.clone().map_or(Graph::Default, Graph::Named);
-                (Service::Receiver, &push.url, graph)
-            }
-            SinkOptions::Oxigraph(store) => (Service::Store, &nowhere, store.graph.clone()),
-            _ => return None,
-        };
-        let query_url = match options {
-            SinkOptions::Sparql(sparql) => query_url(sparql),
-            _ => url.clone(),
-        };
-        let store = match options {
-            SinkOptions::Oxigraph(store) => Some(Place::new(folder, store)),
-            _ => None,
-        };
-        Some(Self { service, url: url.clone(), query_url, graph, store })
+    fn at(service: Service, url: &str, graph: Graph) -> Self {
+        let url = url.to_owned();
+        Self { service, query_url: url.clone(), url, graph, store: None }
     }
 
     /// A client for the service. What is asked of requests to the Source does not hold for it.
