@@ -86,7 +86,8 @@ fn resource<'s, R: Deref<Target = Resource>>(
     stored.get(key).map(|row| &*row.resource)
 }
 
-/// A key whose row is damaged, and whose next change keeps the state of the row.
+/// The first key with a damaged row that cannot be replaced: the next change of this key copies the
+/// state from the row.
 fn undecidable<'c, T: Tables>(
     tables: &mut T,
     changes: &'c [Change],
@@ -111,7 +112,7 @@ fn undecidable<'c, T: Tables>(
         .find(|key| stored.get(key).is_some_and(|row| row.is_damaged) && is_first(key)))
 }
 
-/// Writes what was decided.
+/// Writes the decided changes, with pages, shards, versions and rows.
 fn write<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -277,7 +278,7 @@ fn write_rows<T: Tables>(
     }
 }
 
-/// Splits shards until none of them is too large.
+/// Splits shards until every shard has at most the allowed number of bytes.
 fn split<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,

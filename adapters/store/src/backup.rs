@@ -1,9 +1,10 @@
 //! Consistent copies of a store while others write, and restarting a log after a restore.
 //!
-//! A restart shows Destinations that the log is no longer the one they followed: it was restored
-//! from a backup, or parts of it were lost. Its lists begin at the restart, so every Destination
-//! with an earlier cursor compares everything once [rs-core §12.1]. Positions and numbers of Change
-//! Lists continue far beyond those that may have been given out, so none means two things.
+//! A restart shows Destinations that the log they followed was replaced: the log was restored from
+//! a backup, or parts were lost. Change Lists start at the restart, so every Destination with an
+//! earlier cursor compares everything once [rs-core §12.1]. Positions and numbers of Change Lists
+//! continue far above every number that may have been published, so that no number has two
+//! meanings.
 
 use crate::connection::sqlite_error;
 use crate::database;
@@ -87,8 +88,7 @@ pub(crate) fn set_ids(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
         .collect()
 }
 
-/// Restarts the log of one set, within a transaction. A set without a complete base needs no
-/// restart.
+/// Restarts a set's log, within a transaction. A set without a complete base needs no restart.
 pub(crate) fn restart_set_log(
     connection: &Connection,
     set: i64,

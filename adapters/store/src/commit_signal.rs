@@ -26,7 +26,7 @@ impl CommitSignal {
     ) -> Result<bool, E> {
         let begun = Instant::now();
         loop {
-            // Noted before asking: what is rung meanwhile is not slept through.
+            // Read the count before `so` runs, so that a commit in between ends the wait.
             let seen = *self.commits.lock().unwrap_or_else(PoisonError::into_inner);
             if so()? {
                 return Ok(true);

@@ -16,16 +16,16 @@ pub(crate) const CHECKPOINT_FRAMES: i64 = 2_000;
 /// More than these are not left in it because of readers. Its file is cut back to this size.
 pub(crate) const WAL_FRAMES_MAX: i64 = 64 * 1024 * 1024 / PAGE_BYTES;
 const PAGE_BYTES: i64 = 8_192;
-/// Prepared statements kept for each connection.
+/// Prepared statements cached for each connection.
 const STATEMENTS_MAX: usize = 64;
 
 /// The failures that a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Loss of power: for what was acknowledged to someone.
+    /// Loss of power. For changes whose recording was confirmed to a caller.
     PowerLoss,
-    /// The end of the process; after loss of power the last commits may be missing, never a part of
-    /// one.
+    /// The end of the process; after loss of power the last commits may be missing, each as a
+    /// whole.
     #[allow(dead_code, reason = "for state that can be made again")]
     ProcessEnd,
 }
@@ -42,9 +42,9 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
     prepare(path, durability, OpenFlags::empty())
 }
 
-/// As [`open_connection`], for a database in a folder that others may write into: no symbolic link
-/// is followed to it or to the files beside it, and none of them may have a second name. The path
-/// of its folder may go through links.
+/// As [`open_connection`], for a database in a folder that others may write into. The database and
+/// the files with its name and a suffix must not be symbolic links or have a second hard link. The
+/// path of the folder may contain links.
 pub(crate) fn open_own_connection(
     path: &Path,
     durability: Durability,
@@ -84,7 +84,7 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     let failed = |cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause);
     let connection = Connection::open_with_flags(path, flags | more).map_err(failed)?;
     if !more.is_empty() {
-        // Again: from here on the open file is the one that is written.
+        // Check again: the file that is now open is the file that will be written.
         refuse_links(path)?;
     }
     let prepare = || -> rusqlite::Result<Connection> {
@@ -125,8 +125,8 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Connection, LogError> {
 }
 
 /// Opens one more connection to a database that this process has open, for queries only. It may
-/// write the file, because the last connection that is closed, whichever it is, moves the
-/// write-ahead log into the database.
+/// write the file, because the last connection to be closed copies the write-ahead log into the
+/// database.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, LogError> {
     open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
@@ -200,7 +200,8 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
     };
     let error = LogError::new(kind, format!("{task}{help}"));
     if kind == ErrorKind::Full {
-        // Its own text is "disk I/O error", or has a number that looks like an exit code.
+        // SQLite reports a full disk as "disk I/O error", or with a number that a user may take for
+        // an exit code.
         return error
             .with_cause(std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full"));
     }

@@ -23,8 +23,8 @@ impl Drop for DatabaseLock {
 }
 
 impl DatabaseLock {
-    /// Takes a database for this process until the result is dropped. A lock file beside it,
-    /// because locking the database itself would release SQLite's own locks when it is closed.
+    /// Locks a database for this process until the result is dropped. The lock is a separate file
+    /// in the same folder: closing a lock on the database itself would release SQLite's own locks.
     pub(crate) fn take(path: &Path) -> Result<Self, LogError> {
         let beside = beside(path, ".lock");
         let io = |cause: std::io::Error| {

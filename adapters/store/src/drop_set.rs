@@ -14,14 +14,15 @@ use std::path::Path;
 pub struct DroppedSet {
     /// Resources that the set had.
     pub resources: u64,
-    /// Changes in its log.
+    /// Number of changes in the set's log.
     pub changes: u64,
-    /// Earlier versions of resources.
+    /// Number of stored earlier versions of resources.
     pub versions: u64,
 }
 
-/// Drops a set, or with `dry_run` only counts what would be dropped; `None` where the store does not have it. Kept contents that no
-/// other set needs are removed by the next comparison of their folder with the store.
+/// Drops a set, or with `dry_run` only counts the rows. Returns `None` if the store does not have
+/// the set. Stored contents that no other set needs are removed by the next comparison of the
+/// contents folder with the store.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
@@ -56,7 +57,7 @@ pub fn drop_set(path: &Path, slug: &str, dry_run: bool) -> Result<Option<Dropped
 /// Topics of a dropped set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedTopics {
-    /// Topics.
+    /// Topics with one of the given URLs.
     pub topics: u64,
     /// Subscriptions, and other targets of their notifications.
     pub targets: u64,

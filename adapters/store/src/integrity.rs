@@ -1,8 +1,9 @@
 //! Integrity check of a store; read-only. Each finding has a code that does not change between
 //! versions.
 //!
-//! Redundant data is compared: rows against their checksums and against the log, pages and
-//! shards against the rows they stand for, needs of contents against those who need them.
+//! Redundant data is compared: rows against their checksums and against the log, pages and shards
+//! against the rows that they cover, and the counted uses of stored contents against the rows that
+//! use them.
 
 use crate::connection::{code_of, sqlite_error};
 use crate::read_only::open_for_check;
@@ -18,7 +19,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-/// Most findings of one code that are reported one by one.
+/// Most findings of the same code that are reported in detail.
 const TOLD_MAX: u64 = 100;
 /// Most errors that SQLite's own check reports.
 const DAMAGES_MAX: i64 = 50;
@@ -42,7 +43,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds one.
+    /// Adds an error; counts it only, after a hundred with the same code.
     pub fn add(
         &mut self,
         rule: &'static str,
@@ -70,7 +71,7 @@ impl Findings {
         }
     }
 
-    /// The reported errors.
+    /// The reported findings, at most a hundred of each code.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
@@ -85,7 +86,7 @@ impl Findings {
         rules.iter().any(|rule| self.counts.contains_key(rule))
     }
 
-    /// Whether there is nothing to repair.
+    /// Whether the store is undamaged: all findings are notes.
     pub fn is_consistent(&self) -> bool {
         self.list.iter().all(|finding| finding.severity == Severity::Note)
     }
@@ -94,11 +95,11 @@ impl Findings {
 /// A set of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetFacts {
-    /// Its name.
+    /// Name of the set in URLs.
     pub slug: String,
     /// Position of its last change.
     pub position: u64,
-    /// Resources in it.
+    /// Number of resources in the set.
     pub resources: u64,
 }
 
@@ -106,7 +107,7 @@ pub struct SetFacts {
 /// checked.
 ///
 /// # Errors
-/// There was no room for SQLite's temporary files: nothing is known of the database then.
+/// SQLite's temporary files did not fit on the disk: the database was not checked then.
 pub(crate) fn integrity(
     connection: &Connection,
     place: &str,
@@ -188,7 +189,7 @@ pub(crate) fn schema(
     }
 }
 
-/// Whether the tables and indexes are those of the newest version.
+/// Whether the tables and indexes are defined as in the newest version.
 fn is_newest(connection: &Connection, steps: &[&str]) -> bool {
     matches!((texts(connection), expected_texts(steps)), (Ok(found), Ok(expected)) if found == expected)
 }
@@ -231,7 +232,7 @@ pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, 
     Ok(check_rows(&connection, &place, findings))
 }
 
-/// Checks the database of a copy's state. Returns whether the rest can be checked.
+/// Checks the database with the data of a copy. Returns whether the rest can be checked.
 ///
 /// # Errors
 /// The file cannot be opened at all.
@@ -323,7 +324,7 @@ struct SetCheck<'a> {
     connection: &'a Connection,
     id: i64,
     place: String,
-    /// When its log begins.
+    /// Time of the first change that the log contains.
     begins: Timestamp,
     restarted: bool,
     importing: bool,
@@ -350,8 +351,8 @@ impl SetCheck<'_> {
         self.findings.add(rule, self.place.clone(), message);
     }
 
-    /// Pages follow each other without gap, and only the last is open. Returns after which position
-    /// the last one begins.
+    /// Checks that pages follow each other without gap, and that only the last is open. Returns the
+    /// position before the last page.
     fn pages(&mut self) -> rusqlite::Result<i64> {
         let mut statement = self.connection.prepare(
             "SELECT number, after, last, from_time, until_time FROM pages WHERE set_id = ?1 ORDER BY number",
@@ -558,7 +559,7 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// A resource is what its last change made of it.
+    /// Compares each resource with its last change in the log.
     fn against_log(&mut self) -> rusqlite::Result<()> {
         let mut statement = self.connection.prepare(
             "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
@@ -578,7 +579,8 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// Removed resources have a tombstone with their last change, and existing ones have none.
+    /// Checks that each removed resource has a tombstone with its last change, and that no existing
+    /// resource has a tombstone.
     fn tombstones(&mut self) -> rusqlite::Result<()> {
         for (message, sql) in [
             (
@@ -667,7 +669,7 @@ fn time_of(connection: &Connection, set: i64, position: i64) -> rusqlite::Result
         .optional()
 }
 
-/// How often rows of a set name each kept content.
+/// How many rows of a set use each stored content.
 pub(crate) const NAMED: &str = "SELECT content, count(*) FROM (SELECT content FROM resources WHERE set_id = ?1 AND \
      content IS NOT NULL UNION ALL SELECT content FROM versions WHERE set_id = ?1 AND content IS NOT NULL) GROUP BY content";
 

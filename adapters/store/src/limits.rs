@@ -1,4 +1,5 @@
-//! What is refused before it reaches the store, so that one batch cannot harm another.
+//! Checks of requests before they reach the store, so that an invalid batch cannot make others fail
+//! that are written in the same transaction.
 
 use abreast_core::{
     Beginning, Change, ErrorKind, LogError, NewSet, SetId, check_change, check_witness, shown,

@@ -1,5 +1,5 @@
-//! A change log that is gone when the process ends: for tests, with every other promise of the real
-//! ones.
+//! A change log in memory, for tests. Except for durability, it gives the same guarantees as the
+//! log on SQLite.
 
 use crate::apply;
 use crate::commit_signal::{CommitSignal, is_beyond};
@@ -44,7 +44,7 @@ impl fmt::Debug for MemoryLog {
 }
 
 impl MemoryLog {
-    /// An empty store.
+    /// An empty store with shards of the default size.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_shard_rule(clock, ShardRule::DEFAULT)
     }

@@ -1,5 +1,5 @@
-//! Topics that are gone when the process ends: for tests, with every other promise of the real
-//! ones.
+//! Topics in memory, for tests. Except for durability, they give the same guarantees as the hub's
+//! store on SQLite.
 
 use crate::hub::limits::{check_notification, check_topic_url, no_topic};
 use crate::queue::{Limits, Queue, QueueItem};
@@ -58,7 +58,7 @@ impl fmt::Debug for MemoryTopics {
 }
 
 impl MemoryTopics {
-    /// An empty store.
+    /// An empty store; starts a thread for callbacks.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let queue = Arc::new(Queue::<Completion>::default());
         let teller = Arc::clone(&queue);

@@ -1,8 +1,8 @@
-//! A Destination's state: one small database beside the copy.
+//! A Destination's database: the rows of its resources, and the plan of pending actions, in the
+//! order of URIs.
 //!
-//! It can be made again from the Source and the folder, so commits need to survive the end of the
-//! process only. Nothing here is decided: rows are kept, plans are kept, in the order of their
-//! URIs.
+//! The database can be rebuilt from the Source and the folder. Therefore a commit must survive the
+//! end of the process, but not a loss of power. Decisions are made by the callers.
 
 mod access;
 mod deletions;
@@ -49,7 +49,8 @@ pub(crate) const STEPS: [&str; 11] = [
     include_str!("migrations/mirror_0010.sql"),
     include_str!("migrations/mirror_0011.sql"),
 ];
-/// Tables of one run; SQLite keeps what does not fit its cache in a file.
+/// Tables that exist during one run; SQLite moves them from its cache to a file when they become
+/// large.
 const SCRATCH: &str = "
     CREATE TEMP TABLE unseen (uri TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE coming (
@@ -66,15 +67,17 @@ const SCRATCH: &str = "
         PRIMARY KEY (uri, time, list, begin)
     ) STRICT, WITHOUT ROWID;";
 
-/// The state of one destination folder. One process at a time: the caller holds a lock.
+/// The database of a destination folder. Only one process may open it at a time: the caller holds a
+/// lock.
 #[derive(Debug)]
 pub struct Mirror {
     connection: Connection,
     /// The write-ahead log's file; none for a scratch database.
     log_file: Option<PathBuf>,
-    /// It is only read: another connection takes care of the log.
+    /// Another connection writes, and checkpoints the write-ahead log.
     is_reader: bool,
-    /// Whether the names of its files are known to be durable.
+    /// Whether the folder with the database's files was synchronized, so that the files survive
+    /// loss of power.
     has_durable_names: Cell<bool>,
     /// The plan as counted last, and how many rows had been changed by then: it is counted again
     /// after any change.
@@ -104,7 +107,7 @@ impl Drop for Mirror {
 }
 
 impl Mirror {
-    /// Opens the state, made when it is not there.
+    /// Opens the database, and creates it if it does not exist.
     ///
     /// # Errors
     /// The file cannot be opened, is damaged, or was written by a newer program.
@@ -125,8 +128,8 @@ impl Mirror {
         })
     }
 
-    /// Opens an existing state only to read it, also while another process works with it; `None` if
-    /// it has an older schema, which [`Mirror::open`] brings up to date.
+    /// Opens an existing database read-only, also while another process writes it. Returns `None`
+    /// if it has an older schema, which [`Mirror::open`] updates.
     ///
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
@@ -165,12 +168,12 @@ impl Mirror {
         }))
     }
 
-    /// Whether it was opened only to be read.
+    /// Whether the database was opened read-only.
     pub const fn is_read_only(&self) -> bool {
         self.is_reader
     }
 
-    /// Opens an existing state read-only, also during a run.
+    /// Opens an existing database read-only, also during a run.
     ///
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
@@ -187,8 +190,8 @@ impl Mirror {
         })
     }
 
-    /// One more connection to a state that this process has open, for reading only: it has what was
-    /// committed.
+    /// Opens another read-only connection to a database that this process has open. It sees
+    /// committed data only.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -203,7 +206,7 @@ impl Mirror {
         })
     }
 
-    /// An empty, temporary state, for a dry run.
+    /// Opens an empty, temporary database for a dry run.
     ///
     /// # Errors
     /// No temporary file can be made.
@@ -227,16 +230,16 @@ impl Mirror {
         })
     }
 
-    /// Makes durable what was committed, which otherwise may be missing after loss of power: for
-    /// what must not be done before the state is known to have it.
+    /// Makes earlier commits durable; otherwise they may be missing after loss of power. Call it
+    /// before an action that must not precede its record.
     ///
     /// # Errors
     /// The system's own.
     pub fn sync(&self) -> Result<(), LogError> {
         let Some(log) = &self.log_file else { return Ok(()) };
         let sync = || -> std::io::Result<()> {
-            // What is not in the log is durable in the database. No lock is on this file, so
-            // closing it releases none.
+            // Data outside the log is durable in the database. SQLite does not lock the log's file,
+            // so closing it releases no lock.
             match File::open(log) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 file => file?.sync_data()?,
@@ -252,7 +255,7 @@ impl Mirror {
         })
     }
 
-    /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
+    /// Starts a transaction, which [`Mirror::commit`] completes.
     ///
     /// # Errors
     /// The system's own.
@@ -260,7 +263,7 @@ impl Mirror {
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed("cannot write the state"))
     }
 
-    /// Keeps everything since [`Mirror::begin`].
+    /// Commits all changes since [`Mirror::begin`].
     ///
     /// # Errors
     /// The system's own, for example no space.
@@ -280,7 +283,7 @@ impl Mirror {
         self.connection.execute_batch("ROLLBACK").map_err(failed("cannot write the state"))
     }
 
-    /// Begins a part of a transaction that can be given up by itself.
+    /// Starts a part of a transaction that can be rolled back alone.
     ///
     /// # Errors
     /// The system's own.

@@ -1,4 +1,4 @@
-//! The kept contents that rows need, in the order of their addresses.
+//! The stored contents that rows need, in the order of their addresses.
 
 use crate::connection::sqlite_error;
 use crate::read_only::open_for_check;
@@ -12,7 +12,7 @@ const PAGE: i64 = 4_096;
 /// Addresses and lengths of the contents that rows of a store need, in order. The store may be in
 /// use: each page is as the rows are when it is read.
 pub struct NeededContents {
-    /// `None` when the store is older than kept contents.
+    /// `None` if the store's schema is older than stored contents.
     connection: Option<Connection>,
     path: PathBuf,
     page: std::vec::IntoIter<(ContentId, u64)>,

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Limits {
     /// Most jobs; then callers block.
     pub(crate) jobs: usize,
-    /// Most weight of them; then callers block. One job may have more when nothing else waits.
+    /// Most weight of the waiting jobs; then callers block. A single job may have more if the queue
+    /// is empty.
     pub(crate) weight: usize,
     /// No job is added to a group that has this weight.
     pub(crate) group: usize,
@@ -34,7 +35,7 @@ struct Waiting<J> {
     closed: bool,
 }
 
-/// A bounded queue with one reader, which takes whatever waits as one group.
+/// A bounded queue with one reader, which takes the waiting jobs as a group.
 pub(crate) struct Queue<J> {
     waiting: Mutex<Waiting<J>>,
     arrived: Condvar,
@@ -88,7 +89,7 @@ impl<J: QueueItem> Queue<J> {
         self.arrived.notify_one();
     }
 
-    /// Waits for jobs and takes a group of them. Nothing when the queue is closed and empty.
+    /// Waits for jobs and takes a group. Returns an empty group when the queue is closed and empty.
     pub(crate) fn take(&self) -> Vec<J> {
         let mut waiting = self.lock();
         while waiting.jobs.is_empty() && !waiting.closed {
@@ -109,7 +110,7 @@ impl<J: QueueItem> Queue<J> {
         group
     }
 
-    /// Closes it and refuses what waits: nobody will take it any more.
+    /// Closes the queue, and refuses the waiting jobs: its reader ended.
     pub(crate) fn abandon(&self) {
         self.close();
         let jobs = std::mem::take(&mut self.lock().jobs);

@@ -23,7 +23,7 @@ const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
 /// Most idempotency keys forgotten in one transaction.
 const PRUNE_MAX: i64 = 10_000;
 
-/// The heads of all sets, as readers see them, and a bell for those who wait for them to move.
+/// The heads of all sets, as readers see them, and a signal for readers that wait for changes.
 #[derive(Default)]
 pub(crate) struct Heads {
     by_set: RwLock<HashMap<SetId, Head>>,
@@ -39,7 +39,7 @@ impl Heads {
 
 type JobResult = Result<Outcome, LogError>;
 
-/// State cached by the writer of a change log.
+/// Values that the writer of a change log caches.
 pub(crate) struct LogRecorder {
     clock: Arc<dyn Clock>,
     rule: ShardRule,

@@ -1,8 +1,8 @@
 //! Repair of a store without guessing: counts are recomputed, lost data is not invented.
 //!
-//! A database that SQLite can read is repaired in one transaction. One that it cannot is read row
-//! by row, from both ends of each table, into a new one; the old one stays beside it. Whenever rows
-//! were lost, the log is restarted, so that those who follow it compare everything once.
+//! A database that SQLite can read is repaired in one transaction. Otherwise its tables are read
+//! row by row, from both ends, into a new database; the old one remains in the same folder.
+//! Whenever rows were lost, the log is restarted, so that Destinations compare everything once.
 
 use crate::backup::{copy, restart_set_log, set_ids};
 use crate::connection::{Durability, beside, open_connection, sqlite_error};
@@ -28,17 +28,17 @@ use std::path::{Path, PathBuf};
 /// The steps of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Each step, in words.
+    /// One English sentence for each step.
     pub steps: Vec<String>,
     /// Rows were lost or cannot be vouched for: who follows it has to compare everything.
     pub lost: bool,
 }
 
-/// Repairs a Source's store. With `dry_run` nothing is changed, and the steps are those that would
-/// be taken.
+/// Repairs a Source's store. With `dry_run` nothing is changed, and the result lists the steps that
+/// a repair would take.
 ///
 /// # Errors
-/// Another process has it open, or nothing of it can be read.
+/// Another process has it open, or no part of the database can be read.
 pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired, LogError> {
     repair(path, dry_run, MIGRATIONS, &LOG_TABLES, &mut |connection, dry_run, repaired| {
         repair_rows(connection, dry_run, now, repaired)
@@ -131,10 +131,10 @@ fn repair_rows(
     if dry_run { Ok(()) } else { transaction.commit() }
 }
 
-/// Repairs the database of a copy's state; returns whether rows may be missing.
+/// Repairs the database of a copy; returns whether rows may be missing.
 ///
 /// # Errors
-/// Nothing of it can be read.
+/// No part of the database can be read.
 pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
     let mut repaired = Repaired::default();
     let mut finish = |to: &mut Connection, _: &mut Repaired| {
@@ -175,8 +175,8 @@ const MIRROR_TABLES: [&str; 10] = [
     "deprecation",
 ];
 
-/// Reads what can be read of a damaged database into a new one, which takes its place. Returns
-/// whether it was damaged.
+/// Copies the readable rows of a damaged database into a new one, which then replaces it. Returns
+/// whether the database was damaged.
 pub(crate) fn salvage(
     path: &Path,
     steps: &[&str],
@@ -317,7 +317,8 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
     };
     let Ok(known) = columns(from) else { return Ok(0) };
     let mut wanted = columns(to)?;
-    // One with as many columns is of the same version, whatever a damaged schema calls them.
+    // A table with the expected number of columns has the newest version, even if a damaged schema
+    // has other names for them.
     let named = if known.len() == wanted.len() {
         known
     } else {
@@ -436,7 +437,7 @@ impl Set<'_> {
         self.steps.push(text);
     }
 
-    /// Rows that are not what was written go; the log too, when it has gaps.
+    /// Deletes damaged rows, and the whole log if it has gaps.
     fn drop_damaged(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
         let mut resources = Vec::new();
         let mut resource = Resource::default();
@@ -519,8 +520,8 @@ impl Set<'_> {
             )?;
         }
         if gaps {
-            // Positions and times must not be given twice: the log that is restarted follows those
-            // that were known.
+            // Positions and times must not be used twice: the restarted log continues after the
+            // known ones.
             restart_set_log(self.connection, self.id, now)?;
             self.connection.execute("DELETE FROM changes WHERE set_id = ?1", [self.id])?;
             self.connection.execute(
@@ -579,8 +580,8 @@ impl Set<'_> {
                 Ok(())
             },
         )?;
-        // Former parts answer for their ranges through those that are there now, so these have to
-        // fit.
+        // A retired shard is answered by the live shards in its range, so these must fit its
+        // bounds.
         self.connection.execute("DELETE FROM shards WHERE set_id = ?1", [self.id])?;
         for (number, (start, resources, bytes)) in parts.iter().enumerate() {
             let end = parts.get(number + 1).map(|(start, ..)| start);
@@ -626,8 +627,8 @@ impl Set<'_> {
     }
 }
 
-/// Forgets kept contents whose bytes are lost: versions that name them go, resources are kept
-/// without them.
+/// Deletes the records of stored contents whose bytes are lost: versions with these contents are
+/// deleted, resources remain without stored content.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.

@@ -95,7 +95,7 @@ pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Res
     Ok(())
 }
 
-/// Reads a version; what was imported counts from the creation of its set.
+/// Reads a version; an imported version gets the creation time of its set.
 pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Version> {
     sum::check(row, sum::RowKind::Version, 9, &[7, 8], 10, &[])?;
     let position = Position(row.get::<_, i64>(8)? as u64);
@@ -153,7 +153,7 @@ fn not_json(column: usize, cause: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(cause))
 }
 
-/// Where bytes are kept, if they are.
+/// Address of the stored bytes, if they are stored.
 pub(crate) fn content(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentId>> {
     let Some(bytes) =
         row.get_ref(column)?.as_blob_or_null().map_err(|error| wrong(column, error))?

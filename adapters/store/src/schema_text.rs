@@ -1,4 +1,5 @@
-//! The schema of a damaged database, put right in a copy: one flipped bit in its text keeps SQLite from reading any row.
+//! The schema of a damaged database, corrected in a copy: SQLite cannot read any row if one bit of
+//! the schema's text is wrong.
 
 use crate::connection::{beside, sqlite_error};
 use crate::integrity::new_database;
@@ -9,7 +10,8 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// Bits by which a damaged text may differ, at most. Those of other versions differ more.
+/// Most bits by which a damaged text may differ from the expected one. The texts of other versions
+/// differ more.
 const BITS_MAX: u32 = 8;
 
 /// A table or an index: type, name, table and definition.
@@ -23,7 +25,7 @@ pub(crate) struct Readable {
 }
 
 impl Readable {
-    /// Opens a database; a copy of it, where the text of the schema has to be put right.
+    /// Opens a database, or a copy with a corrected schema if its schema is damaged.
     ///
     /// # Errors
     /// It cannot be opened, or not be copied.
@@ -101,7 +103,7 @@ fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(i64, Definition
     rows.collect()
 }
 
-/// Rows that are nearly an expected definition, and are none.
+/// Rows that nearly equal a missing definition, with this definition.
 fn repairs<'e>(
     found: &[(i64, Definition)],
     expected: &'e [Definition],

@@ -1,4 +1,4 @@
-//! What the writer knows of a set between two batches, and how pages follow the set's log.
+//! The writer's data about a set between two batches, and how pages follow the set's log.
 
 use crate::shards::LiveShards;
 use crate::version_state::{Collector, References, Versions};
@@ -29,7 +29,7 @@ pub(crate) struct SetState {
     pub(crate) in_log: bool,
     pub(crate) rule: PageRule,
     pub(crate) position: Position,
-    /// Time of the last change; the set's creation while there is none.
+    /// Time of the last change; the set's creation if the log is empty.
     pub(crate) time: Timestamp,
     pub(crate) page: OpenPage,
     pub(crate) resources: u64,
@@ -37,12 +37,13 @@ pub(crate) struct SetState {
     pub(crate) versions: Versions,
     /// As the store has it.
     pub(crate) stored_versions: Versions,
-    /// What the batch did to the contents that are needed, until it is written.
+    /// Changes by the batch to the counts of needed contents, until they are written.
     pub(crate) references: References,
 }
 
 impl SetState {
-    /// A new set, created now. Its base is still to come if it begins with one.
+    /// A new set, created now. A set with [`Beginning::Base`] is importing until its base is
+    /// complete.
     pub(crate) fn new(created: Timestamp, new: &NewSet, shards: LiveShards) -> Self {
         let page = OpenPage { number: 1, after: Position(0), from: created, first: None };
         let position = Position(0);
@@ -89,7 +90,7 @@ impl SetState {
         }
     }
 
-    /// Ends the import: the log begins now, unless it began before.
+    /// Ends the import. The log starts now, unless the set was created with a log.
     pub(crate) fn complete_import(&mut self, now: Timestamp) {
         self.importing = false;
         if self.in_log {

@@ -12,7 +12,7 @@ pub(crate) struct LiveShard {
     pub(crate) bytes: u64,
     pub(crate) version: Position,
     pub(crate) time: Timestamp,
-    /// Whether it differs from the stored one.
+    /// Whether the shard differs from the stored row.
     pub(crate) dirty: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct LastChange {
 pub(crate) struct LiveShards {
     list: Vec<LiveShard>,
     next_id: u64,
-    /// No key of the last shard is beyond this one; `None` while it holds none.
+    /// An upper bound of the keys in the last shard; `None` while the shard is empty.
     highest: Option<String>,
     rule: ShardRule,
     /// Where the last key was found: the next one is often there too.
@@ -85,7 +85,7 @@ impl LiveShards {
         &self.list
     }
 
-    /// Resources in all of them.
+    /// Number of resources in all shards.
     pub(crate) fn resources(&self) -> u64 {
         self.list.iter().map(|shard| shard.resources).sum()
     }
@@ -110,7 +110,7 @@ impl LiveShards {
         self.recent
     }
 
-    /// Whether a key is beyond all keys of resources.
+    /// Whether a key is greater than the keys of all resources.
     pub(crate) fn is_beyond(&self, key: &str) -> bool {
         self.list.last().is_some_and(|last| last.start.as_str() <= key)
             && self.highest.as_deref().is_none_or(|highest| highest < key)
@@ -142,12 +142,13 @@ impl LiveShards {
         shard.resources += 1;
         shard.bytes += bytes;
         shard.touch(touch);
-        // One that is filled in key order is closed by the key after its last, so that it stays as
-        // it is.
+        // A shard that is filled in key order is closed by the first key after it, so that it never
+        // changes again.
         (self.is_full(place) && !beyond).then(|| self.list[place].id)
     }
 
-    /// A resource got another state. Returns its shard if that may be too large now.
+    /// Records changed properties of a resource. Returns its shard if the shard may be too large
+    /// now.
     pub(crate) fn updated(
         &mut self,
         key: &str,

@@ -87,7 +87,7 @@ impl SqliteOptions {
     }
 }
 
-/// The writer, and the lock that keeps other processes out while it runs.
+/// The writer's thread, and the lock that prevents other processes from opening the store.
 struct Running {
     thread: JoinHandle<()>,
     _lock: DatabaseLock,
@@ -99,12 +99,13 @@ struct Running {
 /// reply after the commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use
 /// connections of their own and see committed changes only. A second process is refused.
 ///
-/// [`ChangeLog::scan`] is one read transaction for as long as it runs: scan a shard at a time,
-/// since the write-ahead log cannot start again meanwhile. [`ChangeLog::read`] reads a part at a
-/// time and ends at what was the head when it began.
+/// [`ChangeLog::scan`] is one read transaction, during which the write-ahead log grows: scan a
+/// shard at a time. [`ChangeLog::read`] uses a short transaction for each part, and ends at the
+/// position that was the head at the start.
 ///
-/// After a failure of the disk nothing more is accepted until the store is opened again: what the
-/// disk holds then is what counts. A full disk refuses the changes and continues.
+/// After a failure of the disk, changes are refused until the store is opened again, because the
+/// disk may have more or less than the writer's memory. A full disk refuses the changes and
+/// continues.
 pub struct SqliteLog {
     queue: Arc<Queue<Job>>,
     heads: Arc<Heads>,
@@ -147,7 +148,7 @@ impl SqliteLog {
         crate::migration::is_changed_by_opening(path, MIGRATIONS)
     }
 
-    /// Records what is waiting, then ends the writer. Later changes are refused, reads continue.
+    /// Records the waiting jobs, then ends the writer. Later changes are refused, reads continue.
     pub fn close(&self) {
         self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
@@ -367,7 +368,7 @@ impl ChangeLog for SqliteLog {
             let mut found: i64 = connection
                 .prepare_cached("SELECT after FROM pages WHERE set_id = ?1 ORDER BY number LIMIT 1")?
                 .query_row([set.0], |row| row.get(0))?;
-            // Decides for a position between the two whether its time is beyond.
+            // Moves one of the two bounds to a position between them, by its time.
             let mut narrow = |middle: i64, found: &mut i64, beyond: &mut i64| {
                 let next = statement
                     .query_row(params![set.0, middle, *beyond], |row| {
@@ -655,7 +656,7 @@ fn resource_of(
         .optional()
 }
 
-/// The current state of a resource as a version; `created` is when its set was.
+/// The present content of a resource as a version; `created` is the set's creation time.
 fn current_version(
     connection: &Connection,
     set: SetId,

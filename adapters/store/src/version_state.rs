@@ -14,7 +14,7 @@ pub(crate) struct Collector {
     pub(crate) sized: Position,
 }
 
-/// State of a set's versions between batches.
+/// Values about a set's versions between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Versions {
     /// Whether versions are recorded.
@@ -23,7 +23,7 @@ pub(crate) struct Versions {
     pub(crate) begun: Option<Position>,
     /// The head when they were recorded again, after they had not been.
     pub(crate) since: Option<Position>,
-    /// Bytes of kept contents, equal ones once.
+    /// Bytes of stored contents; equal contents count once.
     pub(crate) kept_bytes: u64,
     pub(crate) collector: Collector,
 }
@@ -52,8 +52,8 @@ pub(crate) struct Counted {
 pub(crate) type References = BTreeMap<ContentId, Counted>;
 
 impl Counted {
-    /// A row of the table that counts: its new count and length, and by how many bytes those that are
-    /// needed grew. `None` where nothing is written.
+    /// Applies the change to a row of the table: returns its new count and length, and by how many
+    /// bytes the needed contents grew. `None` if the row does not change.
     pub(crate) fn apply(self, before: Option<(i64, u64)>) -> Option<(i64, u64, i64)> {
         let (needed, known) = match before {
             Some(before) => before,

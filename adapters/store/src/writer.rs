@@ -13,13 +13,13 @@ use std::time::Duration;
 /// How long readers are waited for when the write-ahead log has grown too far.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 
-/// Writes jobs, and caches state so that it is not read back.
+/// Writes jobs, and caches values so that they are not read back.
 pub(crate) trait Recorder {
     type Job: QueueItem;
     /// The result that a job's caller gets once the job is durable.
     type Outcome;
 
-    /// Reads what is to be known: at the beginning, and after a group that was undone.
+    /// Reads the cached values: at the start, and after a group was rolled back.
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()>;
 
     /// Writes a group inside a transaction. A job that is refused changes nothing and harms no
@@ -30,7 +30,7 @@ pub(crate) trait Recorder {
         group: &mut [Self::Job],
     ) -> rusqlite::Result<Vec<Self::Outcome>>;
 
-    /// The loaded or recorded state is durable: readers may see it.
+    /// The loaded or recorded values are durable: readers may see them.
     fn committed(&mut self);
 
     /// Sends the result to a job's caller.
@@ -125,7 +125,7 @@ impl<R: Recorder> Writer<R> {
         Ok(results)
     }
 
-    /// Undoes a failed group, or stops when it is not certain what the disk holds now.
+    /// Rolls back a failed group, or stops the writer if the content of the disk is not certain.
     fn failed(&mut self, cause: rusqlite::Error) -> LogError {
         let transient = matches!(
             code_of(&cause),
@@ -164,8 +164,7 @@ impl<R: Recorder> Writer<R> {
             self.checkpoint_at = frames + CHECKPOINT_FRAMES;
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             if frames > WAL_FRAMES_MAX {
-                // Readers that follow each other closely keep it from starting again: these are
-                // waited for.
+                // Overlapping readers prevent a restart of the log: wait until they end.
                 self.connection.busy_timeout(RESTART_WAIT)?;
                 let restarted =
                     self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

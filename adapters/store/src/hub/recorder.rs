@@ -27,7 +27,8 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// `bytes` is about what it holds in memory and writes.
+    /// `bytes` is an estimate of the memory that the request occupies and of the bytes that it
+    /// writes.
     pub(crate) fn new<T: Send + 'static>(
         bytes: usize,
         work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,

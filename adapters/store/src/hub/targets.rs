@@ -12,15 +12,15 @@ use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::time::Duration;
 
-/// Failed attempts kept of a target.
+/// Failed attempts that are stored for a target.
 pub const ATTEMPTS_MAX: i64 = 8;
-/// Dead letters kept of a target one by one; then the oldest are put together.
+/// Dead letters that are stored for a target one by one; then the oldest are merged into ranges.
 pub const DEAD_LETTERS_MAX: i64 = 10_000;
-/// Dead letters kept of all targets; then the oldest are forgotten.
+/// Dead letters that are stored for all targets; then the oldest are deleted.
 pub const ALL_DEAD_LETTERS_MAX: i64 = 1_000_000;
-/// Ended targets kept.
+/// Ended targets that are stored; then the oldest are deleted.
 pub const ENDED_MAX: i64 = 10_000;
-/// Longest error text kept, in bytes.
+/// Longest stored error text, in bytes.
 pub const ERROR_BYTES_MAX: usize = 500;
 
 impl TargetKind {
@@ -213,7 +213,7 @@ impl ProgressColumns {
     }
 }
 
-/// Creates or renews a target: secret and lease are replaced, the cursor is kept.
+/// Creates or renews a target. A renewal replaces secret and lease, and does not change the cursor.
 pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Target> {
     if let Err(refused) = check_target(new) {
         return Ok(Err(refused));
@@ -225,7 +225,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
             secret: new.secret.clone(),
             lease_until: new.lease_until,
             generation: known.generation + 1,
-            // A renewed subscriber has no failed attempts.
+            // A renewal resets the failed attempts.
             next_at: None,
             ..known
         },
@@ -294,8 +294,8 @@ pub(crate) fn end(
     Ok(true)
 }
 
-/// Records how far targets have come. Gives back those whose progress was not recorded: they ended,
-/// were renewed or replayed meanwhile, or their cursor is further.
+/// Records the progress of targets. Returns the targets whose progress was not recorded: they
+/// ended, were renewed or replayed meanwhile, or have a larger cursor.
 pub(crate) fn save_progress(
     run: &mut HubTransaction<'_>,
     all: &[Progress],
@@ -445,7 +445,7 @@ fn cut(error: &str) -> &str {
     &error[..end]
 }
 
-/// Sets a cursor back, or forward, within what is there.
+/// Sets a cursor back, or forward, within the stored notifications.
 pub(crate) fn replay(
     run: &mut HubTransaction<'_>,
     id: TargetId,

@@ -23,20 +23,20 @@ const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most notifications dropped in one transaction.
 pub(crate) const TRIM_MAX: u64 = 1_000;
 
-/// A topic.
+/// A topic, and the range of its stored notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// Its number.
+    /// The topic's number in the store.
     pub id: TopicId,
-    /// Its URL.
+    /// The URL that subscribers use [websub §4].
     pub url: String,
-    /// When it was made.
+    /// Time at which the topic was created.
     pub created: Timestamp,
-    /// Its last notification.
+    /// Offset of the last notification; 0 before the first.
     pub head: Offset,
-    /// Notifications up to this one are gone.
+    /// Offset of the last notification that was dropped; 0 if none was.
     pub trimmed: Offset,
-    /// Bytes in the bodies that are kept.
+    /// Bytes in the bodies of the stored notifications.
     pub bytes: u64,
 }
 
@@ -328,8 +328,8 @@ pub(crate) fn before(
     Ok(Some(Offset(low)))
 }
 
-/// Forgets a topic that nobody follows, a part of its notifications at a time. Returns whether it
-/// is gone; `None` asks to be called again.
+/// Removes a topic without targets. Each call drops a part of its notifications. Returns `None`
+/// while notifications remain, then whether the topic was removed.
 pub(crate) fn remove(run: &mut HubTransaction<'_>, topic: TopicId) -> Answer<Option<bool>> {
     let followed: bool = run
         .connection

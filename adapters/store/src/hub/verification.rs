@@ -10,9 +10,9 @@ pub struct VerificationId(pub i64);
 /// The question or message to the subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerificationMode {
-    /// Confirm a subscription.
+    /// Ask the subscriber to confirm a subscription [websub §5.3].
     Subscribe,
-    /// Confirm its end.
+    /// Ask the subscriber to confirm an unsubscription [websub §5.3].
     Unsubscribe,
     /// You do not get it.
     Denied,
@@ -25,30 +25,30 @@ pub struct NewVerification {
     pub topic_url: String,
     /// Where to ask; at most 8 KiB.
     pub callback: String,
-    /// The message to send.
+    /// The question or message to send to the callback.
     pub mode: VerificationMode,
     /// The key for signatures, if any; at most 199 bytes.
     pub secret: Option<Secret>,
-    /// The lease that will be granted; `None` where it has no end.
+    /// The lease that will be granted, in seconds; `None` for an unlimited lease.
     pub lease_seconds: Option<u64>,
     /// The challenge that the subscriber must return; at most 1 KiB. Empty where nothing is asked.
     pub challenge: String,
-    /// Why it is denied; at most 1 KiB.
+    /// Reason of a denial, in at most 1 KiB [websub §5.2].
     pub reason: Option<String>,
-    /// When to ask.
+    /// Time of the next attempt to reach the callback.
     pub next_at: Timestamp,
 }
 
 /// A request that is not settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// Its number.
+    /// The verification's number in the store.
     pub id: VerificationId,
-    /// The requested mode.
+    /// The request, with the time of the next attempt.
     pub request: NewVerification,
     /// How often asking failed. `request.next_at` is when to ask next.
     pub attempts: u32,
-    /// When it came.
+    /// Time at which the request was recorded.
     pub created: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! How resources are requested, where that is not by their URI alone. Other resources have no row.
+//! How to request resources, if not by their URI alone. Other resources do not have a row.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
@@ -11,8 +11,8 @@ pub struct Access {
     pub href: Option<String>,
     /// The media types to ask for, as in an `Accept` header.
     pub accept: Option<String>,
-    /// Whether the answer describes the resource: what it states about it is kept, and an answer
-    /// that states nothing means that there is no such resource.
+    /// Whether the response is a description of the resource. The description is stored as the
+    /// copy's content, and an empty description means that the resource does not exist.
     pub describes: bool,
 }
 
@@ -47,8 +47,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Keeps how a resource is requested from now on. The entity tag of another address is no
-    /// condition for this one.
+    /// Records how to request a resource from now on. Removes the stored entity tag: it belongs to
+    /// the earlier address.
     ///
     /// # Errors
     /// The system's own.
@@ -97,7 +97,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets how resources are requested that are neither planned nor kept.
+    /// Deletes the rows of resources that are neither planned nor in the copy.
     pub(super) fn forget_unused_access(&self) -> Result<(), LogError> {
         if !self.may_have_access.get() {
             return Ok(());

@@ -1,5 +1,4 @@
-//! The deletions of a plan: stated by the Source, or concluded from lists that do not name a
-//! resource.
+//! The planned deletions: reported by the Source, or concluded from lists without the resource.
 
 use super::plan::{PendingAction, Task};
 use super::{Mirror, READ, WRITE, failed};
@@ -41,8 +40,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// How many of those are moves: a resource with the same bytes was written by this run or a later one. Bytes without a
-    /// digest are not compared. Reads all resources.
+    /// How many planned deletions are moves: this run or a later one wrote a resource with the same
+    /// bytes. Resources without a digest are not compared. Reads all resources.
     ///
     /// # Errors
     /// The system's own.
@@ -73,8 +72,8 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Holds deletions back until another run, except those that have waited in that many runs; with
-    /// `only_absent`, none that the Source states.
+    /// Postpones deletions to another run, except deletions that waited in `runs` runs already.
+    /// With `only_absent`, deletions that the Source reported are not postponed.
     ///
     /// # Errors
     /// The system's own.
@@ -108,7 +107,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets the fetches of versions that the copy does not have and no noted change names.
+    /// Removes planned fetches of versions that are neither in the copy nor in a noted change.
     ///
     /// # Errors
     /// The system's own.

@@ -16,7 +16,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// The URIs of the first so many of them, in order.
+    /// The first `limit` URIs, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -30,7 +30,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// All of them were reported.
+    /// Deletes all rows, after the deprecations were reported.
     ///
     /// # Errors
     /// The system's own.

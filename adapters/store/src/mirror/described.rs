@@ -1,12 +1,12 @@
-//! State of a copy that stores descriptions in RDF: what an endpoint has, and the parts of files that
-//! are superseded.
+//! Rows of a copy that stores descriptions in RDF: the description that an endpoint has of each
+//! resource, and superseded parts of files.
 
 use super::packed::Location;
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// What was stored of a resource.
+/// The description that was stored for a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The digest of the description.
@@ -16,7 +16,7 @@ pub struct Described {
 }
 
 impl Mirror {
-    /// What was stored of a resource.
+    /// The description that was stored for a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -42,7 +42,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Keeps what was stored of a resource, or forgets it.
+    /// Records the description that was stored for a resource; `None` deletes the record.
     ///
     /// # Errors
     /// The system's own.
@@ -60,7 +60,8 @@ impl Mirror {
         done.map(|_| ()).map_err(failed(WRITE))
     }
 
-    /// Visits resources of which something is stored, and which have no row.
+    /// Visits resources with a stored description or record that are missing in the table
+    /// `resource`.
     ///
     /// # Errors
     /// The system's own.
@@ -166,9 +167,9 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Forgets all records that reach beyond so many bytes of a segment, whose file has no more, and
-    /// those that have their bytes there; the segment ends with the last record that is left, and is
-    /// forgotten when there is none.
+    /// Deletes the records of a segment that extend past its first `bytes` bytes, because its file
+    /// is not longer, and the records that refer to bytes there. The segment then ends after the
+    /// last remaining record, and a segment without records is deleted.
     ///
     /// # Errors
     /// The system's own.

@@ -4,10 +4,10 @@ use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::params;
 
-/// What a copy lacks.
+/// Invalid statements that were not copied, and where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOutStatements {
-    /// Statements.
+    /// Number of statements that were left out.
     pub statements: u64,
     /// The resources and files that they are of.
     pub places: u64,
@@ -24,7 +24,8 @@ impl Mirror {
         self.put_left_out(uri, false, statements, fault)
     }
 
-    /// Notes how many statements of the files of a complete state were left out, in place of all that was noted before.
+    /// Notes how many statements in the files of a complete dataset were left out, and deletes all
+    /// earlier notes.
     ///
     /// # Errors
     /// The system's own.
@@ -59,7 +60,7 @@ impl Mirror {
         write().map(drop).map_err(failed(WRITE))
     }
 
-    /// Forgets resources that are no longer in the copy.
+    /// Deletes the rows of resources that left the copy.
     ///
     /// # Errors
     /// The system's own.
@@ -73,7 +74,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// What was left out, and the first so many places of it.
+    /// Counts the statements that were left out, and lists the first `limit` places.
     ///
     /// # Errors
     /// The system's own.
