@@ -1,4 +1,4 @@
-//! Errors of the content store, by what the caller can do about them.
+//! Errors of the content store, by the action that a caller can take.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ const DAMAGED: &str =
 /// A symbolic link where none is followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
-/// The kind of failure.
+/// The kind of failure, which decides about the caller's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such bytes are kept.
+    /// The folder does not have these bytes.
     NotFound,
     /// There were more bytes than the caller allowed.
     TooLong,
@@ -26,9 +26,9 @@ pub enum ErrorKind {
     /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened
     /// again.
     Untrusted,
-    /// The bytes to be kept could not be read.
+    /// The source of the bytes failed while it was read.
     Input,
-    /// The bytes are not those that were kept.
+    /// The stored bytes differ from their address.
     Damaged,
     /// Any other error of the system.
     Other,
@@ -67,7 +67,7 @@ impl Error {
         Self { kind, message: format!("cannot {task}{help}"), cause: Some(cause) }
     }
 
-    /// The bytes to be kept could not be read.
+    /// The source of the bytes failed while it was read.
     pub(crate) fn input(cause: io::Error) -> Self {
         Self {
             kind: ErrorKind::Input,
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// The kind of failure.
+    /// The kind of failure, for the caller's decision.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

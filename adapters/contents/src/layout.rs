@@ -1,5 +1,5 @@
-//! The folder of kept contents: one file for each large content. Every name is looked up beneath
-//! its handle, through no link.
+//! The folder of stored contents, with one file for each large content. Every path is opened
+//! relative to the handle of the folder, and symbolic links are not followed.
 
 use crate::error::{Error, ErrorKind};
 use abreast_core::ContentId;
@@ -20,7 +20,7 @@ pub(crate) const NEW: OFlags = OFlags::RDWR
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Kept bytes are written once.
+/// Stored bytes are written once.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
@@ -41,7 +41,8 @@ impl Drop for Layout {
 }
 
 impl Layout {
-    /// Opens the folder, creating what is missing and removing what a killed process was writing.
+    /// Opens the folder, creates missing parts, and removes the unfinished files of a killed
+    /// process.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let task = format!("open the folder of kept contents {}", path.display());
         std::fs::create_dir_all(path).map_err(|cause| Error::io(&task, cause))?;
@@ -67,7 +68,7 @@ impl Layout {
         &self.root
     }
 
-    /// The folder for what is being written.
+    /// The folder for unfinished files.
     pub(crate) fn temporary_folder(&self) -> &OwnedFd {
         &self.temporary
     }
@@ -107,7 +108,7 @@ impl Layout {
         Ok(Temporary { layout: self, name, file: File::from(file), placed: false })
     }
 
-    /// Removes kept bytes; false when there were none.
+    /// Removes the file of a content; false if it does not exist.
     pub(crate) fn remove(&self, id: &ContentId) -> Result<bool, Errno> {
         let (folder, name) = names(id);
         let removed = openat(&self.root, folder.as_str(), FOLDER, Mode::empty())
@@ -120,7 +121,7 @@ impl Layout {
     }
 }
 
-/// Opens a file of kept bytes for reading.
+/// Opens the file of a content for reading.
 pub(crate) fn open_read(root: &OwnedFd, id: &ContentId) -> Result<File, Errno> {
     let (folder, name) = names(id);
     let folder = openat(root, folder.as_str(), FOLDER, Mode::empty())?;
@@ -131,7 +132,7 @@ pub(crate) fn open_read(root: &OwnedFd, id: &ContentId) -> Result<File, Errno> {
     Ok(File::from(file))
 }
 
-/// How many bytes a file of kept bytes has; `None` when there is none.
+/// Length in bytes of a content's file; `None` if it does not exist.
 pub(crate) fn length(root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Errno> {
     let (folder, name) = names(id);
     let stat = openat(root, folder.as_str(), FOLDER, Mode::empty())
@@ -159,7 +160,7 @@ pub(crate) fn visit(
     };
     each_name(&folder, &mut |name| {
         let text = name.to_str().unwrap_or_default();
-        // Files with other names are not ours.
+        // Ignore files whose path is not a content's address.
         Ok(match format!("{first:02x}{text}").parse() {
             Ok(id) => visit(id),
             Err(_) => ControlFlow::Continue(()),
@@ -167,7 +168,7 @@ pub(crate) fn visit(
     })
 }
 
-/// A file that is being written. Without [`Temporary::place`] nothing is left of it.
+/// A file that is being written. It is removed on drop, unless [`Temporary::place`] succeeded.
 pub(crate) struct Temporary<'l> {
     layout: &'l Layout,
     name: String,
@@ -176,7 +177,7 @@ pub(crate) struct Temporary<'l> {
 }
 
 impl Temporary<'_> {
-    /// Gives it the name of its bytes.
+    /// Moves the file to the path for the address of its bytes.
     pub(crate) fn place(mut self, id: &ContentId) -> Result<(), Errno> {
         let (folder_name, name) = names(id);
         let root = &self.layout.root;

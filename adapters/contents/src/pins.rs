@@ -1,4 +1,4 @@
-//! Pins: contents that must not be removed yet because a row that names them is being written.
+//! Pins: contents that must not be removed yet, because a row that refers to them is being written.
 
 use abreast_core::ContentId;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ impl Pins {
     }
 }
 
-/// Bytes that are kept, and not removed while this value lives: hold it until the row that names
+/// Stored bytes that are not removed while this value lives: hold it until the row that refers to
 /// them is durable.
 #[must_use = "the bytes may be collected as soon as this is dropped"]
 pub struct PinnedContent {
@@ -32,7 +32,7 @@ pub struct PinnedContent {
 }
 
 impl PinnedContent {
-    /// Their address.
+    /// The digest under which the bytes are stored.
     pub const fn id(&self) -> ContentId {
         self.id
     }
@@ -42,7 +42,7 @@ impl PinnedContent {
         self
     }
 
-    /// How many they are.
+    /// Number of the stored bytes.
     pub const fn length(&self) -> u64 {
         self.length
     }

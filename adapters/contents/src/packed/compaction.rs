@@ -1,9 +1,9 @@
 //! Compaction in the background: runs of similar size are merged, segments with much garbage are
 //! rewritten.
 //!
-//! A segment is read whole. What the index still finds in it is appended to the newest segment;
-//! when that is durable and nothing is left, the segment is removed. If something that is needed is
-//! damaged, it stays.
+//! A segment is read whole. Contents that the index still locates there are appended to the newest
+//! segment. When these are durable, the segment is removed, unless it has needed contents that are
+//! damaged.
 
 use super::record::{Marker, SEGMENT_HEAD, Scan};
 use super::run::{self, Merge, Part, Run, Span};
@@ -15,11 +15,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Garbage is at most one part in so many of what is kept and garbage, once nothing is being
+/// Garbage is at most one part in this number of all bytes in segments, while no contents are being
 /// removed.
 const GARBAGE_PART: u64 = 8;
-/// While contents are being removed, at most one part in so many: what is rewritten now might be
-/// garbage soon.
+/// The same while contents are being removed: a content that is rewritten now may be removed soon.
 const BUSY_GARBAGE_PART: u64 = 2;
 /// Segments with less garbage than one part in so many are not rewritten.
 const LEAST_PART: u64 = 32;
@@ -42,7 +41,7 @@ struct Stop {
 }
 
 impl CompactionThread {
-    /// Starts it.
+    /// Starts the thread for a folder.
     pub(crate) fn start(packed: Arc<Packed>) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let stopping = Arc::clone(&stop);
@@ -121,7 +120,7 @@ impl Packed {
         Some(*number)
     }
 
-    /// Rewrites a segment without its garbage: kept contents are appended to the newest segment.
+    /// Rewrites a segment without its garbage: needed contents are appended to the newest segment.
     fn compact(&self, number: u32, stop: &AtomicBool) -> io::Result<()> {
         let mut writer = lock(&self.writer);
         if writer.active.as_ref().is_some_and(|active| active.number == number) {

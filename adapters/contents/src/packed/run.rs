@@ -1,4 +1,4 @@
-//! Sorted files of the index: where the contents are whose addresses they hold.
+//! Sorted files of the index: addresses of contents, with the location of each.
 //!
 //! ```text
 //! blocks of 4,096 bytes: 93 entries, CRC-32 (4)       the last one filled with zeros
@@ -6,10 +6,10 @@
 //! foot:  "abrINDX1"  entries (8)  segment (4)  offset (8)  CRC-32 (4)
 //! ```
 //!
-//! Segment and offset of the footer state up to where the segments are in the index: what was
-//! appended later is read from them when the folder is opened. Files are named by the numbers of
-//! the oldest and the newest part in them; a file whose parts are all in another one is left over
-//! from a merge.
+//! Segment and offset of the footer are the position up to which the segments are in the index:
+//! later records are read from the segments when the folder is opened. The name of a file consists
+//! of the numbers of its oldest and its newest part; a file whose parts are all in another one is
+//! left over from a merge.
 
 use crate::packed::record::REMOVED;
 use abreast_core::ContentId;
@@ -36,7 +36,7 @@ pub(crate) struct ContentLocation {
 }
 
 impl ContentLocation {
-    /// Of a content that was removed.
+    /// Location of a removed content.
     pub(crate) const REMOVED: Self = Self { segment: 0, offset: 0, length: REMOVED };
 
     /// The place, unless the content was removed.
@@ -68,7 +68,7 @@ impl Span {
         format!("{:012}-{:012}.index", self.from, self.to)
     }
 
-    /// That of a file; `None` when it is not named like a run.
+    /// The span of a file with this name; `None` if it is not the name of a run.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let (from, to) = name.strip_suffix(".index")?.split_once('-')?;
         let span = Self { from: from.parse().ok()?, to: to.parse().ok()? };
@@ -87,7 +87,7 @@ pub(crate) struct Run {
     fences: Vec<u64>,
 }
 
-/// A block is not what was written.
+/// Error for a block that differs from its checksum.
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the index of packed contents is damaged")
 }
@@ -98,7 +98,7 @@ pub(crate) fn is_damage(error: &io::Error) -> bool {
 }
 
 impl Run {
-    /// Opens a run and reads all of it.
+    /// Opens a run, and reads it completely to verify it.
     pub(crate) fn open(file: File, span: Span) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let blocks =
@@ -136,8 +136,8 @@ impl Run {
     /// know.
     pub(crate) fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let wanted = prefix(&id.0[..8]);
-        // The last block that may begin with it. More than one only if addresses agree in eight
-        // bytes.
+        // Start with the last block whose first address may be equal or smaller. Several are read
+        // only if addresses agree in eight bytes.
         let mut block_number = self.fences.partition_point(|fence| *fence <= wanted);
         let mut block = [0; BLOCK];
         while block_number > 0 {
@@ -166,7 +166,7 @@ impl Run {
         &block[..BLOCK - 4].as_chunks().0[..count]
     }
 
-    /// Its entries from an address on.
+    /// Entries of the run from an address on.
     pub(crate) fn iterate(self: &Arc<Self>, from: &ContentId) -> Entries {
         let wanted = prefix(&from.0[..8]);
         let block = self.fences.partition_point(|fence| *fence < wanted).saturating_sub(1);
@@ -293,7 +293,7 @@ fn finish(block: &mut Vec<u8>, out: &mut BufWriter<&File>) -> io::Result<()> {
 /// One part of the index, its entries in order of their addresses.
 pub(crate) type Part<'p> = Box<dyn Iterator<Item = io::Result<Entry>> + 'p>;
 
-/// Merges parts, the newest first: of entries of one address the newest counts.
+/// Merges parts, the newest first: the newest entry of an address replaces the others.
 pub(crate) struct Merge<'p> {
     parts: Vec<(Part<'p>, Option<Head>)>,
 }
