@@ -21,8 +21,8 @@ use crate::connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots};
 const PAUSE: Duration = Duration::from_millis(100);
 /// Pause between two messages that no connection can be accepted.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
-/// How long a connection without a request in flight stays open after the server was stopped: the rest of an answer
-/// may be on its way, and the header of a request that was begun is not waited for.
+/// How long a connection without a request in flight stays open after the server was stopped, so
+/// that the rest of a response can be sent. A request whose header is incomplete is dropped then.
 const STOP_PAUSE: Duration = Duration::from_millis(500);
 
 /// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the
@@ -39,7 +39,8 @@ where
     let mut stop = std::pin::pin!(stop);
     let mut logged: Option<Instant> = None;
     let mut connections = JoinSet::new();
-    // Each client waits for itself, so that one for which there is no place keeps no other waiting.
+    // Each client waits in its own task, so that a client without a place does not delay the
+    // others.
     let mut waiting = JoinSet::new();
     let waiting_max = connection_slots.waiting_max();
     loop {
@@ -71,7 +72,8 @@ where
                         (stream, client, place)
                     });
                 } else {
-                    // Its address has too many places already: the rest of those that wait are others.
+                    // The client's address has too many places already; the waiting connections are
+                    // from other addresses.
                     counter!("abreast_connections_refused_total").increment(1);
                 }
             }

@@ -141,7 +141,7 @@ fn minute_of_day(text: &str) -> Option<u32> {
 
 fn utc_minute() -> u32 {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    // 1970 began on a Thursday.
+    // 1 January 1970 was a Thursday.
     ((seconds / 60 + 3 * 24 * 60) % u64::from(WEEK)) as u32
 }
 

@@ -10,7 +10,7 @@ use crate::bandwidth::{Bandwidth, Throttle};
 
 /// Most origins remembered with their pauses; those nobody uses are forgotten first.
 const MAX_HOSTS: usize = 4_096;
-/// Bytes beyond the limit that complete answers which are almost there.
+/// Bytes above the limit with which nearly complete responses are still finished.
 const REST: u64 = 64 << 10;
 /// The least and the greatest part of the bytes that are left for one read, so that connections together do not read more.
 const PIECE_MIN: u64 = 4 << 10;
@@ -78,37 +78,37 @@ struct Hosts {
     epoch: Instant,
 }
 
-/// When requests to one origin may begin.
+/// The times at which requests to an origin may start.
 pub(crate) struct HostPace {
     /// Milliseconds after the epoch until which nobody sends; 0 for no pause.
     paused_until: AtomicU64,
-    /// Microseconds between the beginnings of two requests, and after the epoch when the next one
-    /// may begin.
+    /// Least microseconds between the starts of two requests, and the earliest start of the next
+    /// request in microseconds after the epoch.
     interval: AtomicU64,
     next: AtomicU64,
 }
 
 impl Budget {
-    /// A budget that begins now, with a limit of bytes per second if there is one.
+    /// A budget that starts now, with a limit of bytes per second if there is one.
     pub fn new(bandwidth: Option<Bandwidth>) -> Self {
         let hosts = Hosts { paces: Mutex::default(), epoch: Instant::now() };
         Self { began: hosts.epoch, hosts: Arc::new(hosts), throttle: None, bytes: Arc::default() }
             .with_bandwidth(bandwidth)
     }
 
-    /// The same pauses and totals with a bandwidth of its own.
+    /// The same pauses and totals with a separate bandwidth.
     #[must_use]
     pub fn with_bandwidth(self, bandwidth: Option<Bandwidth>) -> Self {
         Self { throttle: bandwidth.map(|bandwidth| Arc::new(Throttle::new(bandwidth))), ..self }
     }
 
-    /// The same budget with a count of bytes of its own.
+    /// The same budget with a separate count of bytes.
     #[must_use]
     pub fn with_own_bytes(self) -> Self {
         Self { bytes: Arc::default(), ..self }
     }
 
-    /// The same budget with a time of its own, which begins now.
+    /// The same budget with a separate time, which starts now.
     #[must_use]
     pub fn with_own_time(self) -> Self {
         Self { began: Instant::now(), ..self }
@@ -119,14 +119,17 @@ impl Budget {
         self.bytes.count.load(Relaxed)
     }
 
-    /// Lets connections receive no more once so many bytes were received in all, except for the last 64 KiB of what is
-    /// in progress: each read waits for a second then, in which runs stop by themselves.
+    /// Limits the bytes that all connections may receive in total. At the limit, each read waits
+    /// for a second, during which runs stop by themselves; only the last 64 KiB of a response in
+    /// progress are still received.
     pub fn limit_bytes(&self, most: u64) {
         self.bytes.limit.store(most, Relaxed);
     }
 
-    /// Reserves the bytes of an answer of known length among those that the limit leaves, so that fetches are not begun
-    /// which cannot end; a small excess ends all the same. One that `is_resumable` by another run takes what is left, if nothing else is reserved.
+    /// Reserves the bytes of a response with a known length, so that fetches are not started if the
+    /// limit would interrupt them; an excess of a few KiB is allowed. A response that another run
+    /// can resume (`is_resumable`) reserves the remaining bytes if it is longer and nothing else is
+    /// reserved.
     ///
     /// # Examples
     /// ```
@@ -173,7 +176,7 @@ impl Budget {
         })
     }
 
-    /// The instant at which the time of the budget began.
+    /// The instant at which the time of the budget started.
     pub fn began(&self) -> Instant {
         self.began
     }
@@ -223,7 +226,7 @@ impl Budget {
         if until == 0 { None } else { Duration::from_millis(until).checked_sub(self.elapsed()) }
     }
 
-    /// Waits for a request's turn, if requests have to keep a distance.
+    /// Waits until the origin's next request may start, if requests have a minimum distance.
     pub(crate) async fn wait_for_turn(&self, pace: &HostPace) {
         let interval = pace.interval.load(Relaxed);
         if interval == 0 {
@@ -242,7 +245,7 @@ impl Budget {
 }
 
 impl HostPace {
-    /// Requests to this origin begin at least that far apart.
+    /// Sets the least time between the starts of two requests to this origin.
     pub(crate) fn set_interval(&self, interval: Duration) {
         self.interval.fetch_max(micros(interval), Relaxed);
     }

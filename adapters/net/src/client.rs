@@ -23,7 +23,7 @@ use crate::secret::Authorization;
 use crate::shared::Shared;
 use crate::userinfo::without_userinfo;
 
-/// Most origins a client keeps connections to.
+/// Most origins to which a client has open connections.
 const MAX_ORIGINS: usize = 256;
 
 /// An HTTP/1.1 client with its own connections; one per thread, clones share them.
@@ -40,7 +40,7 @@ struct Inner {
 impl Client {
     /// A client with no connections yet.
     pub fn new(shared: Arc<Shared>) -> Self {
-        // A header cannot have line ends; whatever else is in the name is kept.
+        // A header cannot have control characters: remove them from the name.
         let name: String = shared.options.user_agent.chars().filter(|c| !c.is_control()).collect();
         let user_agent =
             HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
@@ -59,21 +59,22 @@ impl Client {
         self.1
     }
 
-    /// State shared with other clients.
+    /// Options, counters and pauses that clients share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 
-    /// Sends a request, follows redirects and returns when the head of the answer is there.
+    /// Sends a request, follows redirects and returns when the head of the response is complete.
     ///
-    /// One attempt, except that a request on a kept connection is sent again when the server had
-    /// closed it before any byte of the answer. Any status from 200 to 599 that fits the request is
-    /// `Ok`; see [`Response::require_success`]. The answer holds one of the host's places until it
-    /// is read or dropped, so do not wait for more answers of one host than `connections_per_host`
-    /// while holding others.
+    /// One attempt, except that a request on a reused connection is sent again if the server had
+    /// closed the connection before any byte of the response. Any status from 200 to 599 that fits
+    /// the request is `Ok`; see [`Response::require_success`]. The response occupies one of the
+    /// host's `connections_per_host` places until it is read or dropped: a task that holds
+    /// responses and waits for more from the same host may wait forever.
     ///
-    /// If the rest of a body is requested and the answer is another part, or a refusal of that range,
-    /// the whole is requested, and an answer with status 206 is exactly that rest.
+    /// If the rest of a body is requested and the response is another part, or a refusal of the
+    /// range, the whole body is requested. Therefore a response with status 206 is exactly the
+    /// requested rest.
     ///
     /// # Errors
     /// Every code of [`Error::code`] except `http.size`.
@@ -151,8 +152,8 @@ impl Client {
             .is_ok_and(|host| !host.state.reported.swap(true, Relaxed))
     }
 
-    /// Requests to the URL's origin begin at least that far apart from now on, in all clients of
-    /// the same [`Shared`]; what was set before is never shortened.
+    /// Sets the least time between the starts of two requests to the URL's origin, for all clients
+    /// of the same [`Shared`]. An earlier, longer interval remains in force.
     pub fn set_min_interval(&self, url: &str, interval: Duration) {
         if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
             Shared::set_interval(&host.state, interval);
@@ -327,8 +328,7 @@ impl Client {
         Ok(message)
     }
 
-    /// Closes what has been idle for too long; called when a connection is made, so it costs
-    /// nothing per request.
+    /// Closes expired idle connections. Called when a connection is made, not for every request.
     fn close_expired(&self) {
         let keep_alive = self.0.shared.options.keep_alive;
         for host in self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {

@@ -19,15 +19,15 @@ use crate::tunnel::{http_connect, socks5};
 
 /// After this time it is reported that a name is still looked up.
 const SLOW_LOOKUP: Duration = Duration::from_secs(2);
-/// Most addresses of one name that are tried.
+/// Most addresses of a host name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
 /// Resolves, connects to each address in turn and does the TLS handshake, all within
 /// `connect_timeout`.
 ///
-/// With `public_only`, private addresses are refused: a server that redirects to another host does
-/// not get to choose what this machine alone can reach. The address connected to is what is judged,
-/// whatever its name resolved to before.
+/// With `public_only`, private addresses are refused: a redirect must not reach servers that only
+/// this machine can reach. The check applies to the address of the connection itself, so that a
+/// name cannot resolve to another address after the check.
 pub(crate) async fn connect(
     shared: &Shared,
     origin: &Origin,
@@ -159,7 +159,7 @@ fn leads_to_private(origin: &Origin, url: &str) -> Error {
         .with_help("if the resource really is there, use its own URL")
 }
 
-/// A name is the proxy's to resolve; what is plainly private is refused here.
+/// Refuses a plainly private host in the URL; the proxy resolves other hosts.
 fn refuse_private_behind_proxy(origin: &Origin, url: &str, public_only: bool) -> Result<(), Error> {
     let host = origin.host.trim_end_matches('.').to_ascii_lowercase();
     let private =
@@ -252,8 +252,8 @@ fn is_private(address: IpAddr) -> bool {
     !is_global(address)
 }
 
-/// Tries each address; each gets its share of the time left, so that a silent one cannot use up all
-/// of it.
+/// Tries each address with an equal share of the time left, so that a silent address does not
+/// consume the time of the others.
 pub(crate) async fn connect_any(
     addresses: &[SocketAddr],
     deadline: Instant,

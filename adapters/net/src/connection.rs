@@ -30,11 +30,11 @@ use crate::watchdog::{TooSlow, Watchdog};
 
 /// Most interim (1xx) responses before the real one.
 const MAX_INTERIM: u32 = 16;
-/// Largest read buffer of one connection, unless the header limit is higher.
+/// Largest read buffer of a connection, unless the header limit is higher.
 const MAX_BUFFER: usize = 128 << 10;
 /// The smallest buffer hyper accepts.
 const MIN_BUFFER: usize = 8 << 10;
-/// Pause before each read, and bytes of one, when all bytes that a run may receive have come.
+/// Pause before each read, and bytes of a read, when a run has received all bytes that it may.
 const SPENT_PAUSE: Duration = Duration::from_secs(1);
 const SPENT_PIECE: u64 = 4 << 10;
 
@@ -55,7 +55,7 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<Stream>>),
 }
 
-/// A stream that counts what it reads and stops when too many interim responses have come.
+/// A stream that counts received bytes, and fails after too many interim responses.
 pub(crate) struct Metered {
     stream: Stream,
     meter: Arc<Meter>,
@@ -75,8 +75,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether a kept connection was dead before: the request was never sent, or the server closed
-    /// without a byte of an answer.
+    /// Whether a reused connection had been closed earlier: the request was never sent, or the
+    /// server closed the connection before the first byte of a response.
     pub(crate) fn was_before_any_answer(&self, received: u64) -> bool {
         match self {
             Self::Http(e) => e.is_canceled() || (received == 0 && !e.is_timeout()),
@@ -124,7 +124,7 @@ impl Connection {
         })
     }
 
-    /// Bytes received since the current request began.
+    /// Bytes received since the start of the current request.
     pub(crate) fn received(&self) -> u64 {
         self.meter.bytes.load(Relaxed) - self.base
     }
@@ -134,7 +134,7 @@ impl Connection {
         self.meter.tls.load(Relaxed)
     }
 
-    /// Whether it can still be used as far as is known; sending finds out.
+    /// Whether the connection can be used as far as is known; sending may still fail.
     pub(crate) fn is_open(&self) -> bool {
         !self.closed && self.sender.is_ready()
     }
@@ -161,7 +161,7 @@ impl Connection {
         // Unconstrained, because a task out of budget would be woken through the waker that wakes
         // nobody.
         let mut answer = pin!(unconstrained(self.sender.send_request(request)));
-        // The request is still in the queue, so there is nothing to read before the first poll.
+        // The request is still in the queue: do not read before the first poll.
         let mut queued = true;
         let answered = poll_fn(|cx| {
             self.poll_with(cx, options, |cx| {
@@ -179,9 +179,9 @@ impl Connection {
 
     /// Polls `wanted`, moving the connection forward until it is ready, broken or too slow.
     ///
-    /// What is wanted comes only from driving the connection, which happens right here. So `wanted`
-    /// gets a waker that wakes nobody; the real one would wake this task for what it is about to
-    /// see anyway.
+    /// Only the connection, which this function polls, makes `wanted` ready. Therefore `wanted`
+    /// gets a waker without effect; the real waker would wake this task for progress that it sees
+    /// anyway.
     pub(crate) fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -31,7 +31,7 @@ pub enum ErrorKind {
     Downgrade,
     /// A header block too large, or a header value that cannot be sent.
     Header,
-    /// A status that is no answer to what was asked.
+    /// A status that is not a valid response to the request.
     Status,
     /// A content encoding that was not asked for or is not known, or broken gzip.
     Encoding,
@@ -45,7 +45,7 @@ pub enum ErrorKind {
     Url,
 }
 
-/// A failed request. The message names the URL without credentials; the cause is in `source()`.
+/// A failed request. The message has the URL without credentials; the cause is in `source()`.
 pub struct Error(Box<Inner>);
 
 struct Inner {

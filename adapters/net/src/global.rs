@@ -101,7 +101,7 @@ fn is_global_v6(v6: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0, 0, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => carried(high, low),
-        // Only 2000::/3 is given out; a part of it is for protocols, tunnels and documents.
+        // Only 2000::/3 is allocated, with ranges for protocols, tunnels and documents.
         [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
         [0x3fff, second, ..] => second >= 0x1000,
         [first, ..] => first & 0xe000 == 0x2000,

@@ -1,7 +1,7 @@
 //! A small HTTP listener that receives short messages, such as callbacks.
 //!
 //! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which
-//! decides from the head alone whether it wants the body, and how much of it.
+//! decides from the head alone whether to read the body, and at most how many bytes.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,7 +30,7 @@ pub struct ListenerOptions {
     /// Connections at a time; for more, the client with most gives up its oldest idle one. Default
     /// 64.
     pub connections: usize,
-    /// Longest time for a request's head, and that an unused connection is kept. Default 15 s.
+    /// Longest time for a request's head, and for an unused connection. Default 15 s.
     pub header_timeout: Duration,
     /// Longest time for a request's body. Default 30 s.
     pub body_timeout: Duration,
@@ -81,10 +81,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `HOST:PORT`; port 0 chooses one. Needs no runtime.
+    /// Listens on `HOST:PORT`; port 0 chooses one. Does not need a runtime.
     ///
     /// # Errors
-    /// When the name has no address, or the address is taken or not allowed.
+    /// When the name cannot be resolved, or the address is taken or not allowed.
     pub fn bind(address: &str) -> io::Result<Self> {
         let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
         let listener = std::net::TcpListener::bind(addresses.as_slice())?;
@@ -92,7 +92,7 @@ impl Listener {
         Ok(Self { listener })
     }
 
-    /// Where it listens.
+    /// The address on which the listener accepts connections.
     ///
     /// # Errors
     /// The system does not report the address.

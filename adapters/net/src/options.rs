@@ -10,7 +10,7 @@ use crate::credentials::Credentials;
 use crate::pin::Pin;
 use crate::proxy::Proxies;
 
-/// Limits and manners of a [`Client`](crate::Client); shared by all clients of one
+/// Limits and behaviour of a [`Client`](crate::Client); the same for all clients with the same
 /// [`Shared`](crate::Shared).
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -18,8 +18,8 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// Longest time without a byte from the server while we wait for one. Default 60 s.
     pub idle_timeout: Duration,
-    /// Fewest bytes per second a server may deliver once its answer has begun. Default 1,000; 0
-    /// switches it off.
+    /// Fewest bytes per second that a server may deliver after the start of its response. Default
+    /// 1,000; 0 disables the limit.
     pub min_speed: u64,
     /// Time over which `min_speed` is measured; only time spent waiting for the server counts.
     /// Default 30 s.
@@ -39,10 +39,10 @@ pub struct Options {
     pub backoff_cap: Duration,
     /// Longest pause a server may ask for by `Retry-After`. Default 1 h.
     pub max_retry_after: Duration,
-    /// Most requests in flight to one host over all clients of one [`Shared`](crate::Shared), and
-    /// most idle connections each client keeps to it. Default 4.
+    /// Most requests in flight to one host over all clients with the same
+    /// [`Shared`](crate::Shared), and most idle connections of each client to a host. Default 4.
     pub connections_per_host: usize,
-    /// How long an unused connection is kept. Default 30 s.
+    /// Time after which an unused connection is closed. Default 30 s.
     pub keep_alive: Duration,
     /// The `User-Agent` header. Default `abreast/VERSION`.
     pub user_agent: String,
@@ -53,7 +53,7 @@ pub struct Options {
     /// Addresses to connect to instead of asking the resolver: (`host:port`, address). Default
     /// empty.
     pub connect_to: Vec<(String, SocketAddr)>,
-    /// Most bytes per second taken in over all connections of one [`Shared`](crate::Shared).
+    /// Most bytes per second received over all connections of the same [`Shared`](crate::Shared).
     /// Default no limit.
     pub bandwidth: Option<Bandwidth>,
     /// Pauses, bandwidth and totals that other runs have, too. `bandwidth` is that of the budget then.
@@ -63,7 +63,7 @@ pub struct Options {
     pub request_interval: Duration,
     /// Proxies. Default none; the environment is not asked unless by [`Proxies::from_environment`].
     pub proxies: Proxies,
-    /// Credentials by origin, for requests that have none of their own. Default none.
+    /// Credentials by origin, for requests without credentials. Default none.
     pub credentials: Credentials,
     /// Hosts known by their key. Default none.
     pub pins: Vec<Pin>,
@@ -74,9 +74,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The same for answers that have no end, such as event streams: no speed is asked for and no
-    /// length is too much, but a server that is silent for longer than `idle_timeout` is given up.
-    /// What is read must be bounded by who reads it.
+    /// The same options for endless responses, such as event streams: least speed and largest body
+    /// are not limited. A server that is silent for longer than `idle_timeout` is an error. The
+    /// caller must limit the bytes that it stores.
     ///
     /// # Examples
     /// ```
@@ -99,7 +99,7 @@ impl Options {
 pub struct ClientCertificate {
     /// Any URL of the server: its scheme, host and port count.
     pub url: String,
-    /// PEM file with the certificate, followed by those that signed it.
+    /// PEM file with the certificate, followed by the certificates of its issuers.
     pub certificate: PathBuf,
     /// PEM file with the private key; may be the same file.
     pub key: PathBuf,

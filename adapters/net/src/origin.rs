@@ -1,4 +1,4 @@
-//! The server that a URL names, and the request target that is sent to it.
+//! The server of a URL, and the request target that is sent to the server.
 
 use http::HeaderValue;
 use http::uri::PathAndQuery;
@@ -11,8 +11,8 @@ use crate::secret::Authorization;
 /// Longest URL accepted, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Characters that may not stand in a path or query as they are. `%` is not among them: what is
-/// encoded stays as it is. Lenient: `[` and `]` are sent raw, as all browsers do.
+/// Characters that must be percent-encoded in a path or query. `%` is excluded: existing encodings
+/// are not changed. Lenient: `[` and `]` are sent raw, as all browsers do.
 const ILLEGAL: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -110,7 +110,7 @@ impl Origin {
     pub(crate) fn parse(origin: &str) -> Result<Self, Error> {
         // The callers add the whole URL, of which this may be a part with half of a password.
         let wrong = |message: &str| Error::new(ErrorKind::Url, "", message);
-        // A parser for browsers would turn these into something else than what is written.
+        // The `url` crate would silently replace these characters, as browsers do.
         if origin.bytes().any(|b| matches!(b, 0..=b' ' | b'\\' | 0x7f)) {
             return Err(wrong("the host has characters no host may have"));
         }

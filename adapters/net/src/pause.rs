@@ -1,14 +1,14 @@
-//! Pauses between attempts: what a host asks for, and a part at random.
+//! Pauses between attempts: the pause that a host requests, and a random part.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
-/// A `Retry-After` beyond this is taken for a mistake, not for a wish.
+/// A `Retry-After` above this is treated as a mistake of the server.
 pub(super) const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
-/// negative, past or beyond a day; the cap of [`Options::max_retry_after`](crate::Options::max_retry_after) is applied where it is
-/// used.
+/// negative, past or more than a day; the cap of
+/// [`Options::max_retry_after`](crate::Options::max_retry_after) is applied where it is used.
 ///
 /// # Examples
 /// ```

@@ -18,7 +18,7 @@ pub(crate) enum ProxyProtocol {
     Https,
     /// SOCKS 5 with addresses that we look up.
     Socks,
-    /// SOCKS 5 with names that the proxy looks up.
+    /// SOCKS 5 with hosts that the proxy resolves.
     SocksNames,
 }
 
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-/// Which servers are reached through which proxy. The default is none for all.
+/// Proxies by the scheme of the server's URL. Default: all servers are connected to directly.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     http: Option<Proxy>,
@@ -137,8 +137,8 @@ impl Proxies {
         Ok(found.bypassing(&first(&["no_proxy", "NO_PROXY"]).unwrap_or_default()))
     }
 
-    /// Reaches these directly: hosts with all names below them, addresses, networks such as
-    /// `10.0.0.0/8`, or `*`, with commas between them.
+    /// Adds servers to connect to directly, separated by commas: hosts with all their subdomains,
+    /// addresses, networks such as `10.0.0.0/8`, or `*` for all servers.
     ///
     /// # Examples
     /// ```

@@ -15,7 +15,7 @@ pub enum UnaskedEncoding {
     Refuse,
     /// Unpack gzip, refuse all others.
     Decode,
-    /// Hand the bytes over as they came, gzip or not; the header states the encoding.
+    /// Pass on the bytes as received, with or without gzip; see the header for the encoding.
     Raw,
 }
 
@@ -26,17 +26,17 @@ pub struct Post<'a> {
     pub body: &'a Bytes,
     /// The media type of the body.
     pub content_type: &'a str,
-    /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was
+    /// Sent as `Idempotency-Key`. Only a POST with a key is sent again if a reused connection was
     /// closed.
     pub idempotency_key: Option<&'a str>,
 }
 
 /// One GET or HEAD, or a POST.
 ///
-/// The path and query of `url` are sent as written: percent-encodings and dot segments are kept,
-/// the fragment is dropped, and characters that no URL may have are percent-encoded. User and
-/// password before the host are sent as `Basic` credentials to that origin unless `authorization`
-/// is given.
+/// The path and query of `url` are sent as written: percent-encodings and dot segments are not
+/// changed, the fragment is dropped, and characters that no URL may have are percent-encoded. User
+/// and password before the host are sent as `Basic` credentials to that origin unless
+/// `authorization` is given.
 ///
 /// # Examples
 /// ```
@@ -81,9 +81,9 @@ pub struct Request<'a> {
     pub public_only: bool,
     /// Credentials for the URL's origin.
     pub authorization: Option<&'a Authorization>,
-    /// Send a POST with this instead of a GET. Redirects of it are not followed.
+    /// Send a POST with this body instead of a GET. Its redirects are not followed.
     pub post: Option<Post<'a>>,
-    /// The method of such a request, where it is PUT or DELETE: these may be sent again.
+    /// PUT or DELETE instead of POST; such a request may be sent again after a failure.
     pub method: Option<&'a Method>,
 }
 

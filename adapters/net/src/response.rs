@@ -20,7 +20,7 @@ use crate::pause::retry_after;
 use crate::request::{Request, UnaskedEncoding};
 use crate::unpack::UnpackError;
 
-/// Most bytes of an unread body that are read to keep its connection.
+/// Most bytes of an unread body that are read so that its connection can be used again.
 const DRAIN_BYTES: usize = 64 << 10;
 /// Longest time waited for such a body.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
@@ -129,9 +129,9 @@ impl Response {
         }
     }
 
-    /// We send no `TE`, so nothing but `chunked` can be meant for us, and a length beside it is
-    /// contradictory (RFC 9112, section 6.3): two readers of such an answer would disagree about
-    /// where it ends.
+    /// We send no `TE`, so every coding except `chunked` is invalid. A length in addition to
+    /// `chunked` is contradictory [rfc9112 §6.3]: two readers would disagree about the end of the
+    /// response.
     fn check_framing(&self) -> Result<(), Error> {
         let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
         let Some(first) = codings.next() else { return Ok(()) };
@@ -239,9 +239,9 @@ impl Response {
         (range.first <= range.last && total.is_none_or(|total| range.last < total)).then_some(range)
     }
 
-    /// Whether the body is exactly what is missing after `offset` bytes of the version with this
-    /// entity tag: status 206, the same strong tag, a range from `offset` to the very end, and a
-    /// matching length. If not, the body must not be joined to the part at hand: start over.
+    /// Whether the body is exactly the rest after `offset` bytes of the version with this entity
+    /// tag: status 206, the same strong tag, a range from `offset` to the very end, and a matching
+    /// length. If not, the body must not be joined to the part at hand: start over.
     pub fn is_partial_from(&self, offset: u64, etag: &str) -> bool {
         let Some(range) = self.content_range() else { return false };
         self.status == StatusCode::PARTIAL_CONTENT
@@ -265,13 +265,13 @@ impl Response {
         }
     }
 
-    /// Whether this has what was asked for, and all of it: 200, or 203 of a proxy that changed it, perhaps
-    /// on the way [rfc9110 §15.3.4].
+    /// Whether the status means a complete response: 200, or 203 from a proxy that may have changed
+    /// the content [rfc9110 §15.3.4].
     pub fn is_whole(&self) -> bool {
         matches!(self.status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION)
     }
 
-    /// Whether this has status 200 and states that it is a part.
+    /// Whether a response with status 200 has a `Content-Range` of a part.
     fn is_part_as_whole(&self) -> bool {
         self.is_whole()
             && self.content_range().is_some_and(|range| {
@@ -282,8 +282,8 @@ impl Response {
             })
     }
 
-    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient. So is
-    /// status 200 with a part of what was requested.
+    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient.
+    /// Status 200 with a part of the requested resource is a transient error too.
     ///
     /// # Errors
     /// `http.status`.
@@ -319,7 +319,7 @@ impl Response {
         })
     }
 
-    /// Sets another limit for the unpacked body; beyond it reading fails with `http.size`.
+    /// Sets another limit for the unpacked body. A longer body fails with `http.size`.
     pub fn set_limit(&mut self, bytes: u64) {
         self.limit = bytes;
     }
@@ -347,10 +347,10 @@ impl Response {
         Err(error)
     }
 
-    /// Appends the whole body, at most `limit` bytes, to a buffer the caller may use again.
+    /// Appends the whole body, at most `limit` bytes, to a buffer that the caller may reuse.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk); the buffer then has what came before.
+    /// As [`chunk`](Self::chunk); the buffer then contains the bytes before the failure.
     pub async fn read_to(&mut self, buffer: &mut Vec<u8>, limit: u64) -> Result<(), Error> {
         self.limit = self.limit.min(limit);
         if self.wire.is_some() && self.gunzip.is_none() {
@@ -368,8 +368,8 @@ impl Response {
         Ok(())
     }
 
-    /// Gives up the body but reads what is left if that is little and comes at once, to keep the
-    /// connection.
+    /// Gives up the body. A short rest that arrives at once is read, so that the connection can be
+    /// used again.
     pub async fn discard(mut self) {
         let short = self.body.size_hint().upper().is_some_and(|left| left <= DRAIN_BYTES as u64);
         if short && self.wire.is_some() {
@@ -475,8 +475,8 @@ impl Response {
 
 impl Drop for Response {
     fn drop(&mut self) {
-        // Reads what is already there, without waiting: for small bodies that is all, and saves the
-        // connection.
+        // Read the bytes that arrived already, without waiting: a small body is often complete, and
+        // its connection can be used again.
         let mut cx = Context::from_waker(Waker::noop());
         let mut drained = 0;
         while self.wire.is_some() && drained <= DRAIN_BYTES {

@@ -11,12 +11,12 @@ use crate::response::Response;
 
 /// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
-/// What is repeated are transient errors: connection and transfer failures, and the statuses 429,
-/// 502, 503 and 504 when the attempt turned them into errors by
+/// Transient errors are repeated: connection and transfer failures, and the statuses 429, 502, 503
+/// and 504 when the attempt turned them into errors by
 /// [`Response::require_success`](crate::Response::require_success). The wait doubles each time and
 /// is spread at random. A usable `Retry-After` replaces it and pauses the whole host for all
 /// clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made
-/// before; `url` is named in errors that name none.
+/// before; `url` is added to errors without a URL.
 ///
 /// # Errors
 /// The last attempt's error; [`Error::attempts`] returns how many there were.

@@ -37,9 +37,9 @@ mod line;
 use answer::{Head, Input, Malformed, Rest};
 use line::{Failure, Line};
 
-/// Most bytes of an answer besides head and body: interim answers, chunk sizes, trailers.
+/// Most bytes of a response in addition to head and body: interim responses, chunk sizes, trailers.
 const FRAMING: u64 = 16 << 10;
-/// Most addresses of one name that are tried.
+/// Most addresses of a host name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
 /// Limits and manners of a [`Sender`].
@@ -49,19 +49,19 @@ pub struct SenderOptions {
     pub connect_timeout: Duration,
     /// Longest time for a whole exchange, connecting included. Default 30 s.
     pub timeout: Duration,
-    /// How long the rest of an answer that nobody reads is waited for, to keep the connection.
-    /// Default 1 s.
+    /// How long to wait for the rest of an unwanted response body, so that the connection can be
+    /// used again. Default 1 s.
     pub linger: Duration,
-    /// How long an unused connection is kept. Default 30 s.
+    /// Time after which an unused connection is closed. Default 30 s.
     pub keep_alive: Duration,
-    /// Most unused connections kept to one origin. Default 8.
+    /// Most unused connections to one origin. Default 8.
     pub kept_per_origin: usize,
-    /// Most origins remembered. Those in use are never forgotten. Default 4,096.
+    /// Most origins remembered. Origins in use are not forgotten. Default 4,096.
     pub max_origins: usize,
-    /// Most host names resolved at the same time: half of them names that were resolved before, so
-    /// that those whose name server does not answer keep none of these waiting. A name server that
-    /// does not answer keeps a thread for as long as the system waits for it, so there should be
-    /// more of the runtime's blocking threads than this. Default 32.
+    /// Most hosts resolved at the same time. One half is for hosts that were resolved before, so
+    /// that they do not wait for an unresponsive DNS server. A query to such a server occupies a
+    /// thread until the system gives up, so the runtime should have more blocking threads than this
+    /// number. Default 32.
     pub lookups: usize,
     /// Most bytes of an answer's head. Default 16 KiB.
     pub max_head_bytes: usize,
@@ -69,7 +69,8 @@ pub struct SenderOptions {
     pub public_only: bool,
     /// The value of the `User-Agent` header.
     pub user_agent: String,
-    /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
+    /// A PEM file with certificates that are trusted in addition to the built-in ones. Default
+    /// none.
     pub extra_roots: Option<PathBuf>,
 }
 
@@ -91,7 +92,7 @@ impl Default for SenderOptions {
     }
 }
 
-/// Sends requests over connections it keeps; clones share them. Must be used within one tokio
+/// Sends requests over reused connections, which its clones share. Must be used within one tokio
 /// runtime.
 #[derive(Clone)]
 pub struct Sender(Arc<Inner>);
@@ -100,7 +101,7 @@ struct Inner {
     options: SenderOptions,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
-    /// For names that were not resolved yet, and for those that were.
+    /// For hosts that were not resolved yet, and for hosts that were.
     lookups: [Arc<Semaphore>; 2],
     /// By scheme and authority as written.
     origins: Mutex<HashMap<Box<str>, Arc<Pool>>>,
@@ -111,7 +112,7 @@ struct Pool {
     origin: Origin,
     /// The beginning of each request to it, after the request line.
     lines: HeaderLines,
-    /// Its name was resolved before.
+    /// Whether the host name was resolved before.
     is_resolved: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Line>>>,
@@ -127,9 +128,9 @@ pub struct Recipient {
 /// The answer of a recipient to a message.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status; redirects are not followed.
+    /// The response's status; redirects are not followed.
     pub status: StatusCode,
-    /// Its headers; none of a success whose body is not wanted.
+    /// The response's headers. Empty if the status is a success and the body is not wanted.
     pub headers: HeaderMap,
     /// The part of its body that was read.
     pub body: Bytes,
@@ -138,9 +139,9 @@ pub struct Answer {
 /// A message to a recipient: headers and a body.
 #[derive(Debug, Clone, Default)]
 pub struct Message<'a> {
-    /// Sent as they are, besides `Host`, `User-Agent` and `Content-Length`.
+    /// Sent as they are, in addition to `Host`, `User-Agent` and `Content-Length`.
     pub headers: HeaderMap,
-    /// More of them, which are the same for many messages.
+    /// More headers, encoded once for many messages.
     pub common: Option<&'a HeaderLines>,
     /// The body; sharing it costs nothing.
     pub body: Bytes,
@@ -171,8 +172,8 @@ fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
 pub enum BodyWanted {
     /// The whole body, which may have that many bytes at most.
     Whole(usize),
-    /// Nothing: that many bytes at most are read to keep the connection, and how the body ends does
-    /// not matter.
+    /// The content is ignored. At most this many bytes are read, so that the connection can be used
+    /// again; an invalid end of the body is not an error.
     Nothing(usize),
 }
 
@@ -270,9 +271,9 @@ impl Sender {
         self.exchange(to, &Method::GET, message, want).await
     }
 
-    /// Sends a request and takes its answer, whatever the status.
+    /// Sends a request and returns its response with any status.
     ///
-    /// A request on a kept connection that the server had closed is sent again on a new one: the
+    /// A request on a reused connection that the server had closed is sent again on a new one: the
     /// recipient may see a message twice.
     ///
     /// # Errors
@@ -376,8 +377,9 @@ impl Sender {
         if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
     }
 
-    /// Resolves, connects to each address in turn and does the TLS handshake. The address connected
-    /// to is what is judged, whatever its name resolved to before.
+    /// Resolves, connects to each address in turn and does the TLS handshake. The check for public
+    /// addresses applies to the address of the connection itself, so that a name cannot resolve to
+    /// another address after the check.
     async fn connect(&self, pool: &Pool, deadline: Instant) -> Result<Line, Error> {
         let origin = &pool.origin;
         let options = &self.0.options;
@@ -437,14 +439,14 @@ impl Recipient {
         &self.pool.origin.key
     }
 
-    /// Its host: a name, or an address without brackets.
+    /// Host of the URL: a name, or an address without brackets.
     pub fn host(&self) -> &str {
         &self.pool.origin.host
     }
 }
 
 impl Pool {
-    /// A kept connection that still works, the youngest first.
+    /// An idle connection that still works, the youngest first.
     fn take_idle(&self, now: Instant, keep_alive: Duration) -> Option<Box<Line>> {
         let mut idle = lock(&self.idle);
         while let Some(mut line) = idle.pop() {

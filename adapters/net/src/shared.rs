@@ -1,4 +1,4 @@
-//! State shared by the clients of several threads.
+//! Options and counters shared by the clients of several threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,8 +19,8 @@ use crate::tls;
 /// Most origins remembered with their places; those nobody uses are forgotten first.
 const MAX_HOSTS: usize = 4_096;
 
-/// Options, counters and the number of requests in flight, shared by all clients made from it; pauses
-/// and totals are those of its budget.
+/// Options, counters and the number of requests in flight, shared by all clients made from it;
+/// pauses and totals are in its budget.
 pub struct Shared {
     pub(crate) options: Options,
     counts: Counts,
@@ -39,7 +39,7 @@ struct Counts {
     retries: AtomicU64,
 }
 
-/// What a connection adds to as bytes arrive.
+/// Counters to which a connection adds its received bytes.
 pub(crate) struct Totals {
     run: Arc<AtomicU64>,
     budget: Budget,
@@ -65,15 +65,15 @@ pub struct Counters {
     pub requests: u64,
     /// Bytes received, headers included, before unpacking and after TLS.
     pub bytes_received: u64,
-    /// Requests repeated, for whatever reason.
+    /// Repeated requests, for any reason.
     pub retries: u64,
 }
 
-/// State of one origin, shared by all clients.
+/// Values of an origin, shared by all clients.
 pub(crate) struct HostState {
     in_flight: Arc<Semaphore>,
     pace: Arc<HostPace>,
-    /// That it cannot be reached was reported.
+    /// Whether the log has a warning that the origin cannot be reached.
     pub(crate) reported: AtomicBool,
 }
 
@@ -176,7 +176,7 @@ impl Shared {
         self.budget.pause(&host.pace, pause);
     }
 
-    /// Requests to this origin begin at least that far apart.
+    /// Sets the least time between the starts of two requests to this origin.
     pub(crate) fn set_interval(host: &HostState, interval: Duration) {
         host.pace.set_interval(interval);
     }

@@ -44,7 +44,8 @@ pub(crate) async fn http_connect(
         if head.len() >= MAX_HEAD {
             return Err(Error::new(ErrorKind::Proxy, url, "the proxy's answer is too long"));
         }
-        // Byte by byte, once a connection: what follows belongs to the server.
+        // Byte by byte, because the bytes after the head belong to the server. Once a connection,
+        // so the cost is small.
         head.push(stream.read_u8().await.map_err(|e| cut_off(url, e))?);
     }
     let status = std::str::from_utf8(&head).ok().and_then(|head| {

@@ -17,9 +17,9 @@ const PACKED_PIECE: usize = 4 << 10;
 #[derive(Debug)]
 pub struct Unpacker {
     decoder: GzDecoder<Vec<u8>>,
-    /// A member ended, and no other began.
+    /// Whether the last member is complete and no other was started.
     is_between: bool,
-    /// Another member began, and has no head yet.
+    /// Whether the header of a further member is being read.
     is_later: bool,
     packed: u64,
     unpacked: u64,
@@ -29,15 +29,15 @@ pub struct Unpacker {
 /// Why a file cannot be unpacked.
 #[derive(Debug)]
 pub enum UnpackError {
-    /// It is no gzip, or damaged.
+    /// The file is not gzip, or is damaged.
     Broken(io::Error),
     /// There are other bytes behind its last member.
     Followed,
-    /// It ends in the middle, or its last member is damaged.
+    /// The file is truncated, or its last member is damaged.
     Truncated,
-    /// It unpacks to suspiciously much.
+    /// The ratio of unpacked to packed bytes is suspiciously large.
     Ratio,
-    /// It unpacks to more than is wanted.
+    /// The unpacked bytes exceed the given limit.
     Length(u64),
 }
 
@@ -67,8 +67,8 @@ impl Unpacker {
         Self { decoder, is_between: false, is_later: false, packed: 0, unpacked: 0, most }
     }
 
-    /// Unpacks the next packed bytes, and hands over what is in them in pieces until `take` answers
-    /// `false`; whether it did not.
+    /// Unpacks the next packed bytes, and passes them to `take` in pieces until it returns `false`.
+    /// Returns whether all pieces were taken.
     ///
     /// # Examples
     /// ```
@@ -140,7 +140,7 @@ impl Unpacker {
         if self.unpacked > self.most { Err(UnpackError::Length(self.most)) } else { Ok(out) }
     }
 
-    /// What is no head of another member is behind the file.
+    /// If the bytes are not the header of a member, they are garbage after the file.
     fn broken(&self, cause: io::Error) -> UnpackError {
         if self.is_later && self.decoder.header().is_none() {
             UnpackError::Followed

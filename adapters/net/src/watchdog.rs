@@ -49,7 +49,7 @@ impl Watchdog {
         }
     }
 
-    /// A request begins when `received` bytes have come on this connection.
+    /// Starts a request, after `received` bytes on this connection.
     pub(crate) fn begin(&mut self, received: u64) {
         self.waiting = false;
         self.answering = false;

@@ -1,5 +1,5 @@
-//! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head
-//! states.
+//! Parses an HTTP/1.1 response from bytes as they arrive: its head with `httparse`, its body by the
+//! length or coding in the head.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ pub(super) struct Head {
     pub(super) status: StatusCode,
     /// Empty where they were not wanted.
     pub(super) headers: HeaderMap,
-    /// Whether the server keeps the connection.
+    /// Whether the server leaves the connection open.
     pub(super) keeps: bool,
     pub(super) rest: Rest,
 }
@@ -104,8 +104,8 @@ impl Input {
         }
     }
 
-    /// The head of the answer, as soon as all of it is there; interim answers are passed over.
-    /// `wanted` states by the status whether headers are.
+    /// The head of the response, as soon as it is complete; interim responses are skipped. `wanted`
+    /// returns by the status whether to parse the headers.
     pub(super) fn head(
         &mut self,
         wanted: impl Fn(StatusCode) -> bool,
@@ -155,7 +155,7 @@ impl Input {
         if self.end - self.start > self.max_head { Err(Malformed::HeadTooLarge) } else { Ok(None) }
     }
 
-    /// Gives what is there of the body to `take`; `true` at its end.
+    /// Passes the received bytes of the body to `take`; `true` at its end.
     pub(super) fn body<E: From<Malformed>>(
         &mut self,
         rest: &mut Rest,

@@ -1,7 +1,9 @@
-//! One kept connection: a request goes out, its answer comes in.
+//! A connection that is used for one exchange after the other: a request is sent, its response is
+//! received.
 //!
-//! The request is handed to the kernel from where it is, and the answer is read by `answer.rs`; a
-//! connection keeps no buffers between exchanges. One limit of time holds for the whole exchange.
+//! The request is written to the socket without a copy, and the response is read by `answer.rs`;
+//! between exchanges a connection does not have buffers. One time limit applies to the whole
+//! exchange.
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
@@ -33,7 +35,7 @@ pub(super) struct Line {
     stream: Stream,
     timer: Option<Pin<Box<Sleep>>>,
     armed_until: Option<Instant>,
-    /// Bytes received since the current request began, and how many may be.
+    /// Bytes received since the start of the current request, and the limit for them.
     received: u64,
     most: u64,
     /// Since when it is unused.
@@ -61,7 +63,7 @@ impl Line {
         }
     }
 
-    /// Bytes received since the current request began.
+    /// Bytes received since the start of the current request.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
@@ -211,8 +213,8 @@ impl From<Malformed> for Failure {
 }
 
 impl Failure {
-    /// Whether a kept connection was dead before: closed without a byte of an answer, after that
-    /// many.
+    /// Whether a reused connection had been closed earlier: closed after `received` bytes of the
+    /// response, which are 0.
     pub(super) fn was_before_any_answer(&self, received: u64) -> bool {
         received == 0 && matches!(self, Self::Closed | Self::Broken(_))
     }
