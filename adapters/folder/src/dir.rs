@@ -159,7 +159,8 @@ impl Dir {
         Ok(target.unwrap_or(own))
     }
 
-    /// Where a name leads, by plain names from the root, if it is a link that is followed.
+    /// Target of a symbolic link that is followed, as a path without links from the root; `None`
+    /// for other files.
     pub fn link_target(&self, name: &[u8]) -> Option<Vec<u8>> {
         let (follow, _) = self.follow.as_deref()?;
         let own = rustix::fs::statat(
@@ -200,7 +201,7 @@ impl Dir {
             .map_err(|errno| Error::new("examine", b".", errno))
     }
 
-    /// The names in this folder, in no order, read as they are asked for.
+    /// Iterates over the entries of this folder, in no order; reads them as needed.
     ///
     /// # Errors
     /// Not allowed.
@@ -210,7 +211,7 @@ impl Dir {
         Ok(Entries { dir: self.clone(), inner })
     }
 
-    /// The names in this folder, in no order.
+    /// All entries of this folder, in no order.
     ///
     /// # Errors
     /// Not allowed, or the listing failed half-way: half a listing is never returned.
@@ -241,8 +242,8 @@ impl Dir {
             .map_err(|errno| Error::new("create", name, errno))
     }
 
-    /// Makes a file without a name, open for writing: nothing is left of it unless [`Self::link`]
-    /// gives it one, however the process ends.
+    /// Makes a file without a name, open for writing. Unless [`Self::link`] gives it a name, the
+    /// file system deletes it when the process ends.
     ///
     /// # Errors
     /// Not every file system can do this; [`Self::create_new`] works on all.
@@ -288,10 +289,10 @@ impl Dir {
         result.map_err(|errno| Error::new("create", name, errno))
     }
 
-    /// Opens a regular file for writing at its end, without changing what it holds.
+    /// Opens a regular file for writing at its end; does not change its content.
     ///
     /// # Errors
-    /// Missing, a link, or no regular file.
+    /// Missing, a link, or not a regular file.
     pub fn open_append(&self, name: &[u8]) -> Result<(File, Stat), Error> {
         let name = Self::check("open", name)?;
         let flags =
@@ -301,9 +302,9 @@ impl Dir {
         regular(handle, name)
     }
 
-    /// Takes an exclusive lock on a file of that name, made when missing; `None` when another
-    /// process has it. It is given back when the returned value is dropped, and by the kernel
-    /// however the process ends.
+    /// Takes an exclusive lock on a file in this folder, which is created if it is missing; `None`
+    /// when another process has the lock. The lock is released when the returned value is dropped,
+    /// and by the kernel when the process ends.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -324,10 +325,10 @@ impl Dir {
         }
     }
 
-    /// Gives a file a new name, replacing what has that name.
+    /// Moves a file to a new name, replacing an existing file.
     ///
     /// # Errors
-    /// The new name belongs to a folder, the old one is missing, or not allowed.
+    /// The target is a folder, the file is missing, or not allowed.
     pub fn rename(&self, from: &[u8], to_dir: &Self, to: &[u8]) -> Result<(), Error> {
         let (from, to) = (Self::check("rename", from)?, Self::check("rename to", to)?);
         rustix::fs::renameat(&self.handle, from, &to_dir.handle, to)
@@ -359,7 +360,7 @@ impl Dir {
         }
     }
 
-    /// Removes a name that is no folder; a link is removed, not followed.
+    /// Removes a file or symbolic link; the target of a link remains.
     ///
     /// # Errors
     /// Missing, a folder, or not allowed.
@@ -393,10 +394,10 @@ impl Dir {
             .map_err(|errno| Error::new("set the time of", name, errno))
     }
 
-    /// Makes everything written so far to this folder's file system durable.
+    /// Makes all data written so far to this folder's file system durable.
     ///
     /// # Errors
-    /// The disk failed; what was written since the last call may be lost.
+    /// The disk failed; data written since the last call may be lost.
     pub fn sync_filesystem(&self) -> Result<(), Error> {
         #[cfg(target_os = "linux")]
         let result = rustix::fs::syncfs(&self.handle);
@@ -405,7 +406,7 @@ impl Dir {
         result.map_err(|errno| Error::new("make durable", b".", errno))
     }
 
-    /// Makes the names in this folder durable.
+    /// Makes the entries of this folder durable.
     ///
     /// # Errors
     /// The disk failed.
@@ -447,7 +448,7 @@ fn refused(error: Error, errno: Errno) -> Error {
     if errno == Errno::XDEV { error.with_kind(ErrorKind::Symlink) } else { error }
 }
 
-/// The names of one folder, read as they are asked for. After an error there is nothing more.
+/// Iterator over the entries of a folder, read as needed. It ends after an error.
 #[derive(Debug)]
 pub struct Entries {
     dir: Dir,

@@ -1,20 +1,20 @@
-//! Errors of names in a folder, by what the caller can do about them.
+//! Errors of operations in a folder, by the action that a caller can take.
 
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
-/// The kind of failure.
+/// The kind of failure, which decides about the caller's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Nothing has that name.
+    /// There is no file with this name.
     NotFound,
     /// Something already has that name.
     Exists,
     /// A symbolic link stands where a file or folder was expected, and is not followed.
     Symlink,
-    /// A component that should be a folder is none.
+    /// A component of the path is not a folder.
     NotFolder,
     /// A folder, pipe, socket or device stands where a regular file was expected.
     NotFile,
@@ -24,9 +24,9 @@ pub enum ErrorKind {
     Name,
     /// The whole path is too long for the system, or the file system refuses the name.
     TooLong,
-    /// The two names are on different file systems.
+    /// Source and target of the operation are on different file systems.
     OtherFileSystem,
-    /// Not allowed.
+    /// The process does not have the permission.
     Denied,
     /// No space, no inodes or no quota left.
     Full,
@@ -72,7 +72,7 @@ impl Error {
         self
     }
 
-    /// The kind of failure.
+    /// The kind of failure, for the caller's decision.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,4 +1,4 @@
-//! Access to everything beneath a root folder, without ever leaving it.
+//! Access to all files in a root folder, which no path can leave.
 
 use crate::dir::{Dir, FOLDER, OpenLinks as _, READ, is_component, regular};
 use crate::error::{Error, ErrorKind};
@@ -30,8 +30,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder. The path itself may go through symbolic links, being the user's own choice;
-    /// nothing beneath it may.
+    /// Opens a folder. The path itself may contain symbolic links, because the user chose it; paths
+    /// in the folder must not.
     ///
     /// # Errors
     /// No such folder, or not allowed.
@@ -50,12 +50,12 @@ impl Folder {
         })
     }
 
-    /// The same folder, in which symbolic links are followed when they are relative and lead to
-    /// something beneath the root, all of whose names are `visible`; others stay what they are,
-    /// links. For reading: what is written, made or removed goes through no link.
+    /// The same folder, in which symbolic links are followed for reading if they are relative, lead
+    /// to a target in the root folder, and all components of the target's path are `visible`. Other
+    /// links are listed as links. Files are never written, made or removed through a link.
     ///
     /// # Errors
-    /// The system has no way to promise that nothing leads outside (`openat2` of Linux 5.6, and
+    /// The system cannot guarantee that links do not lead outside (`openat2` of Linux 5.6, and
     /// `/proc`).
     pub fn following_links(mut self, visible: Visible) -> Result<Self, Error> {
         let mut follow = Follow::new(Arc::clone(&self.root), visible);
@@ -68,8 +68,7 @@ impl Folder {
         Ok(self)
     }
 
-    /// The same folder, of which only some files and folders are shown to those who ask: see
-    /// [`Folder::selects`].
+    /// The same folder with a rule for the files and folders to show: see [`Folder::selects`].
     #[must_use]
     pub fn selecting(mut self, selection: Selection) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -89,7 +88,7 @@ impl Folder {
         self
     }
 
-    /// The same folder without the folders that the rule hides, whatever is selected.
+    /// The same folder without the folders that the rule hides, even if they are selected.
     #[must_use]
     pub fn hiding(mut self, hiding: Hiding) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -115,19 +114,19 @@ impl Folder {
         self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(&self.root, path, kind))
     }
 
-    /// Whether an opened folder with this path beneath the root is hidden, where those around it were examined;
-    /// `is_marked` if its listing has a name that [is a mark](Folder::is_mark).
+    /// Whether the open folder with this path from the root is hidden; its parent folders must have
+    /// been checked before. `is_marked` is true if the folder has an entry that [is a
+    /// mark](Folder::is_mark).
     pub fn hides(&self, dir: &Dir, path: &[u8], is_marked: bool) -> bool {
         self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, path, is_marked))
     }
 
-    /// Whether a folder that has this name may be hidden because of what is in it.
+    /// Whether an entry with this name may cause its folder to be hidden.
     pub fn is_mark(&self, name: &[u8]) -> bool {
         self.hiding.as_ref().is_some_and(|hiding| hiding.is_mark(name))
     }
 
-    /// Where a folder really stands: its own names from the root when links are followed, else
-    /// nothing.
+    /// The folder's path from the root without symbolic links. `None` if links are not followed.
     pub fn real_path(&self, dir: &Dir) -> Option<Vec<u8>> {
         self.follow.as_ref().and_then(|follow| follow.real(dir.handle()).ok())
     }
@@ -137,7 +136,7 @@ impl Folder {
         &self.path
     }
 
-    /// The root itself.
+    /// The root folder as a `Dir`.
     pub fn root(&self) -> Dir {
         self.dir_at(Arc::clone(&self.root), Vec::new())
     }
@@ -149,12 +148,11 @@ impl Folder {
         }
     }
 
-    /// A folder beneath the root, each component a plain name, no symbolic link on the way unless
-    /// links are followed.
+    /// A folder below the root. Symbolic links are an error unless links are followed.
     ///
     /// # Errors
-    /// A component is missing, no folder, a link ([`ErrorKind::Symlink`]) or no plain name
-    /// ([`ErrorKind::Name`]).
+    /// A component is missing, not a folder, a link ([`ErrorKind::Symlink`]) or not a valid file
+    /// name ([`ErrorKind::Name`]).
     pub fn dir<'a>(&self, components: impl IntoIterator<Item = &'a [u8]>) -> Result<Dir, Error> {
         let mut path = Vec::new();
         for component in components {
@@ -187,7 +185,7 @@ impl Folder {
         regular(handle, relative)
     }
 
-    /// `path` is made of plain names only.
+    /// Each component of `path` must be a valid file name.
     fn beneath(&self, path: &[u8], flags: OFlags, task: &'static str) -> Result<OwnedFd, Error> {
         let result = if let Some(follow) = &self.follow {
             follow.open(path, flags)
@@ -257,7 +255,7 @@ const fn beneath_only() -> rustix::fs::ResolveFlags {
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Older kernels and some sandboxes have no `openat2`.
+/// Older kernels and some sandboxes do not support `openat2`.
 #[cfg(target_os = "linux")]
 fn supports_one_call(root: &OwnedFd) -> bool {
     rustix::fs::openat2(root, ".", FOLDER, Mode::empty(), beneath_only()).is_ok()

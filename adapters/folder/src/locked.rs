@@ -23,10 +23,10 @@ impl Locked {
         self.file.try_clone().expect("a handle more")
     }
 
-    /// Replaces what the file states about its holder, for people to read.
+    /// Replaces the text in the file, which shows users who has the lock.
     ///
     /// # Errors
-    /// The system's own; the file has another name (a hard link), so it may be somebody's.
+    /// The system's own; the file has a second hard link, so it may belong to another program.
     pub fn describe(&mut self, text: &str) -> io::Result<()> {
         if Stat::of(&self.file)?.links > 1 {
             return Err(io::Error::other("the lock file has another name"));

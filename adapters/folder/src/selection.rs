@@ -39,9 +39,9 @@ pub struct Hiding {
 }
 
 impl Hiding {
-    /// A rule that decides for an opened folder whether it is hidden, with its path from the root, which is empty for
-    /// the root, and whether it may have one of the names in `marks`. A folder without them is hidden only because of what a
-    /// folder around it has.
+    /// A rule that decides whether an open folder is hidden. `rule` gets the folder, its path from
+    /// the root (empty for the root), and whether the folder may have an entry with a name in
+    /// `marks`. Folders without such an entry are hidden only because of their parent folders.
     pub fn new(
         marks: &'static [&'static str],
         rule: impl Fn(&Dir, &[u8], bool) -> bool + Send + Sync + 'static,
@@ -58,7 +58,8 @@ impl Hiding {
         self.marks.iter().any(|mark| mark.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// The path of the hidden folder that a path is, or is in. Names are opened one by one, through no link.
+    /// The hidden folder that equals the path or contains it. Opens one component after the other,
+    /// without following links.
     pub(crate) fn hidden_folder<'a>(
         &self,
         root: &Arc<OwnedFd>,
