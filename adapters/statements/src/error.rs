@@ -12,12 +12,12 @@ pub enum Error {
         /// The first such line, from 1; 0 when it is not known.
         line: u64,
     },
-    /// A line is no statement.
+    /// A line is not a valid statement.
     #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Description of the fault in the line.
         problem: String,
     },
     /// The description of an entity is too large.
@@ -31,22 +31,22 @@ pub enum Error {
     /// An input cannot be read, or is wrong.
     #[error("{name}: {cause}")]
     Input {
-        /// Its name.
+        /// Name of the input in messages.
         name: String,
-        /// What is wrong.
+        /// The fault that the reader found.
         #[source]
         cause: abreast_rdf::ReadError,
     },
     /// An input cannot be opened.
     #[error("cannot read `{name}`")]
     Open {
-        /// Its name.
+        /// Path of the file in messages.
         name: String,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// The name of a file states no syntax.
+    /// The file name does not have the extension of a known syntax.
     #[error(
         "{0}: the name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz, .bz2, .xz or .zst"
     )]
@@ -54,7 +54,7 @@ pub enum Error {
     /// No statement is in a graph whose statements count.
     #[error("no statement is in the graph `{graph}` (rdf.graph)\n  help: the graphs with statements are {}", .found.join(", "))]
     Graph {
-        /// The graph.
+        /// The graph of the setting `rdf.graph`.
         graph: String,
         /// Graphs that have statements, not all if there are many.
         found: Vec<String>,
@@ -62,10 +62,10 @@ pub enum Error {
     /// Blank nodes cannot get IRIs.
     #[error("{0}")]
     Skolem(String),
-    /// It was stopped.
+    /// The caller's `stop` flag was set.
     #[error("stopped")]
     Stopped,
-    /// The disk failed.
+    /// Reading or writing a temporary file failed.
     #[error("a temporary file failed")]
     Io(#[from] io::Error),
 }

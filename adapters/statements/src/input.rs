@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How statements are sorted.
+/// Options for reading and sorting statements.
 #[derive(Clone, Debug)]
 pub struct SortOptions {
     /// A folder for temporary files: about as large as the input.
     pub temporary: PathBuf,
     /// Most bytes of statements that are sorted in memory. Default 64 MiB.
     pub memory: usize,
-    /// The named graphs to read, `default` for the default graph; empty for all.
+    /// IRIs of the graphs to read, `default` for the default graph; empty for all.
     pub graphs: Vec<String>,
     /// Statements that cannot be used are left out ([`SortedStatements::left_out`]); else the first one is an
     /// error.
     pub leave_out_invalid: bool,
-    /// The inputs may break off, as answers of endpoints: lines of N-Triples and N-Quads that are no statements
-    /// are errors with `leave_out_invalid` too.
+    /// Whether inputs may be truncated, as responses of endpoints are. Then invalid lines of
+    /// N-Triples and N-Quads are errors even with `leave_out_invalid`.
     pub may_break_off: bool,
     /// The contexts that JSON-LD may name.
     pub contexts: Contexts,
@@ -61,7 +61,7 @@ impl SortOptions {
 /// The statements that count, by their graphs.
 pub struct GraphFilter<'o> {
     wanted: &'o [String],
-    /// Those of `wanted` that have statements.
+    /// Graphs of `wanted` that have statements.
     seen: BTreeSet<&'o str>,
     others: BTreeSet<String>,
 }
@@ -91,11 +91,11 @@ impl<'o> GraphFilter<'o> {
         wanted.is_some()
     }
 
-    /// Checks, when all inputs are read, that each graph that was named has statements: an IRI with a
-    /// misprint would delete everything.
+    /// Checks, after all inputs are read, that each wanted graph has statements: a typing error in
+    /// an IRI would delete the whole copy.
     ///
     /// # Errors
-    /// [`Error::Graph`], unless there are no statements at all.
+    /// [`Error::Graph`], unless the inputs are empty.
     pub fn check(self) -> Result<(), Error> {
         let missing =
             |graph: &&String| *graph != DEFAULT_GRAPH && !self.seen.contains(graph.as_str());
@@ -109,15 +109,15 @@ impl<'o> GraphFilter<'o> {
     }
 }
 
-/// One input.
+/// One document with statements to sort.
 pub struct Input {
-    /// Its name in errors.
+    /// Name of the input in messages.
     pub name: String,
-    /// Its syntax.
+    /// The RDF syntax of the input.
     pub syntax: Syntax,
-    /// The IRI against which relative IRIs are resolved; without one, relative IRIs are rejected.
+    /// The IRI against which relative IRIs are resolved; if `None`, relative IRIs are rejected.
     pub base: Option<String>,
-    /// Its bytes.
+    /// The source of the input's bytes.
     pub bytes: Bytes,
 }
 
@@ -125,7 +125,7 @@ pub struct Input {
 pub enum Bytes {
     /// A file that is not compressed: it is read in place when it is sorted.
     File(File),
-    /// Any others.
+    /// Any other source of bytes.
     Stream(Box<dyn Read>),
 }
 
@@ -164,7 +164,7 @@ impl Input {
         }
     }
 
-    /// A file of this syntax that is not compressed, whatever its name.
+    /// An uncompressed file with this syntax. The file name is not checked.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -205,12 +205,13 @@ pub fn syntax_of_file(path: &Path) -> io::Result<Option<FileSyntax>> {
 
 /// The name of the default graph.
 const DEFAULT_GRAPH: &str = "default";
-/// Graphs named in an error.
+/// Most graphs that an error lists.
 const MAX_GRAPHS: usize = 10;
-/// Bytes of a file of XML in which its root must begin.
+/// Bytes of an XML file that must contain the start of its root element.
 const XML_START: u64 = 64 * 1024;
 
-/// Reads all inputs, and sorts their statements. Nothing of them is used when one is wrong.
+/// Reads all inputs, and sorts their statements. If one input is invalid, the others are not used
+/// either.
 ///
 /// # Errors
 /// An input is wrong or cannot be read, or the disk failed.

@@ -1,10 +1,10 @@
 //! Blank nodes that other programs wrote as IRIs [rdf11-concepts §3.5]: parts of the descriptions
 //! that lead to them, as if they had been written as blank nodes.
 //!
-//! Such an IRI remains the name of an entity where nothing leads to it, and where this program made
-//! it: it does that for nodes that belong to several entities or to none, and each is described on
-//! its own then. So all such IRIs of a server are entities if all of them have that form, and none
-//! is the object of exactly one subject.
+//! Such an IRI remains the IRI of an entity if it is not an object, or if this program created it.
+//! This program creates such IRIs for nodes that belong to several entities or to none, which
+//! therefore have separate descriptions. So all such IRIs of a server are entities if all have the
+//! form of this program, and each is the object of none or several subjects.
 
 use crate::skolem::{Line, each_line};
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
@@ -19,12 +19,12 @@ use std::os::unix::fs::FileExt as _;
 const PATH: &[u8] = b"/.well-known/genid/";
 /// Bytes searched at a time.
 const READ: usize = 1 << 20;
-/// Most servers whose IRIs are judged together; those of others are parts.
+/// Most servers whose IRIs are classified together; the IRIs of other servers are parts.
 const SERVERS_MAX: usize = 10_000;
-/// Follows an IRI that something is stated of; before all terms.
+/// Follows the IRI of a subject in the sorted lines; sorts before all terms.
 const DESCRIBED: &[u8] = b" !";
 
-/// The same statements with blank nodes in place of such IRIs, and how many these are.
+/// The same statements with blank nodes in place of these IRIs, and the number of replaced IRIs.
 ///
 /// # Errors
 /// A line is not a statement, it was stopped, or the disk failed.
@@ -63,7 +63,7 @@ pub fn with_parts(
     Ok((SortedStatements::new(file, sorted.canonical_lines())?, count))
 }
 
-/// Whether something is stated of such an IRI.
+/// Whether such an IRI is the subject of a statement.
 fn has_described(file: &File) -> io::Result<bool> {
     let (mut buffer, mut kept, mut at) = (vec![0; READ], 0, 0);
     loop {
@@ -109,8 +109,8 @@ fn is_skolem(term: &[u8]) -> bool {
 struct Servers(BTreeMap<String, bool>);
 
 impl Servers {
-    /// Judges them by lines in the order of such IRIs: that something is stated of it, and what it is
-    /// the object of.
+    /// Classifies servers by lines in the order of these IRIs. The lines contain whether an IRI is
+    /// a subject, and the subjects that it is an object of.
     fn judge(lines: &mut File) -> Result<Self, Error> {
         let mut servers = Self::default();
         each_term(lines, &mut |of_it| {
@@ -160,7 +160,7 @@ impl Servers {
     }
 }
 
-/// What the lines about one IRI state.
+/// The content of the lines about one IRI.
 struct OfTerm<'l> {
     is_described: bool,
     term: &'l [u8],
@@ -229,8 +229,8 @@ fn each_term(
     }
 }
 
-/// Names the subjects that are parts: a line for each comes before its statements. Returns all
-/// statements, in order.
+/// Gives blank node labels to subjects that are parts: a line for each is sorted before its
+/// statements. Returns all statements, in order.
 fn name_subjects(
     mut lines: File,
     mut entities: LineSorter,

@@ -1,4 +1,4 @@
-//! Reads a file in a thread of its own, some parts ahead.
+//! Reads a file in a separate thread, some parts ahead.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 /// Bytes read at a time.
 pub(crate) const READ: usize = 1 << 19;
-/// Bytes free in front of each part, for what is left of the part before it.
+/// Free bytes before each part, for the rest of the part before it.
 const HEAD: usize = 1 << 16;
 /// Parts that wait.
 const AHEAD: usize = 2;
@@ -23,7 +23,7 @@ impl ReadAhead {
     /// Reads the first `end` bytes of a file.
     ///
     /// # Errors
-    /// The system has no further thread or open file.
+    /// The system cannot create a thread or open another file.
     pub(crate) fn new(file: &File, end: u64) -> io::Result<Self> {
         let file = file.try_clone()?;
         let (sender, parts) = sync_channel(AHEAD);

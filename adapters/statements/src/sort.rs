@@ -29,8 +29,8 @@ pub struct LineSorter {
 }
 
 impl LineSorter {
-    /// A sorter that keeps at most about `memory` bytes in memory, and the rest in unnamed files in
-    /// a folder.
+    /// A sorter with at most about `memory` bytes in memory, and the rest in unnamed files in a
+    /// folder.
     pub fn new(folder: impl Into<PathBuf>, memory: usize) -> Self {
         Self {
             folder: folder.into(),
@@ -82,7 +82,8 @@ impl LineSorter {
         runs.pop().map_or_else(|| tempfile::tempfile_in(&self.folder), Ok)
     }
 
-    /// Writes what is in memory as a run, or as part of the newest; merges runs when there are many.
+    /// Writes the lines in memory as a run, or as part of the newest; merges runs when there are
+    /// many.
     fn spill(&mut self) -> io::Result<()> {
         let bytes = &self.bytes;
         if !self.in_order {
@@ -159,7 +160,8 @@ impl Distinct {
         Self { out: BufWriter::with_capacity(READ, file), last: None }
     }
 
-    /// Writes lines that come behind all before, each with its newline; `last` is the last of them.
+    /// Writes lines that follow all lines written before, each with its newline; `last` is the
+    /// range of the last line.
     fn write_all(&mut self, lines: &[u8], last: Option<(u32, u32)>) -> io::Result<()> {
         self.last = last.map(|place| line_at(lines, place).to_vec());
         self.out.write_all(lines)

@@ -1,5 +1,5 @@
-//! A file of sorted N-Triples: the statements of each entity, one entity after the other, and those
-//! about blank nodes by their label.
+//! A file of sorted N-Triples: the statements of each entity, one entity after the other, and
+//! statements about blank nodes by their label.
 
 use crate::Error;
 use crate::read_ahead::{READ, ReadAhead};
@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt as _;
 
 /// Bytes of statements about blank nodes between two entries of their index.
 const BLOCK: usize = 4096;
-/// Most bytes of the statements of one entity, without those about blank nodes.
+/// Most bytes of an entity's statements, without the statements about blank nodes.
 pub const MAX_GROUP: usize = 16 << 20;
 
 /// An open file of sorted N-Triples.
 pub struct SortedStatements {
     file: File,
-    /// Where the statements about blank nodes begin: behind all others.
+    /// Offset of the statements about blank nodes, which are after all others.
     blank: u64,
     length: u64,
     canonical: bool,
@@ -49,7 +49,7 @@ impl SortedStatements {
         &self.left_out
     }
 
-    /// Bytes of all statements.
+    /// Length of all statements in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -79,7 +79,7 @@ impl SortedStatements {
     /// The statements about entities, grouped.
     ///
     /// # Errors
-    /// The system has no further thread or open file.
+    /// The system cannot create a thread or open another file.
     pub fn entities(&self) -> Result<Groups, Error> {
         Ok(Groups {
             parts: ReadAhead::new(&self.file, self.blank)?,
@@ -95,7 +95,7 @@ impl SortedStatements {
     /// The statements about blank nodes.
     ///
     /// # Errors
-    /// They are not sorted, one is no statement, or the disk failed.
+    /// They are not sorted, a line is not a statement, or the disk failed.
     pub fn blank_nodes(&self) -> Result<BlankNodes<'_>, Error> {
         BlankNodes::index(&self.file, self.blank, self.length)
     }
@@ -104,7 +104,7 @@ impl SortedStatements {
     fn first_at_least(&self, prefix: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (0, self.length);
         let mut head = [0; 2];
-        // Lines that begin before `low` come before the prefix, those from `high` on do not.
+        // Lines that start before `low` sort before the prefix; lines from `high` on do not.
         while low < high {
             let middle = self.line_start(low + (high - low) / 2, low)?;
             let read = self.file.read_at(&mut head, middle)?;
@@ -148,16 +148,16 @@ impl SortedStatements {
     }
 }
 
-/// The statements of one entity.
+/// The statements of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'g> {
     /// The IRI, as it is written.
     pub iri: &'g str,
-    /// Its lines, each with its newline.
+    /// The entity's lines, each with its newline.
     pub lines: &'g [u8],
-    /// How many there are.
+    /// Number of statements in `lines`.
     pub statements: u64,
-    /// They are more than [`MAX_GROUP`] bytes, and are not in `lines`.
+    /// Whether the statements are more than [`MAX_GROUP`] bytes, and are not in `lines`.
     pub(crate) is_too_large: bool,
 }
 
@@ -218,7 +218,7 @@ impl Groups {
             }
             last = next;
             if last.end >= MAX_GROUP {
-                // Only its last line is kept.
+                // Only the last line remains in the buffer.
                 is_too_large = true;
                 self.used += last.start;
                 last = 0..last.end - last.start;
@@ -236,8 +236,8 @@ impl Groups {
         Ok(true)
     }
 
-    /// The length of the line that begins `offset` bytes behind what was given, without its
-    /// newline; `None` at the end.
+    /// The length of the line `offset` bytes after the returned groups, without its newline; `None`
+    /// at the end.
     fn line_end(&mut self, offset: usize) -> Result<Option<usize>, Error> {
         let mut searched = offset;
         loop {
@@ -258,13 +258,13 @@ impl Groups {
             if searched == offset {
                 return Ok(None);
             }
-            // The last line has no newline.
+            // The last line does not end with a newline.
             self.buffer.push(b'\n');
         }
     }
 }
 
-/// The subject of a line that begins with an IRI and a space.
+/// The subject of a line, if its first term is an IRI that a space follows.
 fn iri_of(line: &[u8]) -> Option<&str> {
     let end = line.starts_with(b"<").then(|| memchr(b'>', line)).flatten()?;
     let is_whole = line.get(end + 1) == Some(&b' ');
@@ -277,7 +277,7 @@ pub struct BlankNodes<'f> {
     end: u64,
     /// Labels of the first statement of each block, one after the other.
     labels: Vec<u8>,
-    /// For each block: where its label begins, its place in the file, and the number of its label.
+    /// For each block: offset of its label, its offset in the file, and the number of its label.
     blocks: Vec<Block>,
     /// By the number of a label.
     reached: Bits,
@@ -349,8 +349,8 @@ impl<'f> BlankNodes<'f> {
         &self.labels[self.blocks[block].label as usize..end]
     }
 
-    /// Appends the lines about a blank node, given with its `_:`, to `out`; returns its number, or
-    /// `None` when nothing is stated about it.
+    /// Appends the lines about a blank node, whose label includes `_:`, to `out`; returns its
+    /// number, or `None` if it is not the subject of a statement.
     pub(crate) fn lines_of(&mut self, label: &[u8], out: &mut Vec<u8>) -> io::Result<Option<u64>> {
         self.searches += 1;
         // The lines are in the order of `label` and a space.
@@ -393,14 +393,15 @@ impl<'f> BlankNodes<'f> {
         self.searches
     }
 
-    /// Marks a blank node as part of one more entity.
+    /// Marks a blank node as part of an additional entity.
     fn mark(&mut self, number: u64) {
         if self.reached.set(number) {
             self.shared.set(number);
         }
     }
 
-    /// Blank nodes that belong to several entities, and those that belong to none.
+    /// Number of blank nodes that belong to several entities, and number of blank nodes that belong
+    /// to none.
     pub fn shared_and_unreached(&self) -> (u64, u64) {
         (self.shared.count(), self.count - self.reached.count())
     }
@@ -422,8 +423,8 @@ fn blank_label(line: &[u8]) -> Option<&[u8]> {
     Some(&line[..end])
 }
 
-/// Makes `buffer[*used..]` begin with a whole line; its length without the newline, `None` at the
-/// end.
+/// Reads until `buffer[*used..]` starts with a whole line; returns its length without the newline,
+/// `None` at the end.
 pub(crate) fn read_line(
     file: &File,
     buffer: &mut Vec<u8>,
