@@ -14,11 +14,11 @@ pub enum ErrorKind {
     Tls,
     /// The server does not accept the account or its password.
     Login,
-    /// No answer in time.
+    /// The server did not answer in time.
     Timeout,
     /// The service does not allow it.
     Forbidden,
-    /// There is no such node, or no such service.
+    /// The node or the service does not exist.
     NotFound,
     /// The node is not as the request wants it.
     Conflict,
@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Unavailable,
     /// The service refuses for another reason.
     Refused,
-    /// What came is not what the protocol allows.
+    /// The received data violates the protocol.
     Protocol,
 }
 
@@ -50,12 +50,12 @@ impl Error {
         self
     }
 
-    /// Its kind.
+    /// The kind of failure, for the caller's decision.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Names the task that failed, and what to do about it where the failure itself does not state that.
+    /// Adds the failed task to the message, and a help text if the failure does not have one.
     pub(crate) fn about(self, task: impl fmt::Display, help: Option<&'static str>) -> Self {
         let message = format!("{task}: {}", self.message);
         Self { message, help: self.help.or(help), ..self }

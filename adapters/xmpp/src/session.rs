@@ -33,7 +33,7 @@ pub struct Session {
     jid: String,
     request_timeout: Duration,
     max_sent: usize,
-    /// Items that a node which is created keeps.
+    /// Items that a new node stores.
     pub(crate) kept_items: u32,
     number: AtomicU64,
 }
@@ -42,7 +42,7 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Events {
     arrived: mpsc::Receiver<Event>,
-    /// Bytes of those that wait.
+    /// Bytes of the waiting events.
     bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicBool>,
     ended: Arc<OnceLock<Error>>,
@@ -99,7 +99,7 @@ impl Session {
         tokio::spawn(async move {
             let mut link = link;
             let error = link.run(to_do).await;
-            // What is still to be written was not refused.
+            // Requests that were not written yet were not refused: their callers may retry them.
             let _ = why.set(match error.kind() {
                 ErrorKind::TooLarge => Error::new(ErrorKind::Connection, error.message()),
                 _ => error.clone(),
@@ -157,7 +157,7 @@ impl Session {
         Ok(answer)
     }
 
-    /// Checks the size of a stanza, or of a part of it.
+    /// Checks the size of a stanza, or of its part.
     pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Error> {
         if bytes <= self.max_sent {
             return Ok(());
@@ -183,9 +183,9 @@ impl Events {
     /// The next event.
     ///
     /// # Errors
-    /// The connection has ended, for the reason that the error states.
+    /// The connection has ended; the error contains the reason.
     pub async fn next(&mut self) -> Result<Event, Error> {
-        // Those that came before the ones that are lost come first.
+        // Events that arrived before the loss are returned first.
         if let Ok(event) = self.arrived.try_recv() {
             return Ok(self.taken(event));
         }
@@ -242,7 +242,7 @@ impl Link {
     }
 
     async fn send(&mut self, request: Request) -> Result<(), Error> {
-        // Nobody waits for it any more: those that gave up would only fill the table.
+        // Remove requests whose callers stopped waiting, so that the table does not grow.
         self.waiting.retain(|_, waiting| !waiting.answer.is_closed());
         if let Some((id, waiting)) = request.answer {
             if waiting.answer.is_closed() {
@@ -254,7 +254,8 @@ impl Link {
             Ok(()) => return Ok(()),
             Err(failed) => failed,
         };
-        // A server that refuses a stanza reports that before it closes: what it sent is still there.
+        // A server that refuses a stanza reports this before it closes the connection: read its
+        // last elements.
         let reported = async {
             loop {
                 match self.stream.elements.next().await {
@@ -268,8 +269,8 @@ impl Link {
         Err(reported.ok().and_then(Result::err).unwrap_or(failed))
     }
 
-    /// Notifies all who wait for an answer that none comes. Where the server refused a stanza, that is the
-    /// largest of those without an answer: whatever is not smaller than the one it refused is too large, too.
+    /// Ends all waiting requests with an error. If the server refused a stanza as too large, only
+    /// the largest unanswered request gets this error: it is at least as large as the refused one.
     fn give_up(&mut self, error: &Error) {
         let largest = self.waiting.values().map(|waiting| waiting.length).max();
         for (_, waiting) in self.waiting.drain() {
@@ -350,7 +351,8 @@ impl Link {
             };
             return self.write(answer.as_bytes()).await;
         }
-        // What others send is ignored: anybody may send a message that looks like an event.
+        // Stanzas from other senders are ignored: anybody may send a message that resembles an
+        // event.
         if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
             for event in events::events(&element) {
                 // After a lost one nothing comes before its reader knows that.
@@ -371,7 +373,7 @@ impl Link {
 
     fn broken(&self, error: &dyn std::fmt::Display) -> Error {
         let error = error.to_string();
-        // As TLS states it.
+        // The TLS library reports a missing `close_notify`.
         let error =
             if error.contains("close_notify") { "it was closed without notice" } else { &error };
         let error = abreast_webtypes::visible(error);

@@ -1,4 +1,4 @@
-//! Stanzas: what is read of them, and how text gets into them.
+//! Stanzas: reading their parts, and escaping text for them.
 
 use crate::error::{Error, ErrorKind};
 use crate::wire::Wire;
@@ -9,7 +9,7 @@ use tokio_xmpp::xmlstream::XmlStream;
 /// The incoming stanzas, not interpreted: one that is odd does not end the stream.
 pub(crate) type Elements = XmlStream<Wire, Element>;
 
-/// A stanza, or an element beside them.
+/// A stanza, or another element of the stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Stanza<'a>(&'a Element);
 
@@ -26,7 +26,7 @@ impl<'a> Stanza<'a> {
         self.0.attr(name).unwrap_or_default()
     }
 
-    /// Whether it is the answer to a request.
+    /// Whether the stanza is the response to a request.
     pub(crate) fn is_answer_to(self, id: &str) -> bool {
         self.is("iq")
             && self.attribute("id") == id
@@ -40,14 +40,14 @@ impl<'a> Stanza<'a> {
             .then(|| (condition(self.0), text_of(self.0.get_child("text", ns::XMPP_STREAMS))))
     }
 
-    /// The failure that an answer states; `whom` answers.
+    /// The failure in a response; `whom` is its sender.
     pub(crate) fn result(self, whom: &str) -> Result<(), Error> {
         if self.attribute("type") == "result" {
             return Ok(());
         }
         let error = self.0.get_child("error", ns::JABBER_CLIENT);
         let defined = error.map_or_else(|| "undefined-condition".to_owned(), condition);
-        // What the service adds, such as `payload-too-big` [xep-0060 §7.1.3].
+        // Conditions that the service adds, such as `payload-too-big` [xep-0060 §7.1.3].
         let more = error.into_iter().flat_map(Element::children);
         let more = more.filter(|child| child.ns() == PUBSUB_ERRORS).map(Element::name);
         let conditions: Vec<&str> = std::iter::once(defined.as_str()).chain(more).collect();
@@ -76,7 +76,7 @@ impl<'a> Stanza<'a> {
     }
 }
 
-/// What a server adds for people, in parentheses.
+/// The server's text for users, in parentheses.
 fn text_of(text: Option<&Element>) -> String {
     in_parentheses(text.map(Element::text).as_deref())
 }

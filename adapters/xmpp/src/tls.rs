@@ -1,4 +1,4 @@
-//! TLS: the certificates that are trusted, and what a failed handshake means.
+//! TLS: trusted certificates, and explanations of failed handshakes.
 
 use crate::account::Account;
 use crate::error::{Error, ErrorKind};
@@ -34,7 +34,7 @@ fn config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
             roots.add(certificate).map_err(|error| unreadable(path, &error))?;
         }
     }
-    // The provider is named here, so that no process-wide default has to be installed first.
+    // With an explicit provider, a process-wide default does not have to be installed.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -79,7 +79,7 @@ fn failed(error: &std::io::Error, account: &Account) -> Error {
     let mut help =
         "have the certificate corrected, or name that of its authority with `ca_file` (--ca-file)";
     let why = match cause {
-        // Of the verifier only the text is known here.
+        // The verifier's error is available as text only.
         rustls::Error::InvalidCertificate(CertificateError::Other(other))
             if format!("{other:?}").contains("CaUsedAsEndEntity") =>
         {
