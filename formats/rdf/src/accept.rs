@@ -1,13 +1,13 @@
 //! Proactive negotiation: which of several media types a client gets [rfc9110 §12.5.1].
 
-/// Media ranges of one field; more are ignored.
+/// Most media ranges of a header field; more are ignored.
 const MAX_RANGES: usize = 64;
 
 /// Chooses among the offered media types, best first; `None` is 406.
 ///
-/// The most specific range that matches a type decides its weight; the first of those with the
-/// highest weight is chosen. Without the field, or with one that has no readable range, it is the
-/// first.
+/// The most specific range that matches a type decides its weight; the first type with the highest
+/// weight is chosen. If the field is missing or does not have a valid range, the first type is
+/// chosen.
 ///
 /// ```
 /// use abreast_rdf::choose;
@@ -64,7 +64,8 @@ impl<'a> Range<'a> {
         for (name, value) in parts.filter_map(parameter) {
             if name.eq_ignore_ascii_case("q") {
                 range.thousandths = thousandths(value)?;
-                // What follows the weight is an extension that no specification defines.
+                // Ignore the rest: extensions after the weight are not defined by any
+                // specification.
                 break;
             }
             range.parameters.push((name, value));
@@ -72,7 +73,7 @@ impl<'a> Range<'a> {
         Some(range)
     }
 
-    /// How exactly the range names the media type; `None` when it does not.
+    /// How exactly the range matches the media type; `None` if it does not match.
     fn specificity(&self, media_type: &str) -> Option<usize> {
         let mut parts = split(media_type, ';');
         let (kind, subtype) = parts.next()?.trim().split_once('/')?;

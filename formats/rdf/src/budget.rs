@@ -1,12 +1,13 @@
-//! What the descriptions of one input may take together.
+//! Limits for all descriptions of one input together.
 
 use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, canonical_triples};
 
 use crate::statement::{Statement, StatementError, statements};
 use oxrdf::TripleRef;
 
-/// What descriptions take of their input together. Blank nodes that several entities lead to are part of each
-/// description, so a small input can have large descriptions, and a part that is hard to name is named in each.
+/// Limits for all descriptions of an input together. Blank nodes that several entities lead to are
+/// part of each description. Therefore a small input can have large descriptions, and a part whose
+/// blank nodes are hard to label is labelled again in each.
 #[derive(Debug)]
 pub struct DescriptionBudget {
     bytes: u64,
@@ -15,7 +16,8 @@ pub struct DescriptionBudget {
 }
 
 impl DescriptionBudget {
-    /// Bytes of descriptions for each byte of the input, beside those that any input may have.
+    /// Bytes of descriptions for each byte of the input, in addition to
+    /// [`FREE_MAX`](Self::FREE_MAX).
     const RATIO: u64 = 32;
     /// Bytes of descriptions that any input may have.
     const FREE_MAX: u64 = 64 << 20;
@@ -39,10 +41,10 @@ impl DescriptionBudget {
         Self { bytes: 32 << 20, most: 32 << 20, ..Self::of_input(0) }
     }
 
-    /// Takes the bytes of a description.
+    /// Subtracts the bytes of a description.
     ///
     /// # Errors
-    /// Those before it have taken too many.
+    /// The descriptions before it have used the limit up.
     pub fn take(&mut self, root: &str, bytes: usize) -> Result<(), TooLarge> {
         let rest = self.bytes.checked_sub(bytes as u64);
         self.bytes = rest.unwrap_or(0);
@@ -68,8 +70,8 @@ impl DescriptionBudget {
         if self.bytes == 0 { Err(self.spent(root)) } else { Ok(()) }
     }
 
-    /// As [`canonical_lines`](crate::canonical_lines). When the work is spent, blank nodes that content does
-    /// not name are named by the order of the input.
+    /// As [`canonical_lines`](crate::canonical_lines). When the work is used up, blank nodes that
+    /// their content does not distinguish are labelled in the order of the input.
     ///
     /// # Errors
     /// A line is not a statement as this crate writes it.

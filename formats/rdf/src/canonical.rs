@@ -1,12 +1,14 @@
-//! Canonical N-Triples of one description: sorted lines, blank nodes named by content.
+//! Canonical N-Triples of one description: sorted lines, with labels of blank nodes made of their
+//! content.
 //!
-//! 1. Blank nodes are named by as little of their content and surroundings as makes them different
-//!    from the others, so that a change renames few of them. Equal trees are numbered.
-//! 2. Connected blank nodes that remain equal and cannot be numbered safely, in cycles or with shared
-//!    nodes, are named together: by refinement of colours and, where colours remain equal, by a
-//!    search for the least of all orders, without the orders that an automorphism makes equal.
+//! 1. The label of a blank node is made of the smallest part of its content and surroundings that
+//!    distinguishes it from the others, so that a change alters few labels. Equal trees are
+//!    numbered.
+//! 2. Connected blank nodes that remain equal and cannot be numbered safely, in cycles or with
+//!    shared nodes, are labelled together: by refinement of colours and, if colours remain equal,
+//!    by a search for the least of all orders. Orders that an automorphism makes equal are skipped.
 //! 3. When the search needs more than [`MAX_WORK`], the order of the input decides: the graph is
-//!    right, but its bytes may differ from those of an equal description.
+//!    right, but its bytes may differ from the bytes of an equal description.
 
 mod by_content;
 mod graph;
@@ -30,7 +32,7 @@ pub const MAX_WORK: u64 = 5_000_000;
 pub struct Canonical {
     /// Lines of N-Triples in the order of their bytes, without duplicates.
     pub lines: Vec<u8>,
-    /// How its blank nodes are named.
+    /// How the labels of its blank nodes were found.
     pub naming: Naming,
 }
 
@@ -58,7 +60,7 @@ pub fn canonical<'a>(triples: impl IntoIterator<Item = TripleRef<'a>>) -> Canoni
     canonical_within(triples, MAX_WORK)
 }
 
-/// As [`canonical`], with a limit of its own in place of [`MAX_WORK`].
+/// As [`canonical`], with the given limit in place of [`MAX_WORK`].
 pub fn canonical_within<'a>(
     triples: impl IntoIterator<Item = TripleRef<'a>>,
     max_work: u64,

@@ -5,10 +5,11 @@ use abreast_webtypes::SyntaxError;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// The contexts that a JSON-LD document may name.
+/// The contexts that JSON-LD documents may use by their IRI.
 ///
-/// [`Contexts::bundled`], the default, has those that come with this crate: `https://www.w3.org/ns/activitystreams`,
-/// `https://linked.art/ns/v1/linked-art.json` and `http://iiif.io/api/presentation/2/context.json`.
+/// [`Contexts::bundled`], the default, has the contexts that come with this crate:
+/// `https://www.w3.org/ns/activitystreams`, `https://linked.art/ns/v1/linked-art.json` and
+/// `http://iiif.io/api/presentation/2/context.json`.
 #[derive(Clone, Debug)]
 pub struct Contexts {
     documents: Arc<BTreeMap<String, Context>>,
@@ -18,7 +19,7 @@ pub struct Contexts {
 struct Context {
     document: String,
     terms: Result<Terms, SyntaxError>,
-    /// It names other contexts.
+    /// Whether the context refers to other contexts.
     has_others: bool,
 }
 
@@ -33,7 +34,7 @@ const MODELS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Checked once: each reader of a document begins with them.
+/// Checked once, because every reader of a document needs them.
 static OF_PROTOCOLS: LazyLock<Contexts> = LazyLock::new(|| {
     Contexts::none().with_both("//www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
 });
@@ -60,8 +61,8 @@ impl Contexts {
         BUNDLED.clone()
     }
 
-    /// Those of the contexts of this crate that protocols need; documents that state a model, such as that of Linked Art,
-    /// are not read with these.
+    /// The contexts of this crate that protocols need. Documents with the context of a model, such
+    /// as Linked Art, cannot be read with these.
     pub fn of_protocols() -> Self {
         OF_PROTOCOLS.clone()
     }
@@ -127,12 +128,12 @@ impl Contexts {
         self.documents.get(iri)?.terms.as_ref().err()
     }
 
-    /// How large the terms are that a document may use which names this context.
+    /// The sizes of terms that a document with this context may use.
     pub(crate) fn terms(&self, iri: &str) -> Terms {
         let of = |context: &Context| context.terms.clone().unwrap_or_default();
         match self.documents.get(iri).filter(|context| !context.has_others) {
             Some(context) => of(context),
-            // It leads to any of them: by a relative IRI, for example.
+            // The context may lead to any other one, for example by a relative IRI.
             None => self.documents.values().map(of).fold(Terms::default(), Terms::max),
         }
     }

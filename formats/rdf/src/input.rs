@@ -28,7 +28,7 @@ pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize>
     Ok(filled)
 }
 
-/// Visits a statement with its blank nodes named after their document.
+/// Visits a statement with the number of the document in its blank node labels.
 pub(crate) fn renamed(quad: QuadRef<'_>, number: u64, visit: &mut Visit<'_>) -> ControlFlow<()> {
     let name =
         |node: BlankNodeRef<'_>| BlankNode::new_unchecked(format!("d{number}_{}", node.as_str()));

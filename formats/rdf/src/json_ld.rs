@@ -14,11 +14,11 @@ use oxjsonld::{JsonLdErrorCode, JsonLdParser, JsonLdRemoteDocument, JsonLdSyntax
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Brackets inside each other, whatever the options allow.
+/// Deepest nesting of brackets, also if the options allow more.
 const MAX_DEPTH: usize = 128;
 
 /// Bytes of all keys and values if each was as long as the longest term of the contexts: the parser
-/// holds those of an object in full.
+/// has the keys and values of an object in memory.
 const MAX_EXPANDED: usize = 64 << 20;
 const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
@@ -91,7 +91,7 @@ pub(crate) fn read(
     let allowed = options.limits.expansion.allowed(document.len() as u64);
     let mut examined = match examine(parse(true)?, allowed, options.left_out.as_ref()) {
         Ok(examined) => examined,
-        // The way out that it names helps only if nothing else refuses the document.
+        // The help of this error is useful only if the document does not have another fault.
         Err(invalid) => {
             let mut others = parse(false)?.filter_map(Result::err);
             let other = others.find(|error| !is_about_datatype(error));
@@ -101,7 +101,7 @@ pub(crate) fn read(
     for quad in parse(false)? {
         let quad = match quad {
             Ok(quad) => quad,
-            // It was examined.
+            // The fault was found when the document was examined.
             Err(error) if examined.is_whole && is_about_datatype(&error) => continue,
             Err(error) => return Err(fault(&error)),
         };
@@ -135,7 +135,7 @@ struct LoadedContexts {
     last: String,
     /// The last one cannot be used.
     is_unusable: bool,
-    /// What is wrong with it; nothing where it was not given.
+    /// The fault of the context; `None` if the context was not given.
     fault: Option<SyntaxError>,
 }
 

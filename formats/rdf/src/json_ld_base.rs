@@ -4,12 +4,13 @@
 use abreast_webtypes::excerpt;
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
-/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
+/// The base if the caller gives none: without a base, the parser drops statements with relative
+/// IRIs silently.
 pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
 /// The scheme of [`NO_BASE`], also of IRIs that are resolved against that base.
 pub(crate) const NO_BASE_SCHEME: &str = "abreast-no-base:";
 
-/// What is wrong with an IRI that is relative where there is no base.
+/// Message for a relative IRI in a document without a base.
 pub(crate) fn is_relative(iri: &str) -> String {
     format!("the IRI `{}` is relative, and there is no base", excerpt(iri))
 }

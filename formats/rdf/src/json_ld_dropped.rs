@@ -16,7 +16,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
 const HELP: &str = "correct it, or leave out what is not valid (`--leave-out-invalid`)";
-/// Spellings of language tags that are kept apart; a document that has more has the rest in lower case.
+/// Spellings of language tags that are distinguished; the tags of a document with more are in lower
+/// case from there on.
 const SPELLINGS_MAX: usize = 10_000;
 /// Runs that are searched for a tag.
 const SEARCHED_MAX: usize = 1_000;
@@ -26,19 +27,20 @@ const SEARCHED_MAX: usize = 1_000;
 pub(crate) struct WrittenTags {
     spellings: Vec<Box<str>>,
     places: HashMap<Box<str>, usize>,
-    /// Of the literals in order: a spelling, and how many have it one after the other.
+    /// For the literals in order: a spelling, and the number of consecutive literals with it.
     runs: VecDeque<(usize, u32)>,
 }
 
-/// What was found in a document.
+/// The result of examining a document.
 #[derive(Default)]
 pub(crate) struct Examined {
     pub(crate) tags: WrittenTags,
-    /// All of it was examined.
+    /// Whether the whole document was examined.
     pub(crate) is_whole: bool,
 }
 
-/// Finds what is dropped. A document with another fault has it found by the other parser.
+/// Finds the statements that the parser drops. If the document has another fault, the other parser
+/// finds it.
 pub(crate) fn examine(
     quads: impl Iterator<Item = Result<Quad, JsonLdSyntaxError>>,
     allowed: u64,
@@ -93,8 +95,9 @@ fn fault_of_label(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     Some(("rdf.syntax", format!("`_:{}` is not a label of a blank node", excerpt(label))))
 }
 
-/// What is inside keys that make no statement: it follows directly. Only objects without a name of their own are known to
-/// be inside: a named one may be described elsewhere as well, and what is wrong there is not dropped without notice.
+/// Objects inside keys that do not make statements; they follow directly. Only objects without
+/// `@id` are known to be inside: an object with `@id` may be described elsewhere too, and its
+/// faults are then not dropped silently.
 #[derive(Default)]
 struct Unmapped {
     nodes: HashSet<String>,

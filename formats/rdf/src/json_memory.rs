@@ -1,7 +1,7 @@
-//! The memory that the JSON-LD parser takes for a document, estimated before it begins.
+//! The memory that the JSON-LD parser needs for a document, estimated before parsing.
 //!
-//! The parser holds each object that is not closed, once for each object around it, and the statements
-//! of an object until it is read. Of an array at the top it holds one element at a time.
+//! The parser stores each open object once for each object around it, and the statements of an
+//! object until it is read. For an array at the top level it stores one element at a time.
 
 use json_event_parser::{JsonEvent, SliceJsonParser};
 
@@ -12,7 +12,7 @@ const STATEMENT: u64 = 450;
 /// Bytes for each byte of an element.
 const TEXT: u64 = 3;
 
-/// Values of these keys make no statement of their own.
+/// Values of these keys do not make separate statements.
 const QUIET: [&str; 7] =
     ["@id", "@value", "@language", "@direction", "@index", "@graph", "@context"];
 
@@ -24,7 +24,7 @@ struct Open {
     is_quiet: bool,
     /// Keys, values and brackets inside.
     events: u64,
-    /// What the parser holds of the largest object inside.
+    /// Memory for the largest object inside, in bytes.
     held: u64,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn needed(document: &[u8]) -> u64 {
                 element.statements += u64::from(!is_quiet);
                 open.push(Open { is_object: true, ..Open::default() });
             }
-            // Its items are values of the same key.
+            // The items are values of the same key.
             JsonEvent::StartArray => open.push(Open { is_quiet, ..Open::default() }),
             JsonEvent::EndObject | JsonEvent::EndArray => {
                 let Some(closed) = open.pop() else { continue };

@@ -1,5 +1,6 @@
-//! Language tags as they are written. The parsers of the Turtle family hand them over in lower case, and end at one
-//! that is none: so they are taken down before the parser reads them, and put back into its statements.
+//! Language tags as they are written. The parsers of the Turtle family return tags in lower case,
+//! and stop at an invalid tag. Therefore the tags are recorded before the parser reads them, and
+//! put back into its statements.
 
 use crate::read_options::Visit;
 use crate::statement::is_language_tag;
@@ -12,20 +13,20 @@ use std::rc::Rc;
 /// Wrong tags that are remembered, for the words about them.
 const WRONG_MAX: usize = 1_000;
 
-/// The tags of a document, in order, from its reader to its statements. A clone is the same queue: as long as what the
-/// parser has read and not handed over.
+/// The tags of a document in order, passed from its reader to its statements. A clone is the same
+/// queue. It has the tags that the parser has read and not returned yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LanguageTags(Rc<RefCell<Queue>>);
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// The parser reads letters in place of all other bytes, so that a tag that is none is read as well.
+    /// Whether the parser reads letters in place of other bytes, so that it accepts invalid tags.
     hides: bool,
-    /// Of the tag in hand.
+    /// Bytes of the current tag.
     bytes: Vec<u8>,
     /// `None` for one that the parser hands over as it is written.
     found: VecDeque<Option<Box<str>>>,
-    /// Those that are none, if what follows without white space is part of them.
+    /// Invalid tags, including any text that follows without white space.
     wrong: Vec<WrongTag>,
 }
 
@@ -33,12 +34,12 @@ struct Queue {
 struct WrongTag {
     text: Box<str>,
     line: u64,
-    /// Behind its last character.
+    /// Column after the last character.
     column: u64,
 }
 
 impl LanguageTags {
-    /// With `hides` tags that are none are no errors of the parser: they are in the statements then.
+    /// With `hides`, invalid tags are not errors of the parser; the statements then contain them.
     pub(crate) fn new(hides: bool) -> Self {
         Self(Rc::new(RefCell::new(Queue { hides, ..Queue::default() })))
     }
@@ -89,7 +90,8 @@ impl LanguageTags {
             drop(queue);
             return visit(quad);
         };
-        // What follows a tag without white space is not part of it: `"x"@en1` is a text and a number.
+        // Text after a tag without white space is not part of the tag: `"x"@en1` is a literal and a
+        // number.
         let tag = if queue.hides { Some(&*found) } else { found.get(..language.len()) };
         let tag = tag.filter(|tag| queue.hides || tag.eq_ignore_ascii_case(language));
         drop(queue);

@@ -7,17 +7,17 @@ use oxiri::Iri;
 use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Statements that are named.
+/// Most statements that are listed.
 const NAMED: usize = 10;
 
 /// Datatypes of literals with a language tag, and of no others [rdf11-concepts §3.3].
 const LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString";
 const DIR_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString";
 
-/// What readers leave out while the rest is used: lines of N-Triples and N-Quads that are no
-/// statements, and in any syntax statements with an IRI or a language tag that is not one [rfc3987 §2.2].
-/// A last line without an end that is no statement, and more such lines than statements, are still errors.
-/// Clones count together.
+/// Counts statements that readers leave out while the rest is used: invalid lines of N-Triples and
+/// N-Quads, and in any syntax statements with an invalid IRI or language tag [rfc3987 §2.2]. A
+/// truncated last line, and more invalid lines than statements, are still errors. Clones share
+/// their count.
 ///
 /// ```
 /// use abreast_rdf::{LeftOut, ReadOptions, Syntax, read};
@@ -49,14 +49,14 @@ struct Found {
 }
 
 impl LeftOut {
-    /// The same, for a document of that name.
+    /// The same counter, for a document with this name.
     #[must_use]
     pub fn of(&self, document: &str) -> Self {
         Self { document: document.into(), ..self.clone() }
     }
 
-    /// The same, for documents that may break off, such as answers of endpoints: lines that are no statements
-    /// are errors.
+    /// The same counter, for documents that may be truncated, such as responses of endpoints:
+    /// invalid lines are errors.
     #[must_use]
     pub fn of_statements(self) -> Self {
         Self { are_lines_statements: true, ..self }
@@ -67,7 +67,7 @@ impl LeftOut {
         self.found().count
     }
 
-    /// The first ten of them: document, place and fault.
+    /// The first ten left-out statements: document, place and fault.
     pub fn first(&self) -> Vec<String> {
         self.found().first.clone()
     }

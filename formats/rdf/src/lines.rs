@@ -120,7 +120,7 @@ pub fn read_lines(
 
 type EachPiece<'a> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, ReadError> + 'a;
 
-/// Hands over whole lines, as many as a buffer has room for, with the number of those before them.
+/// Passes on whole lines, as many as fit into a buffer, with the number of lines before them.
 fn pieces(
     input: &mut dyn Read,
     options: &ReadOptions,
@@ -176,7 +176,7 @@ struct Reading<'o> {
     options: &'o ReadOptions,
     /// Statements that were visited.
     used: Cell<u64>,
-    /// Lines that are no statements.
+    /// Number of invalid lines.
     broken: Cell<u64>,
     first_broken: RefCell<Option<ReadError>>,
 }
@@ -199,7 +199,7 @@ impl<'o> Reading<'o> {
         }
     }
 
-    /// Parses line by line, and leaves out what cannot be used.
+    /// Parses line by line, and leaves out invalid statements.
     fn parse_each(
         &self,
         lines: &[u8],
@@ -238,7 +238,8 @@ impl<'o> Reading<'o> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Refuses a document most of which is no statements: it is of another syntax, such as a page with an error.
+    /// Refuses a document with more invalid lines than statements: it has another syntax, for
+    /// example a page with an error message.
     fn check(self) -> Result<(), ReadError> {
         let error = self.first_broken.into_inner();
         error.filter(|_| self.broken.get() > self.used.get()).map_or(Ok(()), Err)
@@ -259,7 +260,7 @@ fn is_statement(syntax: Syntax, line: &[u8]) -> bool {
 
 /// Takes down the language tags of some lines.
 fn take_down(lines: &mut [u8], tags: &LanguageTags) {
-    // Lines are short enough already, and have no brackets.
+    // The length of lines was checked already, and N-Triples does not have brackets.
     let limits =
         ReadLimits { token_length: usize::MAX, depth: usize::MAX, ..ReadLimits::default() };
     let _ = Brackets::turtle(limits).with_tags(tags.clone()).feed(lines);
@@ -333,7 +334,7 @@ pub(crate) fn syntax_error(
     tags: &LanguageTags,
 ) -> ReadError {
     let place = error.location().start;
-    // The parser ends a tag at the first character that none may have, and refuses what follows.
+    // The parser ends a tag at the first invalid character, and then fails at that character.
     if let Some(tag) = tags.wrong_at(place.line + 1, place.column + 1) {
         let message = format!("`{}` is not a language tag", excerpt(&tag));
         let place = (lines_before + place.line + 1, place.column + 1);

@@ -14,7 +14,7 @@ pub(crate) struct Brackets {
     is_json: bool,
     limits: ReadLimits,
     state: State,
-    /// A string has ended, with only white space and comments since then: a language tag may begin.
+    /// Whether only white space and comments follow a string, so that a language tag may start.
     is_after_text: bool,
     tags: Option<LanguageTags>,
     depth: usize,
@@ -131,7 +131,7 @@ impl Brackets {
         }
     }
 
-    /// The state behind a byte, with the one that follows it if that is known.
+    /// The state after a byte; `following` is the next byte if it is known.
     fn next(&mut self, byte: u8, following: Option<u8>) -> State {
         match self.state {
             State::Tag if is_in_tag(byte) && (byte, following) != (b'_', Some(b':')) => State::Tag,
@@ -187,8 +187,8 @@ impl Brackets {
     }
 }
 
-/// Whether a byte after the `@` behind a string belongs to the language tag, or to what is written in its place:
-/// anything that neither ends the term nor begins another one.
+/// Whether a byte after the `@` of a string is part of the language tag, or of the text in its
+/// place: any byte that neither ends the term nor starts another one.
 const fn is_in_tag(byte: u8) -> bool {
     byte > b' '
         && !matches!(

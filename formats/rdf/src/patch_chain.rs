@@ -1,4 +1,4 @@
-//! Patches of successive changes of one entity, applied to whichever version is known.
+//! Patches of successive changes of an entity, applied to any known version.
 //!
 //! Headers are read first, then the rows of one patch after the other: a chain needs the memory of
 //! its largest patch.
@@ -16,18 +16,17 @@ use crate::entity_patch::{ApplyError, apply_entity_patch, named_for, stated};
 
 /// Most bytes of descriptions and patches that are read to apply a chain.
 const WORK_MAX: usize = 256 << 20;
-/// Most different `H skolem` in a chain: for each of them, all known versions are written and
-/// hashed.
+/// Most different `H skolem` in a chain: for each, all known versions are written and hashed.
 const SKOLEM_MAX: usize = 4;
-/// Most rows of a patch beside its changes.
+/// Most rows of a patch in addition to its changes.
 const OTHER_ROWS_MAX: u64 = 1_000;
 
-/// What a chain of patches made.
+/// The result of applying a chain of patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedChain {
     /// Canonical lines of the last version.
     pub lines: Vec<u8>,
-    /// Which of the known versions it was made of; `None` if it begins with nothing.
+    /// Index of the known version that was used; `None` if the chain starts from nothing.
     pub base: Option<usize>,
     /// How many patches were applied; 0 if that version is the last one.
     pub applied: usize,
@@ -40,13 +39,13 @@ pub enum ChainError {
     /// A patch is not strict RDF Patch, or has more rows than two descriptions can have statements.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A patch does not state which versions it leads from and to.
+    /// A patch does not have the digests of the versions before and after it.
     #[error("a patch has no `H before` and `H after`")]
     NoDigests,
     /// A patch has rows about another entity.
     #[error("a patch has rows about another entity")]
     OtherSubject,
-    /// A patch names another one than that before it as the one before, or leads from the version
+    /// `H entityPrev` of a patch is not the patch before it, or a patch starts from the version
     /// that the last one leads to.
     #[error("the patches do not follow each other")]
     Order,
@@ -74,14 +73,14 @@ struct Unread<'p> {
     header: &'p Header,
 }
 
-/// Applies patches of one entity as text, the oldest first, to one of the known versions: to that
-/// which is the latest by their digests. Those before it are left out, and so is one that is there
-/// twice.
+/// Applies patches of an entity as text, the oldest first, to one of the known versions: the
+/// version that is the latest by the digests of the patches. Earlier patches are skipped, and
+/// duplicates too.
 ///
 /// # Errors
-/// - A patch from there on is not strict RDF Patch, states no digests, or is about another entity.
-/// - The patches do not follow each other, by `H entityPrev` where it is stated, or lead from no known
-///   version.
+/// - A later patch is not strict RDF Patch, does not have digests, or is about another entity.
+/// - The patches do not follow each other, by `H entityPrev` if present, or do not start from a
+///   known version.
 /// - A patch or a version has more than [`DescriptionLimits`] permits by default.
 pub fn apply_entity_patches(
     entity: &str,
@@ -143,7 +142,7 @@ fn read(text: &[u8]) -> Result<Patch, ReadError> {
     Patch::read(text, &ReadOptions::default().with_limits(limits)).map(|(patch, _)| patch)
 }
 
-/// Reads what a chain needs of the header of a patch.
+/// Reads the rows of a patch's header that a chain needs.
 fn read_header(text: &[u8]) -> Result<Header, ReadError> {
     let mut header = Header::default();
     for row in Reader::new(text, ReadOptions::default()) {
@@ -169,7 +168,7 @@ fn check_skolem(headers: &[Header]) -> Result<(), ChainError> {
     Ok(())
 }
 
-/// The patches without those that were read again: a patch has a name of its own.
+/// The patches without duplicates: patches are identified by their `H id`.
 fn each_once<'p>(patches: &[&'p [u8]], headers: &'p [Header]) -> Vec<Unread<'p>> {
     let (mut known, mut once) = (HashMap::new(), Vec::with_capacity(patches.len()));
     for (text, header) in patches.iter().zip(headers) {
@@ -204,7 +203,7 @@ fn digest_of_nothing() -> &'static str {
     &NOTHING
 }
 
-/// The digests of the known versions, as patches state them: by what is in place of blank nodes.
+/// The digests of the known versions, by the terms that a patch has in place of blank nodes.
 struct Digests<'k> {
     entity: &'k str,
     known: &'k [&'k [u8]],
@@ -212,7 +211,7 @@ struct Digests<'k> {
 }
 
 impl Digests<'_> {
-    /// The known version with a digest as a patch with this header states them.
+    /// The known version with this digest, computed as in a patch with this header.
     fn find(&mut self, header: &Header, digest: &str) -> Option<usize> {
         let skolem = header.iri(SKOLEM);
         let position = self.found.iter().position(|(known, _)| known.as_deref() == skolem);

@@ -1,7 +1,8 @@
 //! Recognises statements that are canonical N-Triples already, at the speed of a scan.
 //!
-//! A line is plain when the parser accepts it and [`crate::write_statement`] writes the same bytes. What is
-//! rare (escapes, IRIs that are not ASCII, comments) is not recognised: the parser reads it.
+//! A line is plain when the parser accepts it and [`crate::write_statement`] writes the same bytes.
+//! Rare forms (escapes, IRIs that are not ASCII, comments) are not recognised: the parser reads
+//! them.
 
 use memchr::memchr;
 use oxrdf::vocab::xsd;
@@ -11,7 +12,7 @@ use oxrdf::vocab::xsd;
 pub(crate) struct Plain {
     /// Bytes of the subject.
     pub(crate) subject: usize,
-    /// Where the object begins.
+    /// Offset of the object in the line.
     object: usize,
     has_blank: bool,
 }
@@ -151,7 +152,7 @@ fn literal(text: &[u8]) -> Option<usize> {
     let value = &text[1..];
     let end = memchr(b'"', value)?;
     let value = &value[..end];
-    // Those that are escaped, or may be: U+FFFE and U+FFFF begin with 0xEF.
+    // Bytes that are escaped, or may be: the first byte of U+FFFE and U+FFFF is 0xEF.
     let is_odd = |byte: u8| byte < b' ' || byte == b'\\' || byte == 0x7F || byte == 0xEF;
     let has_odd = value.iter().fold(false, |odd, byte| odd | is_odd(*byte));
     if has_odd || (!value.is_ascii() && str::from_utf8(value).is_err()) {
@@ -165,7 +166,7 @@ fn literal(text: &[u8]) -> Option<usize> {
             let datatype = rest.strip_prefix(b"^^")?;
             let length = iri(datatype)?;
             let name = &datatype[1..length - 1];
-            // These two are written otherwise, or not accepted.
+            // Literals with these datatypes are written in another form, or not accepted.
             let is_other = name != xsd::STRING.as_str().as_bytes() && !name.starts_with(RDF);
             is_other.then_some(behind + 2 + length)
         }

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// Reads a document and visits its statements in order; statements may come more than once.
 ///
 /// Memory does not grow with the document, except for JSON-LD. Statements before a fault are
-/// visited: keep them apart until the whole document is read.
+/// visited: do not use them until the whole document is read.
 ///
 /// ```
 /// use abreast_rdf::{ReadOptions, Syntax, read};
@@ -38,7 +38,7 @@ use std::ops::ControlFlow;
 /// ```
 ///
 /// # Errors
-/// The document is not of that syntax or exceeds a limit, or the input cannot be read.
+/// The document does not have this syntax or exceeds a limit, or the input cannot be read.
 pub fn read(
     syntax: Syntax,
     input: impl Read,

@@ -19,7 +19,7 @@ pub enum ReadError {
     /// | `jsonld.context` | a context that was not given; none is ever fetched |
     /// | `xml.*` | XML that is refused: see [`abreast_webtypes::xml`] |
     ///
-    /// Where a parser does not state the place, the line is 0.
+    /// The line is 0 if the parser does not report the position.
     #[error(transparent)]
     Syntax(SyntaxError),
     /// The input could not be read.

@@ -9,15 +9,15 @@ use oxiri::Iri;
 use oxrdf::QuadRef;
 use std::ops::ControlFlow;
 
-/// What is done with each statement; [`ControlFlow::Break`] ends the reading.
+/// Callback for each statement; [`ControlFlow::Break`] ends the reading.
 pub type Visit<'a> = dyn FnMut(QuadRef<'_>) -> ControlFlow<()> + 'a;
 
 /// How a document is read.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Relative IRIs are resolved against this one. Without it they are refused, unless the
-    /// document states its own base.
+    /// Base for relative IRIs. If `None`, relative IRIs are refused unless the document contains a
+    /// base.
     pub base: Option<String>,
     /// Skips the checks of IRIs and language tags in N-Triples, N-Quads, Turtle and TriG: for
     /// documents that were checked before.
@@ -27,7 +27,7 @@ pub struct ReadOptions {
     pub document: Option<u64>,
     /// The contexts that JSON-LD may name.
     pub contexts: Contexts,
-    /// Where statements that cannot be used are counted; without it the first one is an error.
+    /// Counter for statements that cannot be used; if `None`, the first one is an error.
     pub left_out: Option<LeftOut>,
     /// Limits of the document and its statements.
     pub limits: ReadLimits,
@@ -119,11 +119,11 @@ impl ReadOptions {
     }
 }
 
-/// Limits of one document, with their defaults in brackets.
+/// Limits of a document, with their defaults in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadLimits {
-    /// Bytes of a line of N-Triples and N-Quads; of a literal, IRI or comment in the others
+    /// Bytes of a line in N-Triples and N-Quads; of a literal, IRI or comment in the other syntaxes
     /// [16 MiB, which is also the most for Turtle and TriG].
     pub token_length: usize,
     /// Brackets inside each other in Turtle, TriG and JSON-LD, and elements in RDF/XML [256; in
@@ -179,7 +179,7 @@ pub struct Expansion {
     pub ratio: u64,
     /// Bytes that do not count for the ratio [16 MiB].
     pub free: u64,
-    /// Bytes in total, whatever the document; by default there is no such limit.
+    /// Bytes in total, for documents of any size; unlimited by default.
     pub most: u64,
 }
 

@@ -1,16 +1,16 @@
-//! SPARQL 1.1 Update for a store that keeps descriptions: one request that removes exactly the old
+//! SPARQL 1.1 Update for a store of descriptions: one request that removes exactly the old
 //! description of each entity and inserts the new one [sparql-update §3.1].
 //!
 //! Removing `ENTITY ?p ?o` alone would leave the blank nodes of the old description behind, and a
 //! property path would continue through IRIs into other entities. Here each operation follows blank
 //! nodes only, to the depth of the old description. Small descriptions are matched by one
-//! operation; for those that are deep, or that have very many paths, the blank nodes are marked step
-//! by step first, several items of a list in one step. A mark is a statement of the entity itself,
-//! and is removed with it: if a store is interrupted between operations, the same request,
+//! operation. In descriptions that are deep or have very many paths, the blank nodes are marked
+//! step by step first, several items of a list in one step. A mark is a statement of the entity
+//! itself, and is removed with it: if a store is interrupted between operations, the same request,
 //! repeated, removes the marks too.
 //!
-//! Terms are written by the grammar of SPARQL [sparql-query §19.8]; IRIs that it does not permit are
-//! an error, so that no description can end a term or a request.
+//! Terms are written by the grammar of SPARQL [sparql-query §19.8]; IRIs that it does not permit
+//! are an error, so that no description can end a term or a request.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -54,7 +54,7 @@ pub struct Replacement<'a> {
     /// How far the description reaches that the store has: [`Reach::of`] it, or
     /// [`Reach::of_depth`] found by [`ask_deeper`].
     pub old: Reach,
-    /// The lines of the new description; without any, the entity is deleted.
+    /// The lines of the new description; if empty, the entity is deleted.
     pub new: &'a [u8],
 }
 
@@ -228,8 +228,8 @@ pub fn insert<'a>(
     insertion(graph.as_deref(), descriptions.into_iter())
 }
 
-/// The request that inserts descriptions, each into a graph of its own choice or the default graph.
-/// Equal labels in two descriptions are two blank nodes. Without any statement it is empty.
+/// The request that inserts descriptions, each into its graph or the default graph. Equal labels in
+/// two descriptions are two blank nodes. The request is empty if the descriptions are.
 ///
 /// # Errors
 /// - A term or a graph is an IRI that SPARQL does not permit.
@@ -334,7 +334,8 @@ fn write_removal(
     }
     let first = format!("{entity} ?p ?b . FILTER(isBlank(?b)) ");
     write_modify(update, graph, "INSERT", &format!("{entity} {MARK} ?b . "), &first);
-    // Each branch starts at the marks, so that no store begins with all of its statements.
+    // Each branch starts at the marks, so that a store does not evaluate all of its statements
+    // first.
     let mut step = format!("{{ {entity} {MARK} ?a . ?a ?p ?b . FILTER(isBlank(?b)) }} ");
     for length in (2..=LIST_STEP).filter(|_| steps < depth) {
         let _ = write!(step, "UNION {{ {entity} {MARK} ?a . ?a {REST} ?c1 . ");
@@ -403,7 +404,7 @@ fn insertion<'a>(
     })
 }
 
-/// Writes the statements of one description; `blanks` are the blank nodes written before.
+/// Writes the statements of a description; `blanks` is the number of blank nodes written before.
 fn write_data(data: &mut String, lines: &[u8], blanks: &mut usize) -> Result<(), SparqlError> {
     let mut labels: HashMap<&[u8], usize> = HashMap::new();
     for statement in statements(lines) {
@@ -464,7 +465,7 @@ fn write_term(out: &mut String, term: &[u8]) -> Result<(), SparqlError> {
 }
 
 /// A string in quotes. A store may resolve `\u` in the whole request before it reads the strings:
-/// `\\u0022` would then become `\"`. So a `u` after a backslash is written as an escape of its own,
+/// `\\u0022` would then become `\"`. So a `u` after a backslash is written as a separate escape,
 /// which has the same meaning in either order.
 fn write_string(out: &mut String, value: &str) {
     out.push('"');

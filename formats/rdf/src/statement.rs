@@ -56,7 +56,7 @@ pub enum TermText<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Takes one line apart; the line feed is not part of it.
+    /// Splits a line without its line feed into three terms.
     ///
     /// # Examples
     /// ```
@@ -73,7 +73,7 @@ impl<'a> Statement<'a> {
     /// ```
     ///
     /// # Errors
-    /// What is expected, when the line is not `subject predicate object .` with one space between
+    /// The expected form, if the line is not `subject predicate object .` with one space between
     /// them. Escapes inside of terms are not checked.
     pub fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         let (subject, rest) = match line.first() {
@@ -220,7 +220,7 @@ fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (length > 0).then(|| text.split_at(length + 2))
 }
 
-/// What is between the quotes, and what follows them: nothing, `@tag` or `^^<iri>`.
+/// The content between the quotes, and the rest: empty, `@tag` or `^^<iri>`.
 fn literal_parts(term: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = term.strip_prefix(b"\"")?;
     let mut from = 0;

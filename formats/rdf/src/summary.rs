@@ -2,10 +2,10 @@
 
 use crate::statement::{Statement, TermText, split_lines};
 
-/// Classes that a summary keeps.
+/// Most classes in a summary.
 pub const MAX_CLASSES: usize = 32;
 
-/// Characters of a label that a summary keeps.
+/// Most characters of the label in a summary.
 pub const MAX_LABEL_LENGTH: usize = 200;
 
 const TYPE: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
@@ -27,7 +27,7 @@ const LABELS: [&[u8]; 8] = [
 pub struct Summary {
     /// The IRIs of its classes (`rdf:type`), at most [`MAX_CLASSES`].
     pub classes: Vec<String>,
-    /// Its best label, at most [`MAX_LABEL_LENGTH`] characters of it.
+    /// The best label, cut off after [`MAX_LABEL_LENGTH`] characters.
     pub label: Option<String>,
     /// The language of the label, if it has one.
     pub language: Option<String>,
@@ -53,7 +53,7 @@ pub struct Summary {
 pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
     let mut summary = Summary::default();
     let mut best: Option<((usize, usize), TermText<'_>)> = None;
-    // The lines of an IRI are next to each other, before those of blank nodes.
+    // The lines of an IRI are adjacent, before the lines of blank nodes.
     let is_own = |line: &&[u8]| line.strip_prefix(root.as_bytes()).is_some_and(starts_with_space);
     let own = split_lines(lines).skip_while(|line| !is_own(line)).take_while(is_own);
     for statement in own.filter_map(|line| Statement::parse(line).ok()) {
@@ -80,8 +80,8 @@ pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
     summary
 }
 
-/// The statements of `iri` that label it, as they are written: those with these predicates, or
-/// those of which [`summary`] takes one if there are none.
+/// The statements of `iri` that label it, as they are written: statements with these predicates, or
+/// if `predicates` is empty, with the predicates of [`summary`].
 ///
 /// # Examples
 /// ```

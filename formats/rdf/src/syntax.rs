@@ -1,4 +1,4 @@
-//! The syntaxes of RDF: media types and file names.
+//! The syntaxes of RDF: media types and file name extensions.
 
 use memchr::memmem;
 use std::fmt;
@@ -59,7 +59,7 @@ impl Syntax {
         }
     }
 
-    /// The usual extension of file names, without the point.
+    /// The usual file name extension, without the point.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::NTriples => "nt",
@@ -71,7 +71,7 @@ impl Syntax {
         }
     }
 
-    /// Whether statements of the syntax may be in named graphs.
+    /// Whether the syntax supports graphs other than the default graph.
     pub const fn has_graphs(self) -> bool {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
     }
@@ -163,7 +163,7 @@ pub fn is_rdf_xml(start: &[u8]) -> bool {
         rest = &rest[at..];
         let end = match rest {
             [_, b'!', b'-', b'-', ..] => memmem::find(rest, b"-->"),
-            // Declarations in a DOCTYPE begin alike, and are passed one by one.
+            // Declarations in a DOCTYPE start in the same way, and are skipped one by one.
             [_, b'!' | b'?', ..] => Some(1),
             _ => {
                 let name = rest[1..].split(|byte| b" \t\r\n/>".contains(byte)).next();

@@ -1,8 +1,8 @@
 //! How far the terms of JSON-LD contexts refer to each other, and how long they are.
 //!
-//! A context may define a term by another one, that by a third and so on, and a term may have a
-//! context of its own. The JSON-LD parser follows them by recursion, and holds the keys of an object
-//! in full, so both are limited before it begins.
+//! A context may define a term by another term, this one by a third and so on, and a term may have
+//! a separate context. The JSON-LD parser follows the definitions by recursion, and has the keys of
+//! an object in memory, so both are limited before parsing.
 
 use abreast_webtypes::SyntaxError;
 use json_event_parser::{JsonEvent, JsonSyntaxError, SliceJsonParser};
@@ -14,7 +14,7 @@ const MAX_CHAIN: usize = 64;
 /// How large terms are that a document uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Keys and values that may be terms, of one element of an array at the top at most.
+    /// Most keys and values that may be terms, in one element of an array at the top level.
     uses: usize,
     /// Values that may be relative IRIs, likewise.
     relative: usize,
@@ -51,12 +51,13 @@ enum Level {
     Context(HashMap<String, Term>),
     /// Several contexts.
     Contexts,
-    /// Of a term in the context around it.
+    /// The definition of a term in the context around it.
     Definition,
     Other,
 }
 
-/// Refuses documents whose contexts have longer chains; visits the contexts that are named.
+/// Refuses documents whose contexts have longer chains; visits the IRIs of the contexts that the
+/// document refers to.
 pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Terms, SyntaxError> {
     let (mut found, mut uses, mut relative) = (Terms::default(), 0, 0);
     let mut parser = SliceJsonParser::new(document);

@@ -19,7 +19,7 @@ pub(crate) fn read(
     visit: &mut Visit<'_>,
 ) -> Result<(), ReadError> {
     let base = options.base_iri()?;
-    // What is left out is found in the statements.
+    // Invalid parts are left out later, by their statements.
     let is_lenient = options.lenient || options.left_out.is_some();
     let tags = LanguageTags::new(options.left_out.is_some());
     let brackets = Brackets::turtle(options.limits).with_tags(tags.clone());
@@ -92,7 +92,7 @@ fn check(quad: QuadRef<'_>, options: &ReadOptions) -> Result<(), ReadError> {
     };
     for node in [subject, Some(quad.predicate), object, graph].into_iter().flatten() {
         let iri = node.as_str();
-        // All of those characters begin with such a byte.
+        // The encoding of all these characters starts with such a byte.
         if iri.bytes().any(|byte| byte >= 0xef)
             && let Err(error) = Iri::parse(iri)
         {

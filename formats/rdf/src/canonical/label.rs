@@ -31,11 +31,11 @@ impl Label {
     }
 }
 
-/// How blank nodes are named; the least stable way of all parts of a description.
+/// How labels of blank nodes were found. For a description with several ways, the least stable way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Naming {
-    /// There are no blank nodes.
+    /// The description does not have blank nodes.
     NoBlankNodes,
     /// All by content and surroundings.
     ByContent,
@@ -47,7 +47,7 @@ pub enum Naming {
     Arbitrary,
 }
 
-/// Appends a part to what is hashed, so that no two lists of parts have the same bytes.
+/// Appends a part to the bytes to hash, so that different lists of parts have different bytes.
 pub(crate) fn hash_part(buffer: &mut Vec<u8>, part: &[u8]) {
     buffer.extend_from_slice(&(part.len() as u64).to_le_bytes());
     buffer.extend_from_slice(part);

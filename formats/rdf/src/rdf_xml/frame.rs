@@ -41,7 +41,7 @@ pub(super) struct Statement {
     pub(super) reified: Option<NamedNode>,
 }
 
-/// An open element, by what may stand in it.
+/// An open element, by the content that it may have.
 pub(super) enum Frame {
     /// `rdf:RDF`: nodes.
     Root,
@@ -79,7 +79,7 @@ impl Parser {
         })
     }
 
-    /// What holds around the element that begins or ends now.
+    /// Base and language around the element that starts or ends now.
     pub(super) fn scope(&self) -> &Scope {
         self.open.last().map_or(&self.outside, |(_, scope)| scope)
     }
@@ -196,7 +196,7 @@ impl Parser {
         }
     }
 
-    /// A blank node that no `rdf:nodeID` names.
+    /// A new blank node, for an element without `rdf:nodeID`.
     pub(super) fn blank(&mut self) -> BlankNode {
         self.blanks += 1;
         BlankNode::new_unchecked(format!("g{}", self.blanks))
@@ -205,7 +205,8 @@ impl Parser {
     /// The blank node of an `rdf:nodeID`.
     pub(super) fn named_blank(id: &str) -> Result<BlankNode, Fault> {
         check_name("nodeID", id)?;
-        // A label must not end with a point; the suffix keeps different names apart.
+        // A label must not end with a point; the suffix makes the labels of different `rdf:nodeID`s
+        // different.
         let suffix = if id.ends_with(['.', '_']) { "_" } else { "" };
         Ok(BlankNode::new_unchecked(format!("n{id}{suffix}")))
     }

@@ -7,7 +7,7 @@ use abreast_webtypes::xml::Element;
 #[derive(Debug, Default)]
 pub(super) struct XmlLiteral {
     out: String,
-    /// Names of the open elements, and how many declarations were in force around each.
+    /// The open elements, each with the number of declarations around it.
     open: Vec<(String, usize)>,
     /// Prefixes and namespaces that the text declares around the place in hand.
     declared: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! Names that RDF/XML gives a meaning [rdf-xml §5.1].
+//! Elements and attributes with a meaning in RDF/XML [rdf-xml §5.1].
 
 use super::fault::Fault;
 use abreast_webtypes::excerpt;
@@ -21,11 +21,11 @@ pub(super) enum Role {
     Property,
     /// `xml:base` and `xml:lang`, which hold for the element and all inside.
     Scope,
-    /// Of XML itself: without meaning here.
+    /// An attribute of XML, without meaning for RDF.
     Ignored,
 }
 
-/// What an attribute is for, wherever it stands.
+/// The role of an attribute, independent of its element.
 pub(super) fn role(attribute: &Attribute<'_>) -> Result<Role, Fault> {
     let local = attribute.local();
     let reserved = match local {
@@ -58,7 +58,8 @@ pub(super) fn role(attribute: &Attribute<'_>) -> Result<Role, Fault> {
     if attribute.ns() != Ns::NONE {
         return Ok(Role::Property);
     }
-    // Attributes without prefix that RDF/XML of 1999 knew are read as those of RDF [rdf-xml §6.1.4].
+    // Attributes without prefix from RDF/XML of 1999 are treated as attributes of RDF
+    // [rdf-xml §6.1.4].
     match (reserved, local) {
         (Some(role @ (Role::About | Role::Id | Role::Resource | Role::ParseType)), _) => Ok(role),
         (None, "type") => Ok(Role::Property),

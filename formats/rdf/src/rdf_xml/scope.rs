@@ -12,7 +12,7 @@ use std::rc::Rc;
 pub(super) struct Scope {
     base: Option<Rc<Iri<String>>>,
     language: Option<Rc<str>>,
-    /// What is no IRI is passed on as it is: the statement is checked later.
+    /// Whether invalid IRIs are passed on unchanged, because the statements are checked later.
     is_lenient: bool,
 }
 

@@ -76,7 +76,7 @@ impl<'a> Nesting<'a> {
         let lists = lists(triples, &statements, &mentions);
         let mut nesting = Self { statements, nested: HashSet::new(), lists };
         let mut labelled: HashSet<&str> = HashSet::new();
-        // First what hangs on IRIs and on nodes with several mentions, then what is in circles.
+        // First nodes that IRIs lead to and nodes with several mentions, then nodes in cycles.
         let mentioned_once = |node: &str| mentions.get(node).is_some_and(|(count, _)| *count == 1);
         for circles in [false, true] {
             for triple in triples {

@@ -21,7 +21,7 @@ use std::io::Write;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Prefixes for Turtle, TriG and RDF/XML; those that are used are declared.
+    /// Prefixes for Turtle, TriG and RDF/XML. Only used prefixes are declared.
     pub prefixes: Prefixes,
 }
 
@@ -95,8 +95,8 @@ pub fn can_write(syntax: Syntax, lines: &[u8]) -> Result<(), CannotWrite> {
 
 /// Writes many descriptions as one document.
 ///
-/// Blank nodes of different descriptions are different nodes, whatever their labels: each label
-/// gets the number of its description in front.
+/// Blank nodes of different descriptions are different nodes, even with equal labels: each label is
+/// prefixed with the number of its description.
 ///
 /// ```
 /// use abreast_rdf::{Syntax, WriteOptions, Writer};
@@ -115,10 +115,10 @@ pub struct Writer<'a> {
     syntax: Syntax,
     options: &'a WriteOptions,
     out: &'a mut dyn Write,
-    /// Blank nodes keep their labels: there is one description.
+    /// Whether labels of blank nodes remain unchanged, because there is one description only.
     is_single: bool,
     written: u64,
-    /// Whether the document was begun: RDF/XML and JSON-LD have a head.
+    /// Whether the head of the document was written, which RDF/XML and JSON-LD have.
     begun: bool,
     /// A statement was written.
     has_text: bool,
@@ -127,7 +127,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of one document.
+    /// Starts a document with many descriptions.
     pub fn new(syntax: Syntax, options: &'a WriteOptions, out: &'a mut dyn Write) -> Self {
         Self {
             syntax,
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes one description; nothing of it is written when it cannot be.
+    /// Writes a description, or nothing if it cannot be written as a whole.
     ///
     /// # Errors
     /// The lines are not N-Triples, the syntax cannot carry them, or the output fails.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Prefixes by namespace.
 ///
-/// The default has those of common vocabularies: `rdf`, `rdfs`, `owl`, `xsd`, `skos`, `dc`,
+/// The default has the prefixes of common vocabularies: `rdf`, `rdfs`, `owl`, `xsd`, `skos`, `dc`,
 /// `dcterms`, `dcat`, `foaf`, `prov`, `schema`, `sh`, `void`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefixes {
@@ -71,7 +71,7 @@ impl Prefixes {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
             && !prefix.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"));
-        // These are given out to namespaces without prefix.
+        // Reserved for namespaces without prefix.
         let taken = prefix
             .strip_prefix("ns")
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));

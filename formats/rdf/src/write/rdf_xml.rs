@@ -125,7 +125,7 @@ pub(super) fn write(
 
 /// A label as an XML name: as it is where it can be, else in hexadecimal digits behind `x`.
 fn node_id(label: &str) -> Cow<'_, str> {
-    // ASCII only: there are readers that know no other names.
+    // ASCII only, because some readers do not support other characters.
     if !label.starts_with('x') && label.is_ascii() && xml::is_nc_name(label) {
         return label.into();
     }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// Blank nodes that are connected by statements between them. They are numbered from 0 here.
 pub(super) struct Part<'a> {
     pub(super) nodes: Vec<Node>,
-    /// What is stated of each node with terms that are not blank, as bytes to compare.
+    /// The statements of each node with terms that are not blank, as bytes to compare.
     pub(super) ground: Vec<Vec<u8>>,
     predicates: Vec<&'a [u8]>,
     /// Subject, predicate and object.

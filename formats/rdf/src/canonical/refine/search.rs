@@ -29,7 +29,7 @@ struct Search<'s, 'p> {
     least: Option<Leaf>,
     /// Where each node goes.
     automorphisms: Vec<Vec<usize>>,
-    /// The nodes that have been given cells of their own.
+    /// The nodes that were moved into new cells.
     path: Vec<usize>,
 }
 
@@ -41,8 +41,8 @@ struct Leaf {
 }
 
 impl Search<'_, '_> {
-    /// Tries the nodes of one cell. Returns the length of the path at which the search continues:
-    /// all that follows a longer one is equal to what has been tried.
+    /// Tries the nodes of a cell. Returns the length of the path at which the search continues:
+    /// branches below a longer path are equal to branches that were tried.
     fn descend(&mut self, partition: &Partition) -> Result<usize, Exhausted> {
         let depth = self.path.len();
         self.work.spend(partition.order().len())?;
