@@ -9,8 +9,8 @@ pub const SPEC_MAX_ENTRIES: u64 = 50_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Entries, 200,000 by default: four times what the specification allows, since publishers get
-    /// it wrong.
+    /// Most entries, 200,000 by default: four times the specification's limit, which some
+    /// publishers exceed [rs-core §7].
     pub entries: u64,
     /// Bytes before decompression is anyone's concern here, 512 MiB by default.
     pub bytes: u64,
@@ -23,8 +23,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of manifests in packages: 2,000,000 entries, since there is one for each member, or several where a
-    /// resource changed again.
+    /// Limits for manifests in packages: 2,000,000 entries, because a manifest has an entry for
+    /// each member, or several if a resource changed again.
     pub const fn of_manifest() -> Self {
         Self { entries: 2_000_000, bytes: DEFAULT_MAX_DOCUMENT_LENGTH }
     }
@@ -68,6 +68,7 @@ pub enum Step {
     Head,
     /// The next entry is in the `Entry` passed.
     Entry,
-    /// The document is complete. Before this nothing may be concluded from what was *not* listed.
+    /// The document is complete. Only now may a caller conclude that missing entries are not
+    /// listed.
     End,
 }

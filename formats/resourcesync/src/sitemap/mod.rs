@@ -1,6 +1,7 @@
-//! What the documents of all versions share: they are Sitemaps, a head and then entries.
+//! The common parts of documents of all versions: they are Sitemaps, with a head and then entries.
 //!
-//! [`Parser`] goes through the elements; a [`Version`] reads those that are its own.
+//! [`Parser`] reads the Sitemap's elements; a [`Version`] reads the elements that only this version
+//! has.
 
 mod kinds;
 mod limits;

@@ -12,16 +12,16 @@ use abreast_webtypes::SyntaxError as Error;
 use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 
-/// A version of ResourceSync: what is in its heads and entries besides what every Sitemap has.
+/// A version of ResourceSync: the parts of heads and entries that a plain Sitemap does not have.
 ///
-/// [`Parser`] knows where in the document it is, reads `loc`, keeps the limits and treats faults by
-/// the tolerance; a version reads elements and texts of its own.
+/// [`Parser`] tracks the position in the document, reads `loc`, enforces the limits and treats
+/// faults by the tolerance. A version reads its elements and their texts.
 pub trait Version: Default {
     /// The head of a document.
     type Head: Clone + Default;
     /// An entry of a document.
     type Entry: Default;
-    /// A child of an entry whose text matters, besides `loc`.
+    /// A child of an entry whose text matters, except `loc`.
     type Field: Copy;
 
     /// The namespaces in the order of their numbers; that of Sitemap is the first.
@@ -37,7 +37,7 @@ pub trait Version: Default {
     fn loc(entry: &mut Self::Entry) -> &mut String;
     /// The line of an entry.
     fn line(entry: &mut Self::Entry) -> &mut u64;
-    /// Clears an entry for the next one and keeps its strings.
+    /// Clears an entry for the next one, reusing its strings.
     fn clear(entry: &mut Self::Entry, spare: &mut StringPool);
     /// The code of faults in such a text.
     fn code(field: Self::Field) -> &'static str;
@@ -53,7 +53,7 @@ pub trait Version: Default {
         notes: &mut Notes,
     ) -> Result<(), Fault>;
 
-    /// Reads a child of the root that is no entry; `late` when entries came before.
+    /// Reads a child of the root that is not an entry; `late` if entries came before.
     ///
     /// # Errors
     /// It is wrong.
@@ -72,7 +72,7 @@ pub trait Version: Default {
     /// It is wrong.
     fn end_head(&mut self, head: &mut Self::Head, notes: &mut Notes) -> Result<(), Fault>;
 
-    /// An entry begins.
+    /// Resets the version's data before an entry.
     fn start_entry(&mut self);
 
     /// Reads a child of an entry.
@@ -111,7 +111,7 @@ pub trait Version: Default {
         notes: &mut Notes,
     ) -> Result<(), Fault>;
 
-    /// Whether this element around the document can be removed, and what is wrong with it.
+    /// The message if this element around the document is wrong and can be removed.
     fn wrapper(_element: &Element<'_>) -> Option<String> {
         None
     }
@@ -121,15 +121,15 @@ pub trait Version: Default {
         None
     }
 
-    /// Notes what is wrong with the document as a whole: its entries and bytes.
+    /// Notes faults of the document as a whole, from its number of entries and bytes.
     fn end_document(&mut self, _entries: u64, _bytes: u64, _notes: &mut Notes) {}
 }
 
 /// A child of an entry, by what becomes of its text.
 pub enum Child<F> {
-    /// `loc`
+    /// The element `loc`, which the parser reads.
     Loc,
-    /// Text for [`Version::end_field`].
+    /// An element with text for [`Version::end_field`].
     Text(F),
     /// Read completely, or ignored; so are its descendants.
     Other,
@@ -181,7 +181,8 @@ pub struct Parser<V: Version> {
     text: String,
     spare: StringPool,
     tolerance: Tolerance,
-    /// Name of the entries; in a document with the wrong root not the one that the root implies.
+    /// Element of the entries. In a document with the wrong root it is not the element that the
+    /// root implies.
     entry_element: &'static str,
     findings: Findings,
     notes: Notes,
@@ -241,13 +242,14 @@ impl<V: Version> Parser<V> {
         }
     }
 
-    /// Takes the media type of the document into account, before its first bytes: `charset` may state the
-    /// encoding [[`xml::Reader::use_charset`]].
+    /// Uses the parameter `charset` of the document's media type as encoding
+    /// [[`xml::Reader::use_charset`]]. Call it before the first bytes.
     pub fn use_charset(&mut self, media_type: &str) {
         self.xml.use_charset(media_type);
     }
 
-    /// Reads the begin of a document in any encoding [[`xml::Reader::guess_encoding`]].
+    /// Accepts documents in any encoding, guessed from their first bytes
+    /// [[`xml::Reader::guess_encoding`]].
     pub fn guess_encoding(&mut self) {
         self.xml.guess_encoding();
     }
@@ -448,7 +450,7 @@ impl<V: Version> Parser<V> {
                             let message = "a second document in the same stanza";
                             return Err(self.xml.error("rs.root", message));
                         } else if self.root_read {
-                            // Beside the document, in its wrapper.
+                            // Another element of the wrapper: ignored.
                         } else if let Some(message) = wrapper {
                             if self.xml.depth() == 1 {
                                 self.notes.add("rs.wrapper", message);
@@ -516,7 +518,7 @@ impl<V: Version> Parser<V> {
         }
     }
 
-    /// An entry begins; before the first one the head is complete.
+    /// Starts an entry; the first one completes the head.
     fn start_entry(&mut self) -> Result<Option<Step>, Error> {
         if self.entries + self.skipped >= self.limits.entries {
             let message = format!("more than {} entries", self.limits.entries);
@@ -549,10 +551,10 @@ impl<V: Version> Parser<V> {
         Ok(Step::End)
     }
 
-    /// A root element where its end is due.
+    /// A root element at the position of its end tag.
     ///
-    /// Lenient: a bare one stands for the missing `/`. Nothing is lost by it: whatever follows is
-    /// refused.
+    /// Lenient: without attributes, it is read as an end tag whose `/` is missing. Content after it
+    /// is refused, so nothing is lost.
     fn root_in_root(&mut self, is_bare: bool) -> Result<Option<Step>, Error> {
         let name = V::root(&mut self.head).element();
         let message = format!("`<{name}>` inside `{name}`; `</{name}>` ends the document");
@@ -566,9 +568,9 @@ impl<V: Version> Parser<V> {
         if self.head_done { Ok(None) } else { self.end_head().map(Some) }
     }
 
-    /// Text where only elements are due.
+    /// Text at a position where only elements are allowed.
     ///
-    /// Lenient: the text of one element whose `<` is missing is read as that element.
+    /// Lenient: the text of a single element whose `<` is missing is read as this element.
     fn stray_text(&mut self, text: &str) -> Result<(), Error> {
         let mut message = text_between_elements(text);
         if self.notes.lenient
@@ -598,10 +600,10 @@ impl<V: Version> Parser<V> {
         self.note()
     }
 
-    /// Leaves an entry out, when that is allowed: `open` of its elements are still open beneath the
-    /// root.
+    /// Leaves an entry out, if that is allowed. `open` is the number of its elements that are still
+    /// open below the root.
     fn leave_out(&mut self, fault: Fault, open: u32) -> Result<(), Error> {
-        // Too many of something is no misunderstanding.
+        // Exceeding a limit is always an error.
         if self.tolerance != Tolerance::Lenient || fault.code == "rs.links" {
             return Err(self.error(fault));
         }
@@ -618,7 +620,7 @@ impl<V: Version> Parser<V> {
         Ok(())
     }
 
-    /// Takes over what the readers of the last element noticed.
+    /// Takes the deviations that were noted in the last element.
     fn note(&mut self) -> Result<(), Error> {
         if self.notes.lenient {
             for (code, message) in self.xml.take_repairs() {
@@ -714,10 +716,10 @@ fn root(element: &Element<'_>) -> Result<Root, Fault> {
     }
 }
 
-/// A URI has no white space or control characters [rfc3986 §2].
+/// A URI must not contain white space or control characters [rfc3986 §2].
 ///
-/// Lenient: other characters that a URI must percent-encode are taken as written, since identity is
-/// the exact text.
+/// Lenient: other characters that a URI must percent-encode are accepted as written, since identity
+/// is the exact text.
 fn check_loc(loc: &str) -> Result<(), Fault> {
     if loc.is_empty() {
         return Err(Fault::new("rs.loc", "`loc` is empty"));

@@ -49,7 +49,7 @@ pub struct Reader<R, V: Version> {
 }
 
 impl<R: Read, V: Version> Reader<R, V> {
-    /// Reads with the default [`Limits`]; the input needs no buffer of its own.
+    /// Reads with the default [`Limits`]; the input need not be buffered.
     pub fn new(input: R) -> Self {
         Self::with_limits(input, Limits::default())
     }

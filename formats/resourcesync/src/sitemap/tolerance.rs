@@ -23,7 +23,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tolerance {
-    /// Whatever would be a [`Finding`] is refused, with the finding's code.
+    /// Every deviation that would be a [`Finding`] is refused, with the finding's code.
     Strict,
     /// Unambiguous deviations are read, and reported.
     #[default]
@@ -58,17 +58,17 @@ impl Findings {
     }
 }
 
-/// Deviations noticed in the attributes of one element; nearly always none.
+/// Deviations noticed in the attributes of an element; nearly always empty.
 #[derive(Default)]
 pub struct Notes {
-    /// Codes and messages.
+    /// Codes and messages, in the order of the attributes.
     pub list: Vec<(&'static str, String)>,
     /// The user asked for [`Tolerance::Lenient`].
     pub lenient: bool,
 }
 
 impl Notes {
-    /// Notes a deviation.
+    /// Adds a deviation with a stable code.
     pub fn add(&mut self, code: &'static str, message: String) {
         self.list.push((code, message));
     }

@@ -5,28 +5,28 @@ use abreast_webtypes::{Digests, ParseDatetimeError, Precision, W3cDatetime, exce
 
 /// Bytes of a media type, a content coding, a datetime, a number.
 pub(crate) const MAX_VALUE_LENGTH: usize = 1_024;
-/// Links of one entry, or of the document.
+/// Links of an entry, or of the document.
 pub(crate) const MAX_LINKS: usize = 1_000;
 /// Bytes of a datetime that is worth repairing.
 const MAX_DATETIME_LENGTH: usize = 64;
 
 /// A fault whose place is the element that is being read.
 pub struct Fault {
-    /// A stable code.
+    /// A stable code, such as `rs.loc`.
     pub code: &'static str,
-    /// What is wrong.
+    /// Description of the fault, without its position.
     pub message: String,
     /// The way out, when known.
     pub help: Option<&'static str>,
 }
 
 impl Fault {
-    /// A fault without help.
+    /// A fault with a code and a message, without help.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), help: None }
     }
 
-    /// Adds the way out.
+    /// Adds a help text to the fault.
     #[must_use]
     pub const fn with_help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
@@ -49,7 +49,7 @@ impl StringPool {
         string
     }
 
-    /// Keeps a string for later, unless it is large.
+    /// Stores a string for reuse, unless it is large.
     pub fn keep(&mut self, string: Option<String>) {
         if let Some(string) = string
             && self.0.len() < Self::MOST
@@ -103,7 +103,7 @@ pub fn without_date(text: &str) -> Option<String> {
         .then(|| format!("`lastmod` is \"{}\", without a date; ignored", excerpt(value)))
 }
 
-/// Reads the time when a resource was modified, if it is stated.
+/// Reads the time of a resource's last modification; `None` if the text does not contain a date.
 pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cDatetime>, Fault> {
     if let Some(message) = without_date(text) {
         notes.add("rs.no-date", message);
@@ -227,7 +227,7 @@ pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
     one.instant.to_string()[..written] != other.instant.to_string()[..written]
 }
 
-/// Keeps a digest that cannot be used, for reports.
+/// Stores a digest that cannot be used, for reports.
 pub(crate) fn note_unknown(digests: &mut Digests, text: &str) {
     if digests.unknown.len() < Digests::MAX_UNKNOWN {
         digests.unknown.push(excerpt(text));

@@ -1,4 +1,4 @@
-//! Words for faults that several programs find, so that all of them report a fault alike.
+//! Messages for faults that several programs find, so that all report them in the same words.
 
 use super::Root;
 use crate::v1_1::Capability;
@@ -7,12 +7,12 @@ use abreast_webtypes::excerpt;
 /// An index that has its own address as an entry.
 pub const NAMES_ITSELF: &str = "it names itself";
 
-/// An address that an index or dump names again.
+/// An address that an index or dump lists more than once.
 pub fn named_again(url: &str) -> String {
     format!("{} is named more than once", excerpt(url))
 }
 
-/// A document in place of one of another kind.
+/// A document of another kind than expected.
 pub fn is_another_kind(
     url: &str,
     (own, root): (Option<Capability>, Root),
@@ -27,8 +27,8 @@ pub fn text_between_elements(text: &str) -> String {
     format!("text between elements: \"{}\"", excerpt(text))
 }
 
-/// A document that a link calls a change set, and that is none: an index, or with an entry in that line that is not a
-/// change.
+/// A document that a link declares as a change set, but that is an index, or has an entry in this
+/// line that is not a change.
 pub fn is_no_change_set(url: &str, line: Option<u64>) -> String {
     let url = excerpt(url);
     line.map_or_else(

@@ -7,7 +7,7 @@ use abreast_webtypes::xml::write_escaped;
 /// Declares the namespace of ResourceSync.
 pub(crate) const XMLNS_RS: &[u8] = b" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
-/// Appends the beginning of a document; each attribute begins with a blank.
+/// Appends the start of a document. Each attribute must start with a blank.
 pub(crate) fn open_root(out: &mut Vec<u8>, root: Root, attributes: &[&[u8]]) {
     out.extend_from_slice(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<");
     out.extend_from_slice(root.element().as_bytes());

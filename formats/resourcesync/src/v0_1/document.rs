@@ -11,7 +11,7 @@ use crate::sitemap::read_all;
 pub struct Document {
     /// The head of the document.
     pub head: Head,
-    /// Its entries, in the order of the document: 0.1 has no rule for it.
+    /// Entries in the order of the document, for which 0.1 does not have a rule.
     pub entries: Vec<Entry>,
 }
 

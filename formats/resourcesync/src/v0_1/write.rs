@@ -28,7 +28,7 @@ pub fn write_head(out: &mut Vec<u8>, head: &Head) {
 
 /// Appends one entry, as `url` or `sitemap` according to the root.
 ///
-/// A deletion has `expires`, everything else `lastmod`; of digests those of MD5, SHA-1 and SHA-256
+/// A deletion has `expires`, all other entries `lastmod`. Only the digests MD5, SHA-1 and SHA-256
 /// are written.
 pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     open_entry(out, root);

@@ -11,7 +11,7 @@ use crate::sitemap::read_all;
 pub struct Document {
     /// The head of the document.
     pub head: Head,
-    /// Its entries, in the order of the document.
+    /// Entries in the order of the document.
     pub entries: Vec<Entry>,
 }
 

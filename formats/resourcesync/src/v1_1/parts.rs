@@ -10,7 +10,7 @@ pub struct Head {
     pub root: Root,
     /// The capability of the document; `None` for a plain Sitemap.
     pub capability: Option<Capability>,
-    /// When the snapshot was begun: everything that changed until then is included.
+    /// Start of the snapshot: all changes until then are included.
     pub at: Option<W3cDatetime>,
     /// When the snapshot was complete.
     pub completed: Option<W3cDatetime>,
@@ -29,9 +29,10 @@ pub struct Head {
 pub struct Ln {
     /// Relation types, separated by spaces.
     pub rel: String,
-    /// Where it leads, as written.
+    /// Target of the link, as written.
     pub href: String,
-    /// Priority among links of one relation, 1 to 999,999, the lowest first; absent means 999,999.
+    /// Priority among links with the same relation, 1 to 999,999, the lowest first; absent means
+    /// 999,999.
     pub pri: Option<u32>,
     /// Last modification of the target.
     pub modified: Option<W3cDatetime>,
@@ -88,12 +89,12 @@ pub struct Entry {
     pub path: Option<String>,
     /// Links of the entry to related resources.
     pub links: Vec<Ln>,
-    /// The line it began in, from 1; 0 when it was not read from a document.
+    /// Line of the entry's start tag, from 1; 0 if it was not read from a document.
     pub line: u64,
 }
 
 impl Entry {
-    /// Back to the default, keeping the allocations of `loc` and of the vectors.
+    /// Resets to the default, reusing the allocations of `loc` and of the vectors.
     pub fn clear(&mut self) {
         self.loc.clear();
         self.digests.clear();

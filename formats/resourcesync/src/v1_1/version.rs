@@ -1,4 +1,4 @@
-//! The elements of 1.1: `rs:md` and `rs:ln` beside those of every Sitemap [rs-core §7].
+//! The elements of 1.1: `rs:md` and `rs:ln` in addition to the Sitemap's elements [rs-core §7].
 
 use super::attributes::{AlphaField, RS, read_alpha, read_entry_md, read_head_md, read_ln};
 use super::{Capability, Change, Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
@@ -13,14 +13,14 @@ use abreast_webtypes::xml::{Attribute, Element, Ns};
 pub struct V1_1 {
     /// The document's `rs:md` was read.
     md_read: bool,
-    /// That of the entry was.
+    /// The current entry's `rs:md` was read.
     entry_md_read: bool,
 }
 
 /// A child of an entry whose text matters.
 #[derive(Clone, Copy, Debug)]
 pub enum Field {
-    /// `lastmod`
+    /// `lastmod`: time of the last modification
     Lastmod,
     /// What 0.1 wrote in the place of attributes.
     Alpha(AlphaField),
@@ -195,7 +195,7 @@ impl Version for V1_1 {
                     Some(before) if before == lastmod => {
                         notes.add("rs.repeated", "a second `lastmod` in one entry".to_owned());
                     }
-                    // One of them may be that of an earlier state.
+                    // One of the two may be from an earlier version of the resource.
                     Some(_) => {
                         return Err(Fault::new(
                             "rs.datetime",
@@ -217,7 +217,7 @@ impl Version for V1_1 {
     ) -> Result<(), Fault> {
         use Capability::{ChangeDumpManifest, ChangeList, ResourceDumpManifest, ResourceList};
         match (head.capability, entry.change) {
-            // Those of an index, and lists in a document that should be one.
+            // Entries of an index, and lists in a document that should be an index.
             (Some(ChangeList), None)
                 if head.root == Root::SitemapIndex || entry.capability == head.capability => {}
             (Some(ChangeList | ChangeDumpManifest), None) => {

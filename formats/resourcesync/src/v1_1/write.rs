@@ -8,7 +8,7 @@ use abreast_webtypes::xml::write_escaped;
 
 /// Appends the start of a document, up to its first entry.
 ///
-/// Without a capability there is no `rs:md`: a plain Sitemap that may still carry links.
+/// A head without capability makes a plain Sitemap without `rs:md`, which may still have links.
 ///
 /// # Examples
 /// ```
@@ -97,7 +97,7 @@ pub fn write_plain_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     close_entry(out, root);
 }
 
-/// Opens the entry, with what a plain Sitemap has of it.
+/// Appends the start of an entry, up to the elements of a plain Sitemap.
 fn open_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     crate::sitemap::open_entry(out, root);
     out.extend_from_slice(b"    <loc>");
