@@ -1,4 +1,4 @@
-//! The members of a collection or a page: what it is, its pages and its activities.
+//! Reading a collection or a page: its kind, its pages and its activities.
 
 use crate::flexible::{Items, Keep, Members, Part, Term, Url};
 use crate::item::Link;
@@ -26,7 +26,7 @@ pub(crate) struct Raw {
     pub(crate) items: Option<Items>,
 }
 
-/// A context, as it is named.
+/// The IRI of a JSON-LD context.
 struct Context(String);
 
 impl Part for Context {
@@ -46,7 +46,7 @@ impl Part for Context {
     }
 }
 
-/// What the contexts of a document show.
+/// Properties of a document that follow from its contexts.
 #[derive(Default)]
 pub(crate) struct Contexts {
     pub(crate) is_iiif: bool,
@@ -66,7 +66,7 @@ impl Keep<Context> for Contexts {
 #[derive(Default)]
 pub(crate) struct Way {
     pub(crate) url: Option<Url>,
-    /// It has a value without a URL.
+    /// Whether the member has a value that does not contain a URL.
     pub(crate) is_odd: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for Whole<'_> {
     }
 }
 
-/// Reads a link to a page: without it, other pages would seem to be all.
+/// Reads a link to a page. If the link were ignored, the feed would seem to end there.
 fn way<'de, A: MapAccess<'de>>(
     members: &mut Members<'_, A>,
     name: Name,

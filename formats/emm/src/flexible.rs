@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can be made of a string or an object.
+/// A value that can be read from a string or an object.
 pub(crate) trait Part: Sized {
     fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E>;
 
@@ -18,7 +18,7 @@ pub(crate) trait Part: Sized {
     ) -> Result<Option<Self>, A::Error>;
 }
 
-/// Where parts are kept: the first, or all.
+/// Storage for the parts that are read: the first, or all.
 pub(crate) trait Keep<P> {
     fn keep(&mut self, part: P);
 
@@ -44,7 +44,7 @@ impl<P> Keep<P> for Vec<P> {
     }
 }
 
-/// Reads any JSON as a list; what has another form is left out.
+/// Reads any JSON as a list; values with another form are left out.
 struct Several<'t, P, K> {
     to: &'t mut K,
     reading: &'t Reading<'t>,
@@ -257,7 +257,7 @@ impl Content {
     }
 }
 
-/// A date and time, or a date; anything else is none.
+/// A date and time, or a date; `None` for other texts.
 struct Time(Option<W3cDatetime>);
 
 impl Time {
@@ -267,7 +267,7 @@ impl Time {
     }
 }
 
-/// A type of an activity: what it means, or the begin of its text.
+/// The type of an activity: its meaning, or the first characters of an unknown type.
 struct Kind(Result<Action, String>);
 
 impl Kind {
@@ -458,7 +458,7 @@ impl Keep<Entity> for Entities {
     }
 }
 
-/// What led to the change: an Entity Patch, or anything else.
+/// The instrument of a change: an Entity Patch, or another object.
 struct Instrument(Option<(Option<String>, Option<String>)>);
 
 impl Part for Instrument {
@@ -488,7 +488,7 @@ impl Part for Instrument {
 }
 
 impl Part for Item {
-    /// The URL of an activity alone does not state which entity changed.
+    /// The URL of an activity alone does not show which entity changed.
     fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
         Err(reading.refuse(of_reference(text)))
     }
@@ -554,7 +554,7 @@ fn of_reference(id: &str) -> String {
     format!("`orderedItems` has the address of an activity, {}, and not the activity", excerpt(id))
 }
 
-/// Activities; members that are none are counted.
+/// Activities, and the number of members that are not activities.
 #[derive(Default)]
 pub(crate) struct Items {
     pub(crate) items: Vec<Item>,
@@ -590,7 +590,7 @@ impl<'de> Visitor<'de> for Activities<'_> {
         }
     }
 
-    /// The URL of one activity alone.
+    /// A single activity, given by its URL only.
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
         Err(self.0.refuse(of_reference(text)))
     }
@@ -609,8 +609,8 @@ impl<'de> Visitor<'de> for Activities<'_> {
     }
 }
 
-/// Reads a time as it is found: without a zone it is taken for UTC; a date may have a zone, and a
-/// zone may be written without a colon.
+/// Reads a time leniently: a time without a zone is in UTC; a date may have a zone, and a zone may
+/// be written without a colon.
 fn read_time(text: &str) -> Option<W3cDatetime> {
     // Longer than any form of a time.
     if text.len() > 64 {
@@ -624,6 +624,6 @@ fn read_time(text: &str) -> Option<W3cDatetime> {
     parse(text)
         .or_else(|| parse(&format!("{text}Z")))
         .or_else(|| parse(&with_colon()?))
-        // A date: the zone moves its begin, which is compared inclusively.
+        // A date: its zone would move the start of the day, which is compared inclusively.
         .or_else(|| parse(text.get(..10).filter(|_| !text.contains('T'))?))
 }

@@ -2,18 +2,18 @@
 
 use abreast_webtypes::{Moment, Precision, Timestamp, W3cDatetime};
 
-/// What an activity is about.
+/// The kind of change that an activity reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The entity is new or different: Create, Add, Update.
     Put,
-    /// It is still there, and no longer to be used.
+    /// The entity still exists, but is deprecated.
     Deprecate,
-    /// It left the feed: Remove.
+    /// The entity left the feed: Remove.
     Remove,
     /// The entity does not exist any more: Delete.
     Delete,
-    /// It has another IRI now, that of `target`.
+    /// The entity has another IRI now, which is in `target`.
     Move,
     /// All entities are listed again from here on.
     Refresh,
@@ -24,7 +24,7 @@ pub enum Action {
 /// One activity of a feed: a change of an entity.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its URL, as it states.
+    /// URL of the activity, as written in it.
     pub id: Option<Box<str>>,
     /// What happened to the entities, by the type of the activity.
     pub action: Action,
@@ -70,7 +70,7 @@ impl Item {
         }
     }
 
-    /// The URLs of what it is added to, or moved to.
+    /// The URLs of the collections to which the entity is added, or its new URL after a move.
     ///
     /// # Examples
     /// ```
@@ -91,7 +91,7 @@ impl Item {
         self.rare.as_ref().map_or(&[], |rare| &rare.target)
     }
 
-    /// The URLs of what it is removed from.
+    /// The URLs of the collections from which the entity is removed.
     pub fn origin(&self) -> &[String] {
         self.rare.as_ref().map_or(&[], |rare| &rare.origin)
     }
@@ -163,7 +163,7 @@ pub(crate) fn action(kind: &str) -> Option<(Action, bool)> {
     Some((*action, *exact == name))
 }
 
-/// Whether it is the type, or the media type, of an Entity Patch.
+/// Whether a type, or media type, is that of an Entity Patch.
 pub(crate) fn is_patch(kind: &str) -> bool {
     kind.ends_with("rdf_patch") || kind == "application/rdf-patch"
 }

@@ -3,8 +3,8 @@
 /// A specification of change feeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Entity Metadata Management API 0.1: the draft that has Entity Patches and activities with
-    /// documents of their own [emm-0.1].
+    /// Entity Metadata Management API 0.1: the draft, which has Entity Patches and activities in
+    /// separate documents [emm-0.1].
     Emm01,
     /// Entity Metadata Management API 1.0 [emm-1.0].
     #[default]
@@ -84,8 +84,8 @@ pub enum ActivityType {
 }
 
 impl ActivityType {
-    /// The value of `type` in a profile. IIIF has no deprecation: a deprecated resource is written as
-    /// updated [iiif-discovery §3.3].
+    /// The value of `type` in a profile. IIIF does not have a deprecation: a deprecated resource is
+    /// written as updated [iiif-discovery §3.3].
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! Entry Points and Change Sets, read: of any of the three specifications, and as they are found.
+//! Reading Entry Points and Change Sets of all three specifications, with common deviations.
 //!
 //! Types, references and links are read as strings, objects or arrays of these; unknown members are
 //! ignored, and contexts are never fetched.
@@ -14,7 +14,7 @@ use thiserror::Error;
 /// The kind of a document that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// An `OrderedCollection` that names its pages.
+    /// An `OrderedCollection` with links to its pages.
     #[default]
     EntryPoint,
     /// An `OrderedCollectionPage`, or a collection with its activities inside.
@@ -26,9 +26,9 @@ pub enum DocumentKind {
 pub struct Document {
     /// Whether the document is an Entry Point or a page.
     pub kind: DocumentKind,
-    /// Its URL, as it states.
+    /// URL of the document, as written in it.
     pub id: Option<String>,
-    /// Whether it has the context of IIIF Change Discovery.
+    /// Whether the document has the context of IIIF Change Discovery.
     pub is_iiif: bool,
     /// URL of the first page.
     pub first: Option<String>,
@@ -47,14 +47,15 @@ pub struct Document {
     /// Members of `orderedItems` that are not activities: they have neither a type of activities nor
     /// an object.
     pub unreadable: u64,
-    /// The begin of the type of the first activity whose type is not known; empty where that has none.
+    /// The first characters of the first unknown type of an activity; empty for an activity without
+    /// type.
     pub unknown_type: Option<String>,
     /// URLs in activities and links that are longer than 8 KiB; they are left out.
     pub overlong: u64,
     /// How the first type of an activity is written that has other letters than in the
     /// specification.
     pub other_letters: Option<String>,
-    /// The first context, if none of them is known.
+    /// The first context, if all contexts are unknown.
     pub unknown_context: Option<String>,
 }
 
@@ -62,19 +63,19 @@ pub struct Document {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It is not JSON, or a member has no form that is known.
+    /// The text is not JSON, or a member has an unknown form.
     #[error("it is not a document of Activity Streams: {0}")]
     Json(String),
-    /// It is something else than JSON.
+    /// The document has another format than JSON.
     #[error("it is {0}, and not JSON")]
     NotJson(&'static str),
-    /// It is JSON of something else.
+    /// The document is JSON, but not a collection of activities.
     #[error("it is {0}, and neither an OrderedCollection nor an OrderedCollectionPage")]
     Type(String),
     /// Something in it that counts would be left out.
     #[error("{0}")]
     Shape(String),
-    /// It has more than is read.
+    /// The document exceeds a limit of this crate.
     #[error("{0}")]
     Limit(String),
 }
@@ -151,8 +152,8 @@ pub fn has_mark(begin: &[u8]) -> bool {
         && MARKS.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
 }
 
-/// The kind of a document that does not begin as JSON does; `None` for JSON, and for bytes of no
-/// known kind.
+/// The kind of a document whose first bytes are not JSON; `None` for JSON, and for bytes of an
+/// unknown kind.
 ///
 /// # Examples
 /// ```
@@ -194,11 +195,11 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 const SHOWN_MAX: usize = 100;
 
 impl Document {
-    /// Most activities of one document.
+    /// Most activities in a document.
     pub const ITEMS_MAX: usize = ITEMS_MAX;
 
-    /// Reads a document; `url` is the address at which it was found, to which other URLs are relative.
-    /// A byte order mark is skipped.
+    /// Reads a document; `url` is the address at which it was found, to which other URLs are
+    /// relative. A byte order mark is skipped.
     ///
     /// # Examples
     /// ```
@@ -224,9 +225,9 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// It is not JSON, neither an Entry Point nor a Change Set, has activities or pages that would be
-    /// left out, or has more than
-    /// [`ITEMS_MAX`](Self::ITEMS_MAX) activities, or more than is kept of one document: 256 MiB.
+    /// It is not JSON, neither an Entry Point nor a Change Set, has activities or pages that would
+    /// be left out, or has more than [`ITEMS_MAX`](Self::ITEMS_MAX) activities, or needs more than
+    /// 256 MiB of memory.
     pub fn from_slice(bytes: &[u8], url: &str) -> Result<Self, ReadError> {
         Self::read(bytes, &Reading::new(url))
     }

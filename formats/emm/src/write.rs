@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 pub struct EntryPoint<'a> {
     /// URL of the Entry Point.
     pub id: &'a str,
-    /// Distinguishes it from other Entry Points of the same set.
+    /// Text that distinguishes this Entry Point from others for the same set.
     pub summary: &'a str,
     /// Full downloads, and pages that describe them.
     pub downloads: &'a [LinkTo],
@@ -37,7 +37,7 @@ pub struct Page<'a> {
     pub next: Option<&'a str>,
 }
 
-/// One change of one entity [emm-1.0 §3.3, iiif-discovery §3.3].
+/// One change of an entity [emm-1.0 §3.3, iiif-discovery §3.3].
 ///
 /// # Examples
 /// ```
@@ -72,7 +72,7 @@ pub struct Activity<'a> {
     pub collection: Option<&'a str>,
     /// The differences that the change made to the description.
     pub instrument: Option<Instrument<'a>>,
-    /// The URL of the page on which it is, in a document of its own.
+    /// The URL of the activity's page, for an activity in a separate document.
     pub part_of: Option<&'a str>,
 }
 
@@ -81,7 +81,7 @@ pub struct Activity<'a> {
 pub struct Object<'a> {
     /// The IRI of the entity.
     pub id: &'a str,
-    /// Its types: IRIs, or terms of the context.
+    /// Types of the entity: IRIs, or terms of the context.
     pub types: &'a [&'a str],
     /// Time of the last change of the entity.
     pub updated: Option<Timestamp>,
@@ -96,7 +96,7 @@ pub struct Object<'a> {
 pub struct Instrument<'a> {
     /// The URL of the Entity Patch.
     pub id: &'a str,
-    /// Its text, if it is inline.
+    /// Text of the patch, if it is inline.
     pub content: Option<&'a str>,
 }
 
@@ -126,9 +126,9 @@ pub struct LinkTo {
     pub href: String,
     /// Media type of the representation.
     pub media_type: &'static str,
-    /// The state that it has: that after the last change at this time.
+    /// Time of the last change that the representation includes.
     pub updated: Option<Timestamp>,
-    /// The number of that change in the log, written as `urn:abreast:position`.
+    /// Position of this change in the log, written as `urn:abreast:position`.
     pub position: Option<u64>,
 }
 
@@ -239,7 +239,7 @@ impl PageWriter {
         self.items
     }
 
-    /// The bytes written so far. A caller may take any number of them, to send a long page while it is
+    /// The bytes written so far. A caller may take any part, to send a long page while it is
     /// written.
     ///
     /// # Examples
@@ -265,8 +265,8 @@ impl PageWriter {
 
     /// Ends the Change Set, and returns all bytes that were not taken.
     pub fn finish(mut self) -> Vec<u8> {
-        // IIIF has no such member on pages, and Activity Streams another meaning: the number in the
-        // whole collection. In the Entity Metadata Management API it is that of the page
+        // Pages of IIIF do not have this member. In Activity Streams it is the number of items in
+        // the whole collection, in the Entity Metadata Management API the number on the page
         // [emm-1.0 §3.2].
         let total = match self.profile {
             Profile::Iiif1 => String::new(),
@@ -277,7 +277,7 @@ impl PageWriter {
     }
 }
 
-/// Writes an activity as a document of its own [emm-0.1 §4.1].
+/// Writes an activity as a separate document [emm-0.1 §4.1].
 pub fn write_activity(profile: Profile, activity: &Activity<'_>) -> Vec<u8> {
     document(profile, |map| members(profile, activity, map))
 }
