@@ -1,4 +1,4 @@
-//! What an entry and a feed must have: the requirements of SDShare and Atom, noticed while reading.
+//! Requirements of SDShare and Atom for entries and feeds, checked while reading.
 
 use crate::finding::Findings;
 use crate::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Link, Relation};
@@ -11,7 +11,7 @@ pub(crate) struct Seen {
     pub(crate) updated: bool,
 }
 
-/// What the end of the feed is judged by.
+/// Counts for the checks at the end of the feed.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// The line of the root, from 1.
@@ -21,7 +21,7 @@ pub(crate) struct Tally {
     entries: u64,
     snapshots_feeds: u64,
     fragments_feeds: u64,
-    /// The line of the first entry without an author of its own.
+    /// The line of the first entry without an author.
     without_author: Option<u64>,
 }
 

@@ -22,7 +22,7 @@ impl Document {
         Self::from_answer(bytes, "", base, limits)
     }
 
-    /// Reads the body of an answer with that `Content-Type`, whose `charset` may state the encoding.
+    /// Reads the body of a response with this `Content-Type`, whose `charset` is used as encoding.
     ///
     /// # Examples
     /// ```

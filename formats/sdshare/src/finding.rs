@@ -7,11 +7,11 @@ pub struct Finding {
     pub code: &'static str,
     /// The line where it was seen, from 1.
     pub line: u64,
-    /// What it is, and the section that requires it.
+    /// Description of the deviation, with the section that it violates.
     pub message: String,
 }
 
-/// Findings of one code that are kept; more are only counted.
+/// Most findings with the same code that are listed; more are only counted.
 pub const MAX_FINDINGS_OF_A_CODE: u64 = 100;
 
 /// The codes of findings, with what each stands for.

@@ -17,7 +17,7 @@ const OLDER: [Ns; 3] = [Ns::known(2), Ns::known(3), Ns::known(4)];
 /// Bytes of an IRI in an element, with the white space around it.
 const MAX_RAW_URI_LENGTH: usize = 2 * MAX_URI_LENGTH;
 
-/// Bytes of a title or the like that are kept.
+/// Bytes of a title or a similar text that are stored.
 const MAX_TEXT_LENGTH: usize = 4 * 1_024;
 
 /// How much of a feed is read before it is refused.
@@ -28,9 +28,9 @@ pub struct Limits {
     pub bytes: u64,
     /// Entries, 1,000,000 by default: many servers list every fragment on one page.
     pub entries: u64,
-    /// Links of one entry and of the feed, 100 by default.
+    /// Most links of an entry and of the feed, 100 by default.
     pub links: usize,
-    /// Resources of one entry, 1,000 by default.
+    /// Most resources of an entry, 1,000 by default.
     pub resources: usize,
 }
 
@@ -68,14 +68,14 @@ pub enum Step {
     NeedInput,
     /// The next entry is in the `Entry` passed.
     Entry,
-    /// The feed is complete. Before this, neither the links of the feed are, nor may anything be
-    /// concluded from what was not listed.
+    /// The feed is complete. Only now are the links of the feed complete, and may a caller conclude
+    /// that missing entries are not listed.
     End,
 }
 
 /// Reads a feed from chunks of any size, entry by entry, in memory bounded by a chunk and an entry.
 ///
-/// What the feed states of itself may stand behind its entries: it is complete at the end only.
+/// The metadata of the feed may follow its entries, so it is complete at the end only.
 ///
 /// ```
 /// use abreast_sdshare::{Entry, Limits, Parser, Relation, Step};
@@ -120,13 +120,13 @@ struct State {
     head: Feed,
     entry: Entry,
     entry_seen: Seen,
-    /// Resources in the spelling of older drafts, which count when there are no others.
+    /// Resources in the spelling of older drafts, used if the others are missing.
     older: Vec<String>,
     entries: u64,
     text: String,
     tally: Tally,
     findings: Findings,
-    /// What was noticed in the element in hand; the line is not known yet.
+    /// Deviations in the current element; the line is not known yet.
     notes: Vec<(&'static str, String)>,
 }
 
@@ -186,13 +186,14 @@ impl Parser {
         }
     }
 
-    /// Takes the media type of the document into account, before its first bytes: `charset` may state the
-    /// encoding [[`xml::Reader::use_charset`]].
+    /// Uses the parameter `charset` of the document's media type as encoding
+    /// [[`xml::Reader::use_charset`]]. Call it before the first bytes.
     pub fn use_charset(&mut self, media_type: &str) {
         self.xml.use_charset(media_type);
     }
 
-    /// Reads the begin of a document in any encoding [[`xml::Reader::guess_encoding`]].
+    /// Accepts documents in any encoding, guessed from their first bytes
+    /// [[`xml::Reader::guess_encoding`]].
     pub fn guess_encoding(&mut self) {
         self.xml.guess_encoding();
     }
@@ -208,7 +209,7 @@ impl Parser {
         self.xml.finish();
     }
 
-    /// What the feed states of itself, as far as it was read; complete after [`Step::End`].
+    /// The metadata of the feed that was read so far; complete after [`Step::End`].
     pub fn head(&self) -> &Feed {
         &self.state.head
     }
@@ -224,12 +225,12 @@ impl Parser {
         &self.state.findings.list
     }
 
-    /// How many findings of a code there were, those included that were not kept.
+    /// Number of findings with a code, including findings that are not listed.
     pub fn count_of(&self, code: &str) -> u64 {
         self.state.findings.count(code)
     }
 
-    /// What the feed states of itself, and the findings.
+    /// Returns the metadata of the feed, and the findings.
     pub fn into_parts(self) -> (Feed, Vec<Finding>) {
         (self.state.head, self.state.findings.list)
     }
@@ -237,18 +238,18 @@ impl Parser {
     /// Continues to the next entry or the end. The entry passed is cleared and its allocations are
     /// used again; its content means something only after [`Step::Entry`].
     ///
-    /// Lenient: whatever can be understood is read, and noticed in [`Parser::findings`]. An entry
-    /// that lacks its time or its resource is reported without them, so that nobody takes it for
-    /// processed.
+    /// Lenient: all parts that can be understood are read, and deviations added to
+    /// [`Parser::findings`]. An entry that lacks its time or its resource is returned without them,
+    /// so that a caller cannot treat it as processed.
     ///
     /// # Errors
     /// By [code](Error::code); after an error the same one is returned at every later call.
     /// - `xml.*`: see [`abreast_webtypes::xml`]
-    /// - `atom.root`: the document is no Atom feed
+    /// - `atom.root`: the document is not an Atom feed
     /// - `atom.namespace`, `sdshare.namespace`: an element or relation that counts is in another
     ///   namespace than its own
-    /// - `atom.nested`: an entry is inside something else than the feed
-    /// - `atom.paging`: a link to the next page that leads nowhere, or two that lead to different ones
+    /// - `atom.nested`: an entry is inside another element than the feed
+    /// - `atom.paging`: a link to the next page that leads nowhere, or two with different targets
     /// - `atom.updated`: an entry with two different times
     /// - `sdshare.limit`: too many entries, links or resources
     pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
@@ -314,7 +315,7 @@ impl State {
             _ => return,
         };
         let most = match field {
-            // One that is cut stays too long, however much of it is white space.
+            // A text that was cut remains too long, also if it has white space.
             Field::Id | Field::Resource | Field::OlderResource => MAX_RAW_URI_LENGTH + 4,
             _ => MAX_TEXT_LENGTH,
         };
@@ -322,7 +323,7 @@ impl State {
         self.text.push_str(cut(text, room));
     }
 
-    /// An element begins; whether an entry is complete.
+    /// Starts an element; returns whether an entry is complete.
     fn start(&mut self, element: &Element<'_>) -> Result<bool, Refusal> {
         self.place = match self.place {
             // In an entry it may be content of another kind.
@@ -491,7 +492,7 @@ impl State {
                 let seen = if in_entry { self.entry_seen.updated } else { self.tally.feed_updated };
                 if seen {
                     if in_entry && self.entry.updated != time {
-                        // By one of them it may have been read already.
+                        // The entry may have been processed already, by one of the two times.
                         let message = "two different `updated` in one entry [rfc4287 §4.1.2]";
                         return Err(("atom.updated", message.to_owned(), None));
                     }
@@ -603,7 +604,7 @@ impl State {
         let base = self.base_of(element);
         let relation = element.attribute("rel");
         let (relation, older) = match relation.as_deref().map(str::trim_ascii) {
-            // Without `rel` it is `alternate` [rfc4287 §4.2.7.2].
+            // The default of `rel` is `alternate` [rfc4287 §4.2.7.2].
             None | Some("") => (Relation::Alternate, false),
             Some(text) => Relation::parse(cut(text, MAX_URI_LENGTH).trim_ascii()),
         };
@@ -653,7 +654,7 @@ impl State {
         }
         match self.place {
             Place::In(Parent::Entry) if self.entry.line == 0 => self.entry.line = line,
-            // It has just ended.
+            // The entry just ended.
             Place::In(Parent::Feed) if self.entry.line != 0 => {
                 check_entry(&self.entry, self.entry_seen, &mut self.tally, &mut self.findings);
             }
@@ -702,7 +703,7 @@ fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
     Err(("atom.root", message, Some(help)))
 }
 
-/// Has it a scheme, and no blanks or control characters?
+/// Whether a text has a scheme, and neither blanks nor control characters.
 pub(crate) fn is_absolute(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else { return false };
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

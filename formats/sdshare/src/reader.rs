@@ -45,7 +45,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the feed at an address; the input needs no buffer of its own.
+    /// Reads the feed at an address; the input need not be buffered.
     pub fn new(input: R, base: impl Into<String>, limits: Limits) -> Self {
         Self { input, parser: Parser::new(base, limits), buffer: vec![0; CHUNK], done: false }
     }
@@ -72,7 +72,7 @@ impl<R: Read> Reader<R> {
         Ok(false)
     }
 
-    /// What the feed states of itself; complete when [`Reader::next`] has answered `false`.
+    /// The metadata of the feed; complete when [`Reader::next`] has returned `false`.
     pub fn head(&self) -> &Feed {
         self.parser.head()
     }

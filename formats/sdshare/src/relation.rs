@@ -4,12 +4,12 @@ use abreast_webtypes::excerpt;
 
 /// Namespace of Atom [rfc4287 §1.2].
 pub const ATOM_NAMESPACE: &str = "http://www.w3.org/2005/Atom";
-/// Namespace of SDShare 1.0: of the element `resource`, and the beginning of all relations.
+/// Namespace of SDShare 1.0, of the element `resource` and all relations.
 pub const SDSHARE_NAMESPACE: &str = "http://www.sdshare.org/2012/core/";
 /// Namespace of the draft of 2010, which is still served.
 pub const SDSHARE_2010_NAMESPACE: &str = "http://www.egovpt.org/sdshare";
 
-/// The scheme of the categories that state what SDShare has no sign for
+/// The scheme of categories for information that SDShare does not have an element for
 /// [rfc4287 §4.2.2]: `files` in a fragments feed whose fragments are files, and `deleted` in the
 /// entry of a resource that does not exist any more. They are hints, which other clients ignore.
 pub const CATEGORIES: &str = "urn:abreast:sdshare";
@@ -62,7 +62,7 @@ pub enum Relation {
     Other(String),
 }
 
-/// The names behind the namespace.
+/// The relations by the part after the namespace.
 const SDSHARE: [(&str, Relation); 7] = [
     ("collectionfeed", Relation::CollectionFeed),
     ("snapshotsfeed", Relation::SnapshotsFeed),
@@ -144,13 +144,13 @@ impl Relation {
 
     /// Whether a link with this relation must be repeated with `alternate`.
     ///
-    /// The link to the chunks comes beside that to the whole snapshot, which is repeated
+    /// Only the link to the whole snapshot is repeated, not the link to its chunks
     /// [sdshare §Snapshots Feed].
     pub fn needs_alternate(&self) -> bool {
         self.is_sdshare() && *self != Self::ChunkedSnapshot
     }
 
-    /// Whether it leads to a feed.
+    /// Whether the target of the link is a feed.
     pub fn leads_to_feed(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,8 @@ pub fn other_feed(title: &str) -> String {
     format!("an Atom feed{title} that is not of SDShare: no entry has a link of SDShare")
 }
 
-/// Whether the begin of an Atom feed has what only feeds of SDShare have: its namespace or a relation of it.
+/// Whether the first bytes of an Atom feed contain the namespace of SDShare or one of its
+/// relations.
 ///
 /// # Examples
 /// ```

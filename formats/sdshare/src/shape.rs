@@ -1,5 +1,5 @@
-//! Elements and links that would be ignored although a feed seems shorter without them: those in a
-//! misspelt namespace, and entries that are not where entries are due.
+//! Checks of elements and links that would otherwise be ignored, although without them a feed has
+//! fewer entries: elements in a misspelt namespace, and misplaced entries.
 
 use crate::Relation;
 use crate::relation::{ATOM_NAMESPACE, SDSHARE_NAMESPACE};
@@ -11,7 +11,7 @@ pub(crate) type Refusal = (&'static str, String, Option<&'static str>);
 
 /// The elements of Atom that count.
 const OF_ATOM: [&str; 5] = ["entry", "link", "updated", "category", "id"];
-/// Names of the element that names a resource, of 1.0 and of older drafts.
+/// Elements for the IRI of a resource, in 1.0 and in older drafts.
 const OF_SDSHARE: [&str; 3] = ["resource", "ResourceUri", "TopicSI"];
 const HELP: &str = "the server has to correct its feed: read without this, it would seem shorter";
 

@@ -18,11 +18,11 @@ pub struct SinceError {
     cause: ParseDatetimeError,
 }
 
-/// Reads the value of `since` [sdshare §Fragments Feed]; `None` when it is empty, which means all
+/// Reads the value of `since` [sdshare §Fragments Feed]; `None` for an empty value, which means all
 /// fragments.
 ///
 /// Lenient in the form of the time: offsets whose `+` was decoded to a blank, any number of digits
-/// in the fraction, lower-case letters, no zone (UTC). Digits beyond microseconds are dropped, which
+/// in the fraction, lower-case letters, no zone (UTC). Digits after microseconds are dropped, which
 /// makes the time earlier: the client reads a fragment twice, and misses none.
 ///
 /// # Examples
@@ -38,7 +38,7 @@ pub struct SinceError {
 /// ```
 ///
 /// # Errors
-/// The value is no time.
+/// The value is not a time.
 pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
     if value.trim_ascii().is_empty() {
         return Ok(None);
@@ -49,8 +49,8 @@ pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
     }
 }
 
-/// Reads `since` from a query; `None` when it is not there or empty. Of several the earliest
-/// counts, so that none of the fragments asked for is missing.
+/// Reads `since` from a query; `None` if it is missing or empty. If there are several, the earliest
+/// is used, so that no requested fragment is missing.
 ///
 /// # Examples
 /// ```
@@ -62,7 +62,7 @@ pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
 /// ```
 ///
 /// # Errors
-/// A value is no time.
+/// A value is not a time.
 pub fn since_in_query(query: &str) -> Result<Option<Timestamp>, SinceError> {
     let mut earliest: Option<Timestamp> = None;
     for value in query_values(query, "since") {
@@ -102,8 +102,7 @@ pub fn with_since(feed: &str, since: Timestamp) -> String {
     out
 }
 
-/// The address of a fragments feed for all fragments: without `since`, and without a fragment of its
-/// own.
+/// The address of a fragments feed for all fragments, with neither `since` nor a URI fragment.
 ///
 /// # Examples
 /// ```

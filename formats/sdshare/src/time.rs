@@ -44,7 +44,7 @@ pub fn stamp(time: Timestamp) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadTime {
     pub(crate) time: Timestamp,
-    /// How it deviates from RFC 3339 as Atom has it.
+    /// Deviation of the text from RFC 3339 as Atom uses it.
     pub(crate) deviation: Option<&'static str>,
 }
 

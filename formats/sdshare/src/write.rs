@@ -33,8 +33,8 @@ pub fn write_feed(out: &mut Vec<u8>, feed: &Feed) {
 /// Appends an entry.
 ///
 /// Each link that SDShare requires to be repeated with `alternate` is repeated, with the same type
-/// and address. Atom allows one `alternate` of each type and language in an entry
-/// [rfc4287 §4.1.2]: of two links with one type and language only the first is repeated.
+/// and address. Atom allows one `alternate` of each type and language in an entry [rfc4287 §4.1.2],
+/// so if two links have the same type and language, only the first is repeated.
 ///
 /// # Examples
 /// ```
@@ -68,7 +68,7 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
             |other: &Link| other.media_type == link.media_type && other.hreflang == link.hreflang;
         let before = &entry.links[..number];
         if link.relation == Relation::Alternate {
-            // One that repeats a link is written with that.
+            // An `alternate` that repeats another link is written with that link.
             let repeats = |other: &Link| other.relation.needs_alternate() && same(other);
             if entry.links.iter().any(repeats) {
                 continue;
