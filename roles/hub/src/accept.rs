@@ -89,10 +89,10 @@ impl Inner {
         }
     }
 
-    /// Permission to publish in a topic: parts of this process, clients with a token, and for
-    /// topics that are served clients that prove to act for the topic's own host: the topic names
-    /// this hub, and the request comes from an address of its host, or the topic itself has the
-    /// same bytes.
+    /// Checks the permission to publish in a topic. Parts of this process and clients with a token
+    /// have it. For served topics, clients have it that act for the topic's host: the topic has a
+    /// link to this hub, and the request comes from an address of the topic's host, or the topic
+    /// itself has the same bytes.
     async fn may_publish(
         self: &Arc<Self>,
         links: &PublishedLinks,

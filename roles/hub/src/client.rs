@@ -17,7 +17,8 @@ pub struct Client {
 enum Path {
     /// The client connected itself.
     Direct,
-    /// It connected from this machine: a proxy here that marks nothing, perhaps, and not the client itself.
+    /// The connection is from this machine: from the client, or from a local proxy that does not
+    /// mark requests.
     Local,
     /// A trusted proxy reported the address.
     Reported,
@@ -30,9 +31,9 @@ enum Path {
 pub enum Publisher {
     /// A part of this process.
     Local,
-    /// It sent a token that permits to publish.
+    /// The client sent a token with permission to publish.
     Token,
-    /// It sent no token.
+    /// The client did not send a token.
     Anonymous,
 }
 
@@ -68,7 +69,7 @@ impl Client {
         Self { publisher, ..self }
     }
 
-    /// The permission to publish.
+    /// The client's permission to publish notifications.
     pub const fn publisher(&self) -> Publisher {
         self.publisher
     }

@@ -12,15 +12,15 @@ pub enum HubError {
         "the hub's URL `{url}` cannot be used: {reason}\n  help: give the address under which subscribers reach it"
     )]
     Url {
-        /// As it was given.
+        /// The URL that was given.
         url: String,
-        /// The error.
+        /// The reason why it cannot be used.
         reason: String,
     },
-    /// The store failed.
+    /// An operation of the hub's store failed.
     #[error("the hub's store failed")]
     Store(#[from] LogError),
-    /// Messages cannot be sent.
+    /// The HTTP client for deliveries cannot be created.
     #[error("the hub cannot send messages")]
     Net(#[from] abreast_net::Error),
     /// The hub's thread cannot be started.

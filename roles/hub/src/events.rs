@@ -12,16 +12,16 @@ use tokio::sync::watch;
 /// Notifications read at once.
 const PAGE: usize = 16;
 
-/// One notification.
+/// A notification as a follower of a topic reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubEvent {
-    /// Its number. A leap means that those between are no longer kept.
+    /// Offset of the notification. A gap between two offsets means that notifications were dropped.
     pub offset: Offset,
-    /// When it was accepted.
+    /// Time at which the hub accepted the notification.
     pub time: Timestamp,
-    /// Its media type.
+    /// Media type of the body.
     pub media_type: String,
-    /// Its content.
+    /// Bytes that subscribers receive as content.
     pub body: Bytes,
 }
 

@@ -7,27 +7,27 @@ use abreast_webtypes::{Timestamp, count};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailingHub {
-    /// Its number among the targets.
+    /// Number of the target in the store.
     pub target: TargetId,
-    /// The topic's URL.
+    /// URL of the topic whose notifications fail.
     pub topic: String,
     /// The hub's or the node's URL.
     pub hub: String,
     /// Attempts in a row that failed.
     pub attempts: u32,
-    /// When the first of them was.
+    /// Time of the first failed attempt in the row.
     pub since: Option<Timestamp>,
     /// The status of the last answer; `None` when none came since the start.
     pub status: Option<u16>,
 }
 
 impl FailingHub {
-    /// Whether it is a node of an XMPP service.
+    /// Whether the target is a node of an XMPP service.
     pub fn is_node(&self) -> bool {
         self.hub.starts_with("xmpp:")
     }
 
-    /// Whether it refuses, rather than being out of order: repeating alone does not help.
+    /// Whether the target refuses the notifications, so that repeating alone does not help.
     pub fn refuses(&self) -> bool {
         is_refusal(self.status)
     }

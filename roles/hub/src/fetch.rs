@@ -1,10 +1,10 @@
-//! Topics fetched from their own hosts, after a report that they changed or a publication in their
+//! Topics fetched from their hosts, after a report that they changed or a publication in their
 //! name.
 //!
-//! Which topics are to be fetched is kept in a log of its own until it is done: what was answered
-//! with 202 is not lost. Those that publishers with tokens name have places of their own. Of the
-//! others the clients take turns, and the topics of each client by their hosts; a topic that waits
-//! for its next attempt holds no place.
+//! Topics to be fetched are stored in a separate log until they are fetched: a report that was
+//! answered with 202 is not lost. Reports by publishers with tokens have separate places. For other
+//! reports the clients take turns, and for each client the topics by their hosts. A topic that
+//! waits for its next attempt does not occupy a place.
 
 use crate::body_bytes::shared;
 use crate::client::Client;
@@ -32,29 +32,30 @@ use tokio::sync::{Notify, OnceCell};
 const LOG: &str = "abreast:to-be-fetched";
 /// Most topics that wait to be fetched; as many again of publishers with tokens.
 const MAX_WAITING: usize = 10_000;
-/// Of those that strangers name: of one client; of one host, unless somebody follows the topic.
+/// Most waiting topics of anonymous clients: for one client, and for one host unless a topic has
+/// subscribers.
 const MAX_WAITING_OF_CLIENT: usize = 1_000;
 const MAX_WAITING_OF_HOST: usize = 2_000;
 /// Topics fetched at the same time, and as many again for publishers with tokens: those fetched
 /// before, and new ones.
 const AT_ONCE: usize = 16;
-/// … that were slow or did not answer; … that gave up their place to others.
+/// Most fetches of slow or silent topics, and most that released their place to others.
 const SLOW_AT_ONCE: usize = 16;
 const ASIDE: usize = 64;
-/// … of one client; for publishers with tokens of one host.
+/// Most fetches for one client; for publishers with tokens, for one host.
 const PER_GROUP: usize = 4;
 /// Attempts to fetch a topic after each report that it changed; then it waits for the next report.
 const ATTEMPTS: u32 = 4;
-/// How long the hub named by a topic is cached.
+/// How long the hub link of a topic is cached.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
-/// … if the topic names another hub.
+/// How long it is cached if the topic has a link to another hub.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 /// Topics of which it is remembered.
 const MAX_CHECKED: usize = 4_096;
 
 /// Fetches topics.
 pub(crate) struct Fetcher {
-    /// Where it is kept what is to be fetched.
+    /// The log of topics to be fetched.
     pub(crate) topic: TopicId,
     engine: Arc<Engine>,
     sender: Sender,
@@ -68,10 +69,10 @@ struct Waiting {
     topics: HashMap<Arc<str>, ChangedTopic>,
     numbers: HashMap<u64, Arc<str>>,
     next_number: u64,
-    /// Of strangers, and of publishers with tokens.
+    /// For anonymous clients, and for publishers with tokens.
     lanes: [Lanes<u64>; 2],
     retries: BinaryHeap<Reverse<(Instant, u64)>>,
-    /// How many wait: of strangers, and of publishers with tokens.
+    /// Number of waiting topics, from anonymous clients and from publishers with tokens.
     counts: [usize; 2],
     clients: HashMap<IpAddr, usize>,
     hosts: HashMap<String, usize>,
@@ -82,13 +83,13 @@ struct Waiting {
 /// A topic somebody has spoken of.
 struct ChangedTopic {
     number: u64,
-    /// The last time, which is kept until it is done.
+    /// Offset of the last report in the log, which is stored until the topic is fetched.
     last: Offset,
-    /// Whose places it takes: 0 for those of strangers.
+    /// Index of the lane: 0 for anonymous clients.
     share: usize,
     client: Option<IpAddr>,
     attempts: u32,
-    /// Attempts after which it is given up: those of the last report.
+    /// Attempts after which the last report is given up.
     attempts_max: u32,
     pace: Pace,
 }
@@ -98,9 +99,9 @@ struct ChangedTopic {
 pub(crate) enum ChangeReporter {
     /// A part of this process, or a publisher with a token.
     Known,
-    /// Of this group of clients ([`Client::group`]).
+    /// An anonymous client, by its group ([`Client::group`]).
     Stranger(IpAddr),
-    /// It was before the start.
+    /// The report is from before the start.
     Forgotten,
 }
 
@@ -260,7 +261,7 @@ impl Fetcher {
             }
             *waiting.hosts.entry(host_of(&url)).or_default() += 1;
         }
-        // Topics that somebody follows come before those that nobody knows.
+        // Topics with targets have priority over unknown topics.
         let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
         let spoken = ChangedTopic {
             number,
@@ -377,7 +378,7 @@ impl Fetcher {
                 Err(error) => {
                     spoken.attempts += 1;
                     let attempts = spoken.attempts;
-                    // An attempt that began before a report is none of its own.
+                    // Attempts that started before a report do not count for it.
                     if spoken.last > job.spoken {
                         spoken.attempts_max = attempts + ATTEMPTS;
                     }
@@ -403,7 +404,7 @@ impl Fetcher {
         self.trim().await;
     }
 
-    /// Drops from the log what is done.
+    /// Drops fetched topics from the log.
     async fn trim(&self) {
         let up_to = {
             let mut waiting = self.lock();
@@ -422,14 +423,14 @@ impl Fetcher {
         let _ = tokio::task::spawn_blocking(move || store.trim(topic, up_to)).await;
     }
 
-    /// Fetches a topic and records what is new.
+    /// Fetches a topic and records new content.
     async fn fetch(
         &self,
         url: &str,
         cut: &CancelSignal,
         exchange: &Exchange<u64>,
     ) -> Result<(), String> {
-        // Only asking is cut off: what is being recorded is recorded wholly.
+        // Only the request can be aborted: recording is always completed.
         let answer = cut.unless(exchange, self.get(url)).await;
         let answer = answer.ok_or("no answer in time, and other topics were waiting")??;
         self.engine.counters.fetched.fetch_add(1, Relaxed);
@@ -519,8 +520,8 @@ impl Fetcher {
         }
     }
 
-    /// Whether it is known that somebody at that address may speak for the topic, so that nothing
-    /// has to be fetched.
+    /// Whether the client is known to be on the topic's host, so that the topic need not be
+    /// fetched.
     pub(crate) fn knows(&self, url: &str, client: Client) -> bool {
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(url).is_some_and(|one| {
@@ -551,7 +552,8 @@ impl Fetcher {
             .to_owned())
     }
 
-    /// The hub that a topic names, at most a minute old. Fetched once for concurrent callers.
+    /// The host of a topic that has a link to this hub, cached for a minute. Fetched once for
+    /// concurrent callers.
     async fn check(&self, url: &str) -> Result<TopicHost, String> {
         let cell = {
             let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);

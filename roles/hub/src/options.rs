@@ -9,16 +9,16 @@ use std::time::Duration;
 /// off.
 #[derive(Clone, Debug)]
 pub struct HubOptions {
-    /// The hub's public URL: as named by topics and in deliveries.
+    /// The hub's public URL, as it occurs in the links of topics and deliveries.
     pub url: String,
     /// Send subscribers to another hub instead of taking them [websub §5.1.2].
     pub redirect: Option<Redirect>,
     /// The leases to grant. Default 10 days, at least 300 s, at most 31 days.
     pub leases: LeaseLimits,
-    /// Accept any topic, with content from its own host. Default false: the Source's own, those
-    /// that a known publisher has published, and `allow_topics`.
+    /// Accept any topic with content from its host. Default false: only the Source's topics, topics
+    /// of a known publisher, and `allow_topics`.
     pub open: bool,
-    /// Topics whose URL begins with one of these are taken too.
+    /// Prefixes of URLs of further topics to accept.
     pub allow_topics: Vec<String>,
     /// Callbacks of ResourceSync 0.1 that get notifications without being asked, by their exact
     /// URLs, for as long as they are listed [rs-0.1 §5.2.2]. Default none.
@@ -33,13 +33,13 @@ pub struct HubOptions {
     pub max_topic: usize,
     /// How deliveries are signed. Default `sha256`.
     pub signature: Method,
-    /// Whom the answers may keep waiting.
+    /// Time limits of a delivery.
     pub sending: Sending,
     /// How deliveries share what there is.
     pub lanes: LaneOptions,
     /// When failed deliveries are tried again.
     pub retries: Retries,
-    /// How subscribers are asked.
+    /// How requests to subscribe are verified.
     pub verification: VerificationOptions,
     /// Most subscriptions. Default 1,000,000; each takes about 300 bytes of memory.
     pub subscriptions: usize,
@@ -52,16 +52,18 @@ pub struct HubOptions {
     pub accepting_bytes: usize,
     /// Most bytes of bodies in the store; then 503. Default 16 GiB.
     pub store_bytes: u64,
-    /// How long notifications are kept. Those that somebody still waits for are kept twice as long.
-    /// Default 7 days.
+    /// How long notifications are stored. Notifications that a target has not received yet are
+    /// stored twice as long. Default 7 days.
     pub keep: Duration,
-    /// How often leases are checked, besides before each delivery. Default 60 s.
+    /// How often leases are checked, in addition to the check before each delivery. Default 60 s.
     pub lease_sweep: Duration,
     /// How often old notifications are searched for. Default 10 minutes.
     pub retention_sweep: Duration,
-    /// How often progress is recorded: a crash repeats deliveries of that time. Default 250 ms.
+    /// How often progress is recorded: a crash repeats the deliveries since the last record.
+    /// Default 250 ms.
     pub save_every: Duration,
-    /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
+    /// A PEM file with certificates that are trusted in addition to the built-in ones. Default
+    /// none.
     pub extra_roots: Option<PathBuf>,
     /// The account that publishes to nodes of XMPP services. Default none.
     #[cfg(feature = "xmpp")]
@@ -71,18 +73,18 @@ pub struct HubOptions {
 /// Where subscribers are sent instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// The other hub.
+    /// URL of the other hub.
     pub url: String,
     /// Permanent (308) or temporary (307) redirect.
     pub permanent: bool,
 }
 
-/// Times of one exchange.
+/// Time limits of an HTTP exchange.
 #[derive(Clone, Debug)]
 pub struct Sending {
     /// To resolve, connect and agree on TLS. Default 5 s.
     pub connect: Duration,
-    /// For all of it. Default 30 s.
+    /// Longest time of a whole exchange. Default 30 s.
     pub total: Duration,
 }
 
@@ -93,7 +95,7 @@ pub struct LaneOptions {
     pub all: usize,
     /// … to recipients that nothing was sent to since the start. Default 64.
     pub new: usize,
-    /// … of either kind to one host. Default 8.
+    /// Deliveries at the same time to fast or to new recipients on one host. Default 8.
     pub per_host: usize,
     /// … to recipients that took longer than `slow_after` the last time, a quarter of these to one
     /// host. Default 256.
@@ -105,13 +107,13 @@ pub struct LaneOptions {
     /// ones each; a quarter of these to one host. What would be more is cut off and repeated.
     /// Default 1,024.
     pub aside: usize,
-    /// The longest that a delivery to a fast or new recipient keeps others waiting, four times what
-    /// is usual for its host where answers come fast; and from when on a recipient counts as slow.
-    /// Default 250 ms.
+    /// The longest that a delivery to a fast or new recipient may delay others. If the host usually
+    /// answers faster, the limit is four times its usual time. Recipients that take longer count as
+    /// slow. Default 250 ms.
     pub slow_after: Duration,
-    /// How long a delivery to a slow recipient keeps others waiting, or four times as long as it
-    /// took the last time; each fourth attempt in a row has the whole time of an exchange. Default
-    /// 1 s.
+    /// The time after which a delivery to a slow recipient is aborted if others wait, or four times
+    /// its last duration if that is longer. Each fourth attempt in a row has the whole time of an
+    /// exchange. Default 1 s.
     pub patience: Duration,
     /// After so many connections in a row that could not be made, an origin is left alone. Default
     /// 10.
@@ -137,9 +139,9 @@ pub struct Retries {
 /// How subscribers are asked, and how often strangers may make the hub ask.
 #[derive(Clone, Debug)]
 pub struct VerificationOptions {
-    /// Questions at the same time, of these 8 to one host. Default 64; besides, a quarter as many
-    /// to callbacks that were slow and to those that are silent each, and half as many that gave up
-    /// their place to others.
+    /// Verifications at the same time, at most 8 to one host. Default 64. In addition, a quarter as
+    /// many each to slow and to silent callbacks, and half as many that released their place to
+    /// others.
     pub all: usize,
     /// How often is asked when no answer comes, or 5xx. Default 3.
     pub attempts: u32,
@@ -151,7 +153,7 @@ pub struct VerificationOptions {
     pub host_burst: u32,
     /// … and so many a second from then on. Default 100.
     pub host_rate: f64,
-    /// Requests of one client address: so many at once, …. Default 2,000.
+    /// Requests of a client address: this many at once, …. Default 2,000.
     pub client_burst: u32,
     /// … and so many a second from then on. Default 100.
     pub client_rate: f64,
@@ -229,7 +231,7 @@ impl HubOptions {
     }
 }
 
-/// Origin without a default port, and what comes behind it.
+/// Origin without a default port, and the rest of the URL.
 fn parts(url: &str) -> (String, &str) {
     let origin = origin_of(url);
     let rest = &url[origin.len()..];

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Askers remembered; beyond that those with the most left are forgotten.
+/// Most askers remembered; then askers with the most requests left are forgotten.
 const MAX_ASKERS: usize = 65_536;
 
 /// Counts for each asker.

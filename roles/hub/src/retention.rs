@@ -1,4 +1,4 @@
-//! Retention: what is dropped from the logs, and when the store is full.
+//! Retention: dropping notifications from the logs, and the limit of the store.
 
 use crate::deliver::Engine;
 use abreast_core::{LogError, Offset, TopicId, TopicLog as _};
@@ -44,8 +44,8 @@ fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Drops notifications beyond the retention time unless a target needs them, and beyond twice that
-/// time in any case; targets that needed them finds it among the dead letters.
+/// Drops notifications after the retention time unless a target needs them, and after twice that
+/// time in any case; targets then have a dead letter for them.
 fn trim(engine: &Engine, topic: TopicId, head: Offset, crowded: bool) -> Result<(), LogError> {
     let keep = engine.options.keep;
     let now = engine.now();

@@ -13,11 +13,13 @@ const PAGE: usize = 1_000;
 /// How another hub, or a node, is notified of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmissionKind {
-    /// It gets each notification itself, as ResourceSync wants it [rs-change-notification §4.2].
+    /// The hub receives each notification itself, as ResourceSync requires
+    /// [rs-change-notification §4.2].
     Fat,
-    /// It is notified that the topic changed, and fetches it.
+    /// The hub is notified that the topic changed, and fetches the topic.
     Form,
-    /// It is a node of an XMPP service, to which each notification is published [rs-0.1 §5.2.1].
+    /// The target is a node of an XMPP service, to which each notification is published
+    /// [rs-0.1 §5.2.1].
     Node,
 }
 
@@ -31,9 +33,9 @@ impl SubmissionKind {
     }
 }
 
-/// Ends the submissions to all hubs and nodes but these, which are notified in that way from now on:
-/// where the way is another, the new one begins where the old one ended. For a store that no hub
-/// runs on yet.
+/// Replaces the hubs and nodes that are notified of topics by `wanted`. Submissions to all others
+/// end. If only the kind of a submission changes, the new one continues at the offset of the old
+/// one. Requires that no hub uses the store.
 ///
 /// # Errors
 /// When the store fails.
@@ -120,7 +122,7 @@ impl Hub {
         Ok(id)
     }
 
-    /// Ends submissions of topics that are no longer published: at once, or for topics in
+    /// Ends submissions of topics that are not published any more: at once, or for topics in
     /// `last_words` when their last notification was accepted. Blocks.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ impl Inner {
             }
         }
         let verification = NewVerification {
-            // What the operator decided lasts as long as that.
+            // A callback in the operator's list does not need a lease.
             lease_seconds: (proof == Proof::Challenge)
                 .then(|| self.options.leases.grant(wish.lease_seconds)),
             secret: wish.secret.map(|secret| Secret::from(secret.into_bytes())),
@@ -84,7 +84,7 @@ impl Inner {
         self.verify(verification, client, Proof::Challenge).await
     }
 
-    /// Answers when the request is durable, whatever comes of it [websub §5.1.2].
+    /// Answers when the request is durable, before it is verified [websub §5.1.2].
     async fn verify(
         &self,
         mut verification: NewVerification,

@@ -8,10 +8,11 @@ use std::net::{IpAddr, UdpSocket};
 #[derive(Clone, Debug)]
 pub(crate) struct TopicHost {
     addresses: Vec<IpAddr>,
-    /// It is written as `localhost` or a loopback address: each client on this machine is it.
+    /// Whether the URL has `localhost` or a loopback address: then each client on this machine is
+    /// on the topic's host.
     is_loopback: bool,
-    /// Addresses of this hub's own host: a proxy in front of the hub has one of them, and need not mark what it
-    /// forwards.
+    /// Addresses of this hub's host. A proxy in front of the hub has such an address, and may
+    /// forward requests without marking them.
     of_hub: Vec<IpAddr>,
 }
 

@@ -48,8 +48,8 @@ struct State {
     hasher: RandomState,
 }
 
-/// Data of a request that is kept in memory: the request may have URLs of 8 KiB, and there may be
-/// many.
+/// Data of a request that is stored in memory, without the URLs of up to 8 KiB, because there may
+/// be many requests.
 struct Pending {
     /// The hash of its callback and topic.
     key: u64,
@@ -195,7 +195,7 @@ impl Verifier {
         }
     }
 
-    /// Reads a request, asks its callback and records what follows.
+    /// Reads a request, asks its callback and records the result.
     async fn verify(&self, job: Job, cut: &CancelSignal) {
         let (store, id) = (Arc::clone(&self.engine.store), job.exchange.item);
         let read = tokio::task::spawn_blocking(move || store.verification(id)).await;
@@ -277,8 +277,8 @@ impl Verifier {
         self.conclude(job, request, outcome, head, self.engine.now()).await;
     }
 
-    /// Records what follows from an outcome; `head` and `asked` are where the topic stood when it
-    /// was asked, and when that was.
+    /// Records the result of a verification. `head` is the topic's last offset when the callback
+    /// was asked, `asked` the time of the request.
     async fn conclude(
         &self,
         job: &Job,
@@ -407,7 +407,7 @@ impl Verifier {
                     self.engine.forget(target.id);
                 }
             }
-            // It is still in the store: it is asked again after the next start.
+            // The request is still in the store: it is verified again after the next start.
             Ok(Err(error)) => tracing::error!(%error, "the answer of a callback was not recorded"),
             Ok(Ok(_)) | Err(_) => {}
         }
@@ -465,7 +465,7 @@ impl State {
             callback: self.lanes.name_of(&request.callback),
             attempts,
             created,
-            // Why it failed before the start is not known.
+            // The reason of failures before the start is unknown.
             pace: if attempts > 0 { Pace::Slow } else { Pace::New },
         }
     }
@@ -480,8 +480,8 @@ impl State {
             );
             return self.ask(id, false, Instant::now());
         };
-        // Its turn comes when that one is settled; one that waits to be asked again is asked at
-        // once.
+        // The request is verified after the current one. If the current one waits for a retry,
+        // retry it at once.
         chain.behind.push_back(id);
         if chain.waits {
             let current = chain.current;

@@ -1,12 +1,13 @@
-//! Which exchange begins next: lanes by how fast a recipient answers, shared fairly among hosts.
+//! Decides which exchange starts next. Lanes separate recipients by how fast they answer, and hosts
+//! share a lane fairly.
 //!
-//! A slow recipient may cost only itself. So recipients that answer fast, that are new, that are
-//! slow and that do not answer have lanes with places of their own. Within a lane hosts take turns,
-//! within a host its origins. An exchange with a fast or new recipient that takes much longer than
-//! others of its host gives up its place as soon as somebody waits for it, and continues aside;
-//! where there is no room aside it is cut off. An exchange with a slow recipient is cut off after
-//! its patience, if somebody waits for its place. An origin that cannot be connected to is left
-//! alone for a while, then tried with one exchange (a breaker).
+//! A slow recipient must not delay others. Therefore each lane has separate places: for recipients
+//! that answer fast, that are new, that are slow, and that do not answer. Within a lane hosts take
+//! turns, within a host its origins. An exchange with a fast or new recipient that takes much
+//! longer than others of its host releases its place as soon as another exchange waits, and
+//! continues aside; if too many continue aside, it is aborted. An exchange with a slow recipient is
+//! aborted after its patience, if another exchange waits for the place. An origin that refuses
+//! connections is not contacted for a while, then tried with one exchange (a circuit breaker).
 
 use super::pace::Pace;
 use super::table::{host_in, origin_of};
@@ -142,7 +143,7 @@ impl<T: Copy> Entries<T> {
     }
 }
 
-/// Exchanges of one pace.
+/// Exchanges of the same pace.
 #[derive(Default)]
 struct Lane {
     places: usize,
@@ -204,14 +205,14 @@ pub(crate) struct Lanes<T> {
     by_origin: HashMap<u64, usize>,
     by_host: HashMap<u64, usize>,
     hasher: RandomState,
-    /// Exchanges that wait at origins, and how long running ones may keep their slots.
+    /// Waiting exchanges by origin, and how long each may occupy its slot when it runs.
     items: Entries<(T, Duration)>,
     /// Origins that wait for their turn at hosts.
     turns: Entries<usize>,
     slots: Slab<Slot>,
     next_number: u64,
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// With so many origins, those with nothing to do are forgotten.
+    /// Number of origins at which unused origins are removed.
     forget_at: usize,
 }
 
@@ -220,9 +221,9 @@ pub(crate) struct Lanes<T> {
 pub(crate) struct Load {
     /// Waiting for a place.
     pub(crate) ready: usize,
-    /// Under way, all of them.
+    /// Exchanges that are running in total.
     pub(crate) flying: usize,
-    /// Of these slow: aside, or in the lanes of the slow.
+    /// Running exchanges that are slow: aside, or in the lanes for slow recipients.
     pub(crate) slow: usize,
     /// Origins left alone.
     pub(crate) broken: usize,
@@ -268,13 +269,13 @@ impl<T: Copy> Lanes<T> {
         self.name(&origin, host_in(&origin))
     }
 
-    /// The same with other names.
+    /// The hashes of an origin and its host.
     pub(crate) fn name(&self, origin: &str, group: &str) -> Name {
         Name { origin: self.hasher.hash_one(origin), group: self.hasher.hash_one(group) }
     }
 
-    /// Something is to be sent, by a recipient's pace. `patience` is how long a slow one keeps its
-    /// place while others wait.
+    /// Adds an exchange to the lane for the recipient's pace. `patience` is the time after which a
+    /// slow exchange must release its place if others wait.
     pub(crate) fn push(&mut self, to: Name, item: T, pace: Pace, patience: Duration, now: Instant) {
         let at = match self.by_origin.get(&to.origin) {
             Some(at) => *at,
@@ -287,7 +288,7 @@ impl<T: Copy> Lanes<T> {
         self.offer_origin(at, lane);
     }
 
-    /// The next exchange that may begin, which `cut` can end.
+    /// The next exchange that may start. `cut` can abort it.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -412,7 +413,7 @@ impl<T: Copy> Lanes<T> {
         }
         let answered = contact == ExchangeEnd::Answered;
         match exchange.pace {
-            // One that was cut off soon did not end soon by itself.
+            // A short time does not show a fast recipient if the exchange was aborted.
             _ if took < self.options.slow_after && (answered || !slot.aside) => Pace::Quick,
             Pace::Slow | Pace::Silent if !answered => Pace::Silent,
             _ => Pace::Slow,
@@ -426,8 +427,8 @@ impl<T: Copy> Lanes<T> {
         self.offer_host(host, lane);
     }
 
-    /// Frees places that exchanges keep for too long, and tries origins again that were left alone.
-    /// To be called at the instant [`Lanes::due`] returns.
+    /// Takes places from exchanges that exceed their time, and tries origins again after their
+    /// pause. Call it at the instant that [`Lanes::due`] returns.
     pub(crate) fn tick(&mut self, now: Instant) {
         for lane in 0..LANES {
             while self.by_pace[lane].waiting > 0
@@ -473,7 +474,7 @@ impl<T: Copy> Lanes<T> {
         if !room && let Some(cut) = &slot.cut {
             cut.cut(slot.number);
         }
-        // One that is cut off is aside, too, for the instant that it needs to end.
+        // An aborted exchange counts as aside until it has ended.
         self.by_pace[lane].aside += 1;
         self.hosts[host].aside[lane] += 1;
         self.hosts[host].overran = self.hosts[host].overran.saturating_add(1);
@@ -498,8 +499,9 @@ impl<T: Copy> Lanes<T> {
         }
     }
 
-    /// How long an exchange with a host may keep others waiting. As long as it never answered, the
-    /// longest time is halved whenever as many as have places at a time were in vain.
+    /// The time after which an exchange with a host must release its place if others wait. For a
+    /// host that never answered, the longest time is halved each time that as many exchanges failed
+    /// as the host has places.
     fn slow_after(&self, host: usize) -> Duration {
         let (host, most) = (&self.hosts[host], self.options.slow_after);
         let in_vain =
@@ -531,7 +533,7 @@ impl<T: Copy> Lanes<T> {
 
     fn plan_check(&mut self, at: usize, now: Instant) {
         let origin = &mut self.origins[at];
-        // Without a time, one attempt is under way; its end offers the next turn.
+        // Otherwise an attempt is running; its end offers the next turn.
         if let Some(until) = origin.broken_until.filter(|until| *until > now)
             && !origin.check_planned
         {
@@ -579,7 +581,7 @@ impl<T: Copy> Lanes<T> {
                 let origin = origins.remove(*at);
                 let host = &mut hosts[origin.host];
                 host.origins -= 1;
-                // Without origins there are neither exchanges nor turns.
+                // A host without origins has neither exchanges nor turns.
                 if host.origins == 0 && !host.in_round.contains(&true) {
                     by_host.remove(&hosts.remove(origin.host).name);
                 }

@@ -1,8 +1,9 @@
-//! The delivery engine. A target is one number in its topic's log; deliveries in progress are in
-//! memory.
+//! The delivery engine. The store has one number for a target, its cursor in the topic's log;
+//! deliveries in progress are in memory.
 //!
-//! One request at a time goes to a target, so order is kept by construction. A few tasks (`run.rs`)
-//! take whatever the lanes give them; nothing is done for targets that have all there is.
+//! A target gets one request at a time, so its notifications arrive in order. A few tasks
+//! (`run.rs`) process the exchanges that the lanes return; targets that are up to date cause no
+//! work.
 
 pub(crate) mod lanes;
 #[cfg(feature = "xmpp")]
@@ -34,7 +35,7 @@ use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
-/// Targets remembered because they ended while the engine may not have heard of them.
+/// Ended targets that are remembered, because an earlier read of the store may still add them.
 const FORGOTTEN: usize = 256;
 /// How long deliveries under way are waited for when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -79,7 +80,7 @@ struct State {
     forgotten: VecDeque<TargetId>,
 }
 
-/// A target that is no more.
+/// A target that ended, before the store has recorded this.
 struct PendingEnd {
     id: TargetId,
     topic: TopicId,
@@ -139,7 +140,7 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    /// Takes in what the store has.
+    /// Reads all topics and targets from the store.
     fn load(&self) -> Result<(), LogError> {
         let mut state = self.lock();
         let mut after = TopicId(0);
@@ -172,7 +173,7 @@ impl Engine {
         self.clock.now()
     }
 
-    /// The topic of that URL, if it is known. From memory.
+    /// The topic with this URL, if it is known. Reads memory only.
     pub(crate) fn topic(&self, url: &str) -> Option<TopicId> {
         self.lock().urls.get(url).copied()
     }
@@ -187,7 +188,7 @@ impl Engine {
         self.lock().table.topics.get(&topic).is_some_and(|topic| topic.own)
     }
 
-    /// The topic of that URL, made if there is none. Blocks.
+    /// The topic with this URL, created if it does not exist. Blocks.
     pub(crate) fn open_topic(&self, url: &str, own: bool) -> Result<TopicId, LogError> {
         let known = self.topic(url);
         let topic = match known {
@@ -220,7 +221,7 @@ impl Engine {
     /// Adds or renews a target.
     pub(crate) fn put(&self, target: Target) {
         let mut state = self.lock();
-        // It may have ended since the store made it.
+        // The target may have ended since the store created it.
         if state.forgotten.contains(&target.id) {
             return;
         }
@@ -279,8 +280,8 @@ impl Engine {
         }
     }
 
-    /// Whether the lease of a target is over. Without a lease a subscription lasts as long as its
-    /// callback is listed.
+    /// Whether the lease of a target is over. A subscription without a lease is valid while its
+    /// callback is listed in the options.
     fn is_over(&self, entry: &Entry, now: Timestamp) -> bool {
         match entry.lease_until {
             Some(until) => until <= now,
@@ -376,7 +377,7 @@ impl Engine {
         self.lock().last_words.insert(id);
     }
 
-    /// Lets a target that has nothing to do find out whether there is something.
+    /// Queues the next delivery of an idle target, if the topic has newer notifications.
     fn begin(&self, state: &mut State, place: TargetIndex) {
         let topic = state.table.get(place).and_then(|entry| state.table.topics.get(&entry.topic));
         let head = topic.map(|topic| topic.head);
@@ -408,8 +409,8 @@ impl Engine {
         }
     }
 
-    /// How long a slow target keeps its place while others wait: by what it needed the last time,
-    /// and now and then all the time there is.
+    /// How long a slow target may occupy its place while others wait: by the time of its last
+    /// delivery, and at every fourth failure the whole time of an exchange.
     fn patience(&self, entry: &Entry) -> Duration {
         let whole = self.options.sending.total;
         let failures = entry.trouble.as_ref().map_or(0, |trouble| trouble.failures);
@@ -450,7 +451,7 @@ impl Engine {
         for PendingEnd { id, why, .. } in ending {
             let done = move |result: Result<bool, LogError>| {
                 if let Err(error) = result {
-                    // It is read again at the next start, and ends again.
+                    // The target is read again at the next start, and then ends again.
                     tracing::warn!(target = id.0, %error, "a subscription's end was not recorded");
                 }
             };
@@ -586,7 +587,7 @@ impl Engine {
         [retry, state.lanes.due(), save].into_iter().flatten().min()
     }
 
-    /// Begins no more deliveries and lets [`Engine::run`] end.
+    /// Starts no more deliveries and lets [`Engine::run`] end.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Relaxed);
         self.lock().listeners.clear();
@@ -597,7 +598,7 @@ impl Engine {
         self.stopping.load(Relaxed)
     }
 
-    /// Waits a little for what is under way, and records where everybody stands.
+    /// Waits for running deliveries for a short time, and records all cursors.
     async fn farewell(&self) {
         let end = Instant::now() + FAREWELL;
         while self.lock().lanes.load().flying > 0 && Instant::now() < end {

@@ -1,5 +1,5 @@
-//! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all of them, one item for
-//! each notification, or several where it is larger than a stanza may be.
+//! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all nodes, one item for each
+//! notification, or several if it is larger than a stanza may be.
 
 use super::lanes::ExchangeEnd;
 use super::outcome::Outcome;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the items of a node are: documents of Sitemaps.
+/// Type of the items in a node: documents of Sitemaps.
 const PAYLOAD_TYPE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// The first pause after a connection that failed, for all nodes together; it doubles.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,31 +25,31 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// another reason.
 const STANZA_MIN: usize = 8 << 10;
 
-/// A notification for a node, with those that are published together with it.
+/// A notification for a node, with further notifications that are published in the same item.
 pub(super) struct NodeItem<'a> {
     pub(super) target: TargetId,
     pub(super) address: &'a str,
     pub(super) topic_url: &'a Arc<str>,
     pub(super) offset: Offset,
     pub(super) ready: &'a Ready,
-    /// The changes of all of them: after this position, and to that.
+    /// The changes of all these notifications: after the first position, up to the second.
     pub(super) changes: Option<(Position, Position)>,
 }
 
-/// The account that publishes, and what is known of its nodes.
+/// The account that publishes, and its nodes.
 pub(super) struct Nodes {
     account: Account,
     /// One connects, the others wait for it.
     link: tokio::sync::Mutex<Link>,
-    /// Of notifications that were published in part: the last position that the node has.
+    /// For partly published notifications: the last published position.
     partly: Mutex<HashMap<TargetId, (Offset, Position)>>,
 }
 
 #[derive(Default)]
 struct Link {
     session: Option<Arc<Session>>,
-    /// Nodes that exist, as far as this session knows, each with the change that its newest item was
-    /// named by when that was found out.
+    /// Nodes that exist in this session, each with the position in the identifier of its newest
+    /// item when it was checked.
     prepared: HashMap<Node, Position>,
     /// The largest item, where the server or the service takes less than is configured: until the
     /// next start.
@@ -72,7 +72,7 @@ impl Link {
         self.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session))
     }
 
-    /// Begins a pause, twice as long as the last one.
+    /// Starts a pause, twice as long as the last one.
     fn failed(&mut self, error: Error) -> Trouble {
         let before = self.failure.as_ref().map(|failure| failure.pause * 2);
         let least = if error.kind() == ErrorKind::Login { REFUSED_PAUSE } else { PAUSE };
@@ -85,7 +85,7 @@ impl Link {
 
 /// Why an item was not published.
 enum Trouble {
-    /// There is no connection, and the next attempt to connect is after this pause.
+    /// The connection failed; the next attempt is after this pause.
     NotConnected(Error, Duration),
     /// The service refuses, or the connection ended.
     Service(Error),
@@ -144,7 +144,7 @@ impl Nodes {
         }
     }
 
-    /// Creates a node, or checks the one that exists, so that others can subscribe before the first
+    /// Creates a node, or checks an existing one, so that clients can subscribe before the first
     /// change. An error has its status, a text and the pause before the next attempt.
     pub(super) async fn prepare(&self, address: &str, topic_url: &str) -> Result<(), Outcome> {
         let prepared = async {
@@ -154,7 +154,7 @@ impl Nodes {
         prepared.await.map_err(|trouble: Trouble| trouble.outcome())
     }
 
-    /// Publishes what the node does not have yet, in order.
+    /// Publishes the changes that the node does not have yet, in order.
     async fn publish_all(
         &self,
         item: &NodeItem<'_>,
@@ -166,8 +166,8 @@ impl Nodes {
             return self.put(&node, item.topic_url, &id, &item.ready.body).await;
         };
         let mut done = self.done(item).unwrap_or(after).clamp(after, last);
-        // What the node has of them was published before a crash, or before its answer was lost. Together
-        // with others it would come again as a part of another item.
+        // If the node has an item with some of the changes, it was published before a crash, or its
+        // answer was lost. Skip these changes: in a larger item they would be published twice.
         let (_, newest) = self.prepared(&node, item.topic_url).await?;
         if (after..=last).contains(&newest) {
             done = done.max(newest);
@@ -184,7 +184,8 @@ impl Nodes {
             } else {
                 cache.render(item.topic_url, done, end).await.map_err(Trouble::Ours)?
             };
-            // An item is named by its last change, so that subscribers see their order and gaps.
+            // The identifier of an item is the position of its last change, so that subscribers see
+            // order and gaps.
             let id = end.0.to_string();
             match self.put(&node, item.topic_url, &id, &body).await {
                 Ok(()) => {}
@@ -219,7 +220,7 @@ impl Nodes {
         self.partly.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes one item, to a node that is made where there is none and that is allowed.
+    /// Publishes one item. Creates the node if it is missing and the service allows this.
     async fn put(
         &self,
         node: &Node,
@@ -240,7 +241,8 @@ impl Nodes {
             return Ok(());
         };
         if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Timeout) {
-            // It was deleted: the next attempt makes it again. Or it may have the item.
+            // The node may have been deleted; the next attempt creates it again. After a timeout it
+            // may already have the item.
             self.link.lock().await.prepared.remove(node);
         }
         if error.kind() == ErrorKind::TooLarge && body.len() > STANZA_MIN {
@@ -287,7 +289,7 @@ impl Nodes {
         Ok((session, newest))
     }
 
-    /// What a failed request means: a connection that ended is made again after a pause.
+    /// Converts a failed request: if the connection ended, a new one is made after a pause.
     async fn lost(&self, session: &Arc<Session>, error: Error) -> Trouble {
         let mut link = self.link.lock().await;
         if session.is_closed() && link.has(session) {
@@ -296,7 +298,7 @@ impl Nodes {
         Trouble::Service(error)
     }
 
-    /// The session, and what is known of the node if it is known to be there.
+    /// The session, and the newest position of the node if it was checked in this session.
     async fn session(&self, node: &Node) -> Result<(Arc<Session>, Option<Position>), Trouble> {
         let mut link = self.link.lock().await;
         if let Some(session) = link.session.as_ref().filter(|session| !session.is_closed()) {
@@ -321,7 +323,7 @@ impl Nodes {
     }
 }
 
-/// A failure in the terms of the engine: what a server of HTTP would have answered.
+/// A failure as the engine expects it: with the status that an HTTP server would have returned.
 fn failed(error: &Error, pause: Option<Duration>) -> Outcome {
     let status = match error.kind() {
         ErrorKind::Login => Some(401),

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
-/// Most notifications kept ready, whatever their size.
+/// Most notifications cached in memory, in addition to the limit of bytes.
 const MAX_READY: usize = 4_096;
 /// Most changes of notifications that are published together.
 #[cfg(feature = "xmpp")]
@@ -25,16 +25,16 @@ pub(crate) static OFFSET_HEADER: HeaderName = HeaderName::from_static("abreast-o
 
 /// Makes the bytes of notifications that name changes.
 pub trait Payloads: Send + Sync + 'static {
-    /// The notification of the topic's changes at positions `after < p <= last`; where `after` is
-    /// `last`, one without changes, which still states where they are.
+    /// The notification of the topic's changes at positions `after < p <= last`. If `after` equals
+    /// `last`, a notification without changes, which still has a link to the lists of all changes.
     ///
     /// # Errors
     /// When they cannot be read.
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError>;
 
-    /// The notification for a subscriber that misses some, which are no longer kept or were given
-    /// up: it states where all changes are. `None` in topics whose notifications show by themselves
-    /// that others are missing before them.
+    /// The notification for a subscriber that misses some notifications, because they were dropped
+    /// or given up: it has a link to the lists of all changes. `None` for topics whose
+    /// notifications themselves show gaps.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -46,15 +46,15 @@ pub trait Payloads: Send + Sync + 'static {
 /// The notification for a subscriber that misses some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Its media type.
+    /// Media type of the body.
     pub media_type: String,
-    /// Links that are sent with it, besides hub and topic.
+    /// `Link` header values in addition to hub and topic.
     pub links: String,
-    /// Its content.
+    /// Bytes to send as the content.
     pub body: Bytes,
 }
 
-/// For a hub without a Source: there are no such notifications.
+/// For a hub without a Source: notifications are never made from changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPayloads;
 
@@ -79,7 +79,7 @@ pub(crate) struct Ready {
     pub(crate) headers: HeaderLines,
     pub(crate) media_type: String,
     pub(crate) links: String,
-    /// Where it is made from changes, which: after this position, and to that.
+    /// For a notification made from changes: after the first position, up to the second.
     #[cfg(feature = "xmpp")]
     pub(crate) changes: Option<(Position, Position)>,
     _room: Option<OwnedSemaphorePermit>,
@@ -89,7 +89,7 @@ pub(crate) struct Ready {
 #[derive(Clone, Debug)]
 pub(crate) enum PayloadLookup {
     Ready(Arc<Ready>),
-    /// It is gone; the next one that is kept.
+    /// The notification was dropped; the offset of the next stored one.
     Trimmed(Offset),
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct PayloadCache {
 #[derive(Default)]
 struct CachedPayloads {
     cells: HashMap<(TopicId, Offset), Arc<OnceCell<PayloadLookup>>>,
-    /// Those of slow recipients, while they are read.
+    /// Notifications for slow recipients, while they are read.
     slow_cells: HashMap<(TopicId, Offset), Arc<OnceCell<PayloadLookup>>>,
     order: VecDeque<((TopicId, Offset), usize)>,
     bytes: usize,
@@ -138,8 +138,8 @@ impl PayloadCache {
         }
     }
 
-    /// A notification, from memory or from the log. Waits while too many bytes are in memory, those
-    /// of slow recipients and of others counted apart.
+    /// Finds a notification in memory or in the log. Waits while too many bytes are in memory;
+    /// notifications for slow recipients are counted separately.
     pub(crate) async fn find(
         self: &Arc<Self>,
         topic: TopicId,
@@ -160,7 +160,7 @@ impl PayloadCache {
                 let read =
                     tokio::task::spawn_blocking(move || this.read(topic, &url, offset)).await;
                 let stopped = || LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
-                // The last one is always kept: where nothing is, something is wrong.
+                // The last notification is never dropped, so an empty log is damaged.
                 let nothing = || {
                     let message = format!("nothing is in the log at {} or later", offset.0);
                     LogError::new(abreast_core::ErrorKind::Corrupt, message)
@@ -182,7 +182,7 @@ impl PayloadCache {
                     self.keep(key, bytes);
                 }
             }
-            // Neither what is gone nor a failure is worth remembering.
+            // Do not cache dropped notifications and failures.
             _ => drop(self.lock().cells.remove(&key)),
         }
         found
@@ -207,7 +207,7 @@ impl PayloadCache {
         self.keep(key, size);
     }
 
-    /// The bytes of a notification, and what is known of it.
+    /// Reads a notification from the store, with its bytes.
     pub(crate) fn read(
         &self,
         topic: TopicId,
@@ -256,8 +256,8 @@ impl PayloadCache {
         }))
     }
 
-    /// The last of the notifications behind an offset whose changes continue those of that one, from
-    /// behind `after` up to `last`, and their last change: they can be published together.
+    /// Finds the following notifications that can be published in the same item, because their
+    /// changes continue at `end`. Returns the offset of the last one and its last position.
     #[cfg(feature = "xmpp")]
     pub(crate) async fn joined(
         self: &Arc<Self>,
@@ -347,7 +347,7 @@ impl PayloadCache {
         (bytes.div_ceil(UNIT) + 1).min(self.units) as u32
     }
 
-    /// Keeps at most half of what may be in memory.
+    /// Caches a notification. At most half of the memory is used for the cache.
     fn keep(&self, key: (TopicId, Offset), bytes: usize) {
         let mut kept = self.lock();
         kept.order.push_back((key, bytes));

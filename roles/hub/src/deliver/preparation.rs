@@ -8,7 +8,8 @@ use abreast_store::hub::TargetId;
 use std::sync::Arc;
 
 impl Engine {
-    /// Creates or checks a node when delivery begins, until that succeeds or the target ends.
+    /// Creates or checks a node at the start of its delivery, until this succeeds or the target
+    /// ends.
     pub(crate) async fn prepare_node(
         self: Arc<Self>,
         id: TargetId,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Most bytes of an answer that are read; it is ignored anyway [websub §7].
 const ANSWER_BYTES: usize = 4 << 10;
-/// Bodies beyond this are signed on another thread.
+/// Largest body that is signed on the same thread.
 const SIGNED_HERE: usize = 64 << 10;
 /// The pause after something failed on our side.
 const OUR_PAUSE: Duration = Duration::from_secs(1);
@@ -41,17 +41,17 @@ struct Job {
     /// The secret of this instant: one that was renewed counts at once.
     secret: Option<Box<[u8]>>,
     first_failed: Option<Timestamp>,
-    /// The last of those that were given up, which are to be reported instead.
+    /// Offset of the last notification that was given up, if this is to be reported first.
     gap: Option<Offset>,
     begun: Instant,
     time: Timestamp,
 }
 
-/// What is given up: all up to the last.
+/// Notifications that are given up, up to the last.
 #[derive(Clone, Copy)]
 struct GiveUp {
     last: Offset,
-    /// The subscriber is to be notified of that before the cursor moves.
+    /// Whether the subscriber is notified about this before the cursor moves.
     reports: bool,
 }
 
@@ -65,7 +65,7 @@ enum AttemptResult {
     },
     /// The notification that some are missing was sent: up to this one.
     Reported { outcome: Outcome, last: Offset },
-    /// The notification is gone; the next that is kept.
+    /// The notification was dropped; the offset of the next stored one.
     Trimmed(Offset),
     /// The store, or the renderer of the bytes, failed.
     Ours(LogError),
@@ -245,8 +245,8 @@ impl Engine {
         Outcome::of(sent, self.options.retries.retry_after)
     }
 
-    /// An attempt at a node. What is no longer kept is not reported there: subscribers see by the
-    /// next item that something is missing.
+    /// An attempt to publish to a node. Dropped notifications are not reported there: the next item
+    /// shows subscribers that changes are missing.
     async fn attempt_node(&self, job: &Job) -> AttemptResult {
         let found = self
             .cache
@@ -267,9 +267,9 @@ impl Engine {
         }
     }
 
-    /// Publishes a notification to a node of an XMPP service, together with those that wait behind it: a
-    /// service that takes a few items a second only would fall back more and more. Returns the last
-    /// of them.
+    /// Publishes a notification to a node of an XMPP service, in the same item as waiting
+    /// notifications: otherwise a service with a limit of a few items per second would fall further
+    /// and further behind. Returns the last published offset.
     #[cfg(feature = "xmpp")]
     async fn publish(&self, job: &Job, ready: &Ready) -> Result<(Outcome, Offset), LogError> {
         let Some(nodes) = &self.nodes else {
@@ -322,7 +322,7 @@ impl Engine {
             Some(last) if job.kind != TargetKind::Subscription => {
                 Some(GiveUp { last, reports: false })
             }
-            // Where it is not known whether that can be reported, it is tried again.
+            // Try again later: it is unknown whether the loss can be reported.
             Some(last) => {
                 let gap = self.cache.gap(&job.topic_url, last).await;
                 gap.ok().map(|gap| GiveUp { last, reports: gap.is_some() })
@@ -331,7 +331,7 @@ impl Engine {
         AttemptResult::Tried { outcome, last: job.offset, give_up }
     }
 
-    /// Notes what came of a delivery and takes the next one.
+    /// Records the result of a delivery and takes the next one.
     fn finish(&self, job: &Job, ended: AttemptResult, cut: &Arc<CancelSignal>) -> Option<Job> {
         let now = Instant::now();
         let contact = match &ended {
@@ -386,7 +386,7 @@ impl Engine {
                     self.give_up(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
-                // It can never be made: what published it is gone.
+                // The notification can never be made: its set is not published any more.
                 AttemptResult::Ours(error) if error.kind() == ErrorKind::NoSet => {
                     let letter = DeadLetter::range(
                         job.offset,
@@ -448,7 +448,7 @@ impl Engine {
         self.begin(state, place);
     }
 
-    /// Moves the cursor over what was given up.
+    /// Moves the cursor past the notifications that were given up.
     fn give_up(&self, state: &mut State, place: TargetIndex, letter: DeadLetter) {
         self.counters.given_up.fetch_add(letter.letters, Relaxed);
         let last = letter.last;
@@ -483,7 +483,7 @@ impl Engine {
         trouble.first_failed.get_or_insert(job.time);
         let mut pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
         if job.kind == TargetKind::Node {
-            // All of them wait for one connection.
+            // All nodes wait for the same connection.
             pause = pause.min(NODE_PAUSE_MAX);
         }
         trouble.next_at = Some(later(time, pause));
@@ -527,7 +527,7 @@ impl Engine {
                 "notifications were given up; the subscription stays"
             );
             self.give_up(state, place, letter);
-            // The next notification is tried at once when there is no reason to wait [websub §7].
+            // Try the next notification at once if no pause is needed [websub §7].
             rest_if_done(state, place);
         }
         state.table.mark_dirty(place);

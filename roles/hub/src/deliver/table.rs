@@ -1,4 +1,4 @@
-//! The table of targets: all of them in memory, a few hundred bytes each.
+//! The table of targets: all in memory, with a few hundred bytes each.
 
 use super::pace::Pace;
 use abreast_core::{Offset, TopicId};
@@ -16,29 +16,29 @@ pub(crate) type TargetIndex = u32;
 pub(crate) enum TargetActivity {
     /// Nothing: it has all there is.
     Idle,
-    /// It waits for its turn.
+    /// The target waits for its turn.
     Ready,
     /// A delivery is under way.
     Flying,
-    /// It waits for the time of the next attempt.
+    /// The target waits for the time of the next attempt.
     Waiting,
 }
 
-/// A target. What is rare is boxed.
+/// A target. Rare values are boxed.
 pub(crate) struct Entry {
     pub(crate) id: TargetId,
     pub(crate) topic: TopicId,
     pub(crate) kind: TargetKind,
     pub(crate) doing: TargetActivity,
-    /// Its progress is to be recorded.
+    /// Whether the progress is not recorded yet.
     pub(crate) dirty: bool,
     /// How fast it answers.
     pub(crate) pace: Pace,
     /// How long its last answer took, in milliseconds.
     pub(crate) took: u16,
-    /// Grows when what is under way no longer counts: replays, and a place that is used again.
+    /// Changes when running deliveries become invalid: at a replay, and when the slot is reused.
     pub(crate) epoch: u32,
-    /// Where it stands among its topic's members.
+    /// Index in the list of the topic's members.
     member: u32,
     pub(crate) address: Box<str>,
     pub(crate) secret: Option<Box<[u8]>>,
@@ -69,20 +69,20 @@ impl Entry {
 /// Attempts in a row that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailureState {
-    /// Of the notification after the cursor.
+    /// For the notification after the cursor.
     pub(crate) attempts: u32,
     /// Since the last success, over several notifications.
     pub(crate) failures: u32,
     pub(crate) first_failed: Option<Timestamp>,
     pub(crate) next_at: Option<Timestamp>,
-    /// Of the last answer since the start.
+    /// Status of the last answer since the start.
     pub(crate) status: Option<u16>,
-    /// The last of the notifications that were given up, where the subscriber is still to be
-    /// notified of that.
+    /// Offset of the last notification that was given up, if the subscriber is not notified of this
+    /// yet.
     pub(crate) gap: Option<Offset>,
 }
 
-/// Data to be recorded besides the numbers.
+/// Values that are recorded in addition to the cursor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnsavedAttempt {
     pub(crate) attempt: Option<Attempt>,
@@ -132,12 +132,12 @@ impl Table {
         self.ids.get(&id).copied()
     }
 
-    /// All places, those in use and others.
+    /// All places, used and unused.
     pub(crate) fn places(&self) -> std::ops::Range<TargetIndex> {
         0..self.entries.len() as TargetIndex
     }
 
-    /// Takes in a target, or what is new about one that is there. Its topic must be there.
+    /// Adds a target, or updates an existing one. Its topic must be in the table.
     pub(crate) fn put(&mut self, target: Target) -> Option<TargetIndex> {
         if let Some(place) = self.place(target.id) {
             let entry = self.get_mut(place)?;
@@ -222,7 +222,7 @@ impl Table {
         Some(entry)
     }
 
-    /// Another epoch: what is under way no longer counts.
+    /// Makes running deliveries of a target invalid by a new epoch.
     pub(crate) fn renew_epoch(&mut self, place: TargetIndex) {
         self.epochs = self.epochs.wrapping_add(1);
         let epoch = self.epochs;
@@ -279,7 +279,7 @@ impl Table {
         self.pending.extend(waiting);
     }
 
-    /// Notes what was given up.
+    /// Records notifications that were given up.
     pub(crate) fn add_dead_letter(&mut self, place: TargetIndex, letter: DeadLetter) {
         let Some(entry) = self.get_mut(place) else { return };
         let before = entry.news.as_mut().and_then(|news| news.dead.as_mut());
