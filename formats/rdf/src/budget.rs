@@ -1,4 +1,4 @@
-//! Limits for all descriptions of one input together.
+//! Limits for all descriptions of an input together.
 
 use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, canonical_triples};
 

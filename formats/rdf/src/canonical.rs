@@ -1,4 +1,4 @@
-//! Canonical N-Triples of one description: sorted lines, with labels of blank nodes made of their
+//! Canonical N-Triples of a description: sorted lines, with labels of blank nodes made of their
 //! content.
 //!
 //! 1. The label of a blank node is made of the smallest part of its content and surroundings that

@@ -52,8 +52,8 @@ pub trait BlankStatements {
     fn append(&mut self, label: &[u8], lines: &mut Vec<u8>) -> std::io::Result<()>;
 }
 
-/// The lines of one description: the lines of the entity, then the lines of each blank node that
-/// they lead to, once.
+/// The lines of a description: first the lines of the entity, then the lines of each blank node
+/// that they lead to, once.
 ///
 /// `own_lines` are the lines whose subject is the entity. Lines are N-Triples; the result is made
 /// canonical by [`canonical_lines`](crate::canonical_lines).

@@ -4,7 +4,7 @@
 use abreast_webtypes::excerpt;
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
-/// The base if the caller gives none: without a base, the parser drops statements with relative
+/// The base if the caller does not give one: otherwise the parser drops statements with relative
 /// IRIs silently.
 pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
 /// The scheme of [`NO_BASE`], also of IRIs that are resolved against that base.
