@@ -13,7 +13,8 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Frames (changed pages) in the write-ahead log before they are copied into the database.
 pub(crate) const CHECKPOINT_FRAMES: i64 = 2_000;
-/// More than these are not left in it because of readers. Its file is cut back to this size.
+/// Most frames that remain in the write-ahead log because of readers; its file is truncated to this
+/// size.
 pub(crate) const WAL_FRAMES_MAX: i64 = 64 * 1024 * 1024 / PAGE_BYTES;
 const PAGE_BYTES: i64 = 8_192;
 /// Prepared statements cached for each connection.
@@ -30,7 +31,7 @@ pub(crate) enum Durability {
     ProcessEnd,
 }
 
-/// Opens a database for reading and writing, creating it if it is not there.
+/// Opens a database for reading and writing; creates the file if it does not exist.
 pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Connection, LogError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         let message = format!(
@@ -109,8 +110,8 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
         connection.pragma_update(None, "trusted_schema", false)?;
         plan_once(&connection)?;
         if durability == Durability::ProcessEnd {
-            // A short run ends without rewriting the whole file: the log stays for the next one,
-            // within its limit.
+            // Do not copy the log into the database after a short run: the next run reads the log,
+            // which is limited in size.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         }
         Ok(connection)
@@ -118,8 +119,7 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     prepare().map_err(failed)
 }
 
-/// Opens a database for reading only, without a trace on the disk but what SQLite needs to share
-/// it.
+/// Opens a database read-only. Only the files that SQLite needs for sharing are written.
 pub(crate) fn open_read_only(path: &Path) -> Result<Connection, LogError> {
     open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
@@ -155,14 +155,14 @@ fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The path with something added to its last name.
+/// The path with a suffix appended to the file name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The code of a failure of SQLite. A shared memory file that cannot grow is reported as an error of the disk
+/// The code of an SQLite error. A shared memory file that cannot grow is reported as a disk error
 /// (`SQLITE_IOERR_SHMSIZE`), although the disk is only full.
 pub(crate) fn code_of(cause: &rusqlite::Error) -> Option<ErrorCode> {
     let is_full = cause
@@ -171,7 +171,7 @@ pub(crate) fn code_of(cause: &rusqlite::Error) -> Option<ErrorCode> {
     if is_full { Some(ErrorCode::DiskFull) } else { cause.sqlite_error_code() }
 }
 
-/// A failure of SQLite in the words of the task it stopped.
+/// Converts an SQLite error; `task` is the start of the message.
 pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
     if matches!(
         cause,

@@ -37,16 +37,16 @@ pub(crate) fn read_replacements(stored: &str) -> Result<Vec<String>, serde_json:
 /// The parts of a change that the resource's state does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// A sentence for people.
+    /// A sentence for readers of the change log.
     pub(crate) summary: Option<String>,
     /// URIs to use instead.
     pub(crate) replaced_by: Vec<String>,
-    /// The types before, if they were others.
+    /// The types before the change, if it altered them.
     pub(crate) former_types: Option<Vec<String>>,
 }
 
-/// Note of a change, `[summary, [URI, …]]`, with `[type, …]` behind if it altered the types; `None`
-/// if empty.
+/// Note of a change, `[summary, [URI, …]]`, with `[type, …]` as third element if the types changed;
+/// `None` if empty.
 pub(crate) fn write_note(
     summary: Option<&str>,
     replaced_by: &[String],

@@ -1,4 +1,4 @@
-//! Dropping a set with its history, and its topics, from stores that nobody has open.
+//! Dropping a set with its history, and its topics, from unused stores.
 
 use crate::connection::sqlite_error;
 use crate::database;
@@ -63,8 +63,8 @@ pub struct DroppedTopics {
     pub targets: u64,
 }
 
-/// Drops the topics of a hub's store with these URLs, with their notifications, targets and verifications; with `dry_run` only counts
-/// them. Nobody is notified.
+/// Drops the topics with these URLs from a hub's store, with their notifications, targets and
+/// verifications; with `dry_run` only counts them. Subscribers are not notified.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
@@ -111,7 +111,7 @@ pub fn drop_topics(path: &Path, urls: &[String], dry_run: bool) -> Result<Droppe
     Ok(dropped)
 }
 
-/// Reads a database, of any schema, and writes nothing.
+/// Reads a database with any schema, without writing it.
 fn read(
     path: &Path,
     task: &str,
@@ -121,7 +121,7 @@ fn read(
         .map_err(|cause| sqlite_error(&format!("cannot {task} {}", path.display()), cause))
 }
 
-/// Rows of a table; 0 where an older schema does not have it.
+/// Number of rows in a table; 0 if an older schema does not have the table.
 fn count_rows(connection: &Connection, table: &str, which: &str, id: i64) -> rusqlite::Result<u64> {
     let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
     if !connection.query_row(has, [table], |row| row.get::<_, bool>(0))? {

@@ -35,7 +35,7 @@ pub(crate) const SET_TABLES: [&str; 8] = [
     "idempotency",
 ];
 
-/// The findings, each code at most a hundred times.
+/// The findings of a check, each code at most a hundred times.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -81,7 +81,7 @@ impl Findings {
         &self.counts
     }
 
-    /// Whether one of these codes was found.
+    /// Whether there is a finding with one of these codes.
     pub fn has(&self, rules: &[&str]) -> bool {
         rules.iter().any(|rule| self.counts.contains_key(rule))
     }
@@ -92,12 +92,12 @@ impl Findings {
     }
 }
 
-/// A set of a store.
+/// A set in a store, with its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetFacts {
     /// Name of the set in URLs.
     pub slug: String,
-    /// Position of its last change.
+    /// Position of the set's last change.
     pub position: u64,
     /// Number of resources in the set.
     pub resources: u64,
@@ -160,7 +160,8 @@ pub(crate) fn schema(
             }
             is_newest
         }
-        // An older program does not make the tables of this one: the number is wrong.
+        // An older program did not create the tables of the newest version: the version number is
+        // wrong.
         Ok(version) if version < newest as i64 && is_newest(connection, steps) => {
             let message =
                 format!("the schema is the one of version {newest}, and has the number {version}");
@@ -319,12 +320,12 @@ struct Live {
     time: i64,
 }
 
-/// One set.
+/// A set while it is checked.
 struct SetCheck<'a> {
     connection: &'a Connection,
     id: i64,
     place: String,
-    /// Time of the first change that the log contains.
+    /// Start of the log: creation of the set, or the last restart.
     begins: Timestamp,
     restarted: bool,
     importing: bool,
@@ -399,7 +400,7 @@ impl SetCheck<'_> {
         Ok(last_page)
     }
 
-    /// Live shards cover all keys once.
+    /// Checks that live shards cover all keys without overlap.
     fn load_shards(&mut self) -> rusqlite::Result<()> {
         let mut statement = self.connection.prepare(
             "SELECT id, start_key, end_key, resources, bytes, version, time FROM shards \
@@ -447,8 +448,8 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// The log: no gaps, times that increase; and each part of the Resource List is as new as its
-    /// last change.
+    /// Checks the log: positions without gaps, increasing times; and that each shard is as new as
+    /// its last change.
     fn changes(&mut self, last_page: i64) -> rusqlite::Result<()> {
         const SQL: &str = concat!(
             "SELECT ",
@@ -467,7 +468,7 @@ impl SetCheck<'_> {
                     format!("the change at position {position} is damaged: {cause}"),
                 );
             }
-            // A log that is restarted continues after a multiple of this.
+            // A restarted log continues after a multiple of [`POSITIONS_APART`].
             let restarts = self.restarted && position.saturating_sub(1) % POSITIONS_APART == 0;
             let next = before.0.saturating_add(1);
             if position < next || position > next && !restarts {
@@ -514,7 +515,7 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// The table: each row as written, and as many in each part as are counted.
+    /// Checks the resources: each row against its checksum, and the counted number in each shard.
     fn resources(&mut self) -> rusqlite::Result<()> {
         const SQL: &str = concat!(
             "SELECT ",
@@ -628,7 +629,7 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// Contents are needed as often as rows name them.
+    /// Checks that the counted uses of each content equal the number of rows with it.
     fn needs(&mut self) -> rusqlite::Result<()> {
         let wrong: i64 = self
             .connection

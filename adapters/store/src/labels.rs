@@ -33,9 +33,9 @@ pub struct LabelTable {
 /// Labels and deprecation of a resource, as [`LabelTable::replace`] stores them.
 #[derive(Clone, Debug, Default)]
 pub struct Labels<'l> {
-    /// The entity that it describes: its own URI, or that of another one.
+    /// The described entity: the resource's URI, or another one.
     pub uri: &'l str,
-    /// Text and language of each label.
+    /// Each label with its language.
     pub labels: Vec<(&'l str, &'l str)>,
     /// Whether the entity is deprecated, with the URIs to use instead; `None` if the description
     /// does not contain a deprecation.
@@ -44,7 +44,7 @@ pub struct Labels<'l> {
     pub changed: Option<Timestamp>,
 }
 
-/// One row of the table.
+/// One label of an entity, or an entity without label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelRow {
     /// The IRI of the entity.
@@ -66,10 +66,11 @@ fn failed(task: &str) -> impl FnOnce(rusqlite::Error) -> LogError {
 }
 
 impl LabelTable {
-    /// Opens the table in a database, which is made if it is not there.
+    /// Opens the table in a database; creates the file if it does not exist.
     ///
     /// # Errors
-    /// The database cannot be opened, is a symbolic link or has a second name, or has another table of this name.
+    /// The database cannot be opened, is a symbolic link or has a second hard link, or has another
+    /// table of this name.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let connection = open_own_connection(path, Durability::PowerLoss)?;
         let has = |name: &str| -> Result<bool, LogError> {
@@ -90,7 +91,7 @@ impl LabelTable {
         Ok(Self { connection, is_changing: false })
     }
 
-    /// Opens the table to read it.
+    /// Opens the table read-only.
     ///
     /// # Errors
     /// The database cannot be opened.
@@ -98,7 +99,7 @@ impl LabelTable {
         Ok(Self { connection: open_read_only(path)?, is_changing: false })
     }
 
-    /// The copy that it is of; empty for a new one.
+    /// Identifier of the copy whose labels the table has; empty for a new table.
     ///
     /// # Errors
     /// The system's own.
@@ -155,7 +156,7 @@ impl LabelTable {
         Ok(found.unwrap_or_else(|| resource.to_owned()))
     }
 
-    /// Whether there is anything of a resource.
+    /// Whether the table has rows of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -304,7 +305,8 @@ impl LabelTable {
         noted
     }
 
-    /// Ends the batch: it is durable. Returns its number, or that of the last one if nothing changed.
+    /// Commits the batch, durably. Returns its number, or the number of the last batch if nothing
+    /// changed.
     ///
     /// # Errors
     /// The system's own.
@@ -340,7 +342,7 @@ impl LabelTable {
             .map_err(failed(READ))
     }
 
-    /// Notes that all rows were exported.
+    /// Records that all rows were exported.
     ///
     /// # Errors
     /// The system's own.

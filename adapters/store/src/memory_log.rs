@@ -29,7 +29,7 @@ use std::time::Duration;
 
 type Sets = RwLock<Vec<MemorySet>>;
 
-/// A change log in memory.
+/// A change log in memory, for tests.
 pub struct MemoryLog {
     queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
@@ -89,7 +89,7 @@ impl Drop for MemoryLog {
     }
 }
 
-/// The set numbered 1 is the first in the list.
+/// Index of a set; the set with the number 1 is the first.
 fn place(set: SetId) -> Option<usize> {
     usize::try_from(set.0).ok()?.checked_sub(1)
 }

@@ -18,7 +18,7 @@ use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// One set.
+/// A set with its rows.
 pub(crate) struct MemorySet {
     pub(crate) slug: String,
     pub(crate) beginning: Beginning,
@@ -32,7 +32,7 @@ pub(crate) struct MemorySet {
 pub(crate) struct MemoryTables {
     pub(crate) resources: BTreeMap<String, Arc<Resource>>,
     pub(crate) changes: Vec<Arc<ChangeRecord>>,
-    /// Where resources left the set.
+    /// Positions at which resources left the set.
     pub(crate) tombstones: HashMap<String, Position>,
     pub(crate) closed_pages: Vec<Page>,
     pub(crate) retired: HashMap<ShardId, KeyRange>,
@@ -60,7 +60,7 @@ impl MemoryTables {
         versions::current(resource, time)
     }
 
-    /// Resources of a range.
+    /// Resources whose keys are in a range.
     pub(crate) fn range<'t>(
         &'t self,
         start: &str,
@@ -75,7 +75,7 @@ impl MemoryTables {
     }
 }
 
-/// A resource as it is stored.
+/// The row of a resource.
 fn stored(key: &str, new: &Encoded, now: &Now<'_>) -> Arc<Resource> {
     let mut state = State { content: now.held.content, ..new.state.clone() };
     state.digests.unknown.clear();

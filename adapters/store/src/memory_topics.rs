@@ -23,7 +23,7 @@ struct Topic {
     kept: VecDeque<Notification>,
 }
 
-/// The result of a record, for the callback, called on another thread than the caller's.
+/// The result of a publication, passed to the callback on a separate thread.
 struct Completion(PublishDone, Result<Offset, LogError>);
 
 impl QueueItem for Completion {
@@ -43,7 +43,7 @@ impl QueueItem for Completion {
     }
 }
 
-/// Logs of notifications in memory.
+/// Topics in memory, for tests.
 pub struct MemoryTopics {
     clock: Arc<dyn Clock>,
     topics: Mutex<Vec<Topic>>,

@@ -72,23 +72,22 @@ const SCRATCH: &str = "
 #[derive(Debug)]
 pub struct Mirror {
     connection: Connection,
-    /// The write-ahead log's file; none for a scratch database.
+    /// File of the write-ahead log; `None` for a temporary database.
     log_file: Option<PathBuf>,
     /// Another connection writes, and checkpoints the write-ahead log.
     is_reader: bool,
     /// Whether the folder with the database's files was synchronized, so that the files survive
     /// loss of power.
     has_durable_names: Cell<bool>,
-    /// The plan as counted last, and how many rows had been changed by then: it is counted again
-    /// after any change.
+    /// The last count of the plan, with the number of changed rows at that time. Any later change
+    /// makes it invalid.
     counted: Cell<Option<(u64, PendingCounts)>>,
-    /// Whether a resource may be requested in another way than by its URI: if not, no table is
-    /// searched for it.
+    /// Whether any resource has a row in `access`. If not, the table need not be searched.
     may_have_access: Cell<bool>,
 }
 
-/// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it
-/// back takes longer.
+/// Size of a log that is not copied into the database: the next run reads it in a few milliseconds,
+/// copying takes longer.
 const LOG_LEFT: u64 = 4 << 20;
 
 impl Drop for Mirror {
@@ -100,7 +99,7 @@ impl Drop for Mirror {
             .and_then(|file| std::fs::metadata(file).ok())
             .map_or(0, |file| file.len());
         if size > LOG_LEFT {
-            // Pages that are not written back now are read from the log by the next run.
+            // On failure, the next run reads the pages from the log.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
     }
@@ -145,14 +144,14 @@ impl Mirror {
             };
             Ok((connection, version, any > 0))
         };
-        // A log that is there stays there; one that is made is removed again.
+        // Leave an existing log; remove a log that this creates.
         let opened = if beside(path, "-wal").exists() {
             crate::connection::open_read_only(path)
         } else {
             crate::connection::open_reader(path)
         };
         let (connection, version, any) = match opened.and_then(open) {
-            // Where nothing can be written, not even what SQLite needs to share it.
+            // The files for sharing cannot be written either.
             Err(_) => open(crate::read_only::open_for_check(path)?)?,
             opened => opened?,
         };
@@ -178,7 +177,7 @@ impl Mirror {
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
     pub fn open_read_only(path: &Path) -> Result<Self, LogError> {
-        // Nothing is planned with it.
+        // This connection never plans.
         let (counted, may_have_access) = (Cell::default(), Cell::new(false));
         Ok(Self {
             connection: crate::read_only::open_for_check(path)?,
@@ -271,7 +270,7 @@ impl Mirror {
         self.connection.execute_batch("COMMIT").map_err(failed("cannot write the state"))
     }
 
-    /// Forgets everything since [`Mirror::begin`]; does nothing outside a transaction.
+    /// Discards all changes since [`Mirror::begin`]; does nothing outside a transaction.
     ///
     /// # Errors
     /// The system's own.
@@ -291,7 +290,7 @@ impl Mirror {
         self.connection.execute_batch("SAVEPOINT part").map_err(failed(WRITE))
     }
 
-    /// Makes a part one with its transaction.
+    /// Merges a part into its transaction.
     ///
     /// # Errors
     /// The system's own.
@@ -299,7 +298,7 @@ impl Mirror {
         self.connection.execute_batch("RELEASE part").map_err(failed(WRITE))
     }
 
-    /// Forgets everything since [`Mirror::begin_part`]; the transaction continues.
+    /// Discards all changes since [`Mirror::begin_part`]; the transaction continues.
     ///
     /// # Errors
     /// The system's own.
@@ -308,7 +307,7 @@ impl Mirror {
         self.connection.execute_batch("ROLLBACK TO part; RELEASE part").map_err(failed(WRITE))
     }
 
-    /// A setting or fact about the whole mirror.
+    /// A setting or fact about the whole copy.
     ///
     /// # Errors
     /// The system's own.
@@ -320,7 +319,7 @@ impl Mirror {
         statement.query_row([key], |row| row.get(0)).optional().map_err(failed(READ))
     }
 
-    /// Sets a fact, or forgets it.
+    /// Sets a fact; `None` deletes it.
     ///
     /// # Errors
     /// The system's own.
@@ -338,7 +337,7 @@ impl Mirror {
         done.map(|_| ()).map_err(failed(WRITE))
     }
 
-    /// Adds to a fact that is a number; one that is not known counts as 0.
+    /// Adds to a fact that is a number; an absent fact counts as 0.
     ///
     /// # Errors
     /// The system's own.
@@ -354,7 +353,7 @@ impl Mirror {
     }
 }
 
-/// Rows that are handed over at a time.
+/// Rows that a visitor gets at a time.
 const BATCH: usize = 512;
 const READ: &str = "cannot read the state";
 const WRITE: &str = "cannot write the state";

@@ -1,5 +1,5 @@
-//! The check that a database is still the file at its path: one that was removed, or whose folder
-//! was, still takes writes, and they are lost when the process ends.
+//! The check that a database is still the file at its path. A file that was removed, or whose
+//! folder was removed, still accepts writes, and they are lost when the process ends.
 
 use abreast_core::{ErrorKind, LogError};
 use std::os::unix::fs::MetadataExt as _;
@@ -40,7 +40,7 @@ impl Presence {
         Err(LogError::new(ErrorKind::Full, message))
     }
 
-    /// Fails while another file, or none, is at the path.
+    /// Fails if the file at the path is missing or another one.
     pub(crate) fn check(&self) -> Result<(), LogError> {
         let reason = match identity(&self.path) {
             Ok(now) if now == self.file => return Ok(()),

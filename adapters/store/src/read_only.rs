@@ -1,4 +1,4 @@
-//! Databases that are opened only to be read.
+//! Databases that are opened read-only.
 
 use crate::connection::{open_read_only, sqlite_error};
 use abreast_core::LogError;

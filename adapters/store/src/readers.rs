@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Most connections that read at the same time; further callers wait.
 const READERS_MAX: usize = 8;
-/// How long a caller waits for one.
+/// Longest time that a caller waits for a connection.
 const WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -100,7 +100,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// Gives the connection back, also when the reading panics.
+/// Returns the connection to the pool, also if the reading panics.
 struct BorrowedReader<'r> {
     readers: &'r Readers,
     connection: Option<Connection>,

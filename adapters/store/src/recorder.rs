@@ -1,4 +1,4 @@
-//! A group of jobs recorded in a change log.
+//! Recording a group of jobs in a change log.
 
 use crate::apply;
 use crate::commit_signal::CommitSignal;
@@ -18,9 +18,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// How often old idempotency keys are searched for.
+/// Interval of searches for old idempotency keys.
 const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
-/// Most idempotency keys forgotten in one transaction.
+/// Most idempotency keys deleted in one transaction.
 const PRUNE_MAX: i64 = 10_000;
 
 /// The heads of all sets, as readers see them, and a signal for readers that wait for changes.
@@ -45,7 +45,7 @@ pub(crate) struct LogRecorder {
     rule: ShardRule,
     pub(crate) set_states: HashMap<SetId, SetState>,
     pub(crate) heads: Arc<Heads>,
-    /// Sets whose heads readers do not see yet.
+    /// Sets whose new head readers do not see yet.
     touched: Vec<SetId>,
     pub(crate) pruned: Timestamp,
 }
@@ -127,7 +127,7 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// One group inside its transaction.
+/// A group of jobs inside its transaction.
 struct Run<'w> {
     connection: &'w Connection,
     tables: SqliteTables<'w>,

@@ -17,9 +17,9 @@ const BITS_MAX: u32 = 8;
 /// A table or an index: type, name, table and definition.
 pub(crate) type Definition = [Option<Vec<u8>>; 4];
 
-/// A database whose rows can be read.
+/// A database with a valid schema.
 pub(crate) struct Readable {
-    /// Closed before its file is removed.
+    /// Dropped before its file is removed.
     connection: Option<Connection>,
     copy: Option<PathBuf>,
 }
@@ -77,7 +77,8 @@ fn remove(copy: &Path) {
     }
 }
 
-/// Puts the texts right that are nearly the expected ones. SQLite leaves out definitions that it cannot read meanwhile.
+/// Corrects texts that are nearly the expected ones. SQLite ignores the definitions that it cannot
+/// parse meanwhile.
 fn put_right(path: &Path, expected: &[Definition]) -> rusqlite::Result<()> {
     let connection = Connection::open(path)?;
     connection.execute_batch("PRAGMA writable_schema = ON")?;
@@ -92,7 +93,7 @@ fn put_right(path: &Path, expected: &[Definition]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The definitions of a database by their rows.
+/// The definitions in a database, with the numbers of their rows.
 fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(i64, Definition)>> {
     let mut statement = connection.prepare(
         "SELECT rowid, CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema",

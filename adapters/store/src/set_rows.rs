@@ -18,7 +18,7 @@ pub(crate) struct Encoded<'s> {
     pub(crate) digests: Vec<u8>,
     pub(crate) links: Option<String>,
     pub(crate) description: Option<String>,
-    /// URIs to use instead, when the resource is deprecated.
+    /// URIs to use instead of a deprecated resource.
     pub(crate) deprecated: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct StoredRow<R> {
 /// The stored rows of some keys.
 pub(crate) type StoredRows<'k, R> = HashMap<&'k str, StoredRow<R>>;
 
-/// One change, as it is recorded.
+/// One change, as the log stores it.
 pub(crate) struct LogRow<'e> {
     pub(crate) position: Position,
     pub(crate) time: Timestamp,
@@ -90,7 +90,7 @@ pub(crate) struct LogRow<'e> {
 }
 
 impl LogRow<'_> {
-    /// Description of the resource, current or last.
+    /// Description of the resource, after the change or before its removal.
     pub(crate) fn description(&self) -> Option<&str> {
         self.new.map_or(self.removed.as_deref(), |new| new.description.as_deref())
     }
@@ -139,7 +139,7 @@ pub(crate) trait VersionTables {
     ) -> Result<Vec<PastChange>, Self::Error>;
     /// The time of a resource's `number`th newest version, counted from 1.
     fn newest(&mut self, key: &str, number: u32) -> Result<Option<Timestamp>, Self::Error>;
-    /// Drops a resource's oldest versions of before a time.
+    /// Drops a resource's oldest versions from before a time.
     fn drop_before(
         &mut self,
         key: &str,
@@ -153,7 +153,7 @@ pub(crate) trait Tables: VersionTables {
     /// A row that was read.
     type Row: Deref<Target = Resource>;
 
-    /// Reads the rows of keys that come in order, each once.
+    /// Reads the rows of keys, which must be in order without duplicates.
     fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k, Self::Row>, Self::Error>;
     /// Reads the times at which idempotency keys of changes were recorded.
     fn names<'k>(&mut self, names: &[&'k str]) -> Result<HashMap<&'k str, Timestamp>, Self::Error>;
@@ -161,7 +161,7 @@ pub(crate) trait Tables: VersionTables {
     fn record(&mut self, changes: &[LogRow<'_>]) -> Result<(), Self::Error>;
     /// Stores closed pages and the open one after them.
     fn close_pages(&mut self, closed: &[Page], open: &Page) -> Result<(), Self::Error>;
-    /// Writes the rows of keys that come in order, each once.
+    /// Writes the rows of keys, which must be in order without duplicates.
     fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Self::Error>;
     /// Records the position at which resources left the set, and deletes this record for returned
     /// resources.

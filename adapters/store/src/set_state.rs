@@ -5,13 +5,13 @@ use crate::version_state::{Collector, References, Versions};
 use abreast_core::{Beginning, Head, NewSet, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 
-/// The page that still grows.
+/// The open page, which gets further changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenPage {
     pub(crate) number: u64,
     pub(crate) after: Position,
     pub(crate) from: Timestamp,
-    /// Time of its first change.
+    /// Time of the page's first change.
     pub(crate) first: Option<Timestamp>,
 }
 
@@ -21,7 +21,7 @@ impl OpenPage {
     }
 }
 
-/// Everything about a set that one writer needs to know to record the next change.
+/// The data about a set that the writer needs to record the next change.
 #[derive(Clone, Debug)]
 pub(crate) struct SetState {
     pub(crate) created: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) struct SetState {
     pub(crate) resources: u64,
     pub(crate) shards: LiveShards,
     pub(crate) versions: Versions,
-    /// As the store has it.
+    /// The values in the store.
     pub(crate) stored_versions: Versions,
     /// Changes by the batch to the counts of needed contents, until they are written.
     pub(crate) references: References,
@@ -64,7 +64,7 @@ impl SetState {
         }
     }
 
-    /// Whether the base is being imported: changes come after it.
+    /// Whether the base is being imported; changes are refused until it is complete.
     pub(crate) const fn takes_base(&self) -> bool {
         self.importing && !self.in_log
     }
@@ -101,8 +101,8 @@ impl SetState {
         self.page.from = self.created;
     }
 
-    /// The page to close before a change at `time` is recorded, if it is old or, under a new rule,
-    /// full.
+    /// The page to close before a change at `time` is recorded, because it is too old, or full
+    /// under a new rule.
     pub(crate) fn close_before(&mut self, time: Timestamp) -> Option<Page> {
         let first = self.page.first?;
         let age = time.as_micros().saturating_sub(first.as_micros());
@@ -110,7 +110,7 @@ impl SetState {
         if old || self.is_full() { Some(self.close()) } else { None }
     }
 
-    /// Takes note of a change; returns the page that it closed.
+    /// Adds a change to the open page; returns the page if this closes it.
     pub(crate) fn recorded(&mut self, position: Position, time: Timestamp) -> Option<Page> {
         (self.position, self.time) = (position, time);
         self.page.first.get_or_insert(time);

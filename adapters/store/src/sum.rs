@@ -9,7 +9,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use std::fmt;
 
-/// The checksum in the making.
+/// A checksum while it is computed.
 #[derive(Default)]
 pub(crate) struct Sum(crc32fast::Hasher);
 
@@ -45,7 +45,7 @@ impl Sum {
     }
 }
 
-/// Which table's row is it?
+/// The table of a row, which is part of its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowKind {
     Resource,

@@ -234,7 +234,7 @@ impl Tables for SqliteTables<'_> {
         left: &[(&str, Position)],
         returned: &[&str],
     ) -> rusqlite::Result<()> {
-        // Few sets have any.
+        // Most sets do not have tombstones.
         if !returned.is_empty() && self.has_tombstones.exists([self.set])? {
             for key in returned {
                 self.remove_tombstone.execute(params![self.set, key])?;

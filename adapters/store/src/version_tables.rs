@@ -38,7 +38,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Forgets contents that nobody needs.
+    /// Deletes contents that are not needed any more.
     pub(crate) fn forget_contents(&mut self, ids: &[ContentId]) -> rusqlite::Result<()> {
         let mut statement =
             self.connection.prepare_cached("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;

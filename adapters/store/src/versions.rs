@@ -58,7 +58,7 @@ pub(crate) fn add_current(
     }
 }
 
-/// From now on versions are recorded, or no longer.
+/// Enables or disables the recording of versions.
 pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
     let versions = &mut set_state.versions;
     if keep && !versions.keep {
@@ -153,7 +153,7 @@ pub(crate) fn hold(set_state: &mut SetState, new: Option<&Encoded>) {
     counted.length = Some(new.state.length.unwrap_or(0));
 }
 
-/// Counts a row less.
+/// Counts one row with this content less.
 pub(crate) fn let_go(set_state: &mut SetState, content: Dropped) {
     let Some(id) = content else { return };
     set_state.references.entry(id).or_default().more -= 1;
@@ -169,10 +169,10 @@ pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Res
     Ok(())
 }
 
-/// One step of applying a policy: checks no more than `limit` changes.
+/// Runs a part of applying a policy, for at most `limit` changes.
 ///
-/// Every bound is applied by walking the log once: a change supersedes what its resource was
-/// before.
+/// Every bound is applied by one pass over the log: a change supersedes the earlier version of its
+/// resource.
 pub(crate) fn collect<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -235,8 +235,8 @@ impl<T: Tables> Step<'_, T> {
         self.walk_until(set_state, cursor, |_, _| true, bound)
     }
 
-    /// Visits changes after the cursor while they are `due`, and drops what their resource was
-    /// before `bound`. Returns whether no more are due.
+    /// Visits changes after the cursor while they are `due`, and drops the versions of their
+    /// resources from before `bound`. Returns whether all due changes were visited.
     fn walk_until(
         &mut self,
         set_state: &mut SetState,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long readers are waited for when the write-ahead log has grown too far.
+/// How long the writer waits for readers if the write-ahead log has become too large.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 
 /// Writes jobs, and caches values so that they are not read back.
@@ -22,8 +22,8 @@ pub(crate) trait Recorder {
     /// Reads the cached values: at the start, and after a group was rolled back.
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()>;
 
-    /// Writes a group inside a transaction. A job that is refused changes nothing and harms no
-    /// other.
+    /// Writes a group inside a transaction. A refused job changes nothing and does not affect the
+    /// others.
     fn record(
         &mut self,
         connection: &Connection,
@@ -37,7 +37,7 @@ pub(crate) trait Recorder {
     fn reply(job: Self::Job, outcome: Self::Outcome);
 }
 
-/// The only one who writes.
+/// The writer, which owns the only writing connection.
 pub(crate) struct Writer<R> {
     connection: Connection,
     path: PathBuf,
@@ -45,19 +45,18 @@ pub(crate) struct Writer<R> {
     recorder: R,
     /// Frames in the write-ahead log at which it is next copied into the database.
     checkpoint_at: i64,
-    /// Why nothing more is accepted.
+    /// The reason why further jobs are refused.
     stopped: Option<String>,
 }
 
 impl<R: Recorder> Writer<R> {
-    /// Takes over an open database of the newest schema.
+    /// Starts with an open database of the newest schema.
     pub(crate) fn new(
         connection: Connection,
         path: PathBuf,
         mut recorder: R,
     ) -> Result<Self, LogError> {
-        // Copying is done by `checkpoint`, after callers got their results, where its failures are
-        // handled.
+        // `checkpoint` copies the log after callers got their results, and handles its failures.
         connection
             .pragma_update(None, "wal_autocheckpoint", 0)
             .and_then(|()| recorder.load(&connection))
@@ -76,7 +75,7 @@ impl<R: Recorder> Writer<R> {
         })
     }
 
-    /// Works until the queue is closed and empty.
+    /// Processes jobs until the queue is closed and empty.
     pub(crate) fn run(mut self, queue: &Queue<R::Job>) {
         let _abandon = AbandonOnDrop(queue);
         loop {
@@ -116,7 +115,7 @@ impl<R: Recorder> Writer<R> {
         }
     }
 
-    /// One transaction for the whole group.
+    /// Writes the whole group in one transaction.
     fn commit(&mut self, group: &mut [R::Job]) -> rusqlite::Result<Vec<R::Outcome>> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let results = self.recorder.record(&self.connection, group)?;
@@ -152,7 +151,7 @@ impl<R: Recorder> Writer<R> {
         )
     }
 
-    /// Copies the write-ahead log into the database when it has grown, so that it can start again.
+    /// Copies a large write-ahead log into the database, so that the log is restarted.
     fn checkpoint(&mut self) -> rusqlite::Result<()> {
         let frames: i64 = self
             .connection
@@ -184,7 +183,7 @@ impl<J: QueueItem> Drop for AbandonOnDrop<'_, J> {
     }
 }
 
-/// A caller's code must not end the writer.
+/// Calls a caller's function; a panic in it must not end the writer.
 fn answer(reply: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(reply)).is_err() {
         tracing::error!(

@@ -1,4 +1,4 @@
-//! How the result of a request is returned.
+//! Callbacks for the results of requests.
 
 use abreast_core::LogError;
 

@@ -136,7 +136,7 @@ fn topic(
     Ok(found)
 }
 
-/// Rows that belong to nothing.
+/// Reports rows whose parent row is missing.
 fn strangers(
     connection: &Connection,
     place: &str,
@@ -152,7 +152,7 @@ fn strangers(
     Ok(())
 }
 
-/// Rows without a parent, and their table.
+/// Rows whose parent is missing: a description, and the table with its condition.
 pub(crate) const STRANGERS: [(&str, &str); 8] = [
     ("notifications of no topic", "notifications WHERE topic_id NOT IN (SELECT id FROM topics)"),
     (

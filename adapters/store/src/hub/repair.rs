@@ -51,8 +51,8 @@ pub fn restart_hub_log(path: &Path) -> Result<(), LogError> {
     })
 }
 
-/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only;
-/// then checks the copy.
+/// Copies the present content of a store, also while a hub writes it, to a file that only its owner
+/// can read; then checks the copy.
 ///
 /// # Errors
 /// The store is damaged or cannot be read, or the copy cannot be written; `to` must not exist.
@@ -177,7 +177,7 @@ fn keep_consistent_end(
             }
         }
     }
-    // A value that a flipped bit made huge is not followed.
+    // Ignore a value that is too large: it is damaged.
     let head = if state.head < OFFSETS_MAX as u64 { state.head.max(last) } else { last };
     connection.execute(
         "DELETE FROM notifications WHERE topic_id = ?1 AND (offset <= ?2 OR offset >= ?3)",
@@ -197,7 +197,7 @@ fn keep_consistent_end(
 
 /// Offsets of a restarted topic follow a multiple of this.
 pub const OFFSETS_APART: u64 = 1_000_000_000;
-/// No offset is as large.
+/// Larger offsets are damaged.
 const OFFSETS_MAX: i64 = 1 << 53;
 
 /// A target with a damaged cursor gets all remaining notifications; a damaged target is removed.
@@ -259,7 +259,7 @@ fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqli
     Ok(())
 }
 
-/// Adds to the number of each notification; damaged ones stay damaged.
+/// Adds `by` to the offset of each notification. Damaged rows remain damaged.
 fn renumber(connection: &Connection, topic: TopicId, by: u64) -> rusqlite::Result<()> {
     let mut numbers: Vec<(i64, Option<i64>)> = Vec::new();
     {

@@ -40,7 +40,7 @@ pub struct Sizes {
     pub file_bytes: u64,
     /// Bytes of the file that are free for new rows.
     pub free_bytes: u64,
-    /// Bytes of its write-ahead log.
+    /// Bytes of the write-ahead log's file.
     pub log_bytes: u64,
     /// Bytes in the bodies of notifications.
     pub body_bytes: u64,
@@ -52,7 +52,7 @@ pub struct Sizes {
     pub targets: u64,
     /// Verifications that are not settled.
     pub verifications: u64,
-    /// Dead letters, those put together counted as one.
+    /// Dead letters; merged ranges count once.
     pub dead_letters: u64,
 }
 
@@ -90,7 +90,8 @@ impl fmt::Debug for HubStore {
 }
 
 impl HubStore {
-    /// Whether opening the store in this file would change it: it has an older schema, or is as a backup has it. Only reads it.
+    /// Whether opening this file would change it: it has an older schema, or the form that it has
+    /// in a backup. Read-only.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -98,7 +99,7 @@ impl HubStore {
         crate::migration::is_changed_by_opening(path, MIGRATIONS)
     }
 
-    /// Opens a store, creating the file if it is not there.
+    /// Opens a store; creates the file if it does not exist.
     ///
     /// # Errors
     /// When another process has it open, the disk fails, or it was written by a newer version.
@@ -181,7 +182,7 @@ impl HubStore {
         self.readers.with("cannot find a topic", |connection| topics::find(connection, url))
     }
 
-    /// A topic.
+    /// The topic with this number.
     ///
     /// # Errors
     /// When the store fails.
@@ -199,7 +200,7 @@ impl HubStore {
             .with("cannot read the topics", |connection| topics::page(connection, after, limit))
     }
 
-    /// Forgets a topic and its notifications. `false` when it has targets, or is not there.
+    /// Removes a topic and its notifications. `false` if it has targets, or does not exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -236,7 +237,7 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| targets::put(run, &new), done);
     }
 
-    /// Ends a target. `false` when it is not there.
+    /// Ends a target. `false` if it does not exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -280,7 +281,7 @@ impl HubStore {
         self.call(ROW_BYTES, move |run| targets::replay(run, id, to).map(Ok))
     }
 
-    /// A target.
+    /// The target with this number.
     ///
     /// # Errors
     /// When the store fails.
@@ -329,7 +330,7 @@ impl HubStore {
             .with("cannot read the targets", |connection| targets::page(connection, after, limit))
     }
 
-    /// Targets whose lease is over, longest first.
+    /// Targets whose lease is over, in the order of the ends of their leases.
     ///
     /// # Errors
     /// When the store fails.
@@ -348,7 +349,7 @@ impl HubStore {
             .with("cannot count the targets", |connection| targets::count(connection, topic))
     }
 
-    /// The topic's target that is furthest behind, with its cursor.
+    /// The topic's target with the smallest cursor, and this cursor.
     ///
     /// # Errors
     /// When the store fails.
@@ -398,7 +399,7 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
     }
 
-    /// Verifications to be tried by now, the longest due first.
+    /// Verifications that are due at `now`, the earliest first.
     ///
     /// # Errors
     /// When the store fails.
@@ -436,7 +437,7 @@ impl HubStore {
         })
     }
 
-    /// Notes that asking failed and when to ask again.
+    /// Records a failed attempt, and the time of the next one.
     pub fn retry_verification_then(
         &self,
         id: VerificationId,
@@ -552,7 +553,7 @@ impl Drop for HubStore {
     }
 }
 
-/// Makes the file if it is not there, for its owner only: there are secrets in it.
+/// Creates the file if it does not exist, readable for its owner only, because it contains secrets.
 pub(crate) fn create_private(path: &Path) -> Result<(), LogError> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);

@@ -5,18 +5,18 @@ use abreast_webtypes::Timestamp;
 use std::fmt;
 use std::time::Duration;
 
-/// A target's number in its store; never given twice.
+/// Number of a target in its store, which is never used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub i64);
 
-/// The kind of a target.
+/// The protocol by which a target gets notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetKind {
     /// A subscriber's callback [websub §5.1].
     Subscription,
-    /// Another hub, which takes the notification itself.
+    /// Another hub, which accepts the notification itself.
     FatSubmission,
-    /// Another hub, which takes the topic's URL and fetches it.
+    /// Another hub, which gets the topic's URL and fetches the topic.
     FormSubmission,
     /// A node of an XMPP service, to which each notification is published.
     Node,
@@ -38,7 +38,7 @@ impl From<Vec<u8>> for Secret {
     }
 }
 
-/// A target to be made, or recreated.
+/// A target to be created or renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTarget {
     /// The topic whose notifications the target receives.
@@ -51,8 +51,8 @@ pub struct NewTarget {
     pub secret: Option<Secret>,
     /// The end of the lease; `None` for a target without one.
     pub lease_until: Option<Timestamp>,
-    /// The last notification that it is taken to have; `None` for the topic's last. Only for a
-    /// target that is new.
+    /// Offset of the last notification that the target is assumed to have; `None` for the topic's
+    /// last. Ignored when a target is renewed.
     pub cursor: Option<Offset>,
 }
 
@@ -71,9 +71,9 @@ pub struct Target {
     pub secret: Option<Secret>,
     /// The end of the lease; `None` for a target without one.
     pub lease_until: Option<Timestamp>,
-    /// The last notification it took, or that was given up.
+    /// Offset of the last notification that was delivered or given up.
     pub cursor: Offset,
-    /// One more at each renewal and each replay. Progress of another generation is not recorded.
+    /// Incremented at each renewal and replay. Progress of another generation is not recorded.
     pub generation: u64,
     /// The time of the target's creation; a renewal does not change it.
     pub created: Timestamp,
@@ -81,7 +81,7 @@ pub struct Target {
     pub attempts: u32,
     /// Time of the first failed attempt in the row.
     pub first_failed: Option<Timestamp>,
-    /// When the next one may be.
+    /// Earliest time of the next attempt.
     pub next_at: Option<Timestamp>,
 }
 
@@ -90,11 +90,11 @@ pub struct Target {
 pub struct Attempt {
     /// Offset of the delivered notification in its topic.
     pub offset: Offset,
-    /// 1 for the first attempt to deliver it.
+    /// Number of the attempt for this notification, from 1.
     pub number: u32,
     /// Time at which the delivery started.
     pub time: Timestamp,
-    /// The status that came back, if one did.
+    /// Status of the response, if one was received.
     pub status: Option<u16>,
     /// Reason of the failure, cut off after 500 bytes. `None` for a success.
     pub error: Option<String>,
@@ -109,9 +109,10 @@ pub struct DeadLetter {
     pub first: Offset,
     /// Offset of the last notification; usually equal to `first`.
     pub last: Offset,
-    /// How many of these: fewer than the range is long when letters were put together.
+    /// Number of notifications that were given up. Smaller than the range if dead letters were
+    /// merged.
     pub letters: u64,
-    /// Why the last was given up, in at most 500 bytes.
+    /// Reason why the last one was given up, in at most 500 bytes.
     pub error: String,
     /// Time at which the last notification was given up.
     pub time: Timestamp,
@@ -123,44 +124,44 @@ impl DeadLetter {
         Self { first: offset, last: offset, letters: 1, error: error.into(), time }
     }
 
-    /// All from one to another, both included.
+    /// A dead letter for a range of notifications, both ends included.
     pub fn range(first: Offset, last: Offset, error: impl Into<String>, time: Timestamp) -> Self {
         let letters = (last.0 + 1).saturating_sub(first.0);
         Self { first, last, letters, error: error.into(), time }
     }
 }
 
-/// How far a target has come.
+/// The progress of a target, to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The target whose progress is recorded.
     pub id: TargetId,
-    /// The target's generation when the delivery started.
+    /// The target's generation to which this progress belongs.
     pub generation: u64,
-    /// The last notification it took, or that was given up.
+    /// Offset of the last notification that was delivered or given up.
     pub cursor: Offset,
     /// Failed attempts in a row to deliver the next notification.
     pub attempts: u32,
     /// Time of the first failed attempt in the row.
     pub first_failed: Option<Timestamp>,
-    /// When the next one may be.
+    /// Earliest time of the next attempt.
     pub next_at: Option<Timestamp>,
     /// The newest attempt, if it shall be stored: the last success and the last eight failures are.
     pub last: Option<Attempt>,
-    /// A dead letter, with the cursor moved over it.
+    /// A dead letter that the cursor has passed.
     pub dead: Option<DeadLetter>,
 }
 
-/// Why is a target no more?
+/// The reason for the end of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The subscriber asked for it.
+    /// The subscriber requested an unsubscription [websub §5.1].
     Unsubscribed,
     /// The lease ended without a renewal.
     LeaseOver,
     /// The callback answered with status 410 [websub §7].
     Gone,
-    /// The topic is not for this subscriber.
+    /// The subscriber may not subscribe to the topic [websub §5.2].
     Denied,
     /// An operator of the hub ended it.
     ByHand,
@@ -183,7 +184,7 @@ pub struct EndedTarget {
     pub address: String,
     /// Reason for the end of the target.
     pub why: Ending,
-    /// The last notification it took.
+    /// Offset of the last delivered notification.
     pub cursor: Offset,
     /// Time at which the target was created.
     pub created: Timestamp,

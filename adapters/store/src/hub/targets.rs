@@ -167,7 +167,7 @@ pub(crate) struct ProgressColumns {
 }
 
 impl ProgressColumns {
-    /// Having taken everything up to there.
+    /// Progress of a target without failures at this cursor.
     pub(crate) const fn at(cursor: Offset) -> Self {
         Self { generation: 1, cursor, attempts: 0, first_failed: None, next_at: None }
     }
@@ -262,7 +262,8 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
     Ok(Ok(target))
 }
 
-/// Ends a target and removes its data except one row. Returns whether it was there.
+/// Ends a target, and removes its data except the row in the list of ended targets. Returns whether
+/// it existed.
 pub(crate) fn end(
     run: &mut HubTransaction<'_>,
     id: TargetId,
@@ -409,7 +410,7 @@ fn add_dead_letter(
         .prepare_cached("SELECT count(*) FROM dead WHERE target_id = ?1")?
         .query_row([id.0], |row| row.get(0))?;
     if kept > DEAD_LETTERS_MAX {
-        // The two oldest become one.
+        // Merge the two oldest dead letters.
         let mut oldest = connection.prepare_cached(
             "SELECT id, first, letters FROM dead WHERE target_id = ?1 ORDER BY first, id LIMIT 2",
         )?;
@@ -436,7 +437,7 @@ fn add_dead_letter(
     Ok(())
 }
 
-/// At most so many bytes of an error.
+/// The start of an error text, up to the limit of bytes.
 fn cut(error: &str) -> &str {
     let mut end = error.len().min(ERROR_BYTES_MAX);
     while !error.is_char_boundary(end) {
@@ -575,7 +576,7 @@ pub(crate) fn count(connection: &Connection, topic: Option<TopicId>) -> rusqlite
     Ok(count as u64)
 }
 
-/// The target that is furthest behind.
+/// The topic's target with the smallest cursor.
 pub(crate) fn slowest(
     connection: &Connection,
     topic: TopicId,

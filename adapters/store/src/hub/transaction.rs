@@ -17,7 +17,7 @@ pub(crate) struct HubTransaction<'w> {
 #[derive(Default)]
 pub(crate) struct WriterState {
     pub(crate) topics: TopicStates,
-    /// Topics whose rows are out of date, or whose heads readers do not see yet.
+    /// Topics whose rows are not written yet, or whose last offset readers do not see yet.
     pub(crate) touched: BTreeSet<TopicId>,
     pub(crate) verifications: i64,
     pub(crate) dead_letters: i64,

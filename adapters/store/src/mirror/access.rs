@@ -4,10 +4,10 @@ use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// How one resource is requested.
+/// How to request a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// The address to request, where it is not the URI.
+    /// The address to request, if it differs from the URI.
     pub href: Option<String>,
     /// The media types to ask for, as in an `Accept` header.
     pub accept: Option<String>,
@@ -16,7 +16,7 @@ pub struct Access {
     pub describes: bool,
 }
 
-/// How a resource is requested, by three columns; `None` when that is by its URI.
+/// Reads the access of a resource from three columns; `None` if it is requested at its URI.
 pub(super) fn read_access(
     row: &rusqlite::Row<'_>,
     at: usize,
@@ -30,7 +30,7 @@ pub(super) fn read_access(
 }
 
 impl Mirror {
-    /// How a resource is requested; `None` by its URI alone.
+    /// How to request a resource; `None` if by its URI alone.
     ///
     /// # Errors
     /// The system's own.
@@ -63,7 +63,7 @@ impl Mirror {
         let Some(access) = access else {
             return self.forget_access("DELETE FROM access WHERE uri = ?1", uri);
         };
-        // Before the row is written: it may stay, if the transaction does not.
+        // Set before the row is written, and not reset if the transaction is rolled back.
         self.may_have_access.set(true);
         self.connection
             .prepare_cached("INSERT OR REPLACE INTO access VALUES (?1, ?2, ?3, ?4)")
@@ -74,13 +74,13 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// After a resource left the plan.
+    /// Deletes the access of a resource that left the plan, unless the copy has it.
     pub(super) fn forget_access_unless_kept(&self, uri: &str) -> Result<(), LogError> {
         let sql = "DELETE FROM access WHERE uri = ?1 AND NOT EXISTS (SELECT 1 FROM resource WHERE uri = ?1)";
         self.forget_access(sql, uri)
     }
 
-    /// After a resource left the copy.
+    /// Deletes the access of a resource that left the copy, unless it is planned.
     pub(super) fn forget_access_unless_planned(&self, uri: &str) -> Result<(), LogError> {
         let sql = "DELETE FROM access WHERE uri = ?1 AND NOT EXISTS (SELECT 1 FROM pending WHERE uri = ?1)";
         self.forget_access(sql, uri)

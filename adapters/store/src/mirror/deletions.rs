@@ -19,7 +19,7 @@ impl Mirror {
         self.tasks("p.action >= 2 AND p.state = 0", uri, limit, out)
     }
 
-    /// Appends deletions that are held back, or failed, after a URI, in order.
+    /// Appends postponed and failed deletions, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -27,7 +27,7 @@ impl Mirror {
         self.tasks("p.action >= 2 AND p.state = 1", uri, limit, out)
     }
 
-    /// How many deletions the plan has, due or not.
+    /// Number of deletions in the plan, due or not.
     ///
     /// # Errors
     /// The system's own.
@@ -61,7 +61,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Holds every deletion back until another run.
+    /// Postpones all deletions to another run.
     ///
     /// # Errors
     /// The system's own.
@@ -96,7 +96,7 @@ impl Mirror {
         self.plan_deletes(PendingAction::Absent, "SELECT uri FROM temp.unseen")
     }
 
-    /// Forgets the deletions that were concluded from lists; returns how many.
+    /// Removes the deletions that were concluded from lists; returns their number.
     ///
     /// # Errors
     /// The system's own.
@@ -121,8 +121,8 @@ impl Mirror {
         self.forget_unused_access()
     }
 
-    /// Plans to delete the resources that a query yields; returns how many. A deletion that is
-    /// planned already stays as it is.
+    /// Plans to delete the resources that a query returns; returns their number. An already planned
+    /// deletion does not change.
     pub(super) fn plan_deletes(&self, action: PendingAction, query: &str) -> Result<u64, LogError> {
         let action = action as i64;
         let sql = format!(

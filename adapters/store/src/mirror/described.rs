@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension as _, params};
 pub struct Described {
     /// The digest of the description.
     pub digest: Vec<u8>,
-    /// The entity that it is of, where that is not the resource with this URI.
+    /// IRI of the described entity, if it differs from the resource's URI.
     pub entity: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// The resource that a description of this entity was stored of.
+    /// The resource whose stored description is of this entity.
     ///
     /// # Errors
     /// The system's own.
@@ -80,7 +80,8 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Whether something is stored of a resource, with a row or without one: see [`Mirror::each_without_row`].
+    /// Whether a description or record of a resource is stored, with or without a row: see
+    /// [`Mirror::each_without_row`].
     ///
     /// # Errors
     /// The system's own.
@@ -93,7 +94,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Notes that a part of a segment no longer counts, and is to be overwritten.
+    /// Records a superseded part of a segment, which is to be overwritten.
     ///
     /// # Errors
     /// The system's own.
@@ -137,7 +138,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Forgets superseded parts up to a place, which is included.
+    /// Deletes superseded parts up to a position, which is included.
     ///
     /// # Errors
     /// The system's own.
@@ -205,7 +206,7 @@ impl Mirror {
         write().map_err(failed(WRITE))
     }
 
-    /// Forgets a segment, whose file is removed.
+    /// Deletes the rows of a segment whose file is removed.
     ///
     /// # Errors
     /// The system's own.

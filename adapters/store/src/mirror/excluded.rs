@@ -49,7 +49,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Plans to delete every excluded resource, or takes such plans back; returns how many.
+    /// Plans to delete every excluded resource, or removes these plans; returns the number of
+    /// resources.
     ///
     /// # Errors
     /// The system's own.

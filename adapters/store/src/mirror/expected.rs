@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 pub struct ExpectedRow {
     /// URI of the resource, without fragment.
     pub uri: String,
-    /// The address that it is requested at, where that is not the URI.
+    /// The address to request, if it differs from the URI.
     pub href: Option<String>,
     /// Last modification, in microseconds since 1970.
     pub modified: Option<i64>,
@@ -33,13 +33,13 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// An empty set.
+    /// Creates an empty temporary database.
     ///
     /// # Errors
-    /// No temporary file can be made.
+    /// No temporary file can be created.
     pub fn new() -> Result<Self, LogError> {
         let prepare = || -> rusqlite::Result<Connection> {
-            // An empty name is SQLite's private temporary database.
+            // An empty path opens a private temporary database of SQLite.
             let connection = Connection::open("")?;
             connection.execute_batch(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
@@ -117,7 +117,7 @@ impl Expected {
             .map_err(failed(READ))
     }
 
-    /// A resource as it was noted.
+    /// The noted row of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -131,7 +131,7 @@ impl Expected {
             .map_err(failed(READ))
     }
 
-    /// The length that was noted of a resource.
+    /// The noted length of a resource.
     ///
     /// # Errors
     /// The system's own.

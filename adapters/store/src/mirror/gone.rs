@@ -9,7 +9,8 @@ use rusqlite::{OptionalExtension as _, params};
 const GONE_MAX: i64 = 100_000;
 
 impl Mirror {
-    /// Notes that a change of this time, in microseconds, deleted a resource, or that one until then changed it.
+    /// Notes that a change at this time, in microseconds, deleted a resource, or changed it at an
+    /// unknown time up to this one.
     ///
     /// # Errors
     /// The system's own.
@@ -23,7 +24,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// The time that was noted for a resource, microseconds.
+    /// The noted time of a resource, in microseconds.
     ///
     /// # Errors
     /// The system's own.
@@ -34,7 +35,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Whether any is noted.
+    /// Whether any resource is noted.
     ///
     /// # Errors
     /// The system's own.
@@ -55,7 +56,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets the oldest of too many.
+    /// Deletes the oldest rows above the limit.
     ///
     /// # Errors
     /// The system's own.

@@ -1,4 +1,4 @@
-//! Statements that a copy lacks, since they are not valid and were left out.
+//! Invalid statements that were left out of the copy.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
@@ -9,14 +9,15 @@ use rusqlite::params;
 pub struct LeftOutStatements {
     /// Number of statements that were left out.
     pub statements: u64,
-    /// The resources and files that they are of.
+    /// Number of resources and files with such statements.
     pub places: u64,
-    /// The first of these, each with the first fault.
+    /// The first places, each with its first fault.
     pub first: Vec<(String, String)>,
 }
 
 impl Mirror {
-    /// Notes how many statements of a resource were left out, and the first fault; with 0 that none was.
+    /// Notes the number of a resource's statements that were left out, and the first fault; with 0,
+    /// deletes the note.
     ///
     /// # Errors
     /// The system's own.

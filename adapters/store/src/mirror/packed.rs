@@ -28,12 +28,12 @@ pub struct Location {
     pub length: u64,
 }
 
-/// Where a resource's bytes are.
+/// The records with the bytes of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Packed {
     /// The newest record of the resource.
     pub record: Location,
-    /// The record that has the bytes, when its own only refers to them.
+    /// The record with the bytes, if the newest record only refers to another.
     pub original: Option<Location>,
 }
 
@@ -80,7 +80,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Where a resource's record is.
+    /// The position of a resource's record.
     ///
     /// # Errors
     /// The system's own.
@@ -103,8 +103,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Visits the records in a range of segments, with their resources, in the order of their
-    /// places. Reads all places there are: not for every run.
+    /// Visits the records in a range of segments with their resources, in the order of their
+    /// positions. Reads all positions, so it is too slow for every run.
     ///
     /// # Errors
     /// The system's own.
@@ -169,7 +169,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets where a resource's record is.
+    /// Deletes the position of a resource's record.
     ///
     /// # Errors
     /// The system's own.

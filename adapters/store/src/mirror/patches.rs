@@ -1,5 +1,4 @@
-//! Patches that came with changes, while a plan is made: where they are in the file of planned
-//! bytes.
+//! Patches of changes, while a plan is made: their offsets in the file of planned bytes.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
@@ -41,7 +40,7 @@ impl Mirror {
         Ok(found)
     }
 
-    /// Gives up the patches of items that failed: they are fetched from now on.
+    /// Discards the patches of failed items, so that their descriptions are fetched instead.
     ///
     /// # Errors
     /// The system's own.

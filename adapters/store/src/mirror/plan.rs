@@ -1,4 +1,4 @@
-//! The plan: pending actions, failures, and the tables that a plan is made with.
+//! The plan: pending actions, failures, and the temporary tables for making a plan.
 
 use super::access::{Access, read_access};
 use super::rows::{COLUMNS, Row, read_row};
@@ -12,7 +12,7 @@ pub enum PendingAction {
     /// Fetch the listed bytes and write them to the copy.
     #[default]
     Fetch,
-    /// Have the listed time; the bytes are right.
+    /// Set the listed time; the bytes are right.
     Touch,
     /// Delete the resource: the Source reported its deletion.
     Delete,
@@ -26,23 +26,23 @@ pub enum PendingAction {
 }
 
 impl PendingAction {
-    /// Whether the resource is to leave the copy.
+    /// Whether the action removes the resource from the copy.
     pub const fn is_deletion(self) -> bool {
         matches!(self, Self::Delete | Self::Remove | Self::Absent)
     }
 }
 
-/// How far one item of a plan has come.
+/// Progress of an item in a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PendingState {
-    /// To do in this run.
+    /// To be done in this run.
     #[default]
     Due,
-    /// Failed, refused or held back; tried again in the next run.
+    /// Failed, refused or postponed; tried again in the next run.
     Failed,
     /// Part of an earlier plan, while a new plan is made.
     Stale,
-    /// Waits until what stands in the place of its parent folder has moved.
+    /// Waits until the file in the place of its parent folder has moved.
     Conflict,
 }
 
@@ -53,7 +53,7 @@ pub struct Pending {
     pub uri: String,
     /// The action that the copy needs.
     pub action: PendingAction,
-    /// Last modification as listed, microseconds.
+    /// Last modification as listed, in microseconds.
     pub modified: Option<i64>,
     /// Length as listed, in bytes.
     pub length: Option<u64>,
@@ -62,7 +62,7 @@ pub struct Pending {
     /// Whether the document listed digests that cannot be verified: with an unknown algorithm or a
     /// wrong length.
     pub unknown: bool,
-    /// Time of the change, microseconds.
+    /// Time of the change in microseconds.
     pub changed: Option<i64>,
     /// Number of runs in which the item failed. For a deletion, also runs in which it waited
     /// because of other failures.
@@ -93,7 +93,7 @@ impl Pending {
         self.access.as_ref()?.accept.as_deref()
     }
 
-    /// Whether the answer describes the resource, see [`Access::describes`].
+    /// Whether the response is a description, see [`Access::describes`].
     pub fn describes(&self) -> bool {
         self.access.as_ref().is_some_and(|access| access.describes)
     }
@@ -119,12 +119,12 @@ pub struct Task {
     pub row: Option<Row>,
 }
 
-/// The place of a noted change among all changes of its resource.
+/// Position of a noted change among all changes of its resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeOrder {
-    /// The time that orders it, microseconds.
+    /// Time of the change in microseconds, for the order.
     pub time: i64,
-    /// Orders documents that are not read in their order, where times are the same.
+    /// Number of the document, for the order of changes with the same time.
     pub list: i64,
     /// The first and last instant that the change's time may mean, if the document gives one. For a
     /// time that cannot be used, at most the last instant is known, and the first is the smallest
@@ -143,9 +143,9 @@ pub struct ChangeOrder {
 pub struct Coming {
     /// The expected properties after the change, and the row of the copy.
     pub task: Task,
-    /// The first and last instant that may be meant by its time.
+    /// The first and last instant that the change's time may mean.
     pub changed: Option<(i64, i64)>,
-    /// Until when it happened, if only that is known.
+    /// The latest possible time, if only this is known.
     pub until: Option<i64>,
     /// Value of [`ChangeOrder::is_new`] for this change.
     pub is_new: bool,
@@ -153,7 +153,7 @@ pub struct Coming {
     pub is_known: bool,
 }
 
-/// How much there is to do.
+/// Counts of the pending actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PendingCounts {
     /// Resources to fetch or touch.
@@ -164,11 +164,11 @@ pub struct PendingCounts {
     pub deletes: u64,
     /// Items that failed or were postponed.
     pub held: u64,
-    /// Waiting for a parent folder.
+    /// Items that wait for a parent folder.
     pub conflicts: u64,
 }
 
-/// Changed resources to fetch that no run has failed to have.
+/// Counts of changed resources to fetch, without earlier failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangesDue {
     /// Number of resources to fetch.
@@ -244,7 +244,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops one item.
+    /// Removes an item from the plan.
     ///
     /// # Errors
     /// The system's own.
@@ -256,7 +256,7 @@ impl Mirror {
         self.forget_access_unless_kept(uri)
     }
 
-    /// Drops the fetches that are due from one URI to another, both included: they are done.
+    /// Removes the due fetches from one URI to another, both included, after they were done.
     ///
     /// # Errors
     /// The system's own.
@@ -270,7 +270,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Notes how far an item has come, and whether this was one more failed attempt.
+    /// Records the progress of an item, and whether an attempt failed.
     ///
     /// # Errors
     /// The system's own.
@@ -289,7 +289,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Whether this item still failed or is held.
+    /// Whether this item failed or is postponed.
     ///
     /// # Errors
     /// The system's own.
@@ -302,7 +302,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// The item of a resource that the plan has which is being made.
+    /// The item of a resource in the plan that is being made.
     ///
     /// # Errors
     /// The system's own.
@@ -339,7 +339,7 @@ impl Mirror {
         self.connection.query_row(sql, [], |row| row.get(0)).map_err(failed(READ))
     }
 
-    /// Makes everything due again that failed, was held or waited in an earlier run.
+    /// Makes all items due again that failed, were postponed or waited in an earlier run.
     ///
     /// # Errors
     /// The system's own.
@@ -350,7 +350,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Makes what waited for a parent folder due again; returns how many.
+    /// Makes items due again that waited for a parent folder; returns their number.
     ///
     /// # Errors
     /// The system's own.
@@ -361,7 +361,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Marks all items as of an earlier plan, before a new one is made; returns how many there are.
+    /// Marks all items as part of an earlier plan, before a new one is made; returns their number.
     ///
     /// # Errors
     /// The system's own.
@@ -387,7 +387,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops the items of an earlier plan that the new one does not name.
+    /// Removes the items of an earlier plan that are not in the new one.
     ///
     /// # Errors
     /// The system's own.
@@ -501,7 +501,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Whether anything is planned, or failed.
+    /// Whether the plan has items, due or failed.
     ///
     /// # Errors
     /// The system's own.
@@ -639,7 +639,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Lets any other change of a resource count more than one of a time that is not known at all.
+    /// Changes with an unknown time yield to any other change of their resource.
     ///
     /// # Errors
     /// The system's own.
@@ -650,7 +650,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Appends the changes noted, after a URI, in order.
+    /// Appends the noted changes, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -679,7 +679,7 @@ impl Mirror {
         })
     }
 
-    /// Notes that a resource is deprecated since a change, until a newer one; its place is as for
+    /// Notes that a change deprecated a resource, until a newer change; ordered as by
     /// [`Mirror::put_coming`].
     ///
     /// # Errors
@@ -698,7 +698,7 @@ impl Mirror {
                  ON CONFLICT DO UPDATE SET time = ?2, list = ?3, changed = ?4, replaced_by = ?5
                  WHERE (?2, ?3) >= (time, list)",
             )
-            // No URI has a space in it.
+            // URIs do not contain spaces.
             .and_then(|mut statement| {
                 statement.execute(params![uri, time, list, changed, replaced_by.join(" ")])
             })
@@ -706,7 +706,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Appends the deprecations noted that no newer change ends, after a URI, in order.
+    /// Appends the noted deprecations without a newer change, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -737,7 +737,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Empties the tables a plan is made with.
+    /// Empties the temporary tables for making a plan.
     ///
     /// # Errors
     /// The system's own.
@@ -750,7 +750,7 @@ impl Mirror {
     }
 }
 
-/// The row of the copy, behind the columns of an item.
+/// Reads the row of the copy, whose columns follow the columns of an item.
 fn read_kept(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Row>> {
     let is_kept = row.get_ref(KEPT)? != rusqlite::types::ValueRef::Null;
     if is_kept { read_row(row, KEPT).map(Some) } else { Ok(None) }

@@ -11,21 +11,21 @@ pub struct Row {
     pub uri: String,
     /// Whether the file has the reserved leaf name.
     pub leaf: bool,
-    /// Last modification as listed, microseconds.
+    /// Last modification as listed, in microseconds.
     pub modified: Option<i64>,
     /// Length of the stored bytes.
     pub length: u64,
     /// Digests of the stored bytes, in the compact form.
     pub digests: Vec<u8>,
-    /// Time of the change applied last, microseconds.
+    /// Time of the last applied change, in microseconds.
     pub changed: Option<i64>,
-    /// Entity tag it came with.
+    /// Entity tag of the response with these bytes.
     pub etag: Option<String>,
-    /// Modification time of the file as written, nanoseconds.
+    /// Modification time of the file after it was written, in nanoseconds.
     pub file_mtime: i64,
-    /// Whether the bytes had a listed digest.
+    /// Whether the bytes were verified against a listed digest.
     pub verified: bool,
-    /// The run that wrote the file.
+    /// Number of the run that wrote the file.
     pub epoch: i64,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<R
 }
 
 impl Mirror {
-    /// Whether a resource has this text in its URI; every row is read if none has.
+    /// Whether the URI of any resource contains this text; otherwise every row is read.
     ///
     /// # Errors
     /// The system's own.
@@ -91,7 +91,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Remembers a document.
+    /// Stores the metadata of a document.
     ///
     /// # Errors
     /// The system's own.
@@ -108,7 +108,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets every document, so that all are read again.
+    /// Deletes the metadata of all documents, so that all are read again.
     ///
     /// # Errors
     /// The system's own.
@@ -153,7 +153,7 @@ impl Mirror {
         self.connection.execute(&sql, [old, new]).map(drop).map_err(failed(WRITE))
     }
 
-    /// One resource.
+    /// The row of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -252,7 +252,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets a resource.
+    /// Deletes the row of a resource.
     ///
     /// # Errors
     /// The system's own.
