@@ -26,19 +26,19 @@ use crate::userinfo::without_userinfo;
 /// Most origins to which a client has open connections.
 const MAX_ORIGINS: usize = 256;
 
-/// An HTTP/1.1 client with its own connections; one per thread, clones share them.
+/// An HTTP/1.1 client with its connections. Use one per thread; clones share the connections.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>, u32);
 
 struct Inner {
     shared: Arc<Shared>,
     user_agent: HeaderValue,
-    /// By scheme and authority as written, so that a URL is not parsed again for each request.
+    /// By scheme and authority as written, so that a URL is parsed only once.
     hosts: Mutex<HashMap<Box<str>, Arc<Host>>>,
 }
 
 impl Client {
-    /// A client with no connections yet.
+    /// A client without open connections.
     pub fn new(shared: Arc<Shared>) -> Self {
         // A header cannot have control characters: remove them from the name.
         let name: String = shared.options.user_agent.chars().filter(|c| !c.is_control()).collect();
@@ -48,7 +48,7 @@ impl Client {
         Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }), retries)
     }
 
-    /// The same client with another number of retries.
+    /// The same client with a different number of retries.
     #[must_use]
     pub fn with_retries(&self, retries: u32) -> Self {
         Self(Arc::clone(&self.0), retries)
@@ -116,7 +116,7 @@ impl Client {
                 return Err(Error::new(ErrorKind::Redirect, request.url, message)
                     .with_help("use the URL the redirects lead to"));
             }
-            // Gives back the connection and the host's place before the next request needs them.
+            // Release the connection and the host's place before the next request.
             response.discard().await;
             let target = Target::split(&next)?;
             let next_host = self.host(target.origin).map_err(|error| error.with_url(&next))?;
@@ -132,20 +132,20 @@ impl Client {
         }
     }
 
-    /// Whether the URL's origin has requested a pause.
+    /// Whether the URL's origin is paused at its request.
     pub fn is_paused(&self, url: &str) -> bool {
         let host = Target::split(url).and_then(|target| self.host(target.origin));
         host.is_ok_and(|host| self.0.shared.is_paused(&host.state))
     }
 
-    /// Nobody sends to the URL's origin for that long.
+    /// Pauses all requests to the URL's origin.
     pub(crate) fn pause(&self, url: &str, pause: Duration) {
         if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
             self.0.shared.pause(&host.state, pause);
         }
     }
 
-    /// Whether nobody reported yet that the URL's origin cannot be reached.
+    /// Whether this is the first report that the URL's origin cannot be reached.
     pub(crate) fn is_first_report(&self, url: &str) -> bool {
         Target::split(url)
             .and_then(|target| self.host(target.origin))
@@ -186,7 +186,7 @@ impl Client {
         Ok(host)
     }
 
-    /// One request to one server.
+    /// Sends one request to a server, without redirects.
     async fn exchange(
         &self,
         host: &Arc<Host>,
@@ -215,7 +215,7 @@ impl Client {
             shared.count_request();
             match connection.send(message, &shared.options).await {
                 Ok(answer) => {
-                    // Servers with TLS answer so to a request without it.
+                    // Servers with TLS answer a request without TLS with this status.
                     let may_need_tls = answer.status() == StatusCode::BAD_REQUEST;
                     if !host.tls_is_known.swap(true, Relaxed)
                         && may_need_tls

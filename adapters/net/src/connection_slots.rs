@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
-/// How often another connection is asked to end while somebody waits.
+/// Interval at which further connections are asked to close while a client waits.
 const STEP: Duration = Duration::from_millis(20);
-/// How long a connection that was asked to end may continue with its request where its address has
-/// too many.
+/// Time that a connection has to complete its request after it was asked to close, if its address
+/// has too many connections.
 const GRACE: Duration = Duration::from_millis(200);
 /// An address has too many connections if it has more than one part in this number of all places,
 /// and others wait.
@@ -36,15 +36,15 @@ struct SlotsInUse {
     count: usize,
     /// Connections by client address, the oldest first.
     by_address: HashMap<IpAddr, VecDeque<Arc<SlotHolder>>>,
-    /// In the order in which they came.
+    /// Waiting clients in the order of their arrival.
     waiting: VecDeque<(IpAddr, oneshot::Sender<ConnectionSlot>)>,
 }
 
 #[derive(Debug, Default)]
 struct SlotHolder {
-    /// A request came on it.
+    /// Whether the connection had a request.
     asked: AtomicBool,
-    /// Requests whose answers are not complete.
+    /// Requests without a complete response.
     in_flight: AtomicUsize,
     /// The client does not read the response.
     is_blocked: AtomicBool,
@@ -55,7 +55,7 @@ struct SlotHolder {
     force: Notify,
 }
 
-/// A place of a connection, free again when this is dropped.
+/// A place for a connection, released on drop.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     connection_slots: Arc<ConnectionSlots>,
@@ -63,7 +63,7 @@ pub struct ConnectionSlot {
     holder: Arc<SlotHolder>,
 }
 
-/// A request on a connection, in flight until this is dropped.
+/// A request in flight on a connection, until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct InFlight(Arc<SlotHolder>);
@@ -79,21 +79,21 @@ impl Drop for InFlight {
 pub struct Writes(Arc<SlotHolder>);
 
 impl Writes {
-    /// Some bytes could not be written yet.
+    /// Reports that some bytes could not be written yet.
     pub fn blocked(&self) {
         self.0.is_blocked.store(true, Ordering::Relaxed);
     }
 
-    /// All bytes of the answer were written.
+    /// Reports that all bytes of the response were written.
     pub fn flushed(&self) {
         self.0.is_blocked.store(false, Ordering::Relaxed);
     }
 }
 
-/// When a connection that was asked to close does so.
+/// The time at which a connection that was asked to close must do so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseWhen {
-    /// At once: nothing was asked on it.
+    /// At once, because the connection was not used.
     Now,
     /// After the response in flight; at once for an idle connection.
     AfterAnswer,
@@ -105,18 +105,18 @@ impl ConnectionSlots {
         Arc::new(Self { total: total.max(1), taken: Mutex::default() })
     }
 
-    /// Clients that may wait for a place at a time.
+    /// Most clients that may wait for a place.
     pub fn waiting_max(&self) -> usize {
         (self.total / 32).clamp(8, 64)
     }
 
-    /// A place for a connection from this address, if there is one now.
+    /// A place for a connection from this address, if one is free.
     pub fn try_enter(self: &Arc<Self>, client: IpAddr) -> Option<ConnectionSlot> {
         let mut taken = self.lock();
         (taken.count < self.total).then(|| self.take(&mut taken, client_group(client)))
     }
 
-    /// A place for a connection from this address, as soon as there is one.
+    /// Waits for a place for a connection from this address.
     pub async fn enter(self: &Arc<Self>, client: IpAddr) -> ConnectionSlot {
         let address = client_group(client);
         loop {
@@ -211,7 +211,7 @@ impl SlotHolder {
 }
 
 impl ConnectionSlot {
-    /// A request came on this connection; it is in flight until the returned value is dropped.
+    /// Counts a request on this connection, which is in flight until the returned value is dropped.
     pub fn asked(&self) -> InFlight {
         self.holder.asked.store(true, Ordering::Relaxed);
         self.holder.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -228,7 +228,7 @@ impl ConnectionSlot {
         self.holder.is_in_flight()
     }
 
-    /// Waits until the place is needed for somebody else.
+    /// Waits until the connection has to give its place to another client.
     pub async fn leave(&self) -> CloseWhen {
         self.holder.leave.notified().await;
         if self.holder.asked.load(Ordering::Relaxed) {
@@ -238,7 +238,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// Waits until the place is needed and nothing in flight counts any more; after
+    /// Waits until the connection must close even with a request in flight; call it after
     /// [`Self::leave`].
     pub async fn force(&self) {
         self.holder.force.notified().await;
@@ -272,8 +272,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The unit that counts as one client in every limit: an IPv4 address, or the /64 network of an IPv6
-/// address, which one customer has.
+/// The unit that counts as one client in every limit: an IPv4 address, or the /64 network of an
+/// IPv6 address, because a customer usually has a whole /64.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! Credentials by server, as `.netrc` files and options give them.
+//! Credentials by server, from `.netrc` files and options.
 
 pub(crate) mod fuzz_property;
 
@@ -54,7 +54,7 @@ impl Credentials {
                     if own_host.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&machine)) {
                         self.add(url, authorization.clone())?;
                     }
-                    // A name that no URL can have is of no use, and no reason to stop.
+                    // Ignore an entry whose host is invalid.
                     let _ = self.add(&format!("https://{machine}/"), authorization);
                 }
             }

@@ -11,12 +11,12 @@ use crate::origin::Origin;
 use crate::secret::Authorization;
 use crate::shared::{HostState, Shared};
 
-/// One origin as this client sees it.
+/// An origin as this client uses it.
 pub(crate) struct Host {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: Arc<HostState>,
     pub(crate) origin: Origin,
-    /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
+    /// The HTTP proxy to which whole URLs are sent, for an http server behind one.
     pub(crate) forwards: Option<Forwards>,
     /// Whether a missing `https` in the address needs no further test: the server was reached with
     /// TLS, or is known to answer without it.
@@ -42,7 +42,7 @@ impl Host {
         Self { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() }
     }
 
-    /// Closes connections that were idle for longer than that.
+    /// Closes connections that were idle for longer than `keep_alive`.
     pub(crate) fn close_idle(&self, keep_alive: Duration) {
         self.idle().retain(|connection| connection.idle_since.elapsed() < keep_alive);
     }

@@ -32,7 +32,7 @@ pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     (pause > Duration::ZERO && pause <= PLAUSIBLE).then_some(pause)
 }
 
-/// A random part of `most`. Spreading needs no good randomness: the seed of a new hash map does.
+/// A random part of `most`. The randomness need not be good: the seed of a new hash map suffices.
 pub(crate) fn jitter(most: Duration) -> Duration {
     let random = RandomState::new().hash_one(0_u8);
     most.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)

@@ -22,14 +22,14 @@ use crate::unpack::UnpackError;
 
 /// Most bytes of an unread body that are read so that its connection can be used again.
 const DRAIN_BYTES: usize = 64 << 10;
-/// Longest time waited for such a body.
+/// Longest time to wait for such a body.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
-/// Most bytes reserved in advance on the word of a `Content-Length`.
+/// Most bytes allocated in advance for a `Content-Length`.
 const RESERVE_BYTES: u64 = 1 << 20;
 
-/// The answer to a request: its head, and its body while it comes in.
+/// The response to a request: its head, and its body while it is received.
 ///
-/// Dropping it before the end is allowed: what little is already there is read, otherwise the
+/// It may be dropped before the end: a small rest that has arrived is read, otherwise the
 /// connection is closed.
 pub struct Response {
     status: StatusCode,
@@ -37,7 +37,7 @@ pub struct Response {
     url: String,
     body: Incoming,
     host: Arc<Host>,
-    /// Until the body is at its end.
+    /// `None` after the end of the body.
     wire: Option<(Box<Connection>, OwnedSemaphorePermit)>,
     gunzip: Option<Box<Gunzip>>,
     delivered: u64,
@@ -45,19 +45,19 @@ pub struct Response {
     failed: bool,
 }
 
-/// The `Content-Range` of a partial answer.
+/// The `Content-Range` of a partial response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentRange {
     /// Offset of the first byte.
     pub first: u64,
     /// Offset of the last byte.
     pub last: u64,
-    /// Length of the whole, if reported.
+    /// Length of the whole representation, if reported.
     pub total: Option<u64>,
 }
 
-/// All values of a header of an answer. Servers send more than visible ASCII, which [rfc9110 §5.5] allows
-/// no more: bytes that are not UTF-8 are replaced.
+/// All values of a header in a response. Some servers send more than visible ASCII, against
+/// [rfc9110 §5.5]: bytes that are not UTF-8 are replaced.
 ///
 /// ```
 /// let mut headers = abreast_net::HeaderMap::new();
@@ -175,7 +175,7 @@ impl Response {
         request.accept_gzip && request.usable_range().is_none() && self.host.shared.options.gzip
     }
 
-    /// The content encodings in the order they were applied, without `identity`.
+    /// The content encodings in the order in which they were applied, without `identity`.
     fn encodings(&self) -> Vec<String> {
         let values = self.headers.get_all(header::CONTENT_ENCODING).iter();
         let texts =
@@ -191,12 +191,12 @@ impl Response {
             && matches!(&self.encodings()[..], [one] if one == "gzip" || one == "x-gzip")
     }
 
-    /// The status of the answer.
+    /// HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// One header's first value, if it is there and is visible ASCII.
+    /// First value of a header, if it exists and is visible ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -206,7 +206,7 @@ impl Response {
         values(&self.headers, name)
     }
 
-    /// All headers of the answer.
+    /// All headers of the response.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
@@ -216,12 +216,12 @@ impl Response {
         &self.url
     }
 
-    /// The announced length of the body as sent, that is, before unpacking.
+    /// The announced length of the body as sent, before unpacking.
     pub fn content_length(&self) -> Option<u64> {
         self.header(header::CONTENT_LENGTH.as_str())?.trim().parse().ok()
     }
 
-    /// The range a partial answer covers.
+    /// The range of a partial response.
     pub fn content_range(&self) -> Option<ContentRange> {
         let (range, total) = self
             .header(header::CONTENT_RANGE.as_str())?
@@ -255,8 +255,8 @@ impl Response {
                 .is_none_or(|length| length.checked_sub(1) == Some(range.last - range.first))
     }
 
-    /// Whether this cannot be used where the rest after `offset` bytes was requested, and the whole
-    /// may be answered otherwise.
+    /// Whether this response is not the requested rest after `offset` bytes, so that the whole
+    /// should be requested instead.
     pub(crate) fn is_no_rest_from(&self, offset: u64, etag: &str) -> bool {
         match self.status {
             StatusCode::RANGE_NOT_SATISFIABLE => true,
@@ -324,7 +324,7 @@ impl Response {
         self.limit = bytes;
     }
 
-    /// The next piece of the body, unpacked if it was packed; `None` at its proper end.
+    /// The next piece of the body, unpacked if necessary; `None` at its regular end.
     ///
     /// # Errors
     /// `http.truncated`, `net.timeout`, `net.slow`, `http.protocol`, `http.encoding`, `http.size`.
@@ -437,7 +437,7 @@ impl Response {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if data.is_empty() => {}
                     Ok(data) => break Ok(Some(data)),
-                    // Trailers mean nothing to us.
+                    // Trailers are ignored.
                     Err(_) => {}
                 },
                 Ok(Some(Err(e))) => break Err(Failure::Http(e)),
@@ -460,14 +460,14 @@ impl Response {
         })
     }
 
-    /// The body is at its end: the connection and the host's place are free.
+    /// Releases the connection and the host's place at the end of the body.
     fn release(&mut self) {
         if let Some((connection, _permit)) = self.wire.take() {
             self.host.give_back(connection);
         }
     }
 
-    /// The connection is of no more use.
+    /// Closes the connection, which cannot be used again.
     fn close(&mut self) {
         self.wire = None;
     }

@@ -1,9 +1,9 @@
 //! Sending short messages to many hosts.
 //!
-//! A [`Client`](crate::Client) fetches much from a few servers that its user chose. A [`Sender`]
-//! posts little to thousands of addresses that others chose: it follows no redirects, asks no
-//! proxy, connects to public addresses only, reads no more of a response than requested, and gives
-//! each exchange one limit of time.
+//! A [`Client`](crate::Client) fetches large amounts from a few servers that its user chose. A
+//! [`Sender`] posts short messages to thousands of addresses from third parties. Therefore it does
+//! not follow redirects or use proxies, connects to public addresses only, reads at most the
+//! requested part of a response, and has one time limit for a whole exchange.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -42,7 +42,7 @@ const FRAMING: u64 = 16 << 10;
 /// Most addresses of a host name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Limits and manners of a [`Sender`].
+/// Limits and behaviour of a [`Sender`].
 #[derive(Debug, Clone)]
 pub struct SenderOptions {
     /// Longest time for name resolution, TCP connect and TLS handshake together. Default 5 s.
@@ -63,9 +63,9 @@ pub struct SenderOptions {
     /// thread until the system gives up, so the runtime should have more blocking threads than this
     /// number. Default 32.
     pub lookups: usize,
-    /// Most bytes of an answer's head. Default 16 KiB.
+    /// Most bytes of a response's head. Default 16 KiB.
     pub max_head_bytes: usize,
-    /// Only addresses that everybody reaches alike are connected to. Default true.
+    /// Whether to connect to globally reachable addresses only. Default true.
     pub public_only: bool,
     /// The value of the `User-Agent` header.
     pub user_agent: String,
@@ -103,14 +103,14 @@ struct Inner {
     tls: Arc<ClientConfig>,
     /// For hosts that were not resolved yet, and for hosts that were.
     lookups: [Arc<Semaphore>; 2],
-    /// By scheme and authority as written.
+    /// By scheme and authority as written in URLs.
     origins: Mutex<HashMap<Box<str>, Arc<Pool>>>,
 }
 
 /// An origin and its unused connections.
 struct Pool {
     origin: Origin,
-    /// The beginning of each request to it, after the request line.
+    /// The first header lines of each request, after the request line.
     lines: HeaderLines,
     /// Whether the host name was resolved before.
     is_resolved: AtomicBool,
@@ -118,21 +118,21 @@ struct Pool {
     idle: Mutex<Vec<Box<Line>>>,
 }
 
-/// Where a request goes: a URL that was read.
+/// The parsed URL of a recipient.
 #[derive(Clone)]
 pub struct Recipient {
     pool: Arc<Pool>,
     path: PathAndQuery,
 }
 
-/// The answer of a recipient to a message.
+/// The response of a recipient to a message.
 #[derive(Debug)]
 pub struct Answer {
     /// The response's status; redirects are not followed.
     pub status: StatusCode,
     /// The response's headers. Empty if the status is a success and the body is not wanted.
     pub headers: HeaderMap,
-    /// The part of its body that was read.
+    /// The part of the response's body that was read.
     pub body: Bytes,
 }
 
@@ -143,7 +143,7 @@ pub struct Message<'a> {
     pub headers: HeaderMap,
     /// More headers, encoded once for many messages.
     pub common: Option<&'a HeaderLines>,
-    /// The body; sharing it costs nothing.
+    /// The body. A clone shares the bytes.
     pub body: Bytes,
 }
 
@@ -167,10 +167,10 @@ fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     }
 }
 
-/// How much of an answer's body is wanted.
+/// The part of a response's body to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyWanted {
-    /// The whole body, which may have that many bytes at most.
+    /// The whole body, which may have at most this many bytes.
     Whole(usize),
     /// The content is ignored. At most this many bytes are read, so that the connection can be used
     /// again; an invalid end of the body is not an error.
@@ -194,15 +194,15 @@ impl Sender {
         Ok(Self(Arc::new(Inner { options, user_agent, tls, lookups, origins: Mutex::default() })))
     }
 
-    /// The options it was made with.
+    /// The options with which the sender was created.
     pub fn options(&self) -> &SenderOptions {
         &self.0.options
     }
 
-    /// Reads a URL. Cheap for an origin that is known.
+    /// Parses a URL. Cheap for a known origin.
     ///
     /// # Errors
-    /// `uri.authority`, `uri.syntax`: not http or https, with user and password, or not readable.
+    /// `uri.authority`, `uri.syntax`: not http or https, with user and password, or invalid.
     pub fn recipient(&self, url: &str) -> Result<Recipient, Error> {
         let target = Target::split(url)?;
         let path = target.path_and_query()?;
@@ -237,7 +237,7 @@ impl Sender {
         Ok(Recipient { pool, path })
     }
 
-    /// Closes connections that were not used for `keep_alive`. To be called now and then.
+    /// Closes connections that were not used for `keep_alive`. Call it periodically.
     pub fn close_expired(&self) {
         let keep_alive = self.0.options.keep_alive;
         for pool in lock(&self.0.origins).values() {
@@ -258,7 +258,7 @@ impl Sender {
         self.exchange(to, &Method::POST, message, want).await
     }
 
-    /// Asks for a body; see [`Sender::exchange`].
+    /// Sends a GET request; see [`Sender::exchange`].
     ///
     /// # Errors
     /// As [`Sender::exchange`].
@@ -365,7 +365,7 @@ impl Sender {
         let lookups = &self.0.lookups[usize::from(pool.is_resolved.load(Relaxed))];
         let place = Arc::clone(lookups).acquire_owned().await.map_err(|_| failed())?;
         let name = (origin.host.clone(), origin.port);
-        // The place is given back when the system is done with it, not when nobody waits any more.
+        // The permit is released when the system call returns, even if the caller stopped waiting.
         let asked = tokio::task::spawn_blocking(move || {
             let found =
                 name.to_socket_addrs().map(|found| found.take(MAX_ADDRESSES).collect::<Vec<_>>());
@@ -434,7 +434,7 @@ impl Sender {
 }
 
 impl Recipient {
-    /// `scheme://host:port` in one spelling: what shares connections.
+    /// `scheme://host:port` in a normal form. Recipients with the same origin share connections.
     pub fn origin(&self) -> &str {
         &self.pool.origin.key
     }
@@ -546,7 +546,7 @@ async fn read_whole(
     Ok(body.into())
 }
 
-/// Why a body is not taken.
+/// The reason why a body is rejected.
 enum BodyRejected {
     TooLarge,
     Malformed(Malformed),
@@ -558,7 +558,7 @@ impl From<Malformed> for BodyRejected {
     }
 }
 
-/// Whether the body ended within its limits.
+/// Reads past the body. Returns whether it ended within its limits.
 async fn skip(
     line: &mut Line,
     input: &mut Input,

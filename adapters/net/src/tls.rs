@@ -73,7 +73,7 @@ pub(crate) fn client_config(
     Ok(Arc::new(config))
 }
 
-/// The settings with a certificate of our own.
+/// Adds the client certificate to the settings.
 fn with_own(
     builder: ConfigBuilder<ClientConfig, WantsClientCert>,
     own: &ClientCertificate,
@@ -93,7 +93,7 @@ fn with_own(
     builder.with_client_auth_cert(chain, key).map_err(|e| no_certificate(&e))
 }
 
-/// Checks the files of a certificate of our own before anything is done with them.
+/// Checks the files of a client certificate before it is used.
 ///
 /// # Errors
 /// They cannot be read, or do not belong together.
@@ -122,10 +122,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     if found.is_empty() { Err(unreadable(path, &"there is none in it")) } else { Ok(found) }
 }
 
-/// Checks a file for [`Options::extra_roots`] before anything is done with it.
+/// Checks a file for [`Options::extra_roots`] before it is used.
 ///
 /// # Errors
-/// It cannot be read, or holds no certificate.
+/// It cannot be read, or does not contain a certificate.
 pub fn check_certificates(path: &Path) -> Result<(), Error> {
     certificates(path).map(drop).map_err(|message| {
         Error::new(ErrorKind::Tls, "", message)

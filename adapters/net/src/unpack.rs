@@ -1,19 +1,19 @@
-//! Files that are handed out packed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
+//! Files compressed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
 
 use abreast_webtypes::BYTES_BEHIND_GZIP;
 use flate2::write::GzDecoder;
 use std::fmt;
 use std::io::{self, Write as _};
 
-/// Unpacked bytes from which on the ratio is judged.
+/// Unpacked bytes from which the ratio is checked.
 pub(crate) const RATIO_FROM: u64 = 10 << 20;
 /// Largest ratio of unpacked to packed bytes.
 pub(crate) const MAX_RATIO: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
 
-/// Unpacks a file of gzip: all its members [rfc1952 §2.2], and zeros behind the last one, which some
-/// programs fill blocks with.
+/// Unpacks a gzip file: all its members [rfc1952 §2.2], and zeros after the last one, with which
+/// some programs fill blocks.
 #[derive(Debug)]
 pub struct Unpacker {
     decoder: GzDecoder<Vec<u8>>,
@@ -31,7 +31,7 @@ pub struct Unpacker {
 pub enum UnpackError {
     /// The file is not gzip, or is damaged.
     Broken(io::Error),
-    /// There are other bytes behind its last member.
+    /// There are other bytes after the last member.
     Followed,
     /// The file is truncated, or its last member is damaged.
     Truncated,
@@ -58,10 +58,10 @@ impl fmt::Display for UnpackError {
 impl std::error::Error for UnpackError {}
 
 impl Unpacker {
-    /// The first two bytes of every such file.
+    /// The first two bytes of every gzip file.
     pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-    /// Unpacks up to `most` bytes.
+    /// Creates an unpacker for at most `most` bytes.
     pub fn new(most: u64) -> Self {
         let decoder = GzDecoder::new(Vec::new());
         Self { decoder, is_between: false, is_later: false, packed: 0, unpacked: 0, most }
@@ -149,10 +149,10 @@ impl Unpacker {
         }
     }
 
-    /// The file ended.
+    /// Reports the end of the file.
     ///
     /// # Errors
-    /// It ends in the middle, or its last member is damaged.
+    /// It is truncated, or its last member is damaged.
     pub fn finish(mut self) -> Result<(), UnpackError> {
         if self.is_between {
             return Ok(());
