@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
-/// As many new files are made durable one by one; more, by one call for the whole file system.
+/// Most new files that are synced one by one; if there are more, the whole file system is synced.
 const SYNC_EACH: usize = 8;
 
 /// A folder of contents, whose addresses are their BLAKE3 digests. Small contents are packed
@@ -30,7 +30,7 @@ pub struct Contents {
 }
 
 struct Inner {
-    /// Ends first.
+    /// First field, so that the thread is dropped first.
     _tidying: CompactionThread,
     packed: Arc<Packed>,
     layout: Layout,
@@ -44,7 +44,7 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Entries that cannot be written now are read from the segments by the next open.
+        // On failure, the next open reads the entries from the segments.
         let _ = self.packed.close();
     }
 }
@@ -72,7 +72,7 @@ impl Contents {
         Self::open_with(path, Limits::default())
     }
 
-    /// The same, with other sizes of its files.
+    /// As [`Contents::open`], with other sizes of its files.
     ///
     /// # Errors
     /// As [`Contents::open`].
@@ -140,7 +140,7 @@ impl Contents {
         self.keep(temporary, id, length)
     }
 
-    /// Reads at most the size of a packed content; returns whether that was all.
+    /// Reads at most the size of a packed content; returns whether the reader was at its end.
     fn begin(&self, reader: &mut dyn Read, limit: u64) -> Result<(Vec<u8>, bool), Error> {
         let most = self.packed_bytes();
         let mut begin = Vec::new();
@@ -203,10 +203,10 @@ impl Contents {
         Ok(self.length(id)?.map(|length| kept.with_length(length)))
     }
 
-    /// Makes everything durable that was put before the call.
+    /// Makes all contents durable that were put before the call.
     ///
     /// # Errors
-    /// The disk failed: nothing more is accepted then until the folder is opened again.
+    /// The disk failed: then further contents are refused until the folder is opened again.
     pub fn sync(&self) -> Result<(), Error> {
         let _one_at_a_time = self.inner.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         self.trusted()?;
@@ -283,7 +283,7 @@ impl Contents {
         if pins.contains_key(id) || needed()? {
             return Ok(false);
         }
-        // In both places: one that was a file may be packed since.
+        // In both places: a content may be packed and a file.
         let packed = self.inner.packed.remove(id);
         let file = self.inner.layout.remove(id);
         drop(pins);
@@ -313,7 +313,8 @@ impl Contents {
             .map_err(|cause| Error::io("list the kept contents", cause))
     }
 
-    /// Appends a packed content again: its record may be damaged although its bytes are not.
+    /// Appends a packed content again, for the case that its record is damaged but its bytes are
+    /// not.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -321,7 +322,7 @@ impl Contents {
         self.inner.packed.rewrite(id).map_err(writing)
     }
 
-    /// Compacts packed contents now instead of in the background: frees the space of removed ones.
+    /// Compacts packed contents now, not in the background, to free the space of removed contents.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -405,7 +406,7 @@ pub(crate) fn open_content(
     }
 }
 
-/// How many bytes a content has, packed or a file.
+/// Length of a content in bytes, packed or a file.
 pub(crate) fn content_length(
     packed: &Packed,
     root: &OwnedFd,
@@ -493,7 +494,7 @@ fn digest(
     }
 }
 
-/// Makes an empty file share another one's blocks; false where that is not possible.
+/// Makes an empty file share the blocks of another; false if this is not possible.
 #[cfg(target_os = "linux")]
 fn clone_file(to: &File, from: &File) -> bool {
     rustix::fs::ioctl_ficlone(to, from).is_ok()

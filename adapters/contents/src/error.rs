@@ -6,7 +6,7 @@ use std::io;
 const FOREIGN: &str = "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
 const DAMAGED: &str =
     "\n  help: stop the server, then run `abreast check --read-data` and `abreast repair`";
-/// A symbolic link where none is followed.
+/// The error for a symbolic link that is not followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
 /// The kind of failure, which decides about the caller's next step.
@@ -15,16 +15,16 @@ const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 pub enum ErrorKind {
     /// The folder does not have these bytes.
     NotFound,
-    /// There were more bytes than the caller allowed.
+    /// The reader has more bytes than the caller allowed.
     TooLong,
     /// Another process has the folder open.
     Busy,
     /// No space, no inodes or no quota left.
     Full,
-    /// Something else stands where a file or folder of ours should be, for example a symbolic link.
+    /// A file or folder of ours is replaced by something else, for example a symbolic link.
     Foreign,
-    /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened
-    /// again.
+    /// The disk failed to make bytes durable: further contents are refused until the folder is
+    /// opened again.
     Untrusted,
     /// The source of the bytes failed while it was read.
     Input,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Other,
 }
 
-/// A failure, with the task and the system's own error.
+/// A failure, with the task and the operating system's error.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -47,7 +47,7 @@ impl Error {
         Self { kind, message: message.into(), cause: None }
     }
 
-    /// The system refused a task.
+    /// Error for a task that the operating system refused.
     pub(crate) fn io(task: &str, cause: impl Into<io::Error>) -> Self {
         let cause = cause.into();
         let (kind, help) = match cause.kind() {

@@ -24,7 +24,7 @@ pub(crate) const NEW: OFlags = OFlags::RDWR
 const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// The folder, held open.
+/// The folder, with open handles.
 pub(crate) struct Layout {
     root: OwnedFd,
     temporary: OwnedFd,
@@ -34,8 +34,8 @@ pub(crate) struct Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // Explicitly: a process that is just being started has a copy of the open file for a
-        // moment.
+        // Unlock explicitly: a process that is just being started has a copy of the open file for a
+        // short time.
         let _ = self.lock.unlock();
     }
 }
@@ -46,7 +46,7 @@ impl Layout {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let task = format!("open the folder of kept contents {}", path.display());
         std::fs::create_dir_all(path).map_err(|cause| Error::io(&task, cause))?;
-        // The path itself may go through links: it is the user's own choice.
+        // The path itself may contain symbolic links, because the user chose it.
         let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
             .map_err(|cause| Error::io(&task, cause))?;
         let lock = lock(&root, path)?;
@@ -63,7 +63,7 @@ impl Layout {
         Ok(Self { root, temporary, next: AtomicU64::new(0), lock })
     }
 
-    /// The folder itself.
+    /// The handle of the folder.
     pub(crate) fn root(&self) -> &OwnedFd {
         &self.root
     }
@@ -84,7 +84,7 @@ impl Layout {
         }
     }
 
-    /// Makes one file and its name durable. One that is not there any more needs nothing.
+    /// Makes one file and its directory entry durable; does nothing if the file was removed.
     pub(crate) fn sync_one(&self, id: &ContentId) -> Result<(), Errno> {
         let (folder, name) = names(id);
         let folder = match openat(&self.root, folder.as_str(), FOLDER, Mode::empty()) {
@@ -101,7 +101,7 @@ impl Layout {
         rustix::fs::fsync(&self.root)
     }
 
-    /// A new file without a lasting name.
+    /// Creates a temporary file.
     pub(crate) fn temporary(&self) -> Result<Temporary<'_>, Errno> {
         let name = format!("{:x}", self.next.fetch_add(1, Ordering::Relaxed));
         let file = openat(&self.temporary, name.as_str(), NEW, FILE_MODE)?;
@@ -147,7 +147,7 @@ pub(crate) fn length(root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Errn
     }
 }
 
-/// Visits the addresses of files whose first byte is that, in no order.
+/// Visits the addresses of files whose first byte is `first`, in no order.
 pub(crate) fn visit(
     root: &OwnedFd,
     first: u8,
@@ -203,7 +203,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// The folder and the name in it.
+/// The folder of a content, and the file name in it.
 fn names(id: &ContentId) -> (String, String) {
     let mut folder = id.to_string();
     let name = folder.split_off(2);

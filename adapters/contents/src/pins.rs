@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many hold each address. One lock, taken for a moment by each put and each removal.
+/// The number of pins for each address. Each put and each removal locks it for a short time.
 #[derive(Default)]
 pub(crate) struct Pins(Mutex<HashMap<ContentId, usize>>);
 
 impl Pins {
-    /// Holds an address until the returned value is dropped.
+    /// Pins an address until the returned value is dropped.
     pub(crate) fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> PinnedContent {
         *self.lock().entry(id).or_insert(0) += 1;
         PinnedContent { id, length, pins: Arc::clone(self) }
     }
 
-    /// Nobody pins anything while this is held.
+    /// Prevents new pins while the returned guard is held.
     pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<ContentId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,7 +25,7 @@ pub struct View {
     packed: Mutex<Arc<Packed>>,
 }
 
-/// How a content was found.
+/// The result of checking a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
@@ -90,7 +90,7 @@ impl View {
         }
     }
 
-    /// Reads a content and compares it with its address.
+    /// Checks a content against its address.
     ///
     /// # Errors
     /// The disk failed.

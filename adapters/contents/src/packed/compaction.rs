@@ -20,14 +20,14 @@ use std::time::Duration;
 const GARBAGE_PART: u64 = 8;
 /// The same while contents are being removed: a content that is rewritten now may be removed soon.
 const BUSY_GARBAGE_PART: u64 = 2;
-/// Segments with less garbage than one part in so many are not rewritten.
+/// Segments with less garbage than one part in this number are not rewritten.
 const LEAST_PART: u64 = 32;
-/// Time between two searches for something to do.
+/// Time between two checks for work.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The same after a failure.
+/// Time until the next check after a failure.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The thread that tidies; it ends when this is dropped.
+/// The thread that compacts; it ends when this is dropped.
 pub(crate) struct CompactionThread {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -86,7 +86,7 @@ impl Drop for CompactionThread {
 }
 
 impl Packed {
-    /// Does all that is due now.
+    /// Does all work that is due now.
     pub(crate) fn tidy_now(&self) -> io::Result<()> {
         self.tidy(GARBAGE_PART, &AtomicBool::new(false))
     }
@@ -101,7 +101,7 @@ impl Packed {
         Ok(())
     }
 
-    /// The segment to be rewritten next, if garbage is more than one part in so many of all.
+    /// The next segment to rewrite, if garbage is more than one part in `part` of all bytes.
     fn most_garbage(&self, part: u64) -> Option<u32> {
         let index = lock(&self.index);
         let movable = || index.segments.iter().filter(|(_, usage)| !usage.stuck);
@@ -142,7 +142,7 @@ impl Packed {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 let mut writer = lock(&self.writer);
-                // Under the lock nobody removes it.
+                // The lock prevents a removal between the check and the copy.
                 let before = self.find(&found.id)?;
                 if before.is_some_and(is_here) {
                     self.append(&mut writer, &found.id, Some(bytes), before)?;
@@ -168,8 +168,8 @@ impl Packed {
         self.files.remove_segment(number)
     }
 
-    /// Merges the newest runs while they are of similar size, so that an entry is rarely written
-    /// again; returns whether it did.
+    /// Merges the newest runs while they have similar sizes, so that an entry is rarely written
+    /// again. Returns whether runs were merged.
     fn merge_runs(&self, stop: &AtomicBool) -> io::Result<bool> {
         let runs = Arc::clone(&lock(&self.index).runs);
         let mut newer = 0;
@@ -187,7 +187,7 @@ impl Packed {
         let parts =
             merged.iter().rev().map(|run| Box::new(run.iterate(&begin)) as Part<'_>).collect();
         let is_needed = |entry: &run::Entry| {
-            // Behind the oldest run nothing is left to be hidden.
+            // An entry for a removal is needed only if an older run may have the content.
             first > 0
                 || entry
                     .1

@@ -14,7 +14,7 @@ const NAME: &str = "packed";
 /// Only the process that stores contents may write segments and runs.
 const MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// The folder, held open.
+/// The folder, with open handles.
 pub(crate) struct Files {
     /// `None` if the folder does not exist; then there are no files.
     folder: Option<OwnedFd>,
@@ -29,21 +29,21 @@ pub(crate) struct Listing {
     pub(crate) segments: Vec<u32>,
     /// Runs that together are the index, oldest first.
     pub(crate) runs: Vec<Span>,
-    /// Runs that are in others, left over from a merge.
+    /// Runs whose parts are all in another run, left from a merge.
     pub(crate) outdated: Vec<Span>,
-    /// A run is missing between others.
+    /// Whether a run is missing between others.
     pub(crate) gap: bool,
 }
 
 impl Files {
-    /// Opens the folder to write in it, creating it if it is not there.
+    /// Opens the folder for writing, and creates it if it does not exist.
     pub(crate) fn open(root: &OwnedFd, temporary: &OwnedFd) -> io::Result<Self> {
         make_folder(root, NAME)?;
         let folder = openat(root, NAME, FOLDER, Mode::empty())?;
         Ok(Self { folder: Some(folder), temporary: Some(temporary.try_clone()?) })
     }
 
-    /// Opens the folder to read, if it is there.
+    /// Opens the folder read-only, if it exists.
     pub(crate) fn open_read(root: Option<&OwnedFd>) -> io::Result<Self> {
         let folder = match root.map(|root| openat(root, NAME, FOLDER, Mode::empty())) {
             Some(Ok(folder)) => Some(folder),
@@ -87,7 +87,7 @@ impl Files {
         Ok(openat(self.folder()?, segment_name(number), READ, Mode::empty())?.into())
     }
 
-    /// Opens a segment to append to it.
+    /// Opens a segment for appending.
     pub(crate) fn open_segment_for_writing(&self, number: u32) -> io::Result<File> {
         Ok(openat(self.folder()?, segment_name(number), READ | OFlags::RDWR, Mode::empty())?.into())
     }

@@ -99,7 +99,7 @@ impl Packed {
                 usage.kept += record_bytes(place.length);
             }
         }
-        // No number is used twice: the index may name a segment that was lost.
+        // Never reuse a number: the index may refer to a lost segment.
         let covered = runs.last().map_or(Covered::default(), |run| run.covered);
         let after = covered.segment + u32::from(covered.offset > 0);
         let writer = Writer {
@@ -165,7 +165,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Where the last whole record ends.
+    /// Adds the records of a segment to the index. Returns the end of the last intact record.
     fn replay_segment(
         &self,
         number: u32,

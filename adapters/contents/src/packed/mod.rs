@@ -32,9 +32,9 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Segments held open at a time.
+/// Most segments that are open at a time.
 const OPEN_FILES: usize = 64;
-/// Lookups of a content that moves to another segment while it is read.
+/// Most lookups of a content, which may move to another segment while it is read.
 const ATTEMPTS: usize = 8;
 
 /// Sizes at which files change. Smaller values need more files, larger values more memory.
@@ -44,11 +44,12 @@ pub struct Limits {
     /// Contents of at most this many bytes are packed; larger ones are separate files. A packed
     /// content is read and verified whole, in memory, before its first byte is returned.
     pub packed_bytes: u32,
-    /// A segment that has this many bytes gets no more. Compaction rewrites one segment at a time.
+    /// A segment of this size gets no more records. Compaction rewrites one segment at a time.
     pub segment_bytes: u32,
-    /// Contents whose places are held in memory until they are written to the index, 64 bytes each.
+    /// Most contents whose locations are in memory before they are written to the index, 64 bytes
+    /// each.
     pub unindexed: usize,
-    /// Bytes of removed contents that are not worth rewriting segments for.
+    /// Bytes of removed contents below which segments are not rewritten.
     pub garbage_bytes: u64,
 }
 
@@ -63,30 +64,30 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of a segment.
+/// Numbers of bytes in a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     all: u64,
     /// Bytes in records of contents that are not removed.
     kept: u64,
-    /// A part that is needed is damaged: it stays as it is.
+    /// Whether a needed part is damaged, so that the segment is not rewritten.
     stuck: bool,
 }
 
-/// Where contents are.
+/// The locations of contents.
 #[derive(Default)]
 struct Index {
-    /// Not yet in a run.
+    /// Locations that are not yet in a run.
     recent: HashMap<ContentId, ContentLocation>,
-    /// Being written to a run.
+    /// Locations that are being written to a run.
     frozen: Arc<HashMap<ContentId, ContentLocation>>,
-    /// Oldest first.
+    /// Runs, the oldest first.
     runs: Arc<Vec<Arc<Run>>>,
     segments: BTreeMap<u32, Usage>,
     open: HashMap<u32, Arc<File>>,
 }
 
-/// The segment that is appended to.
+/// The segment to which records are appended.
 struct Active {
     number: u32,
     file: Arc<File>,
@@ -94,7 +95,7 @@ struct Active {
     length: u64,
 }
 
-/// The appending writer.
+/// The values of the appending writer.
 struct Writer {
     active: Option<Active>,
     next_segment: u32,
@@ -117,15 +118,15 @@ pub(crate) struct Packed {
     index: Mutex<Index>,
     syncing: Mutex<()>,
     tidying: Mutex<()>,
-    /// The disk failed to make something durable: nothing more is appended.
+    /// Whether the disk failed to make data durable; then nothing is appended.
     untrusted: AtomicBool,
 }
 
-/// Places that become a run.
+/// Locations that are written to a run.
 struct Frozen {
     span: Span,
     covered: Covered,
-    /// Bytes of their records.
+    /// Bytes of their records in segments.
     bytes: u64,
     places: Arc<HashMap<ContentId, ContentLocation>>,
 }
@@ -144,7 +145,7 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 impl Usage {
-    /// Whether a record can be in the segment: not behind its end, where it was cut off.
+    /// Whether a record can be in the segment: false if it is after the end of a truncated segment.
     fn has(&self, place: ContentLocation) -> bool {
         u64::from(place.offset) + record_bytes(place.length) <= self.all
     }
@@ -202,8 +203,8 @@ impl Packed {
             || lock(&self.index).recent.len() >= self.limits.unindexed
     }
 
-    /// Appends a record and puts it into the index: a content, or that it was removed. `before` is
-    /// its previous location.
+    /// Appends a record of a content or a removal, and updates the index. `before` is the content's
+    /// previous location.
     fn append(
         &self,
         writer: &mut Writer,
@@ -231,8 +232,8 @@ impl Packed {
         if !unsynced.iter().any(|file| Arc::ptr_eq(file, &active.file)) {
             unsynced.push(Arc::clone(&active.file));
         }
-        // Bytes that a failure leaves behind the end are overwritten by the next record, or skipped
-        // by the next open.
+        // After a failure, bytes after the end are overwritten by the next record, or skipped by
+        // the next open.
         active.file.write_all_at(record, active.length)?;
         let place = match head.length {
             Some(length) => {
@@ -256,7 +257,8 @@ impl Packed {
         writer.new_names = true;
         let marker = Marker::random();
         if let Err(error) = file.write_all_at(&marker.segment_head(), 0) {
-            // The next attempt makes another one: on a full disk there may be many.
+            // The next attempt creates another segment, so on a full disk there could be many empty
+            // ones.
             let _ = self.files.remove_segment(number);
             return Err(error);
         }
@@ -267,7 +269,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Makes everything durable that was put before.
+    /// Makes all records durable that were appended before.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.sync_and(false)
     }
@@ -283,7 +285,7 @@ impl Packed {
         let mut writer = lock(&self.writer);
         let files = std::mem::take(&mut writer.unsynced);
         let new_names = std::mem::take(&mut writer.new_names);
-        // Contents put from here on are in the next run.
+        // Later contents are in the next run.
         let close = close && !lock(&self.index).recent.is_empty();
         let frozen = (close || self.is_due(&writer)).then(|| {
             let covered = match &writer.active {
@@ -302,7 +304,7 @@ impl Packed {
             return Err(error);
         }
         match frozen.map_or(Ok(()), |frozen| self.write_frozen(&frozen)) {
-            // The records are durable, and the index can be written later.
+            // The records are durable; the index is written later.
             Err(error) if is_full(&error) && !close => {
                 tracing::warn!(
                     "cannot write the index of packed contents: {error}; trying again with the next contents"
@@ -366,7 +368,7 @@ impl Packed {
         Run::open(file, span)
     }
 
-    /// Where a content is.
+    /// Finds the location of a content.
     fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let mut last = None;
         loop {
@@ -418,7 +420,7 @@ impl Packed {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Whether the record of a content is intact, so that it would be found without the index.
+    /// Whether the record of a content is intact, so that a rebuilt index would include it.
     pub(crate) fn is_record_whole(&self, id: &ContentId) -> io::Result<bool> {
         let Some(place) = self.find(id)? else { return Ok(false) };
         let file = self.segment(place.segment)?;
@@ -501,17 +503,17 @@ impl Packed {
 }
 
 impl Index {
-    /// Whether a content can be at a place.
+    /// Whether a segment can have a content at this location.
     fn has(&self, place: ContentLocation) -> bool {
         self.segments.get(&place.segment).is_some_and(|usage| usage.has(place))
     }
 
-    /// Recent entries of the index, not yet in a run.
+    /// Finds a location that is not yet in a run.
     fn unwritten(&self, id: &ContentId) -> Option<ContentLocation> {
         self.recent.get(id).or_else(|| self.frozen.get(id)).copied()
     }
 
-    /// Notes where a content is now, or that it was removed.
+    /// Records the location of a content, or its removal.
     fn set(&mut self, id: &ContentId, before: Option<ContentLocation>, place: ContentLocation) {
         let mut usage = |place: ContentLocation, change: fn(u64, u64) -> u64| {
             if let Some(usage) = self.segments.get_mut(&place.segment) {

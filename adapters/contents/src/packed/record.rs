@@ -21,7 +21,7 @@ const MAGIC: &[u8; 8] = b"abrPACK1";
 pub(crate) const SEGMENT_HEAD: u64 = 24;
 /// Bytes of a record before its content.
 pub(crate) const RECORD_HEAD: usize = 48;
-/// Stands for the length in the record of a removal.
+/// Length in the record of a removal.
 pub(crate) const REMOVED: u32 = u32::MAX;
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
@@ -31,7 +31,7 @@ const CHUNK: usize = 256 * 1024;
 pub(crate) struct Marker([u8; 8]);
 
 impl Marker {
-    /// A new one, from numbers that the system chose at random.
+    /// A new marker, from random numbers of the system.
     pub(crate) fn random() -> Self {
         Self(RandomState::new().hash_one(0_u8).to_le_bytes())
     }
@@ -61,11 +61,11 @@ impl Marker {
     }
 }
 
-/// A record before its bytes.
+/// The head of a record, before the content's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) id: ContentId,
-    /// Bytes that follow; `None` for a removal.
+    /// Number of bytes that follow; `None` for a removal.
     pub(crate) length: Option<u32>,
 }
 
@@ -95,7 +95,7 @@ impl Head {
         length.is_none_or(|length| length <= longest).then_some(Self { id, length })
     }
 
-    /// Bytes of the whole record.
+    /// Bytes of the record with its head.
     pub(crate) fn record_length(&self) -> u64 {
         RECORD_HEAD as u64 + u64::from(self.length.unwrap_or(0))
     }
@@ -138,7 +138,7 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Where the last valid record ends.
+    /// The end of the last valid record.
     pub(crate) fn valid_end(&self) -> u64 {
         self.valid_end
     }
@@ -183,7 +183,7 @@ impl<'f> Scan<'f> {
         self.at += 1 + next.unwrap_or(rest.len().saturating_sub(7));
     }
 
-    /// Reads on until so many bytes follow; false when the file has fewer.
+    /// Reads until this many bytes follow; false if the file has fewer.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         while self.buffer.len() - self.at < wanted {
             if self.ended {

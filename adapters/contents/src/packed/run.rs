@@ -23,15 +23,15 @@ const BLOCK: usize = 4096;
 const ENTRY: usize = 44;
 const ENTRIES: usize = (BLOCK - 4) / ENTRY;
 const FOOT: usize = 32;
-/// Blocks read at a time by who reads all.
+/// Blocks read at a time when all are read.
 const READ_BLOCKS: usize = 16;
 
-/// Where a content is.
+/// The location of a content in the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
-    /// [`REMOVED`] when it was removed.
+    /// [`REMOVED`] if the content was removed.
     pub(crate) length: u32,
 }
 
@@ -39,16 +39,16 @@ impl ContentLocation {
     /// Location of a removed content.
     pub(crate) const REMOVED: Self = Self { segment: 0, offset: 0, length: REMOVED };
 
-    /// The place, unless the content was removed.
+    /// The location, unless the content was removed.
     pub(crate) fn kept(self) -> Option<Self> {
         (self.length != REMOVED).then_some(self)
     }
 }
 
-/// An address, and where its content is.
+/// An address, and the location of its content.
 pub(crate) type Entry = (ContentId, ContentLocation);
 
-/// Up to where the segments are in the index.
+/// The position in the segments up to which records are in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Covered {
     pub(crate) segment: u32,
@@ -63,7 +63,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The name of its file.
+    /// The name of the run's file.
     pub(crate) fn name(self) -> String {
         format!("{:012}-{:012}.index", self.from, self.to)
     }
@@ -76,7 +76,7 @@ impl Span {
     }
 }
 
-/// One sorted file.
+/// A sorted file of the index.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) span: Span,
@@ -92,7 +92,7 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the index of packed contents is damaged")
 }
 
-/// Is this what [`damaged`] made?
+/// Whether an error is from [`damaged`], or the file is truncated.
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
@@ -132,8 +132,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Where the content of an address is, or that it was removed; `None` when this run does not
-    /// know.
+    /// The location of a content, or its removal; `None` if this run does not have the address.
     pub(crate) fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let wanted = prefix(&id.0[..8]);
         // Start with the last block whose first address may be equal or smaller. Several are read
@@ -204,7 +203,7 @@ pub(crate) struct Entries {
     run: Arc<Run>,
     next: u64,
     buffer: Vec<u8>,
-    /// The first entry in the buffer.
+    /// Index of the first entry in the buffer.
     buffer_first: u64,
     from: ContentId,
 }
@@ -247,8 +246,8 @@ impl Iterator for Entries {
     }
 }
 
-/// Writes entries, which come in order, as a run; the file is whole when this returns, and not yet
-/// durable.
+/// Writes entries, which must be in order, as a run. The file is complete when this returns, but
+/// not yet durable.
 pub(crate) fn write(
     file: &File,
     covered: Covered,
@@ -290,7 +289,7 @@ fn finish(block: &mut Vec<u8>, out: &mut BufWriter<&File>) -> io::Result<()> {
     Ok(())
 }
 
-/// One part of the index, its entries in order of their addresses.
+/// A part of the index, with its entries in the order of addresses.
 pub(crate) type Part<'p> = Box<dyn Iterator<Item = io::Result<Entry>> + 'p>;
 
 /// Merges parts, the newest first: the newest entry of an address replaces the others.
@@ -298,7 +297,7 @@ pub(crate) struct Merge<'p> {
     parts: Vec<(Part<'p>, Option<Head>)>,
 }
 
-/// The next entry of a part. The beginning of its address decides nearly every comparison.
+/// The next entry of a part. Comparing the first bytes of its address is nearly always enough.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     prefix: u64,
