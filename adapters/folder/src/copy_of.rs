@@ -16,7 +16,7 @@ pub struct CopyOf {
     /// their paths in the copy. The path is empty if this is the whole copy, or if the copy does
     /// not have separate folders.
     pub parts: Vec<(Vec<u8>, String)>,
-    /// The digest of the record is wrong.
+    /// Whether the digest of the record is wrong.
     pub is_damaged: bool,
 }
 
@@ -25,9 +25,9 @@ impl CopyOf {
     pub const NAME: &str = "copy-of";
     /// Most addresses of a record, and most parts.
     pub const SOURCES_MAX: usize = 64;
-    /// Most bytes of a record that are read.
+    /// Most bytes that are read of a record.
     pub const BYTES_MAX: u64 = 32 << 10;
-    /// Bytes of the lines that are written: some are left for the digest.
+    /// Most bytes of the lines; the rest is for the digest.
     const LINES_MAX: usize = 31 << 10;
 
     /// Reads the record at a path in a folder.
@@ -93,7 +93,7 @@ impl CopyOf {
     }
 }
 
-/// Whether bytes can be one line.
+/// Whether bytes can be a line of the record.
 fn is_line(bytes: &[u8]) -> bool {
     !bytes.is_empty() && !bytes.contains(&b'\n')
 }

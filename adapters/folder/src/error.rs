@@ -10,17 +10,17 @@ use std::io;
 pub enum ErrorKind {
     /// There is no file with this name.
     NotFound,
-    /// Something already has that name.
+    /// A file with this name exists already.
     Exists,
-    /// A symbolic link stands where a file or folder was expected, and is not followed.
+    /// There is a symbolic link in place of a file or folder, and it is not followed.
     Symlink,
     /// A component of the path is not a folder.
     NotFolder,
-    /// A folder, pipe, socket or device stands where a regular file was expected.
+    /// There is a folder, pipe, socket or device in place of a regular file.
     NotFile,
-    /// The folder still holds something.
+    /// The folder to be removed has entries.
     NotEmpty,
-    /// The name is empty, `.`, `..`, longer than 255 bytes, or holds `/` or a NUL.
+    /// The name is empty, `.`, `..`, longer than 255 bytes, or contains `/` or NUL.
     Name,
     /// The whole path is too long for the system, or the file system refuses the name.
     TooLong,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Other,
 }
 
-/// A failure, with the task, the name and the system's own error.
+/// A failure, with the task, the file name and the operating system's error.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -77,7 +77,7 @@ impl Error {
         self.kind
     }
 
-    /// The name it happened to, escaped for printing.
+    /// The file name of the failure, escaped for printing.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -13,12 +13,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest path handed to the kernel in one call; longer ones are walked a component at a time.
+/// Longest path passed to the kernel in one call; longer paths are opened one component at a time.
 const ONE_CALL_PATH_BYTES: usize = 4_000;
-/// How often a lookup that the kernel asks to repeat is repeated.
+/// Most repetitions of a lookup that the kernel asks to repeat.
 const LOOKUP_ATTEMPTS: usize = 16;
 
-/// A root folder, held open. Cloning shares the handle.
+/// A root folder with an open handle. A clone shares the handle.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: Arc<OwnedFd>,
@@ -78,7 +78,7 @@ impl Folder {
         self
     }
 
-    /// The same folder with all that is in it, except hidden folders.
+    /// The same folder with all its content, except hidden folders.
     #[must_use]
     pub fn selecting_all(mut self) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -98,18 +98,18 @@ impl Folder {
         self
     }
 
-    /// Whether a path of this kind is selected. Other files are not opened by their paths, nor
-    /// reached through links; listings have them.
+    /// Whether a path of this kind is selected. Other files cannot be opened by their paths or
+    /// through links, but listings contain them.
     pub fn selects(&self, path: &[u8], kind: Kind) -> bool {
         self.rules_select(path, kind) && self.hidden_folder(path, kind).is_none()
     }
 
-    /// As [`Folder::selects`], where it is known that no folder on the path is hidden.
+    /// As [`Folder::selects`], if it is known that the path is not in a hidden folder.
     pub fn rules_select(&self, path: &[u8], kind: Kind) -> bool {
         self.selection.as_ref().is_none_or(|selection| selection.has(path, kind))
     }
 
-    /// The path of the hidden folder that a path of this kind is, or is in.
+    /// The hidden folder that equals a path of this kind or contains it.
     pub fn hidden_folder<'a>(&self, path: &'a [u8], kind: Kind) -> Option<&'a [u8]> {
         self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(&self.root, path, kind))
     }
@@ -131,7 +131,7 @@ impl Folder {
         self.follow.as_ref().and_then(|follow| follow.real(dir.handle()).ok())
     }
 
-    /// The path it was opened by, for messages.
+    /// The path with which the folder was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -194,10 +194,10 @@ impl Folder {
         } else {
             self.walk(path, flags)
         };
-        // A link met by O_DIRECTORY is reported as "not a directory"; the walk distinguishes the
+        // `O_DIRECTORY` reports a symbolic link as "not a directory"; the walk distinguishes the
         // two.
         result.map_err(|errno| match errno {
-            // The kernel's word for a lookup that would have left the root.
+            // The kernel's error for a lookup that would have left the root.
             Errno::XDEV => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
             Errno::NOTDIR if self.follow.is_none() && self.has_link(path) => {
                 Error::new(task, path, errno).with_kind(ErrorKind::Symlink)

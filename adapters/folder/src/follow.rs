@@ -19,10 +19,10 @@ use crate::stat::{Kind, Stat};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, ResolveFlags};
 
-/// How often a lookup that the kernel asks to repeat is repeated.
+/// Most repetitions of a lookup that the kernel asks to repeat.
 const LOOKUP_ATTEMPTS: usize = 64;
 
-/// Is a name in the folder one that may be reached through a link?
+/// Decides by the name of a file whether it may be reached through a link.
 pub type Visible = fn(&[u8]) -> bool;
 
 /// How links are followed in a root folder.
@@ -54,7 +54,7 @@ impl Follow {
             return Ok(false);
         }
         let Some(selection) = &self.selection else { return Ok(true) };
-        // Within a folder that is not selected nothing is.
+        // Files in a folder that is not selected are not selected either.
         let folders =
             real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &real[..end]);
         Ok(selection.has(real, kind)

@@ -4,10 +4,10 @@ use crate::stat::Stat;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 
-/// A lock, held until this is dropped.
+/// A lock, released when this is dropped.
 ///
-/// It is released explicitly, not by closing the file: a process that is just being started has a
-/// copy of every open file, and would hold the lock a moment longer.
+/// The file is unlocked explicitly before it is closed: a process that is just being started has a
+/// copy of every open file, and would hold the lock for a short time.
 #[derive(Debug)]
 pub struct Locked {
     file: File,
@@ -39,7 +39,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing gives it back anyway.
+        // If this fails, closing the file releases the lock.
         let _ = self.file.unlock();
     }
 }

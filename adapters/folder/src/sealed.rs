@@ -14,7 +14,7 @@ const LENGTH: usize = MARK.len() + 64 + 1;
 /// Largest record, in bytes, that is corrected by trying each bit.
 const CORRECTED_MAX: usize = 32 * 1024;
 
-/// A text with the line of its digest.
+/// Appends the line with the digest to a text.
 pub fn sealed(mut text: Vec<u8>) -> Vec<u8> {
     if text.last() != Some(&b'\n') {
         text.push(b'\n');
@@ -42,7 +42,7 @@ pub fn unsealed(record: &[u8]) -> io::Result<&[u8]> {
     Ok(record)
 }
 
-/// Whether a record has a digest, and the digest is of its text.
+/// Whether a record has a digest that matches its text.
 pub fn is_sealed(record: &[u8]) -> bool {
     parts(record).is_some_and(|(text, seal)| seal == seal_of(text).as_bytes())
 }
@@ -77,7 +77,7 @@ pub fn read_sealed(path: &Path) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// Replaces a record, durably: after a crash there is the former or the new one.
+/// Replaces a record durably: after a crash, the file has either the former or the new text.
 ///
 /// # Errors
 /// It cannot be written.

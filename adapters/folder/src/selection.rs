@@ -1,4 +1,4 @@
-//! The files and folders that are shown of a folder, by their paths.
+//! Rules for the files and folders of a folder that are shown, by their paths.
 
 use crate::dir::Dir;
 use crate::stat::Kind;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 type Rule = dyn Fn(&[u8], Kind) -> bool + Send + Sync;
 
-/// A rule for paths from the root. Cloning shares it.
+/// A rule for paths from the root. A clone shares the rule.
 #[derive(Clone)]
 pub struct Selection(Arc<Rule>);
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Selection {
 
 type HidingRule = dyn Fn(&Dir, &[u8], bool) -> bool + Send + Sync;
 
-/// A rule for folders that are never shown, nor anything in them. Cloning shares it.
+/// A rule for folders that are never shown, including their content. A clone shares the rule.
 #[derive(Clone)]
 pub struct Hiding {
     marks: &'static [&'static str],
@@ -53,7 +53,7 @@ impl Hiding {
         (self.rule)(dir, path, is_marked)
     }
 
-    /// In any case: a file system may not distinguish them.
+    /// In any letter case, because a file system may not distinguish it.
     pub(crate) fn is_mark(&self, name: &[u8]) -> bool {
         self.marks.iter().any(|mark| mark.as_bytes().eq_ignore_ascii_case(name))
     }

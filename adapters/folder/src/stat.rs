@@ -37,7 +37,7 @@ pub struct Stat {
     pub mtime_ns: i64,
     /// Last change of content or metadata, nanoseconds since 1970.
     pub ctime_ns: i64,
-    /// Number within its file system.
+    /// Number of the file within its file system.
     pub inode: u64,
     /// Number of the file system.
     pub device: u64,
