@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
-/// Most bytes that the window of a packed stream has in memory: as `xz -9` and `zstd --ultra -22`
-/// need, and no more.
+/// Most bytes of a packed stream's window in memory: as much as `xz -9` and `zstd --ultra -22`
+/// need.
 const WINDOW: u64 = 128 << 20;
 /// Unpacked bytes from which the ratio is checked, and the largest ratio of unpacked to packed
 /// bytes.
@@ -35,7 +35,7 @@ pub fn unpacked(file: File, compression: &str) -> Option<Box<dyn Read>> {
     Some(Box::new(Bounded { unpacked, packed, given: 0, from: RATIO_FROM }))
 }
 
-/// The compression of a file by its first ten bytes, as [`unpacked`] takes it.
+/// The compression of a file by its first ten bytes, in the form of [`unpacked`].
 pub(crate) fn compression_of(start: &[u8]) -> Option<&'static str> {
     let is_bzip2 = start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY");
     match start {
@@ -61,7 +61,7 @@ impl Read for Counted {
     }
 }
 
-/// Ends when it unpacks to suspiciously much.
+/// Fails if the ratio of unpacked to packed bytes is suspiciously large.
 struct Bounded<R> {
     unpacked: R,
     packed: Rc<Cell<u64>>,

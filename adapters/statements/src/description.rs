@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// Gathers descriptions, one after the other.
 pub struct Describer {
-    /// Whether all lines are canonical, apart from labels of blank nodes.
+    /// Whether all lines are canonical, except for labels of blank nodes.
     canonical_lines: bool,
     /// Finds possible blank nodes after the subject.
     blank: Finder<'static>,
@@ -19,7 +19,7 @@ pub struct Describer {
 }
 
 impl Describer {
-    /// For the descriptions in these statements.
+    /// Creates a describer for the descriptions in these statements.
     pub fn new(sorted: &SortedStatements) -> Self {
         Self {
             canonical_lines: sorted.canonical_lines(),
@@ -81,7 +81,7 @@ impl Describer {
     }
 }
 
-/// The lines about a subject, and about the blank nodes that they lead to.
+/// The lines about a subject, and about the blank nodes in them.
 pub(crate) fn closure(
     root: &str,
     own: &[u8],

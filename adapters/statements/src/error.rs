@@ -1,4 +1,4 @@
-//! Why statements cannot be read.
+//! Errors while statements are read and sorted.
 
 use std::io;
 
@@ -9,7 +9,7 @@ pub enum Error {
     /// The lines are not in byte order, or not canonical.
     #[error("line {line} is not in byte order")]
     NotSorted {
-        /// The first such line, from 1; 0 when it is not known.
+        /// The first such line, from 1; 0 if it is not known.
         line: u64,
     },
     /// A line is not a valid statement.
@@ -28,7 +28,7 @@ pub enum Error {
         "{0}\n  help: blank nodes that several entities lead to are part of each description; give them IRIs (`skolemize`)"
     )]
     Together(abreast_rdf::TooLarge),
-    /// An input cannot be read, or is wrong.
+    /// An input cannot be read, or is invalid.
     #[error("{name}: {cause}")]
     Input {
         /// Name of the input in messages.
@@ -51,15 +51,15 @@ pub enum Error {
         "{0}: the name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz, .bz2, .xz or .zst"
     )]
     Unknown(String),
-    /// No statement is in a graph whose statements count.
+    /// None of the wanted graphs has statements.
     #[error("no statement is in the graph `{graph}` (rdf.graph)\n  help: the graphs with statements are {}", .found.join(", "))]
     Graph {
         /// The graph of the setting `rdf.graph`.
         graph: String,
-        /// Graphs that have statements, not all if there are many.
+        /// Graphs with statements; not all if there are many.
         found: Vec<String>,
     },
-    /// Blank nodes cannot get IRIs.
+    /// IRIs cannot be created for blank nodes.
     #[error("{0}")]
     Skolem(String),
     /// The caller's `stop` flag was set.

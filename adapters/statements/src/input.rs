@@ -23,15 +23,15 @@ pub struct SortOptions {
     pub memory: usize,
     /// IRIs of the graphs to read, `default` for the default graph; empty for all.
     pub graphs: Vec<String>,
-    /// Statements that cannot be used are left out ([`SortedStatements::left_out`]); else the first one is an
-    /// error.
+    /// Whether invalid statements are left out ([`SortedStatements::left_out`]); otherwise the
+    /// first one is an error.
     pub leave_out_invalid: bool,
     /// Whether inputs may be truncated, as responses of endpoints are. Then invalid lines of
     /// N-Triples and N-Quads are errors even with `leave_out_invalid`.
     pub may_break_off: bool,
-    /// The contexts that JSON-LD may name.
+    /// The contexts that JSON-LD may use.
     pub contexts: Contexts,
-    /// Set to end it early.
+    /// Set to true to stop early.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -49,7 +49,7 @@ impl SortOptions {
         }
     }
 
-    /// Returns an error when it is to end.
+    /// Checks whether to stop.
     ///
     /// # Errors
     /// [`Error::Stopped`].
@@ -58,7 +58,7 @@ impl SortOptions {
     }
 }
 
-/// The statements that count, by their graphs.
+/// Selects statements by their graphs.
 pub struct GraphFilter<'o> {
     wanted: &'o [String],
     /// Graphs of `wanted` that have statements.
@@ -67,12 +67,12 @@ pub struct GraphFilter<'o> {
 }
 
 impl<'o> GraphFilter<'o> {
-    /// A filter for all inputs that are read together.
+    /// A filter for all inputs of a dataset.
     pub fn new(options: &'o SortOptions) -> Self {
         Self { wanted: &options.graphs, seen: BTreeSet::new(), others: BTreeSet::new() }
     }
 
-    /// Whether a statement of this graph counts.
+    /// Whether statements of this graph are wanted.
     pub fn counts(&mut self, graph: GraphNameRef<'_>) -> bool {
         if self.wanted.is_empty() {
             return true;
@@ -123,14 +123,14 @@ pub struct Input {
 
 /// The bytes of an input.
 pub enum Bytes {
-    /// A file that is not compressed: it is read in place when it is sorted.
+    /// An uncompressed file, which is read while it is sorted.
     File(File),
     /// Any other source of bytes.
     Stream(Box<dyn Read>),
 }
 
 impl Bytes {
-    /// A file that may be compressed, as its first bytes show.
+    /// A file whose compression is detected by its first bytes.
     pub fn of_file(mut file: File) -> Self {
         let mut start = [0; 10];
         let read = file.read_at(&mut start, 0).unwrap_or_default();
@@ -143,10 +143,11 @@ impl Bytes {
 }
 
 impl Input {
-    /// A file whose name ends as is usual for its syntax, perhaps compressed: `dump.nt`, `x.ttl.gz`.
+    /// A file with the usual extension of its syntax, with or without compression: `dump.nt`,
+    /// `x.ttl.gz`.
     ///
     /// # Errors
-    /// The name is of no known syntax, or the file cannot be opened.
+    /// The extension is not that of a known syntax, or the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let name = visible(&path.to_string_lossy()).into_owned();
         let syntax =
@@ -177,16 +178,16 @@ impl Input {
     }
 }
 
-/// The syntax of a file: by the ending of its name, and of `.xml` by its root.
+/// The syntax of a file by its extension; for `.xml` by the root element.
 ///
 /// # Errors
-/// A file of XML cannot be read.
+/// An XML file cannot be read.
 pub fn syntax_of_file(path: &Path) -> io::Result<Option<FileSyntax>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if let Some(found) = Syntax::of_file_name(&name) {
         return Ok(Some(found));
     }
-    // Compressed or not, it is RDF/XML under another ending.
+    // With or without compression, this is RDF/XML with another extension.
     let lower = name.to_ascii_lowercase();
     let as_rdf = lower.rsplit_once(".xml").map(|(stem, ending)| format!("{stem}.rdf{ending}"));
     let Some(FileSyntax { compression, .. }) = as_rdf.and_then(|name| Syntax::of_file_name(&name))
@@ -219,7 +220,7 @@ pub fn sorted(
     options: &SortOptions,
     inputs: impl IntoIterator<Item = Input>,
 ) -> Result<SortedStatements, Error> {
-    // Apart from each other: documents often have entities in order, and blank nodes between them.
+    // Separate sorters: documents often have entities in order, with blank nodes between them.
     let sorter = || LineSorter::new(&options.temporary, options.memory / 2);
     let (mut entities, mut blank) = (sorter(), sorter());
     let mut line = Vec::with_capacity(256);
@@ -230,7 +231,7 @@ pub fn sorted(
     }
     for (number, input) in inputs.into_iter().enumerate() {
         let Input { name, syntax, base, bytes } = input;
-        // Labels of blank nodes belong to their document.
+        // Labels of blank nodes are valid within their document only.
         let mut read = ReadOptions::default()
             .with_document(number as u64)
             .with_contexts(options.contexts.clone());
@@ -283,7 +284,7 @@ pub fn sorted(
     Ok(sorted)
 }
 
-/// An input that ends early when it is to stop, whether its statements are used or left out.
+/// An input that fails as soon as it is to stop, also while statements are left out.
 struct Stoppable<'s> {
     bytes: Box<dyn Read>,
     stop: &'s AtomicBool,

@@ -1,12 +1,12 @@
-//! The two orders of entities.
+//! Conversion between the two orders of entities.
 //!
 //! A log has its keys in byte order. Sorted N-Triples have `<IRI> ` at the beginning of their
-//! lines, so the end of an IRI counts as `>` there: `http://a/x#1` comes before `http://a/x`, which
-//! is the other way round in the log.
+//! lines, so the end of an IRI counts as `>` there: `http://a/x#1` sorts before `http://a/x`, but
+//! after it in the log.
 
 use std::cmp::Ordering;
 
-/// Compares two IRIs as the beginnings of lines.
+/// Compares two IRIs in the order of lines.
 pub fn compare(one: &str, two: &str) -> Ordering {
     let (one, two) = (one.as_bytes(), two.as_bytes());
     let common = one.len().min(two.len());

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-/// What every such IRI has.
+/// The path of every such IRI.
 const PATH: &[u8] = b"/.well-known/genid/";
 /// Bytes searched at a time.
 const READ: usize = 1 << 20;
@@ -95,7 +95,7 @@ fn has_described(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The IRI of a term.
+/// The IRI of a term, if it is one.
 fn iri_of(term: &[u8]) -> Option<&str> {
     std::str::from_utf8(term.strip_prefix(b"<")?.strip_suffix(b">")?).ok()
 }
@@ -130,8 +130,8 @@ impl Servers {
         Ok(servers)
     }
 
-    /// Hands over the statements with such an object, and a line for each such subject that is a
-    /// part; returns how many these are.
+    /// Adds the statements with such an object, and a line for each such subject that is a part;
+    /// returns the number of these subjects.
     fn name_objects(&self, lines: &mut File, to: &mut LineSorter) -> Result<u64, Error> {
         let (mut count, mut line) = (0, Vec::new());
         each_term(lines, &mut |of_it| {
@@ -164,13 +164,13 @@ impl Servers {
 struct OfTerm<'l> {
     is_described: bool,
     term: &'l [u8],
-    /// The file, and where subjects and predicates of the statements with this object are in it.
+    /// The file, and the range with the subjects and predicates of the statements with this object.
     file: &'l File,
     range: (u64, u64),
 }
 
 impl OfTerm<'_> {
-    /// Hands over subject and predicate of each statement with this object.
+    /// Visits subject and predicate of each statement with this object.
     fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let (mut at, end) = self.range;
         let (mut buffer, mut used) = (Vec::new(), 0);
@@ -184,7 +184,7 @@ impl OfTerm<'_> {
         Ok(())
     }
 
-    /// How many other subjects it is the object of; 2 stands for any number.
+    /// Number of other subjects with this object; 2 means two or more.
     fn parents(&self) -> Result<u8, Error> {
         let (mut count, mut last) = (0, Vec::new());
         self.each(&mut |statement| {
@@ -199,7 +199,7 @@ impl OfTerm<'_> {
     }
 }
 
-/// Hands over each IRI with the lines about it.
+/// Visits each IRI with the lines about it.
 fn each_term(
     file: &mut File,
     visit: &mut dyn FnMut(&OfTerm<'_>) -> Result<(), Error>,

@@ -9,13 +9,13 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 pub(crate) const READ: usize = 1 << 19;
 /// Free bytes before each part, for the rest of the part before it.
 const HEAD: usize = 1 << 16;
-/// Parts that wait.
+/// Parts that are read ahead.
 const AHEAD: usize = 2;
 
-/// The beginning of a file, part by part.
+/// The first bytes of a file, part by part.
 pub(crate) struct ReadAhead {
     parts: Receiver<io::Result<Vec<u8>>>,
-    /// Buffers to be filled again.
+    /// Returns buffers to the thread.
     emptied: Sender<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl ReadAhead {
         Ok(Self { parts, emptied })
     }
 
-    /// Puts the next part behind `buffer[*used..]`; false at the end.
+    /// Appends the next part to `buffer[*used..]`; false at the end.
     pub(crate) fn read(&self, buffer: &mut Vec<u8>, used: &mut usize) -> io::Result<bool> {
         let Ok(part) = self.parts.recv() else { return Ok(false) };
         let (mut part, rest) = (part?, buffer.len() - *used);
@@ -57,7 +57,7 @@ impl ReadAhead {
             buffer.drain(..std::mem::take(used));
             buffer.extend_from_slice(&part[HEAD..]);
         }
-        // The thread has ended when nothing is left to be read.
+        // The thread may have ended, after the last part.
         let _ = self.emptied.send(part);
         Ok(true)
     }

@@ -15,9 +15,9 @@ use std::io::{BufRead as _, BufReader, Seek as _};
 
 /// Most blank nodes that get an IRI; their labels are in memory.
 const MAX_NAMED: usize = 500_000;
-/// Most bytes of the entities that a node is an object of which distinguish it from others.
+/// Most bytes of the entities that a node is an object of, for distinguishing it from others.
 const MAX_PARENTS: usize = 1 << 20;
-/// Stands for a node in its own content.
+/// Placeholder for a node in its own content.
 const ROOT: &[u8] = b"<urn:x-abreast:node>";
 
 /// The same statements with IRIs `BASE/.well-known/genid/…` for these blank nodes.
@@ -104,7 +104,7 @@ fn found(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Found>,
         if subject.starts_with(b"_:") {
             pair.clear();
             pair.extend_from_slice(subject);
-            // Before all subjects.
+            // Sorts before all subjects.
             pair.extend_from_slice(b" !");
             sorter.push(&pair)?;
         }
@@ -186,7 +186,7 @@ fn content(label: &[u8], lines: &[u8], budget: &mut DescriptionBudget) -> Result
 /// A line without its newline.
 pub(crate) struct Line<'l> {
     pub(crate) subject: &'l [u8],
-    /// With the spaces around it.
+    /// Predicate with the spaces around it.
     pub(crate) predicate: &'l [u8],
     pub(crate) object: &'l [u8],
 }

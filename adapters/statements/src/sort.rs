@@ -1,4 +1,5 @@
-//! Lines in byte order, each once, of any number: runs sorted in memory, merged from disk.
+//! Sorts any number of lines in byte order, without duplicates: runs are sorted in memory and
+//! merged from disk.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -6,12 +7,12 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::PathBuf;
 
-/// Runs that are merged at a time; each has a reader.
+/// Runs that are merged at a time, each with a reader.
 const FAN_IN: usize = 64;
 /// Bytes read at a time of each run.
 const READ: usize = 128 * 1024;
 
-/// Sorts lines with bounded memory. Lines that come in order are written once.
+/// Sorts lines with bounded memory. Lines that arrive in order are written only once.
 pub struct LineSorter {
     folder: PathBuf,
     /// Most bytes of lines in memory.
@@ -20,11 +21,11 @@ pub struct LineSorter {
     bytes: Vec<u8>,
     /// Start and end of each line in `bytes`, without its newline.
     lines: Vec<(u32, u32)>,
-    /// Whether the lines in memory came in order, each once.
+    /// Whether the lines in memory arrived in order, without duplicates.
     in_order: bool,
-    /// The newest run: the next one continues it if that comes behind it.
+    /// The newest run, which the next lines continue if they sort after it.
     newest: Option<Distinct>,
-    /// Sorted runs, by how often they were merged.
+    /// Sorted runs, by the number of their merges.
     levels: Vec<Vec<File>>,
 }
 
@@ -43,7 +44,7 @@ impl LineSorter {
         }
     }
 
-    /// Takes a line without its newline.
+    /// Adds a line without its newline.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -63,7 +64,7 @@ impl LineSorter {
         Ok(())
     }
 
-    /// All lines in one unnamed file, in order, each once and with its newline.
+    /// Writes all lines to one unnamed file, in order, without duplicates, each with its newline.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -149,7 +150,7 @@ impl LineSorter {
     }
 }
 
-/// Writes ordered lines, each once.
+/// Writes ordered lines, skipping duplicates.
 struct Distinct {
     out: BufWriter<File>,
     last: Option<Vec<u8>>,

@@ -27,7 +27,7 @@ pub struct SortedStatements {
 
 impl SortedStatements {
     /// Takes a file whose lines are in byte order. The order is checked while the file is read.
-    /// `canonical` lines were written by this program, and are each there once.
+    /// With `canonical`, this program wrote the lines, without duplicates.
     ///
     /// # Errors
     /// The disk failed.
@@ -39,12 +39,12 @@ impl SortedStatements {
         Ok(sorted)
     }
 
-    /// Whether the lines are canonical, apart from labels of blank nodes.
+    /// Whether the lines are canonical, except for labels of blank nodes.
     pub fn canonical_lines(&self) -> bool {
         self.canonical
     }
 
-    /// Statements of the input that could not be used.
+    /// Invalid statements of the input.
     pub fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
@@ -54,12 +54,12 @@ impl SortedStatements {
         self.length
     }
 
-    /// The file; its place is shared.
+    /// The file. Its position is shared.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     ///
     /// # Errors
     /// The disk failed.
@@ -100,7 +100,7 @@ impl SortedStatements {
         BlankNodes::index(&self.file, self.blank, self.length)
     }
 
-    /// The place of the first line that does not come before `prefix`.
+    /// Offset of the first line that does not sort before `prefix`.
     fn first_at_least(&self, prefix: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (0, self.length);
         let mut head = [0; 2];
@@ -117,7 +117,7 @@ impl SortedStatements {
         Ok(low)
     }
 
-    /// The beginning of the line that has the byte at `place`, at least `low`.
+    /// Start of the line that contains the byte at `place`, at least `low`.
     fn line_start(&self, place: u64, low: u64) -> io::Result<u64> {
         let mut end = place;
         let mut buffer = vec![0; BLOCK];
@@ -151,7 +151,7 @@ impl SortedStatements {
 /// The statements of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'g> {
-    /// The IRI, as it is written.
+    /// The IRI, as it is written in the lines.
     pub iri: &'g str,
     /// The entity's lines, each with its newline.
     pub lines: &'g [u8],
@@ -165,12 +165,13 @@ pub struct Group<'g> {
 pub struct Groups {
     parts: ReadAhead,
     buffer: Vec<u8>,
-    /// Where the current group is in the buffer, how many statements there are, and whether they are too many.
+    /// Range of the current group in the buffer, its number of statements, and whether they are too
+    /// many.
     group: Option<(Range<usize>, u64, bool)>,
     iri: String,
     /// Bytes of the buffer that were read.
     used: usize,
-    /// The last line of the group before, to check the order.
+    /// The last line of the previous group, to check the order.
     last: Vec<u8>,
     line: u64,
 }
@@ -182,7 +183,7 @@ impl Groups {
         Some(Group { iri: &self.iri, lines: &self.buffer[range], statements, is_too_large })
     }
 
-    /// Goes to the next entity; returns whether there is one.
+    /// Moves to the next entity; returns whether there is one.
     ///
     /// # Errors
     /// The lines are not sorted, one is not a statement about an IRI, or the disk failed.
@@ -190,7 +191,7 @@ impl Groups {
         self.group = None;
         let Some(first) = self.line_end(0)? else { return Ok(false) };
         let iri = iri_of(&self.buffer[self.used..self.used + first])
-            // With escapes, an entity could have two spellings.
+            // With escapes, the IRI of an entity could be written in two ways.
             .filter(|iri| !iri.contains('\\'))
             .ok_or_else(|| Error::Line {
                 line: self.line + 1,
@@ -199,7 +200,7 @@ impl Groups {
         self.iri.clear();
         self.iri.push_str(iri);
         let subject = iri.len() + 2;
-        // Bytes of the last line, counted from the beginning of the group.
+        // Range of the last line, from the start of the group.
         let (mut last, mut statements, mut is_too_large) = (0..first, 1, false);
         if self.buffer[self.used..self.used + first] < *self.last {
             return Err(Error::NotSorted { line: self.line + 1 });
@@ -208,7 +209,7 @@ impl Groups {
             let group = &self.buffer[self.used..];
             let next = last.end + 1..last.end + 1 + length;
             let line = &group[next.clone()];
-            // The subject, and the space behind it.
+            // The subject, and the space after it.
             if line.get(..=subject) != group.get(..=subject) {
                 break;
             }
@@ -271,7 +272,7 @@ fn iri_of(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(&line[1..end]).ok().filter(|_| is_whole)
 }
 
-/// The statements about blank nodes, found by label.
+/// The statements about blank nodes, which are found by label.
 pub struct BlankNodes<'f> {
     file: &'f File,
     end: u64,
@@ -279,7 +280,7 @@ pub struct BlankNodes<'f> {
     labels: Vec<u8>,
     /// For each block: offset of its label, its offset in the file, and the number of its label.
     blocks: Vec<Block>,
-    /// By the number of a label.
+    /// For each number of a label.
     reached: Bits,
     shared: Bits,
     count: u64,
@@ -388,7 +389,7 @@ impl<'f> BlankNodes<'f> {
         Ok(found)
     }
 
-    /// How often a blank node was searched for, in all descriptions together.
+    /// Number of lookups of blank nodes, in all descriptions together.
     pub(crate) fn searches(&self) -> u64 {
         self.searches
     }
@@ -417,7 +418,7 @@ impl BlankStatements for BlankNodes<'_> {
     }
 }
 
-/// The label of the blank node at the beginning of a line, with its `_:`.
+/// The label of the blank node at the start of a line, with its `_:`.
 fn blank_label(line: &[u8]) -> Option<&[u8]> {
     let end = line.starts_with(b"_:").then(|| memchr(b' ', line)).flatten()?;
     Some(&line[..end])
@@ -451,7 +452,7 @@ pub(crate) fn read_line(
         buffer.drain(..*used);
         *used = 0;
         let had = buffer.len();
-        // A lookup reads two blocks at most in most cases, an index everything.
+        // A lookup usually reads at most two blocks; building the index reads the whole file.
         let wanted = (2 * BLOCK).max(had).min((end - *at) as usize);
         buffer.resize(had + wanted, 0);
         file.read_exact_at(&mut buffer[had..], *at)?;
@@ -470,7 +471,7 @@ impl Bits {
         self.words.resize(count.div_ceil(64) as usize, 0);
     }
 
-    /// Adds a number; returns whether it was there.
+    /// Adds a number; returns whether the set contained it.
     fn set(&mut self, number: u64) -> bool {
         let word = &mut self.words[(number / 64) as usize];
         let bit = 1 << (number % 64);
