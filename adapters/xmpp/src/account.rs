@@ -1,4 +1,4 @@
-//! The account a client logs in with, and its limits.
+//! The account of a client, and its limits.
 
 use crate::error::{Error, ErrorKind};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const RECEIVED_MAX: usize = 4 << 20;
 /// namespace prefixes at each element, and receivers such as this one accept at most 4 MiB.
 pub const SENT_MAX: usize = 2_000_000;
 
-/// An account on an XMPP server. Every limit has a default; none can be switched off.
+/// An account on an XMPP server. Every limit has a default and cannot be disabled.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Account {
@@ -21,9 +21,9 @@ pub struct Account {
     pub server: Option<String>,
     /// A PEM file with certificates that are trusted in addition to the built-in ones.
     pub ca_file: Option<PathBuf>,
-    /// To resolve, connect, agree on TLS and log in. Default 10 s.
+    /// Time limit to resolve, connect, negotiate TLS and log in. Default 10 s.
     pub connect_timeout: Duration,
-    /// For the answer to one request. Default 30 s.
+    /// Time limit for the response to a request. Default 30 s.
     pub request_timeout: Duration,
     /// Silence after which the server is pinged; after another quarter of this time, the connection
     /// counts as lost. Default 60 s.
@@ -42,7 +42,7 @@ impl Account {
     /// An account `user@domain` and its password.
     ///
     /// # Errors
-    /// The address is not one of a user.
+    /// The address is not that of a user.
     pub fn new(address: &str, password: impl Into<String>) -> Result<Self, Error> {
         let wrong = |why: String| {
             Error::new(
@@ -74,7 +74,7 @@ impl Account {
         self.jid.as_str()
     }
 
-    /// The server to connect to, `host:port`.
+    /// Address of the server to connect to, `host:port`.
     pub fn server(&self) -> String {
         self.server.clone().unwrap_or_else(|| format!("{}:5222", self.jid.domain()))
     }

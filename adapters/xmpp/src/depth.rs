@@ -68,7 +68,7 @@ impl Depth {
         begun
     }
 
-    /// The deepest so far.
+    /// The deepest nesting so far.
     pub(crate) fn deepest(&self) -> usize {
         self.deepest
     }

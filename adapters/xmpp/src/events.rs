@@ -4,7 +4,7 @@ use tokio_xmpp::minidom::Element;
 
 const EVENT: &str = "http://jabber.org/protocol/pubsub#event";
 
-/// An item of a node.
+/// An item of a node, as published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Item {
@@ -17,7 +17,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// An item of a node.
+    /// Creates an item of a node.
     pub fn new(node: &str, id: &str, payload: Option<String>) -> Self {
         Self { node: node.to_owned(), id: id.to_owned(), payload }
     }
@@ -41,8 +41,8 @@ pub enum Event {
         /// Name of the node in its service.
         node: String,
     },
-    /// A node was removed, or its owner ended our subscription: nothing comes any more until we
-    /// subscribe again.
+    /// A node was removed, or its owner ended our subscription: there are no further events until
+    /// we subscribe again.
     Unsubscribed {
         /// Name of the node in its service.
         node: String,

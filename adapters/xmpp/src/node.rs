@@ -81,7 +81,7 @@ impl FromStr for Node {
             .filter(|scheme| scheme.eq_ignore_ascii_case("xmpp:"))
             .map(|_| &text[5..])
             .ok_or_else(|| wrong("it does not begin with xmpp:"))?;
-        // An authority would name the account, which is given elsewhere.
+        // An authority in the URI would be an account, which is configured separately.
         if rest.starts_with("//") {
             return Err(wrong("it names an account"));
         }

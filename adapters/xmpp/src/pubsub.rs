@@ -1,4 +1,4 @@
-//! Nodes: created, published to, subscribed to, read [xep-0060].
+//! Operations on nodes: create, publish, subscribe, read [xep-0060].
 
 use crate::error::{Error, ErrorKind};
 use crate::events::{Item, items_of};
@@ -95,7 +95,8 @@ impl Session {
                 _ => return Err(not_created(node, error)),
             },
         }
-        // A service that does not know one of the settings may still have nodes; its own settings count.
+        // A service that does not support one of the settings may still have nodes, with default
+        // settings.
         let created = match self.request(node.service(), "set", plain.as_bytes()).await {
             Ok(_) => true,
             Err(error) if error.kind() == ErrorKind::Conflict => false,
@@ -182,7 +183,7 @@ impl Session {
     /// affiliations.
     async fn affiliation(&self, node: &Node) -> Result<Option<String>, Error> {
         let name = escaped(node.name());
-        // First as an owner, who sees everybody's; then our own.
+        // First as an owner, who gets all affiliations; then only ours.
         for namespace in [OWNER, PUBSUB] {
             let request =
                 format!("<pubsub xmlns=\"{namespace}\"><affiliations node=\"{name}\"/></pubsub>");
@@ -212,7 +213,7 @@ impl Session {
     /// Subscribes our account to a node, for all its connections and until it unsubscribes.
     ///
     /// # Errors
-    /// The service refuses, has to be asked by hand first, or the connection ended.
+    /// The service refuses, requires an approval by its owner, or the connection ended.
     pub async fn subscribe(&self, node: &Node) -> Result<(), Error> {
         let request = format!(
             "<pubsub xmlns=\"{PUBSUB}\"><subscribe node=\"{}\" jid=\"{}\"/></pubsub>",
@@ -245,7 +246,8 @@ impl Session {
     /// When the connection ended.
     pub async fn be_present(&self) -> Result<(), Error> {
         self.announce("<presence/>").await?;
-        // The server works off one connection in order. It need not know pings to answer.
+        // The server processes the stanzas of a connection in order. It answers pings even if it
+        // does not support them.
         match self.request(self.domain(), "get", PING).await {
             Err(error) if error.kind() == ErrorKind::Timeout || self.is_closed() => Err(error),
             _ => Ok(()),
@@ -286,7 +288,7 @@ impl Session {
         let items = query.into_iter().flat_map(Element::children);
         let mut ids: Vec<String> =
             items.filter_map(|item| item.attr("name")).map(str::to_owned).collect();
-        // Services list the newest first, or last.
+        // Some services list the newest item first, others last.
         if ids.len() > 1
             && let Some(newest) = self.items(node, 1).await?
             && newest.first().is_some_and(|item| item.id == ids[0])
@@ -296,7 +298,7 @@ impl Session {
         Ok(ids)
     }
 
-    /// One item of a node, if it is there.
+    /// The item of a node with this identifier, if it exists.
     ///
     /// # Errors
     /// The service refuses, or the connection ended.
@@ -349,7 +351,7 @@ fn not_read(node: &Node, error: Error) -> Error {
     error.about(format_args!("cannot read {node}"), help)
 }
 
-/// What somebody can do who only reads.
+/// Help for a user who only reads.
 const fn help_of_reader(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::NotFound => {
@@ -391,7 +393,8 @@ fn element_of(document: &[u8]) -> Result<&str, Error> {
         }
         None => text,
     };
-    // Anything else than one well-formed element would end the stream, or continue it in our name.
+    // Anything except one well-formed element would end the stream, or send further stanzas in our
+    // name.
     if ["<?", "<!"].iter().any(|start| text.starts_with(start))
         || ["?>", "-->"].iter().any(|end| text.ends_with(end))
     {

@@ -1,4 +1,4 @@
-//! A session: one connection, the requests that wait for answers, the events that come.
+//! A session: a connection, the requests that wait for responses, the received events.
 
 use crate::account::{Account, SENT_MAX};
 use crate::connect::{Stream, connect};
@@ -14,18 +14,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_xmpp::minidom::Element;
 use tokio_xmpp::xmlstream::ReadError;
 
-/// Requests that wait to be written.
+/// Most requests that wait to be written.
 const REQUESTS: usize = 16;
-/// Events that wait for their reader; further ones are dropped, which the reader is notified of.
+/// Most events that wait to be read. Further events are dropped, and the reader is notified with
+/// [`Event::Missed`].
 const EVENTS: usize = 32;
-/// Most bytes of these; one event is not larger than a stanza.
+/// Most bytes of waiting events; a single event is not larger than a stanza.
 const EVENT_BYTES: usize = 8 << 20;
 /// How long a stanza may take to be written.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long the end of the stream may take to be written.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// One connection to a server, for requests. It ends when it is dropped.
+/// A connection to a server, for requests. It is closed on drop.
 #[derive(Debug)]
 pub struct Session {
     requests: mpsc::Sender<Request>,
@@ -55,7 +56,7 @@ struct Request {
     answer: Option<(String, Waiting)>,
 }
 
-/// Who waits for an answer.
+/// A request that waits for its response.
 #[derive(Debug)]
 struct Waiting {
     from: String,
@@ -111,7 +112,7 @@ impl Session {
         Ok((session, Events { arrived, bytes, missed, ended }))
     }
 
-    /// Our own address, without the resource.
+    /// Address of the account, without the resource.
     pub(crate) fn bare(&self) -> &str {
         self.jid.split('/').next().unwrap_or_default()
     }
@@ -126,7 +127,7 @@ impl Session {
         self.requests.is_closed()
     }
 
-    /// Sends a request and returns the answer.
+    /// Sends a request and returns the response.
     pub(crate) async fn request(
         &self,
         to: &str,
@@ -196,7 +197,7 @@ impl Events {
         Ok(self.taken(event))
     }
 
-    /// Makes room for others.
+    /// Frees the bytes of an event that was read.
     fn taken(&self, event: Event) -> Event {
         self.bytes.fetch_sub(event.length(), Relaxed);
         event
@@ -219,7 +220,7 @@ struct Link {
     events: mpsc::Sender<Event>,
     bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicBool>,
-    /// The server was asked whether it is there.
+    /// Whether the server was pinged.
     asked: bool,
 }
 
@@ -355,7 +356,8 @@ impl Link {
         // event.
         if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
             for event in events::events(&element) {
-                // After a lost one nothing comes before its reader knows that.
+                // After a lost event, no further ones are queued until the reader was notified of
+                // the loss.
                 let length = event.length();
                 let has_room = self.bytes.load(Relaxed).saturating_add(length) <= EVENT_BYTES;
                 if has_room && !self.missed.load(Relaxed) {

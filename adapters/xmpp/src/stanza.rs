@@ -6,7 +6,7 @@ use tokio_xmpp::minidom::Element;
 use tokio_xmpp::parsers::ns;
 use tokio_xmpp::xmlstream::XmlStream;
 
-/// The incoming stanzas, not interpreted: one that is odd does not end the stream.
+/// The incoming stanzas, not interpreted, so that an invalid one does not end the stream.
 pub(crate) type Elements = XmlStream<Wire, Element>;
 
 /// A stanza, or another element of the stream.
@@ -53,7 +53,7 @@ impl<'a> Stanza<'a> {
         let conditions: Vec<&str> = std::iter::once(defined.as_str()).chain(more).collect();
         let waits = error.is_some_and(|error| error.attr("type") == Some("wait"));
         let kind = match defined.as_str() {
-            // The service itself asks for another attempt [rfc6120 §8.3.2].
+            // The service asks for another attempt [rfc6120 §8.3.2].
             _ if waits => ErrorKind::Unavailable,
             _ if conditions.contains(&"payload-too-big") => ErrorKind::TooLarge,
             "policy-violation" => ErrorKind::TooLarge,
@@ -81,7 +81,7 @@ fn text_of(text: Option<&Element>) -> String {
     in_parentheses(text.map(Element::text).as_deref())
 }
 
-/// The same of a text.
+/// A text of a server for users, in parentheses.
 pub(crate) fn in_parentheses(text: Option<&str>) -> String {
     let text = text.map(str::trim).filter(|text| !text.is_empty());
     text.map_or_else(String::new, |text| format!(" ({})", abreast_webtypes::excerpt(text)))
@@ -97,7 +97,7 @@ fn condition(error: &Element) -> String {
         .map_or_else(|| "undefined-condition".to_owned(), |child| child.name().to_owned())
 }
 
-/// Text for an attribute or an element.
+/// Escapes a text for an attribute or an element.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     abreast_webtypes::xml::write_escaped(&mut out, text);

@@ -44,10 +44,10 @@ fn config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(config))
 }
 
-/// Checks a file for [`Account::ca_file`] before anything is done with it.
+/// Checks a file for [`Account::ca_file`] before it is used.
 ///
 /// # Errors
-/// It cannot be read, or holds no certificate.
+/// It cannot be read, or does not contain a certificate.
 pub fn check_certificates(path: &Path) -> Result<(), Error> {
     config(Some(path)).map(drop)
 }
@@ -66,7 +66,7 @@ fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Error {
     .with_help("give a PEM file with the certificates that are trusted")
 }
 
-/// A handshake that failed.
+/// The error for a failed handshake, with its cause.
 fn failed(error: &std::io::Error, account: &Account) -> Error {
     let (server, domain) = (account.server(), account.jid.domain());
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());

@@ -22,9 +22,9 @@ const ELEMENTS_MAX: usize = 100_000;
 /// The connection.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    /// Not encrypted: before TLS, and within this machine.
+    /// Not encrypted: before TLS, and for servers on this machine.
     Plain(TcpStream),
-    /// Encrypted.
+    /// Encrypted with TLS.
     Secure(Box<TlsStream<TcpStream>>),
 }
 
@@ -74,7 +74,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The connection, if nothing was read that nobody took and nobody else writes.
+    /// The connection, if all received bytes were processed and nothing else writes.
     pub(crate) fn into_connection(self) -> Option<Connection> {
         if self.read < self.filled {
             return None;
@@ -85,7 +85,7 @@ impl Wire {
 }
 
 impl Shared {
-    /// A stanza was read to its end: the next one may be as long.
+    /// Resets the limits after a complete stanza.
     pub(crate) fn renew(&self) {
         self.left.store(self.limit, Relaxed);
         self.elements.store(0, Relaxed);
