@@ -214,8 +214,8 @@ impl From<Malformed> for Failure {
 }
 
 impl Failure {
-    /// Whether a reused connection had been closed earlier: closed after `received` bytes of the
-    /// response, which are 0.
+    /// Whether a reused connection had been closed earlier: it ended before the first byte of a
+    /// response. `received` is the number of bytes received.
     pub(super) fn was_before_any_answer(&self, received: u64) -> bool {
         received == 0 && matches!(self, Self::Closed | Self::Broken(_))
     }
