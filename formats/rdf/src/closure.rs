@@ -144,7 +144,8 @@ fn split_subject(line: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// A label ends before a space, a comment or the next term; a final `.` ends the statement.
+/// Splits off a label, which ends before a space, a comment or the next term; a final `.` ends the
+/// statement.
 fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let label = text.strip_prefix(b"_:")?;
     let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'<' | b'"' | b'#');
@@ -155,8 +156,8 @@ fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (length > 0).then(|| text.split_at(length + 2))
 }
 
-/// A graph in memory, by its entities: the IRIs that are subjects. A statement that is added again
-/// changes nothing.
+/// A graph in memory, by its entities: the IRIs that are subjects. A statement that is added twice
+/// is stored once.
 #[derive(Default)]
 pub struct Entities {
     text: Vec<u8>,
@@ -171,7 +172,7 @@ pub struct Entities {
     numbers: HashMap<String, usize>,
 }
 
-/// Where a statement is in the text.
+/// The range of a statement in the text.
 struct Written {
     start: usize,
     subject_end: usize,
@@ -190,7 +191,7 @@ pub struct Description {
     pub canonical: Canonical,
 }
 
-/// What separate descriptions do not preserve of a graph.
+/// Losses if a graph is split into separate descriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Blank nodes in several descriptions, each of which has its own copy; at most

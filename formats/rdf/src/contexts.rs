@@ -1,4 +1,4 @@
-//! JSON-LD contexts by their IRI; documents name them, nothing fetches them.
+//! JSON-LD contexts by their IRI. Documents refer to them; contexts are never fetched.
 
 use crate::term_chains::{self, Terms};
 use abreast_webtypes::SyntaxError;
@@ -25,7 +25,8 @@ struct Context {
 
 const ACTIVITY_STREAMS: &str = include_str!("../contexts/activitystreams.jsonld");
 
-/// Contexts of models, by their IRIs without the scheme: `contexts/README.md` has where they are from.
+/// Contexts of models, by their IRIs without the scheme; see `contexts/README.md` for their
+/// sources.
 const MODELS: [(&str, &str); 2] = [
     ("//linked.art/ns/v1/linked-art.json", include_str!("../contexts/linked-art.jsonld")),
     (
@@ -51,12 +52,12 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// No context: documents must contain all they need.
+    /// An empty list: documents must contain their contexts.
     pub fn none() -> Self {
         Self { documents: Arc::default() }
     }
 
-    /// The contexts of this crate.
+    /// All contexts of this crate.
     pub fn bundled() -> Self {
         BUNDLED.clone()
     }
@@ -67,13 +68,13 @@ impl Contexts {
         OF_PROTOCOLS.clone()
     }
 
-    /// Adds a context by its IRIs of `http` and `https`.
+    /// Adds a context with its IRI in the schemes `http` and `https`.
     fn with_both(self, iri: &str, document: &str) -> Self {
         self.with(&format!("https:{iri}"), document).with(&format!("http:{iri}"), document)
     }
 
-    /// Adds a context: a JSON document with `@context` in it. One that [`check`](Self::check) refuses makes the
-    /// documents that use it errors.
+    /// Adds a context: a JSON document with `@context`. If [`check`](Self::check) refuses it,
+    /// documents with this context cannot be read.
     ///
     /// # Examples
     /// ```
@@ -113,7 +114,7 @@ impl Contexts {
     /// ```
     ///
     /// # Errors
-    /// It is not JSON, or its terms refer to each other over more than 64 terms.
+    /// It is not JSON, or it has a chain of more than 64 terms that refer to each other.
     pub fn check(document: &str) -> Result<(), SyntaxError> {
         term_chains::check(document.as_bytes(), &mut |_| {}).map(|_| ())
     }
@@ -123,7 +124,7 @@ impl Contexts {
         self.documents.get(iri).map(|context| context.document.as_str())
     }
 
-    /// Why a context cannot be used, if it is one of these.
+    /// The fault of a context that cannot be used.
     pub(crate) fn fault(&self, iri: &str) -> Option<&SyntaxError> {
         self.documents.get(iri)?.terms.as_ref().err()
     }
@@ -138,7 +139,7 @@ impl Contexts {
         }
     }
 
-    /// A number that is another one for other contexts, in all builds of the same release.
+    /// A number that identifies the set of contexts, for all builds of the same release.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for (iri, context) in &*self.documents {

@@ -1,4 +1,4 @@
-//! The labels of an entity, and whether it is still to be used, from canonical lines.
+//! The labels of an entity, and its deprecation, from canonical lines.
 
 use crate::statement::{Statement, TermText, split_lines};
 

@@ -25,9 +25,9 @@ use crate::statement::{StatementError, split_lines, statements, write_statement}
 /// Prefix of blank node labels in the rows of this crate.
 const LABEL: &str = "<_:b";
 
-/// What stands for blank nodes in the rows of a patch. Every form has a name for each blank node
-/// that is made of the entity and its name in the description: the same in each version where the
-/// blank node is, and another one for each entity.
+/// The terms for blank nodes in the rows of a patch. Every form makes the term from the entity and
+/// the label in the description: it is the same in each version with this label, and different for
+/// each entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchBlankNodes<'a> {
     /// IRIs with the prefix `BASE/.well-known/genid/` [rdf11-concepts §3.5]. Labels, if the
@@ -35,27 +35,27 @@ pub enum PatchBlankNodes<'a> {
     Skolem(&'a str),
     /// Labels, `<_:label>`: for stores that preserve labels, such as the stores behind RDF Delta.
     Labels,
-    /// Labels, and where a statement with a blank node differs, all statements of all blank nodes
-    /// connected with it: for consumers that cannot match labels.
+    /// Labels; if a statement with a blank node differs, the rows include all statements of all
+    /// blank nodes connected with it. For consumers that cannot match labels.
     Subtrees,
 }
 
-/// A change of an entity.
+/// The change of an entity's description, to be written as a patch.
 #[derive(Clone, Copy, Debug)]
 pub struct EntityPatch<'a> {
     /// The IRI of the entity, without brackets.
     pub entity: &'a str,
-    /// Canonical lines of the earlier description; none before it exists.
+    /// Canonical lines of the earlier description; empty for a new entity.
     pub old: &'a [u8],
-    /// Canonical lines of the later description; none after it is deleted.
+    /// Canonical lines of the later description; empty for a deleted entity.
     pub new: &'a [u8],
     /// The IRI of the patch: `H id`.
     pub id: &'a str,
-    /// The IRI of the patch before it in the log: `H prev`.
+    /// The IRI of the previous patch in the log: `H prev`.
     pub prev: Option<&'a str>,
-    /// The IRI of the patch before it that is about the entity: `H entityPrev`.
+    /// The IRI of the previous patch about the entity: `H entityPrev`.
     pub entity_prev: Option<&'a str>,
-    /// What stands for blank nodes.
+    /// Form of the terms for blank nodes.
     pub blank_nodes: PatchBlankNodes<'a>,
 }
 
@@ -68,11 +68,11 @@ pub struct PatchRows {
     pub added: usize,
 }
 
-/// Why a patch cannot be written.
+/// Errors while a patch is written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntityPatchError {
-    /// The base is wrong, or a line is not a statement as this crate writes it.
+    /// The base is invalid, or a line is not a statement as this crate writes it.
     #[error(transparent)]
     Lines(#[from] SkolemError),
     /// An identifier is not an IRI.
@@ -258,7 +258,7 @@ fn widen(
     Ok(())
 }
 
-/// Sets of terms that are joined step by step.
+/// Disjoint sets of terms (union-find).
 #[derive(Default)]
 struct Groups<'a> {
     numbers: BTreeMap<&'a [u8], usize>,
@@ -296,7 +296,7 @@ pub struct AppliedPatch {
     pub other_subjects: usize,
 }
 
-/// Why a patch is not applied. The whole description is to be fetched then.
+/// The reason why a patch cannot be applied. Then fetch the whole description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -307,7 +307,7 @@ pub enum ApplyError {
     OtherVersion {
         /// The digest in the patch.
         stated: String,
-        /// The digest of the description at hand.
+        /// The digest of the given description.
         found: String,
     },
     /// The result does not have the digest in the patch.
@@ -420,7 +420,7 @@ pub(crate) fn named_for<'l>(
 ) -> Result<Cow<'l, [u8]>, ApplyError> {
     let skolem = header.iri(SKOLEM).map(|iri| format!("<{iri}"));
     if let Some(prefix) = &skolem {
-        // Otherwise IRIs of the description would become blank nodes.
+        // Otherwise, IRIs of the description would be read as blank nodes.
         let is_taken = format!("<{entity}>").starts_with(prefix)
             || memmem::find(lines, prefix.as_bytes()).is_some();
         if is_taken || !prefix.ends_with(PATH) {
@@ -441,7 +441,7 @@ pub(crate) fn stated<'a>(header: &'a Header, word: &str) -> Result<Option<&'a st
     digest.map(Some).ok_or_else(|| ApplyError::Digest(term.to_string().chars().take(100).collect()))
 }
 
-/// The statement as the row has it, without a line feed, and whether it has a label.
+/// The statement of a row without a line feed, and whether it has a label.
 fn row_line(quad: &Quad) -> (Vec<u8>, bool) {
     let mut triple = Triple::from(quad.clone());
     let mut has_label = false;

@@ -1,4 +1,4 @@
-//! JSON-LD, with the contexts that were given and no others.
+//! JSON-LD, with the given contexts only.
 
 use crate::contexts::Contexts;
 use crate::json_ld_base::{NO_BASE, NO_BASE_SCHEME, is_relative, relative, shown};
@@ -61,7 +61,7 @@ pub(crate) fn read(
     let mut context = Terms::default();
     let mut unknown = false;
     let mut add = |iri: &str| {
-        // Once is enough for all that are not known.
+        // The sizes of all contexts are counted once for all unknown IRIs.
         if options.contexts.get(iri).is_some() || !std::mem::replace(&mut unknown, true) {
             context = context.max(options.contexts.terms(iri));
         }
@@ -120,20 +120,21 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Whether an error is about a datatype that is not an IRI: the parser leaves its statement out and continues.
+/// Whether the error is an invalid datatype: the parser then leaves its statement out and
+/// continues.
 fn is_about_datatype(error: &JsonLdSyntaxError) -> bool {
     matches!(error.code(), Some(JsonLdErrorCode::InvalidTypedValue))
         && error.to_string().contains("must be an IRI")
 }
 
-/// The contexts that a document leads to. Clones are the same.
+/// The contexts that a document loads. Clones share the list.
 #[derive(Clone, Default)]
 struct Loaded(Arc<Mutex<LoadedContexts>>);
 
 #[derive(Default)]
 struct LoadedContexts {
     last: String,
-    /// The last one cannot be used.
+    /// Whether the last context cannot be used.
     is_unusable: bool,
     /// The fault of the context; `None` if the context was not given.
     fault: Option<SyntaxError>,
@@ -187,7 +188,8 @@ fn fault(error: &JsonLdSyntaxError, loaded: &Loaded, document: &[u8]) -> ReadErr
         .location()
         .map_or((0, 0), |location| (location.start.line + 1, location.start.column + 1));
     let message = shown(&error.to_string());
-    // Keys of an object are put in order, but the key of a type map comes after the `@id` of its node.
+    // The keys of objects are sorted before, but the key of a type map is after the `@id` of its
+    // node.
     let is_type_map = message.starts_with(TYPE_LATE);
     ReadError::new("rdf.syntax", place, message, is_type_map.then_some(TYPE_MAP_HELP))
 }

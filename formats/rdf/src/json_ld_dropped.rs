@@ -1,8 +1,8 @@
-//! Statements that a parser of JSON-LD drops without notice: with an IRI, a label or a language tag that is not valid. They
-//! are found before the statements are visited, by a parser that drops nothing.
+//! Statements that the JSON-LD parser drops silently, because an IRI, a label or a language tag is
+//! invalid. Another parser, which drops nothing, finds them before the statements are visited.
 //!
-//! A key that no context maps to an IRI makes no statement, and neither does its content; a blank node is not a predicate.
-//! Both are dropped, as the algorithms of JSON-LD require.
+//! A key that contexts do not map to an IRI makes no statements, and neither does its content; a
+//! blank node cannot be a predicate. Both are dropped, as the algorithms of JSON-LD require.
 
 use crate::input::length;
 use crate::json_ld_base::{is_relative, relative, shown};
@@ -19,10 +19,10 @@ const HELP: &str = "correct it, or leave out what is not valid (`--leave-out-inv
 /// Spellings of language tags that are distinguished; the tags of a document with more are in lower
 /// case from there on.
 const SPELLINGS_MAX: usize = 10_000;
-/// Runs that are searched for a tag.
+/// Most runs that are searched for a tag.
 const SEARCHED_MAX: usize = 1_000;
 
-/// The language tags of a document, which the other parser hands over in lower case.
+/// The language tags of a document as written, because the other parser returns them in lower case.
 #[derive(Default)]
 pub(crate) struct WrittenTags {
     spellings: Vec<Box<str>>,
@@ -75,7 +75,7 @@ pub(crate) fn examine(
     Ok(Examined { tags, is_whole: true })
 }
 
-/// A label that no other syntax can have.
+/// The fault of a label that other syntaxes do not allow.
 fn fault_of_label(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::BlankNode(node) => Some(node),
@@ -153,7 +153,7 @@ impl WrittenTags {
         visit(QuadRef { object: literal.as_ref().into(), ..quad })
     }
 
-    /// The next tag that is this one in lower case.
+    /// The next tag whose lower-case form is `tag`.
     fn written(&mut self, tag: &str) -> Option<&str> {
         let is_tag = |(place, _): &(usize, u32)| self.spellings[*place].eq_ignore_ascii_case(tag);
         let at = self.runs.iter().take(SEARCHED_MAX).position(is_tag)?;

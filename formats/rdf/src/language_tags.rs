@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// Wrong tags that are remembered, for the words about them.
+/// Most invalid tags that are remembered for messages.
 const WRONG_MAX: usize = 1_000;
 
 /// The tags of a document in order, passed from its reader to its statements. A clone is the same
@@ -24,7 +24,7 @@ struct Queue {
     hides: bool,
     /// Bytes of the current tag.
     bytes: Vec<u8>,
-    /// `None` for one that the parser hands over as it is written.
+    /// `None` for a tag that the parser returns as it is written.
     found: VecDeque<Option<Box<str>>>,
     /// Invalid tags, including any text that follows without white space.
     wrong: Vec<WrongTag>,
@@ -44,7 +44,7 @@ impl LanguageTags {
         Self(Rc::new(RefCell::new(Queue { hides, ..Queue::default() })))
     }
 
-    /// Takes down a byte of a tag.
+    /// Records a byte of a tag.
     pub(crate) fn push(&self, byte: &mut u8) {
         let mut queue = self.0.borrow_mut();
         queue.bytes.push(*byte);
@@ -53,13 +53,13 @@ impl LanguageTags {
         }
     }
 
-    /// Whether the tag in hand, before a colon, may be a tag and the prefix of a name: `"x"@ené:b`.
+    /// Whether the current tag, before a colon, may be a tag and the prefix of a name: `"x"@ené:b`.
     pub(crate) fn may_be_name(&self) -> bool {
         let queue = self.0.borrow();
         queue.hides && !queue.bytes.is_ascii()
     }
 
-    /// Ends a tag; `place` is the line and the column behind it.
+    /// Ends a tag; `place` returns the line and the column after it.
     pub(crate) fn end(&self, place: impl FnOnce() -> (u64, u64)) {
         let queue = &mut *self.0.borrow_mut();
         let tag = String::from_utf8_lossy(&queue.bytes);
@@ -72,7 +72,7 @@ impl LanguageTags {
         queue.bytes.clear();
     }
 
-    /// The wrong tag at a place, if there is one.
+    /// The invalid tag at a position, if there is one.
     pub(crate) fn wrong_at(&self, line: u64, column: u64) -> Option<String> {
         let is_at = |tag: &&WrongTag| {
             let begin = tag.column.saturating_sub(tag.text.chars().count() as u64 + 1);
@@ -81,7 +81,8 @@ impl LanguageTags {
         self.0.borrow().wrong.iter().find(is_at).map(|tag| tag.text.to_string())
     }
 
-    /// Visits a statement with its tag as it is written. Each literal of a document is in one statement, in its order.
+    /// Visits a statement with its tag as it is written. Each literal of a document must be in one
+    /// statement, in the order of the document.
     pub(crate) fn visit(&self, quad: QuadRef<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let TermRef::Literal(literal) = quad.object else { return visit(quad) };
         let Some(language) = literal.language() else { return visit(quad) };

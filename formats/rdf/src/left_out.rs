@@ -1,4 +1,4 @@
-//! Statements that cannot be used: left out, and counted.
+//! Invalid statements: left out, and counted.
 
 use crate::read_error::ReadError;
 use crate::statement::is_language_tag;
@@ -62,7 +62,7 @@ impl LeftOut {
         Self { are_lines_statements: true, ..self }
     }
 
-    /// How many statements were left out.
+    /// Number of statements that were left out.
     pub fn count(&self) -> u64 {
         self.found().count
     }
@@ -89,12 +89,12 @@ impl LeftOut {
         }
     }
 
-    /// Notes a fault of a line.
+    /// Counts a line with a fault.
     pub(crate) fn line(&self, error: &ReadError) {
         self.note(error);
     }
 
-    /// Whether a statement that was read without checks can be used; else it is noted.
+    /// Whether a statement that was read without checks is valid; otherwise counts it.
     pub(crate) fn passes(&self, quad: QuadRef<'_>) -> bool {
         let fault = fault_in(quad);
         if let Some((_, fault)) = &fault {
@@ -104,7 +104,7 @@ impl LeftOut {
     }
 }
 
-/// Why a statement cannot be used: the code of the error, and the fault.
+/// The fault of an invalid statement: the code of the error, and the message.
 pub(crate) fn fault_in(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => Some(node),

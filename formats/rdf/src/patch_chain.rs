@@ -32,11 +32,11 @@ pub struct AppliedChain {
     pub applied: usize,
 }
 
-/// Why a chain of patches leads nowhere. The whole description is to be fetched then.
+/// The reason why a chain of patches cannot be applied. Then fetch the whole description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// A patch is not strict RDF Patch, or has more rows than two descriptions can have statements.
+    /// A patch is not strict RDF Patch, or has more rows than two descriptions may have statements.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A patch does not have the digests of the versions before and after it.
@@ -49,7 +49,7 @@ pub enum ChainError {
     /// that the last one leads to.
     #[error("the patches do not follow each other")]
     Order,
-    /// No patch applies to a version that is known.
+    /// None of the patches applies to a known version.
     #[error("no patch applies to the version that is kept")]
     NoBase,
     /// The last patch deletes the description.
@@ -66,7 +66,7 @@ pub enum ChainError {
     Apply(#[from] ApplyError),
 }
 
-/// A patch whose rows are not read yet.
+/// A patch whose rows were not read yet.
 #[derive(Clone, Copy)]
 struct Unread<'p> {
     text: &'p [u8],
@@ -134,8 +134,8 @@ pub fn apply_entity_patches(
     Err(ChainError::NoBase)
 }
 
-/// Reads a patch that leads from one description to another: it can remove all statements of the
-/// one, and add all of the other.
+/// Reads a patch from one description to another. It may remove all statements of the first, and
+/// add all of the second.
 fn read(text: &[u8]) -> Result<Patch, ReadError> {
     let mut limits = ReadLimits::default();
     limits.rows = 2 * DescriptionLimits::default().statements as u64 + OTHER_ROWS_MAX;
@@ -180,7 +180,7 @@ fn each_once<'p>(patches: &[&'p [u8]], headers: &'p [Header]) -> Vec<Unread<'p>>
     once
 }
 
-/// Patches in a wrong order would lead to an earlier version.
+/// Checks the order, because patches in a wrong order would lead to an earlier version.
 fn check_order(patches: &[Unread<'_>]) -> Result<(), ChainError> {
     let mut pairs = patches.windows(2).filter(|pair| pair[0].text != pair[1].text);
     let of = |patch: &Unread<'_>, word| patch.header.get(word).cloned();
@@ -188,7 +188,7 @@ fn check_order(patches: &[Unread<'_>]) -> Result<(), ChainError> {
     let is_right = if has_names {
         pairs.all(|pair| of(&pair[0], ID).is_some_and(|id| of(&pair[1], ENTITY_PREV) == Some(id)))
     } else {
-        // Some may be missing, but none may lead on from the last one.
+        // Patches may be missing, but the last patch must be the end of the chain.
         let end = patches.last().and_then(|last| of(last, AFTER));
         pairs.all(|pair| of(&pair[0], AFTER) == of(&pair[1], BEFORE))
             || end.is_none()

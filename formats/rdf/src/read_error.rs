@@ -1,9 +1,9 @@
-//! Why RDF cannot be read.
+//! Errors while RDF is read.
 
 use abreast_webtypes::SyntaxError;
 use std::io;
 
-/// A document that cannot be read.
+/// The reason why a document cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -41,7 +41,7 @@ impl ReadError {
         })
     }
 
-    /// The fault in the document, if it is one.
+    /// The fault in the document, unless the input failed.
     pub fn syntax(&self) -> Option<&SyntaxError> {
         match self {
             Self::Syntax(error) => Some(error),
@@ -57,7 +57,7 @@ impl From<SyntaxError> for ReadError {
 }
 
 impl From<io::Error> for ReadError {
-    /// A fault that a wrapped input found in the document becomes one again.
+    /// Restores a syntax error that a wrapped input reported as an I/O error.
     fn from(error: io::Error) -> Self {
         match error.downcast::<SyntaxError>() {
             Ok(fault) => Self::Syntax(fault),

@@ -18,14 +18,14 @@ use crate::statement::{Statement, StatementError, is_blank, statements};
 pub(crate) const PATH: &str = "/.well-known/genid/";
 /// Prefix of the labels that stand for IRIs of other programs.
 const LABEL: &[u8] = b"_:genid";
-/// Hexadecimal digits of a name that [`skolemize`] makes.
+/// Hexadecimal digits of the last segment in an IRI of [`skolemize`].
 const NAME_DIGITS: usize = 32;
 
-/// Why blank nodes and IRIs cannot be exchanged.
+/// Errors of the conversion between blank nodes and IRIs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkolemError {
-    /// The base is not an IRI.
+    /// The base of the IRIs is not an IRI.
     #[error("`{base}` is not the beginning of an IRI\n  help: use one like `https://example.org`")]
     Base {
         /// The base that was given.
@@ -36,8 +36,8 @@ pub enum SkolemError {
     Statement(#[from] StatementError),
 }
 
-/// Whether an IRI stands for a blank node: it is one of `http` or `https`, with the path
-/// `/.well-known/genid/` and a name [rdf11-concepts §3.5].
+/// Whether an IRI stands for a blank node: it has the scheme `http` or `https`, and the path
+/// `/.well-known/genid/` with a further segment [rdf11-concepts §3.5].
 ///
 /// # Examples
 /// ```
@@ -61,8 +61,8 @@ pub fn is_own_skolem_iri(iri: &str) -> bool {
     })
 }
 
-/// Splits an IRI for a blank node into the part that all such IRIs of a server share, and the name
-/// of the blank node.
+/// Splits an IRI for a blank node into the prefix of all such IRIs of a server, and the rest, which
+/// identifies the blank node.
 ///
 /// # Examples
 /// ```
@@ -79,7 +79,7 @@ pub fn split_skolem(iri: &str) -> Option<(&str, &str)> {
     Some(iri.split_at(iri.len() - name.len()))
 }
 
-/// The blank node that a term `<IRI>` stands for, with a label made of the IRI.
+/// The label of the blank node for a term `<IRI>`, made of the IRI.
 pub fn skolem_label(term: &[u8]) -> Vec<u8> {
     [LABEL, &blake3::hash(term).to_hex().as_bytes()[..NAME_DIGITS]].concat()
 }
@@ -195,7 +195,7 @@ pub fn skolemize(lines: &[u8], base: &str, salt: Option<&str>) -> Result<Vec<u8>
     Ok(replaced(all, &hashes, &prefix))
 }
 
-/// As [`skolemize`] with a salt, where `prefix` is the beginning of the terms, with `<`.
+/// As [`skolemize`] with a salt; `prefix` is the start of the terms, including `<`.
 pub(crate) fn name_by_prefix(
     lines: &[u8],
     prefix: &str,
@@ -233,7 +233,7 @@ pub fn unskolemize(lines: &[u8], base: &str) -> Result<Canonical, SkolemError> {
     Ok(blank_by_prefix(lines, &prefix(base)?)?)
 }
 
-/// As [`unskolemize`], where `prefix` is the beginning of the terms, with `<`.
+/// As [`unskolemize`]; `prefix` is the start of the terms, including `<`.
 pub(crate) fn blank_by_prefix(lines: &[u8], prefix: &str) -> Result<Canonical, StatementError> {
     let statements: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
     let statements = statements?;
@@ -255,7 +255,7 @@ pub(crate) fn blank_by_prefix(lines: &[u8], prefix: &str) -> Result<Canonical, S
     Ok(canonical_statements(renamed.collect(), &mut Work::new(MAX_WORK)))
 }
 
-/// `<BASE/.well-known/genid/`.
+/// The prefix of terms, `<BASE/.well-known/genid/`.
 pub(crate) fn prefix(base: &str) -> Result<String, SkolemError> {
     let base = base.strip_suffix('/').unwrap_or(base);
     let iri = format!("{base}{PATH}");

@@ -23,7 +23,7 @@ const ONE_OPERATION_DEPTH: usize = 4;
 /// Most paths through blank nodes that one operation matches.
 const ONE_OPERATION_PATHS: u64 = 1_000;
 
-/// The deepest description that is removed: as many operations are in the request.
+/// Greatest depth of a description that is removed; the request has as many operations.
 pub const MAX_DEPTH: usize = 10_000;
 
 /// Items of a list that one step marks: stores limit the number of operations in a request.
@@ -34,31 +34,30 @@ const REST: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
 /// Marks blank nodes of the description that is being removed.
 const MARK: &str = "<urn:x-abreast:replaced>";
 
-/// How far blank nodes reach from an entity.
+/// The distances of blank nodes from an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Fewest statements from the entity to the blank node that is farthest from it; 0 without
-    /// blank nodes.
+    /// Distance in statements of the farthest blank node from the entity; 0 without blank nodes.
     pub depth: usize,
     /// Number of paths to blank nodes, each with at most `depth` statements.
     pub paths: u64,
-    /// Steps that mark all blank nodes: fewer than `depth` where there are lists.
+    /// Steps that mark all blank nodes: fewer than `depth` if there are lists.
     pub steps: usize,
 }
 
-/// A change of a store: the description that replaces another one.
+/// The replacement of a description in a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Replacement<'a> {
     /// The IRI of the entity, without brackets.
     pub entity: &'a str,
-    /// How far the description reaches that the store has: [`Reach::of`] it, or
-    /// [`Reach::of_depth`] found by [`ask_deeper`].
+    /// The blank nodes of the old description in the store: [`Reach::of`] its lines, or
+    /// [`Reach::of_depth`] with the depth from [`ask_deeper`].
     pub old: Reach,
     /// The lines of the new description; if empty, the entity is deleted.
     pub new: &'a [u8],
 }
 
-/// Why a request cannot be written.
+/// The reason why a request cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SparqlError {
@@ -90,7 +89,7 @@ pub enum SparqlError {
 }
 
 impl Reach {
-    /// How far the blank nodes of a description reach.
+    /// The distances of a description's blank nodes from the entity.
     ///
     /// # Examples
     /// ```
@@ -141,7 +140,7 @@ impl Reach {
         let depth = levels(1);
         let steps = if has_lists { levels(LIST_STEP) } else { depth };
         let mut reach = Self { depth, paths: 0, steps };
-        // Paths are counted for one operation only, which is not used for deeper ones.
+        // Paths are counted for a single operation only, which is not used for deeper descriptions.
         let mut counts: HashMap<&[u8], u64> = HashMap::from([(root.as_bytes(), 1)]);
         for _ in 0..reach.depth.min(ONE_OPERATION_DEPTH) {
             let mut next: HashMap<&[u8], u64> = HashMap::new();
@@ -157,7 +156,7 @@ impl Reach {
         Ok(reach)
     }
 
-    /// A description of which only the depth is known.
+    /// For a description with a known depth only.
     pub fn of_depth(depth: usize) -> Self {
         Self { depth, paths: if depth < 2 { 0 } else { u64::MAX }, steps: depth }
     }
@@ -269,7 +268,7 @@ pub fn insert_into<'a>(
 pub fn ask_deeper(graph: Option<&str>, entity: &str, depth: usize) -> Result<String, SparqlError> {
     let graph = graph.map(iri).transpose()?;
     let entity = iri(entity)?;
-    // A cycle has paths of any length, so that nodes which a shorter one reaches do not count.
+    // A cycle has paths of any length, so nodes that a shorter path reaches are excluded.
     let mut pattern = format!("{} ", path_to(&entity, "q", depth + 1, "?b"));
     for shorter in 1..=depth {
         let _ = write!(
@@ -358,7 +357,7 @@ fn write_removal(
     Ok(())
 }
 
-/// The pattern of a path of this length through blank nodes, which ends in the blank node `last`.
+/// The pattern of a path with this length through blank nodes to the blank node `last`.
 fn path_to(entity: &str, prefix: &str, length: usize, last: &str) -> String {
     let mut pattern = String::new();
     let mut filters = String::new();

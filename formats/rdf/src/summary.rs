@@ -1,4 +1,4 @@
-//! What people recognise an entity by: a label and its classes, from canonical lines.
+//! A label and the classes of an entity, for display, from canonical lines.
 
 use crate::statement::{Statement, TermText, split_lines};
 
@@ -36,7 +36,7 @@ pub struct Summary {
 /// Finds label and classes of `root`, an IRI as it is written: `<iri>`.
 ///
 /// Labels in the languages of the reader come first, in their order (`en` includes `en-GB`), then
-/// those without a language, then all others. Among these, `rdfs:label` comes before
+/// labels without a language, then all others. Among these, `rdfs:label` comes before
 /// `skos:prefLabel`, `dcterms:title`, `dc:title`, `schema:name` and `foaf:name`.
 ///
 /// # Examples
@@ -64,7 +64,7 @@ pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
                 summary.classes.push(class.into_owned());
             }
         } else if let Some(rank) = LABELS.iter().position(|label| *label == statement.predicate) {
-            // The language is after the last quote, so that the text need not be read for it.
+            // The language is after the last quote, so the text need not be parsed.
             let rank = (language_rank(statement.object, languages), rank);
             if best.as_ref().is_none_or(|(best, _)| rank < *best)
                 && let Some(label @ TermText::Literal { .. }) = TermText::parse(statement.object)

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use std::fmt;
 
-/// A syntax that can be read and written.
+/// A syntax of RDF that this crate reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Syntax {
@@ -21,12 +21,12 @@ pub enum Syntax {
     JsonLd,
 }
 
-/// A syntax found by the name of a file, and how the file is compressed.
+/// The syntax and the compression of a file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSyntax {
     /// The syntax of the unpacked content.
     pub syntax: Syntax,
-    /// `gz`, `bz2`, `xz` or `zst`, if the name ends so.
+    /// `gz`, `bz2`, `xz` or `zst`, if the file name has this extension.
     pub compression: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ impl Syntax {
         }
     }
 
-    /// The name of the syntax, for people.
+    /// Name of the syntax, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NTriples => "N-Triples",
@@ -78,7 +78,7 @@ impl Syntax {
 
     /// The syntax of a media type; parameters and case do not matter.
     ///
-    /// Also known are the types used before registration: `application/x-turtle`,
+    /// The types used before registration are known too: `application/x-turtle`,
     /// `application/x-trig` and `text/x-nquads`. `text/plain` is not: see
     /// [`Syntax::of_sdshare_media_type`].
     ///

@@ -32,7 +32,7 @@ pub(crate) fn read(
         }
         TurtleParseError::Io(error) => error.into(),
     };
-    // Checked above, so that nothing fails here.
+    // Checked above, so this cannot fail.
     macro_rules! parser {
         ($parser:expr) => {{
             let parser = $parser;
@@ -71,8 +71,8 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Refuses IRIs with characters that a prefixed name may have and an IRI may not, such as U+FFFD:
-/// the parser checks other parts of IRIs only [rfc3987 §2.2].
+/// Refuses IRIs with characters that a prefixed name allows and an IRI does not, such as U+FFFD.
+/// The parser checks the other parts of IRIs only [rfc3987 §2.2].
 fn check(quad: QuadRef<'_>, options: &ReadOptions) -> Result<(), ReadError> {
     if options.lenient || options.left_out.is_some() {
         return Ok(());

@@ -21,7 +21,7 @@ pub(super) type Hash = [u8; 32];
 const FIRST: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#first>";
 const REST: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
 
-/// How far the surroundings of a node reach that may name it.
+/// Distance in statements up to which the surroundings of a node may distinguish it.
 const ROUNDS: usize = 4;
 
 /// The label of each node. `None` for nodes that need a search, and for nodes connected with them
@@ -31,11 +31,11 @@ pub(super) fn labels(graph: &Graph<'_>) -> Vec<Option<Label>> {
     if labels.iter().all(Option::is_some) {
         return labels;
     }
-    // From here on, nodes with a label are like IRIs: nothing moves them.
+    // From here on, nodes with a label are treated as IRIs: their labels are final.
     let open = Open { graph, is_open: labels.iter().map(Option::is_none).collect() };
     let order = open.children_first();
     add_contents(graph, &order, &mut content);
-    // Parents are always above their children, whose content is part of theirs.
+    // Parents are above their children, whose content is part of theirs.
     let mut height = vec![0_usize; graph.nodes];
     let mut is_private_tree = vec![true; graph.nodes];
     for &node in &order {
@@ -57,7 +57,7 @@ pub(super) fn labels(graph: &Graph<'_>) -> Vec<Option<Label>> {
             same.iter().map(|&node| (position(graph, &labels, &content, node), node)).collect();
         keyed.sort_unstable();
         for tied in keyed.chunk_by(|a, b| a.0 == b.0) {
-            // Trees that share no node with anything can be exchanged, so any order will do.
+            // Trees without shared nodes can be exchanged, so their order does not matter.
             if tied.len() > 1 && !tied.iter().all(|(_, node)| is_private_tree[*node]) {
                 undecided.extend(tied.iter().map(|(_, node)| *node));
             }
@@ -222,7 +222,7 @@ pub(super) fn whole_contents(graph: &Graph<'_>) -> Vec<Option<Hash>> {
     contents
 }
 
-/// The nodes that their surroundings do not name.
+/// The nodes that their surroundings do not distinguish.
 struct Open<'g, 'a> {
     graph: &'g Graph<'a>,
     is_open: Vec<bool>,
@@ -237,7 +237,7 @@ impl Open<'_, '_> {
         self.graph.parents(node).filter(|parent| self.is_open[*parent])
     }
 
-    /// Nodes without a way into a cycle, each after its children.
+    /// Nodes without a path into a cycle, each after its children.
     fn children_first(&self) -> Vec<Node> {
         let nodes = || (0..self.graph.nodes).filter(|node| self.is_open[*node]);
         let mut missing = vec![0_usize; self.graph.nodes];
@@ -258,7 +258,7 @@ impl Open<'_, '_> {
         order
     }
 
-    /// Takes the labels away from nodes and from all that are connected with them.
+    /// Removes the labels of nodes, and of all nodes that are connected with them.
     fn forget_connected(&self, labels: &mut [Option<Label>], from: Vec<Node>) {
         let mut is_forgotten = vec![false; self.graph.nodes];
         let mut pending = from;

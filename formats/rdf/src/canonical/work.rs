@@ -3,7 +3,7 @@
 /// The remaining work; a unit is about one statement that is read.
 pub(crate) struct Work(u64);
 
-/// The work that is allowed is spent.
+/// The allowed work is used up.
 #[derive(Debug)]
 pub(super) struct Exhausted;
 

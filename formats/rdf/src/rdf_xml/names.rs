@@ -5,7 +5,7 @@ use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Attribute, Ns};
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
-/// The namespace of RDF, as the XML reader numbers it.
+/// The namespace of RDF, as it is numbered by the XML reader.
 pub(super) const RDF_NS: Ns = Ns::known(0);
 
 /// An attribute by its role.
@@ -17,9 +17,9 @@ pub(super) enum Role {
     Resource,
     ParseType,
     Datatype,
-    /// A property with a literal, or with an IRI when it is `rdf:type`.
+    /// A property with a literal, or with an IRI for `rdf:type`.
     Property,
-    /// `xml:base` and `xml:lang`, which hold for the element and all inside.
+    /// `xml:base` and `xml:lang`, which apply to the element and its content.
     Scope,
     /// An attribute of XML, without meaning for RDF.
     Ignored,

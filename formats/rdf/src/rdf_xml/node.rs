@@ -1,4 +1,4 @@
-//! Node elements: something, its type and properties [rdf-xml §7.2.11].
+//! Node elements: a resource, its type and properties [rdf-xml §7.2.11].
 
 use super::fault::Fault;
 use super::frame::{Frame, GO_ON, Parser, Step, emit, iri_of_name, state, visited};

@@ -57,7 +57,7 @@ impl WriteOptions {
 /// ```
 ///
 /// # Errors
-/// The lines are not N-Triples, the syntax cannot carry them, or the output fails.
+/// The lines are not N-Triples, the syntax cannot express them, or the output fails.
 pub fn write(
     syntax: Syntax,
     lines: &[u8],
@@ -70,7 +70,7 @@ pub fn write(
     writer.finish()
 }
 
-/// Whether the syntax can carry a description: RDF/XML needs predicates that end in an XML name,
+/// Whether the syntax can express a description: RDF/XML needs predicates that end in an XML name,
 /// and characters that XML allows.
 ///
 /// # Examples
@@ -84,7 +84,7 @@ pub fn write(
 /// ```
 ///
 /// # Errors
-/// The first statement that it cannot carry, or lines that are not N-Triples.
+/// The first statement that it cannot express, or lines that are not N-Triples.
 pub fn can_write(syntax: Syntax, lines: &[u8]) -> Result<(), CannotWrite> {
     if syntax != Syntax::RdfXml {
         return Ok(());
@@ -120,7 +120,7 @@ pub struct Writer<'a> {
     written: u64,
     /// Whether the head of the document was written, which RDF/XML and JSON-LD have.
     begun: bool,
-    /// A statement was written.
+    /// Whether a statement was written.
     has_text: bool,
     declared: BTreeSet<String>,
     text: String,
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
     /// Writes a description, or nothing if it cannot be written as a whole.
     ///
     /// # Errors
-    /// The lines are not N-Triples, the syntax cannot carry them, or the output fails.
+    /// The lines are not N-Triples, the syntax cannot express them, or the output fails.
     pub fn description(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         self.text.clear();
         let number = self.written;

@@ -1,4 +1,4 @@
-//! Turtle for people: prefixes that are used, blank nodes where they are mentioned, lists as rows.
+//! Readable Turtle: only used prefixes, blank nodes nested where they are mentioned, lists in rows.
 
 use super::graph::{Nesting, by_subject};
 use super::prefixes::Prefixes;
@@ -121,7 +121,7 @@ impl<'a> Turtle<'a> {
         }
     }
 
-    /// The items of a list in a row.
+    /// Writes the items of a list in a row.
     fn list(&mut self, first: &'a str, depth: usize) {
         self.out.push('(');
         let mut cell = Some(first);

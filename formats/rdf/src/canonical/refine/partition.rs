@@ -16,7 +16,7 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Nodes of equal keys are one cell; cells are in the order of their keys.
+    /// Puts nodes with equal keys into one cell; cells are in the order of their keys.
     pub(super) fn by<K: Ord>(keys: &[K]) -> Self {
         let count = keys.len();
         let mut nodes: Vec<usize> = (0..count).collect();
@@ -62,7 +62,7 @@ impl Partition {
         &self.nodes
     }
 
-    /// The first of the smallest cells with several nodes, its nodes in the order of the input.
+    /// The first of the smallest cells with several nodes. Its nodes are in the order of the input.
     pub(super) fn smallest_cell(&self) -> Option<Vec<usize>> {
         let several = self.length.iter().enumerate().filter(|(_, length)| **length > 1);
         let (start, length) = several.min_by_key(|(start, length)| (**length, *start))?;
