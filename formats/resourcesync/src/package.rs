@@ -5,7 +5,7 @@
 
 use abreast_webtypes::decode_segment;
 
-/// The member that describes all others.
+/// The member that lists all others.
 pub const MANIFEST: &str = "manifest.xml";
 
 /// Media type of a package.
@@ -58,7 +58,7 @@ pub fn member_name(path: &str) -> &str {
     path.strip_prefix('/').unwrap_or(path)
 }
 
-/// May this name stand in a package as it is?
+/// Whether every system can unpack a member with this name.
 fn is_readable(name: &str) -> bool {
     let odd = |character: char| {
         character.is_control() || matches!(character, '/' | '\\' | '\u{fffe}' | '\u{ffff}')

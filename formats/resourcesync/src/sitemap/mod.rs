@@ -37,7 +37,7 @@ pub(crate) use write::datetime;
 pub use write::write_end;
 pub(crate) use write::{XMLNS_RS, close_entry, number, open_entry, open_root, text, token};
 
-/// Namespace of the elements that every Sitemap has.
+/// Namespace of the elements in every Sitemap.
 pub const SITEMAP_NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Namespace of Sitemap: the first of [`Version::NAMESPACES`].
 pub(crate) const SM: abreast_webtypes::xml::Ns = abreast_webtypes::xml::Ns::known(0);

@@ -8,7 +8,7 @@ use abreast_webtypes::xml::{Attribute, Element, Ns};
 
 /// Namespace of `link` and `meta` in documents of 0.1.
 pub(crate) const XHTML_NAMESPACE: &str = "http://www.w3.org/1999/xhtml";
-/// A part of the relation types that only documents of 0.1 have.
+/// Part of the relation types that occurs only in documents of 0.1.
 const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
 
 /// Parts of a URI by which a misspelt namespace is recognised, and the right namespaces.
@@ -20,7 +20,7 @@ const MARKS: [(&str, &str); 3] = [
 const HELP: &str = "the Source has to correct its document: read without this, a list would seem \
                     shorter, or a list of changes a list of all resources";
 
-/// The namespace that a misspelt one should be.
+/// The right namespace for a misspelt one.
 fn expected(found: &str) -> Option<&'static str> {
     // Links in the namespace of XHTML are usual.
     if MARKS.iter().any(|(_, namespace)| *namespace == found) {
@@ -30,7 +30,7 @@ fn expected(found: &str) -> Option<&'static str> {
     MARKS.into_iter().find(|(mark, _)| lower.contains(mark)).map(|(_, namespace)| namespace)
 }
 
-/// A name in another namespace than its own.
+/// The fault of an element or attribute in a wrong namespace.
 fn wrong_namespace(what: &str, name: &str, found: &str, expected: &str) -> Fault {
     let found = match found {
         "" => "no namespace".to_owned(),
@@ -85,10 +85,10 @@ pub(crate) fn check_in_head(element: &Element<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Checks a child of an entry that is ignored.
+/// Checks an ignored child of an entry.
 ///
 /// # Errors
-/// It is an entry itself, or a change or metadata in another namespace than its own.
+/// It is an entry itself, or a change or metadata in a wrong namespace.
 pub(crate) fn check_in_entry(element: &Element<'_>) -> Result<(), Fault> {
     let is_md = || element.local().eq_ignore_ascii_case("md");
     let is_metadata = || ["capability", "change", "hash"].iter().any(|name| has(element, name));
@@ -98,7 +98,7 @@ pub(crate) fn check_in_entry(element: &Element<'_>) -> Result<(), Fault> {
     check_deeper(element)
 }
 
-/// Checks an element inside one that is ignored.
+/// Checks an element inside an ignored one.
 ///
 /// # Errors
 /// It is an entry.
@@ -144,7 +144,7 @@ fn check_namespace(element: &Element<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks an element for an attribute of ResourceSync in another namespace.
+/// Checks an element for an attribute of ResourceSync in a wrong namespace.
 ///
 /// # Errors
 /// It has `type` with a value of 0.1, or the attribute in a misspelt namespace.
@@ -167,7 +167,7 @@ pub(crate) fn check_attribute(element: &Element<'_>, name: &str) -> Result<(), F
     }
 }
 
-/// Metadata that is not `rs:md`.
+/// The fault of metadata in an element other than `rs:md`.
 fn misspelt_md(element: &Element<'_>) -> Fault {
     if element.namespace() != RS_NAMESPACE {
         return fault_of(element, RS_NAMESPACE);

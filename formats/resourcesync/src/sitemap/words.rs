@@ -4,7 +4,7 @@ use super::Root;
 use crate::v1_1::Capability;
 use abreast_webtypes::excerpt;
 
-/// An index that has its own address as an entry.
+/// Fault of an index that has its own address as an entry.
 pub const NAMES_ITSELF: &str = "it names itself";
 
 /// An address that an index or dump lists more than once.
@@ -22,7 +22,7 @@ pub fn is_another_kind(
     format!("{} is a {own}, not a {}", excerpt(url), due.name(Root::UrlSet))
 }
 
-/// A text where only elements may be.
+/// A text at a position where only elements are allowed.
 pub fn text_between_elements(text: &str) -> String {
     format!("text between elements: \"{}\"", excerpt(text))
 }
@@ -41,7 +41,8 @@ pub fn is_no_change_set(url: &str, line: Option<u64>) -> String {
     )
 }
 
-/// A Sitemap of ResourceSync 0.1 with that many addresses of other protocols and no resource [rs-0.1 §4.3.3].
+/// A Sitemap of ResourceSync 0.1 with this many addresses of other protocols and no resource
+/// [rs-0.1 §4.3.3].
 pub fn lists_only_others(url: &str, count: u64) -> String {
     format!(
         "{} lists no resource, only addresses of other protocols, such as OAI-PMH: {count}",
@@ -49,12 +50,12 @@ pub fn lists_only_others(url: &str, count: u64) -> String {
     )
 }
 
-/// A change set where a Sitemap is due.
+/// A change set instead of a Sitemap.
 pub fn is_no_sitemap(url: &str) -> String {
     format!("{} is not a Sitemap: it is a change set", excerpt(url))
 }
 
-/// A document all of whose entries are changes, and which nothing else shows to be a change set.
+/// A document with changes only that may be a change set, although nothing else shows this.
 pub fn may_be_change_set(url: &str) -> String {
     format!("{} may be a change set: each of its entries is a change", excerpt(url))
 }

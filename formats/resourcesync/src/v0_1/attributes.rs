@@ -68,7 +68,7 @@ pub(super) fn read_link(
             _ => {}
         }
     }
-    // The other registered name of the same relation type.
+    // Another registered name of the same relation type.
     if link.has_rel("previous") && !link.has_rel("prev") {
         notes.add("rs.previous", "relation type `previous`; expected `prev`".to_owned());
         link.rel.push_str(" prev");

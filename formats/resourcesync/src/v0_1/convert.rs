@@ -26,7 +26,7 @@ pub const MEDIA_TYPES: &str = "https://www.iana.org/assignments/media-types/";
 const DUPLICATE: &str = "duplicate";
 const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 const COLLECTION: &str = "collection";
-/// The same as [`SUBJECT`], as a URI.
+/// The relation [`SUBJECT`] as a URI.
 const SUBJECT_URI: &str = "http://purl.org/dc/terms/subject";
 
 impl Document {
@@ -137,7 +137,7 @@ impl Entry {
 }
 
 impl Link {
-    /// The same link in 0.1; `None` for a patch outside of change sets or in no known format
+    /// The same link in 0.1; `None` for a patch outside of change sets or in an unknown format
     /// [rs-0.1 §4.3.2].
     pub fn from_1_1(link: &Ln, of_change_set: bool) -> Option<Self> {
         let (rel, href, media_type) =

@@ -20,7 +20,7 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// The kind of document that a link leads to, by its relation types; `None` for links to others.
+    /// The kind of document that a link leads to, by its relation types; `None` for other links.
     ///
     /// # Examples
     /// ```

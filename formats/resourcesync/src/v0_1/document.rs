@@ -16,7 +16,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a document of bytes in hand.
+    /// Reads a document in memory.
     ///
     /// # Examples
     /// ```

@@ -10,7 +10,7 @@ pub struct Head {
     pub root: Root,
     /// Whether the root has `rs:type="changeset"` [rs-0.1 §5.1].
     pub change_set: bool,
-    /// `DCTERMS.modified`: when the document was last modified.
+    /// `DCTERMS.modified`: last modification of the document.
     pub modified: Option<W3cDatetime>,
     /// Links of the document: change sets, dumps, push.
     pub links: Vec<Link>,
@@ -49,12 +49,12 @@ impl Head {
 /// A link of a document or an entry, `xhtml:link`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Relation types, separated by spaces; empty for links that are known by their `protocol`
+    /// Relation types, separated by spaces; empty for links that are identified by their `protocol`
     /// [rs-0.1 §5.2.1].
     pub rel: String,
     /// Target of the link, as written.
     pub href: String,
-    /// A name for people, such as that of a category.
+    /// Title for users, such as that of a category.
     pub title: Option<String>,
     /// Media type of the target.
     pub media_type: Option<String>,
@@ -84,7 +84,7 @@ pub struct Meta {
 /// One `url` or `sitemap`: a resource, a change, or another Sitemap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// URI, as written without white space around it.
+    /// URI as written, without white space around it.
     pub loc: String,
     /// `rs:protocol` of `loc`: URI of a protocol such as OAI-PMH [rs-0.1 §4.3.3].
     pub protocol: Option<String>,
@@ -101,7 +101,7 @@ pub struct Entry {
     pub media_type: Option<String>,
     /// `rs:contentencoding`: content coding of the content.
     pub encoding: Option<String>,
-    /// `rs:path`: where the content is in a dump, without a slash at its beginning [rs-0.1 §4.2.1].
+    /// `rs:path`: path of the content in a dump, without a slash at its start [rs-0.1 §4.2.1].
     pub path: Option<String>,
     /// Links: categories, mirrors, partial content, versions.
     pub links: Vec<Link>,
@@ -114,8 +114,8 @@ pub struct Entry {
 impl Entry {
     /// Whether the resource was deleted, and not later than `now`.
     ///
-    /// `expires` is in the past [rs-0.1 §3.1.2]; one in the future announces a deletion, which is
-    /// not one yet.
+    /// A deletion has an `expires` in the past [rs-0.1 §3.1.2]; a time in the future only announces
+    /// a deletion.
     ///
     /// # Examples
     /// ```

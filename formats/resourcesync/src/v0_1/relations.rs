@@ -20,5 +20,5 @@ pub const XMPP_PROTOCOL: &str = "http://xmpp.org/extensions/xep-0060.html";
 /// `rs:protocol` of an OAI-PMH base URL [rs-0.1 §4.3.3].
 pub const OAI_PMH_PROTOCOL: &str = "http://www.openarchives.org/OAI/openarchivesprotocol.html";
 /// `rs:protocol` of a subscription by HTTP callback [rs-0.1 §5.2.2]. The specification has an
-/// example only; this one is ours.
+/// example only; this URI is ours.
 pub const CALLBACK_PROTOCOL: &str = "urn:abreast:resourcesync-0.1:callback";

@@ -11,7 +11,7 @@ use crate::sitemap::{
 use abreast_webtypes::xml::{Element, Ns};
 use abreast_webtypes::{Algorithm, MAX_URI_LENGTH, W3cDatetime, excerpt};
 
-/// The most bytes of a document before compression [rs-0.1 §3.2].
+/// Most bytes of a document before compression [rs-0.1 §3.2].
 pub const SPEC_MAX_BYTES: u64 = 10_000_000;
 
 const XHTML: Ns = Ns::known(2);
@@ -38,7 +38,7 @@ pub enum Field {
     Lastmod,
     /// `expires`: time of a deletion
     Expires,
-    /// `rs:fixity`, with its algorithm when we know it
+    /// `rs:fixity`, with its algorithm if it is known
     Fixity(Option<Algorithm>),
     /// `rs:size`: length of the content in bytes
     Size,
@@ -173,7 +173,7 @@ impl Version for V0_1 {
         } else {
             match parse_datetime("DCTERMS.modified", &meta.content, notes) {
                 Ok(modified) => head.modified = Some(modified),
-                // The time is only recommended, and nothing is concluded from its absence.
+                // The time is only recommended, so its absence does not matter.
                 Err(fault) => notes.add("rs.modified", format!("{}; ignored", fault.message)),
             }
         }
@@ -311,7 +311,7 @@ impl Version for V0_1 {
         Ok(())
     }
 
-    /// Finds what happened to the resource, and when: the table of [rs-0.1 §5.1].
+    /// Determines the change of the resource and its time, by the table of [rs-0.1 §5.1].
     fn end_entry(
         &mut self,
         head: &Head,
@@ -327,7 +327,7 @@ impl Version for V0_1 {
         }
         (entry.change, entry.time) = match (self.lastmod, self.expires) {
             (Some(_), Some(_)) if head.change_set => {
-                // Which one is right decides whether the resource is deleted.
+                // One of the two is wrong, and so it is not certain that the resource was deleted.
                 let message = "a change with both `lastmod` and `expires`";
                 return Err(Fault::new("rs.change", message)
                     .with_help("a deletion has `expires`, every other change `lastmod`"));
@@ -343,8 +343,8 @@ impl Version for V0_1 {
                 (self.change, Some(lastmod))
             }
             (lastmod @ Some(_), None) if head.change_set && self.change.is_none() => {
-                // The specification's own example has one [rs-0.1 §4.3.2]. For a Destination the
-                // creation and the update of a resource are the same.
+                // An example in the specification lacks it too [rs-0.1 §4.3.2]. A Destination
+                // treats the creation and the update of a resource equally.
                 let message = "`lastmod` of a change has no `rs:type`; read as \"updated\"";
                 notes.add("rs.change-type", message.to_owned());
                 (Some(Change::Updated), lastmod)
@@ -354,7 +354,7 @@ impl Version for V0_1 {
                 notes.add("rs.expires", message.to_owned());
                 (None, None)
             }
-            // Elsewhere `expires` is when a page will be of no more use: it exists until then.
+            // Elsewhere, `expires` is a time in the future until which a page is useful and exists.
             (None, Some(expires)) if !head.change_set && is_future(&expires) => (None, None),
             (None, expires @ Some(_)) => (Some(Change::Deleted), expires),
             (lastmod, None) => (self.change, lastmod),
@@ -409,7 +409,7 @@ fn check_root(head: &Head) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Taken for a Sitemap, a list of changes of 1.1 looks like a list of all resources.
+/// Read as a Sitemap, a list of changes of 1.1 resembles a list of all resources.
 fn another_version() -> Fault {
     Fault::new(
         "rs.version",
@@ -419,8 +419,8 @@ fn another_version() -> Fault {
 
 /// Reads the `rs:type` of `lastmod`.
 ///
-/// Strict: the specification has two values. Another one, such as `deleted`, may be a deletion or
-/// not; nothing is guessed.
+/// Strict: the specification has two values. Another value, such as `deleted`, may or may not be a
+/// deletion, so it is an error.
 fn change(kind: &str, notes: &mut Notes) -> Result<Change, Fault> {
     note_space("rs:type", kind, notes);
     let kind = kind.trim_ascii();

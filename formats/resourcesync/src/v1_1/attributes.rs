@@ -137,7 +137,7 @@ pub(super) fn read_ln(
     Ok(Some(link))
 }
 
-/// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.1].
+/// Reads the text of a child of `url` that is from version 0.1 [rs-0.1 §3.1].
 pub(super) fn read_alpha(
     entry: &mut Entry,
     field: AlphaField,
@@ -162,10 +162,10 @@ pub(super) fn read_alpha(
     Ok(())
 }
 
-/// Metadata that 0.1 wrote as elements.
+/// Metadata that is an element in version 0.1.
 #[derive(Clone, Copy, Debug)]
 pub enum AlphaField {
-    /// `rs:fixity`, with its algorithm when we know it
+    /// `rs:fixity`, with its algorithm if it is known
     Fixity(Option<Algorithm>),
     /// `rs:size`: length of the content in bytes
     Size,
@@ -219,7 +219,7 @@ fn digests(into: &mut Digests, value: &str, notes: &mut Notes) {
     {
         notes.add("rs.hash", fault);
     }
-    // Base64 of every length that a digest has ends so; hex never does.
+    // Base64 of every digest length ends with this character; hex never does.
     if memchr::memchr(b'=', value.as_bytes()).is_some() {
         notes.add(
             "rs.hash-base64",
@@ -251,7 +251,7 @@ fn change(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<Change, Fault>
     })
 }
 
-/// The target of an entry; unknown ones are ignored.
+/// The capability of an entry's target; unknown ones are ignored.
 fn entry_capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Option<Capability> {
     let value = attribute.value();
     note_space("capability", &value, notes);

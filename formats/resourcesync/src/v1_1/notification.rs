@@ -12,9 +12,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotificationFault {
-    /// An index: notifications are never one.
+    /// The document is an index, which a notification cannot be.
     Index,
-    /// The document has another capability, or none.
+    /// The document has another capability, or lacks one.
     Capability(Option<Capability>),
     /// An entry, by its line, lacks `change`.
     NoChange(u64),
@@ -114,7 +114,7 @@ impl Document {
     }
 }
 
-/// Lists are never notified as deleted, and a Resource Dump is notified as created each time.
+/// Documents are never notified as deleted, and a Resource Dump is notified as created each time.
 fn framework_fault(entry: &Entry) -> Option<NotificationFault> {
     let Some(capability) = entry.capability else {
         return Some(NotificationFault::NoCapability(entry.line));

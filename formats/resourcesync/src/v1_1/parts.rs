@@ -20,7 +20,7 @@ pub struct Head {
     pub until: Option<W3cDatetime>,
     /// Links of the document: `up`, `index`, `describedby`.
     pub links: Vec<Ln>,
-    /// The capability was written in the wrong letter case.
+    /// Whether the capability was written in the wrong letter case.
     pub lenient_capability: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Ln {
     pub digests: Digests,
     /// Content coding of the target.
     pub encoding: Option<String>,
-    /// Where the target is in a package.
+    /// Path of the target in a package.
     pub path: Option<String>,
 }
 
@@ -65,13 +65,13 @@ pub struct Entry {
     pub lastmod: Option<W3cDatetime>,
     /// The capability of the target document.
     pub capability: Option<Capability>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub at: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub completed: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub from: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub until: Option<W3cDatetime>,
     /// The kind of change, in lists of changes.
     pub change: Option<Change>,
@@ -85,7 +85,7 @@ pub struct Entry {
     pub media_type: Option<String>,
     /// Content coding of the content, such as `gzip`.
     pub encoding: Option<String>,
-    /// Where the content is in a package.
+    /// Path of the content in a package.
     pub path: Option<String>,
     /// Links of the entry to related resources.
     pub links: Vec<Ln>,

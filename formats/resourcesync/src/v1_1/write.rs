@@ -1,4 +1,4 @@
-//! Writing a document: straight to bytes, attributes in the order of the specification's table
+//! Writing a document directly to bytes, with attributes in the order of the specification's table
 //! [rs-core §7].
 
 use super::{Entry, Head, Ln, Root};
@@ -74,13 +74,14 @@ pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     close_entry(out, root);
 }
 
-/// Appends the beginning of a Sitemap without any ResourceSync element, for crawlers that punish
-/// unknown ones.
+/// Appends the start of a Sitemap without ResourceSync elements, for crawlers that reject unknown
+/// ones.
 pub fn write_plain_head(out: &mut Vec<u8>, root: Root) {
     open_root(out, root, &[]);
 }
 
-/// Appends one entry with `loc` and `lastmod` only; ends with [`write_end`](super::write_end) too.
+/// Appends one entry with `loc` and `lastmod` only; the document also ends with
+/// [`write_end`](super::write_end).
 ///
 /// # Examples
 /// ```
