@@ -8,7 +8,7 @@ use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt;
 
-/// A collection or a page, as it is found.
+/// The members of a collection or a page, before they are checked.
 #[derive(Default)]
 pub(crate) struct Raw {
     pub(crate) contexts: Contexts,
@@ -21,7 +21,7 @@ pub(crate) struct Raw {
     pub(crate) part_of: Way,
     pub(crate) links: Vec<Link>,
     pub(crate) has_items: bool,
-    /// `totalItems` is 0.
+    /// Whether `totalItems` is 0.
     pub(crate) is_empty: bool,
     pub(crate) items: Option<Items>,
 }
@@ -136,14 +136,14 @@ fn way<'de, A: MapAccess<'de>>(
             "a URL of more than {MAX_URI_LENGTH} bytes: {name:?}"
         )));
     }
-    // A page is read without its collection.
+    // A page can be read without its collection.
     if to.is_odd && to.url.is_none() && name != Name::PartOf {
         return Err(reading.refuse(format!("its member {name:?} has no URL")));
     }
     Ok(())
 }
 
-/// Parts of the contexts of the specifications.
+/// Parts of the IRIs of the specifications' contexts.
 const CONTEXTS: [&str; 4] =
     ["w3.org/ns/activitystreams", "emm-spec.org/", "entity_metadata_management/", IIIF];
 const IIIF: &str = "iiif.io/api/discovery/";

@@ -33,9 +33,9 @@ pub(crate) enum Name {
     MediaType,
     Content,
     TotalItems,
-    /// One of these with a prefix, or as an IRI.
+    /// A known member with a prefix, or as an IRI.
     Prefixed,
-    /// A member of a collection in other letters.
+    /// A member of a collection in a wrong letter case.
     Misspelt,
     Other,
 }
@@ -99,7 +99,7 @@ impl Name {
     }
 }
 
-/// Reads the name of a member.
+/// Reads the key of a member.
 pub(crate) struct NameOf<'r>(pub(crate) &'r Reading<'r>);
 
 impl<'de> DeserializeSeed<'de> for NameOf<'_> {

@@ -37,7 +37,7 @@ impl Profile {
         }
     }
 
-    /// The media types that its documents have, the first for clients that ask for none.
+    /// The media types of the profile's documents, the first for clients without preference.
     ///
     /// # Examples
     /// ```
@@ -70,14 +70,14 @@ impl Profile {
 pub enum ActivityType {
     /// The entity is new, and was not known elsewhere.
     Create,
-    /// Known elsewhere before, new in the feed.
+    /// The entity is new in the feed, and was known elsewhere before.
     Add,
     /// The description of the entity changed.
     #[default]
     Update,
-    /// Still there, no longer to be used.
+    /// The entity still exists, but is deprecated.
     Deprecate,
-    /// Left the feed, exists elsewhere.
+    /// The entity left the feed, and exists elsewhere.
     Remove,
     /// The entity does not exist any more.
     Delete,

@@ -17,11 +17,11 @@ pub enum DocumentKind {
     /// An `OrderedCollection` with links to its pages.
     #[default]
     EntryPoint,
-    /// An `OrderedCollectionPage`, or a collection with its activities inside.
+    /// An `OrderedCollectionPage`, or a collection that contains its activities.
     Page,
 }
 
-/// An Entry Point or a Change Set that was read [emm-1.0 §3.1, §3.2]. All URLs are absolute.
+/// An Entry Point or a Change Set [emm-1.0 §3.1, §3.2]. All URLs are absolute.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     /// Whether the document is an Entry Point or a page.
@@ -34,11 +34,11 @@ pub struct Document {
     pub first: Option<String>,
     /// URL of the last page.
     pub last: Option<String>,
-    /// The page after this one.
+    /// URL of the next page.
     pub next: Option<String>,
-    /// The page before this one.
+    /// URL of the previous page.
     pub prev: Option<String>,
-    /// The Entry Point of a page.
+    /// URL of a page's Entry Point.
     pub part_of: Option<String>,
     /// Links to downloads of the whole set.
     pub downloads: Vec<Link>,
@@ -52,14 +52,13 @@ pub struct Document {
     pub unknown_type: Option<String>,
     /// URLs in activities and links that are longer than 8 KiB; they are left out.
     pub overlong: u64,
-    /// How the first type of an activity is written that has other letters than in the
-    /// specification.
+    /// The first type of an activity in a wrong letter case, as written.
     pub other_letters: Option<String>,
     /// The first context, if all contexts are unknown.
     pub unknown_context: Option<String>,
 }
 
-/// A document cannot be read.
+/// The reason why a document cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -72,7 +71,7 @@ pub enum ReadError {
     /// The document is JSON, but not a collection of activities.
     #[error("it is {0}, and neither an OrderedCollection nor an OrderedCollectionPage")]
     Type(String),
-    /// Something in it that counts would be left out.
+    /// A relevant part of the document would be left out.
     #[error("{0}")]
     Shape(String),
     /// The document exceeds a limit of this crate.
@@ -81,7 +80,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The document is JSON, and not an object; `None` for a text with `{` first.
+    /// Error for JSON that is not an object; `None` if the first character is `{`.
     pub fn of_other_json(text: &[u8]) -> Option<Self> {
         let kind = match without_mark(text).trim_ascii_start().first()? {
             b'[' => "a JSON array",
@@ -94,7 +93,7 @@ impl ReadError {
         Some(Self::Type(kind.to_owned()))
     }
 
-    /// The document is an object with these types, of which none is that of a collection or page.
+    /// Error for an object whose types are neither a collection nor a page.
     ///
     /// # Examples
     /// ```
@@ -122,7 +121,7 @@ impl ReadError {
         if let Some(other) = Self::of_other_json(bytes).filter(|_| error.is_data()) {
             return other;
         }
-        // The message of a value of another type has that value.
+        // The message about a value of a wrong type contains the value.
         let shown = error.to_string();
         let shown: String = { shown.chars() }.take(SHOWN_MAX).collect();
         let shown = visible(shown.split(" at line ").next().unwrap_or_default());
@@ -186,12 +185,12 @@ pub fn not_json(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A text without the byte order mark that some programs write before it.
+/// Removes the byte order mark that some programs write.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Characters of the document that a message shows.
+/// Most characters of the document in a message.
 const SHOWN_MAX: usize = 100;
 
 impl Document {
@@ -252,7 +251,7 @@ impl Document {
             return Err(ReadError::Shape("it is a page without `orderedItems`".to_owned()));
         }
         let has_pages = raw.first.url.is_some() || raw.last.url.is_some();
-        // An empty collection needs no pages.
+        // An empty collection does not need pages.
         let has_items = raw.items.is_some() || raw.is_empty && !has_pages;
         let Items { items, unreadable } = raw.items.unwrap_or_default();
         if items.is_empty() && unreadable > 0 {

@@ -1,4 +1,4 @@
-//! Entry Points, Change Sets, activities and Entity Patches, written.
+//! Writing Entry Points, Change Sets, activities and Entity Patches.
 
 use crate::{ActivityType, Profile};
 use abreast_webtypes::Timestamp;
@@ -12,15 +12,15 @@ pub struct EntryPoint<'a> {
     pub id: &'a str,
     /// Text that distinguishes this Entry Point from others for the same set.
     pub summary: &'a str,
-    /// Full downloads, and pages that describe them.
+    /// Links to full downloads, and to pages that describe them.
     pub downloads: &'a [LinkTo],
     /// The URL of its first page.
     pub first: &'a str,
     /// The URL of its last page.
     pub last: &'a str,
-    /// Activities on all pages, if they are counted.
+    /// Number of activities on all pages, if it is known.
     pub total_items: Option<u64>,
-    /// Larger Entry Points of which it is a part.
+    /// URL of the larger Entry Point that includes this one.
     pub part_of: Option<&'a str>,
 }
 
@@ -31,9 +31,9 @@ pub struct Page<'a> {
     pub id: &'a str,
     /// The URL of its Entry Point.
     pub part_of: &'a str,
-    /// The URL of the page before it.
+    /// The URL of the previous page.
     pub prev: Option<&'a str>,
-    /// The URL of the page that follows.
+    /// The URL of the next page.
     pub next: Option<&'a str>,
 }
 
@@ -61,7 +61,7 @@ pub struct Activity<'a> {
     pub id: &'a str,
     /// The kind of the change.
     pub kind: ActivityType,
-    /// A sentence about the change, for people.
+    /// A sentence about the change, for users.
     pub summary: Option<&'a str>,
     /// Time of publication, which is also the time of the change in the feed.
     pub time: Timestamp,
@@ -150,7 +150,7 @@ impl Collection {
     }
 }
 
-/// The media type of an Entity Patch as it is.
+/// The media type of an Entity Patch.
 const PATCH: &str = "application/rdf-patch";
 
 /// Writes an Entry Point as a document, with a line feed at the end [emm-1.0 §3.1].
@@ -220,7 +220,7 @@ impl PageWriter {
             }
             Ok(())
         });
-        // The members that follow are written here.
+        // Further members are written here.
         bytes.truncate(bytes.len() - 2);
         bytes.extend_from_slice(b",\n\"orderedItems\":[");
         Self { profile, bytes, drained: false, items: 0 }
@@ -263,7 +263,7 @@ impl PageWriter {
         &mut self.bytes
     }
 
-    /// Ends the Change Set, and returns all bytes that were not taken.
+    /// Ends the Change Set, and returns all bytes that the caller did not take.
     pub fn finish(mut self) -> Vec<u8> {
         // Pages of IIIF do not have this member. In Activity Streams it is the number of items in
         // the whole collection, in the Entity Metadata Management API the number on the page
@@ -282,8 +282,8 @@ pub fn write_activity(profile: Profile, activity: &Activity<'_>) -> Vec<u8> {
     document(profile, |map| members(profile, activity, map))
 }
 
-/// Writes an Entity Patch as a document [emm-0.1 §4.2]: its text, and the activity whose changes
-/// it has.
+/// Writes an Entity Patch as a document [emm-0.1 §4.2]: its text, and the activity that it belongs
+/// to.
 ///
 /// # Examples
 /// ```
@@ -350,7 +350,7 @@ fn members<M: serde::ser::SerializeMap>(
         map.serialize_entry("summary", summary)?;
     }
     if let Some(page) = activity.part_of {
-        // A string [emm-0.1 §4.1].
+        // As a string [emm-0.1 §4.1].
         map.serialize_entry("partOf", page)?;
     }
     if profile != Profile::Iiif1 {
@@ -399,7 +399,7 @@ impl Serialize for ProfiledPatch<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Instrument { id, content } = self.instrument;
         let mut map = serializer.serialize_map(None)?;
-        // The term is of version 0.1 only.
+        // Only version 0.1 defines the type.
         if self.profile == Profile::Emm01 {
             map.serialize_entry("type", "rdf_patch")?;
         } else {
@@ -454,7 +454,7 @@ impl Serialize for LinkTo {
     }
 }
 
-/// Another collection: an object, since many readers take no string.
+/// A reference to another collection. It is an object, since many readers do not accept a string.
 struct Reference<'a>(Collection, &'a str);
 
 impl Serialize for Reference<'_> {
