@@ -4,7 +4,7 @@ use crate::finding::Findings;
 use crate::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Link, Relation};
 use abreast_webtypes::excerpt;
 
-/// The elements of an entry whose presence its fields do not show.
+/// The elements that an entry had, if its fields do not show them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) content: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Tally {
     without_author: Option<u64>,
 }
 
-/// Checks an entry that is complete.
+/// Checks a complete entry.
 pub(crate) fn check_entry(entry: &Entry, seen: Seen, tally: &mut Tally, findings: &mut Findings) {
     let mut add = |code, message: String| findings.add(code, entry.line, message);
     if entry.id.is_empty() {
@@ -140,7 +140,7 @@ pub(crate) fn check_entry(entry: &Entry, seen: Seen, tally: &mut Tally, findings
 }
 
 impl Tally {
-    /// Checks a feed that is complete.
+    /// Checks a complete feed.
     pub(crate) fn check(&self, feed: &Feed, base: &str, findings: &mut Findings) {
         let mut add = |code, message: String| findings.add(code, self.line, message);
         if feed.id.is_empty() {

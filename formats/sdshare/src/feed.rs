@@ -10,13 +10,13 @@ pub struct Feed {
     pub id: String,
     /// Title of the feed as text; may be markup of the publisher.
     pub title: String,
-    /// A description of the feed, for people.
+    /// A description of the feed, for users.
     pub subtitle: Option<String>,
     /// Time of the last change of the feed.
     pub updated: Option<Timestamp>,
     /// The name of the author of the feed.
     pub author: Option<String>,
-    /// Links of the feed as a whole, such as those to other pages.
+    /// Links of the whole feed, such as links to other pages.
     pub links: Vec<Link>,
     /// Whether the fragments of the feed are files in any format, not descriptions in RDF; see
     /// [`CATEGORIES`].
@@ -41,7 +41,7 @@ impl Feed {
         self.links.iter().find(|link| link.relation == *relation)
     }
 
-    /// Adds a link at the end of the links.
+    /// Appends a link to the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);
@@ -56,13 +56,14 @@ pub struct Entry {
     pub id: String,
     /// Title of the entry as text; may be markup of the publisher.
     pub title: String,
-    /// When the collection, snapshot or resource changed; `None` when that cannot be read.
+    /// Time of the last change of the collection, snapshot or resource; `None` if it cannot be
+    /// read.
     pub updated: Option<Timestamp>,
-    /// A description of the entry, for people.
+    /// A description of the entry, for users.
     pub summary: Option<String>,
-    /// Who made it; the author of the feed when `None`.
+    /// Author of the entry; `None` for the author of the feed.
     pub author: Option<String>,
-    /// All links of the entry, in their order.
+    /// All links of the entry, in order.
     pub links: Vec<Link>,
     /// The IRIs of the entry's resources: exactly one in a fragments feed
     /// [sdshare §Fragments Feed]. Entries of older servers have several, and the fragment describes
@@ -82,7 +83,7 @@ pub struct Link {
     pub relation: Relation,
     /// URL of the target, absolute.
     pub href: String,
-    /// The media type behind it, as written.
+    /// The media type of the target, as written.
     pub media_type: Option<String>,
     /// The language of the target, as written.
     pub hreflang: Option<String>,
@@ -175,8 +176,8 @@ impl FeedKind {
 }
 
 impl Entry {
-    /// The kind of feed that it belongs to, by its links and resources; `None` when nothing shows
-    /// it.
+    /// The kind of feed that the entry belongs to, by its links and resources; `None` if they do
+    /// not show it.
     ///
     /// # Examples
     /// ```
@@ -227,7 +228,7 @@ impl Entry {
         self.links.iter().filter(move |link| link.relation == wanted)
     }
 
-    /// Adds a link at the end of the links.
+    /// Appends a link to the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);

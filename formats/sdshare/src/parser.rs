@@ -1,4 +1,4 @@
-//! The parser without IO: bytes in, entries out.
+//! The parser without I/O, which turns bytes into entries.
 
 use crate::check::{Seen, Tally, check_entry};
 use crate::finding::{Finding, Findings};
@@ -10,23 +10,24 @@ use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, Timestamp, excerpt, resolve};
 
 const ATOM: Ns = Ns::known(0);
-/// SDShare 1.0 as it should be, then without the last slash, then the draft of 2010 in both ways.
+/// The namespace of SDShare 1.0, then the same without the last slash, then the draft of 2010 in
+/// both forms.
 const SDSHARE: Ns = Ns::known(1);
 const OLDER: [Ns; 3] = [Ns::known(2), Ns::known(3), Ns::known(4)];
 
-/// Bytes of an IRI in an element, with the white space around it.
+/// Bytes of an IRI in an element, including the white space around it.
 const MAX_RAW_URI_LENGTH: usize = 2 * MAX_URI_LENGTH;
 
 /// Bytes of a title or a similar text that are stored.
 const MAX_TEXT_LENGTH: usize = 4 * 1_024;
 
-/// How much of a feed is read before it is refused.
+/// Limits on a feed: it is refused when it exceeds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes, 512 MiB by default.
+    /// Most bytes, 512 MiB by default.
     pub bytes: u64,
-    /// Entries, 1,000,000 by default: many servers list every fragment on one page.
+    /// Most entries, 1,000,000 by default: many servers list every fragment on one page.
     pub entries: u64,
     /// Most links of an entry and of the feed, 100 by default.
     pub links: usize,
@@ -64,9 +65,9 @@ impl Limits {
 /// The result of a call of [`Parser::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing complete is in hand: feed more, or finish.
+    /// More input is needed: call `feed` or `finish`.
     NeedInput,
-    /// The next entry is in the `Entry` passed.
+    /// The next entry was written to the passed `Entry`.
     Entry,
     /// The feed is complete. Only now are the links of the feed complete, and may a caller conclude
     /// that missing entries are not listed.
@@ -109,12 +110,12 @@ pub struct Parser {
     failed: Option<Error>,
 }
 
-/// Everything but the XML reader, which the token in hand borrows.
+/// Everything except the XML reader, which the current token borrows.
 struct State {
     limits: Limits,
     place: Place,
     base: String,
-    /// The base of the feed and of the entry, where `xml:base` gives another.
+    /// The base of the feed and of the entry, if it is set by `xml:base`.
     feed_base: Option<String>,
     entry_base: Option<String>,
     head: Feed,
@@ -138,12 +139,12 @@ enum Parent {
     EntryAuthor,
 }
 
-/// Which element we are inside of.
+/// The element around the current position.
 #[derive(Clone, Copy)]
 enum Place {
     Outside,
     In(Parent),
-    /// An element whose text matters, with the number of open elements from it on.
+    /// An element whose text is read, with the number of open elements inside.
     Text(Field, u32, Parent),
     /// An ignored element and its descendants.
     Ignored(u32, Parent),
@@ -153,7 +154,7 @@ enum Place {
 enum Field {
     Id,
     Title,
-    /// `subtitle` of a feed, `summary` of an entry.
+    /// `subtitle` of a feed, or `summary` of an entry.
     Summary,
     Updated,
     Author,
@@ -162,7 +163,7 @@ enum Field {
 }
 
 impl Parser {
-    /// A parser for the feed at an address, against which relative links are resolved.
+    /// Creates a parser for the feed at an address, against which relative links are resolved.
     pub fn new(base: impl Into<String>, limits: Limits) -> Self {
         Self {
             xml: xml::Reader::with_limit(KNOWN, limits.bytes),
@@ -198,8 +199,8 @@ impl Parser {
         self.xml.guess_encoding();
     }
 
-    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
-    /// else they accumulate.
+    /// Adds bytes to the input. Call [`Parser::next`] until it returns [`Step::NeedInput`] before
+    /// the next call, otherwise the bytes accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.xml.push(bytes);
     }
@@ -214,13 +215,13 @@ impl Parser {
         &self.state.head
     }
 
-    /// How many entries were reported.
+    /// Number of entries that were returned.
     pub fn entries(&self) -> u64 {
         self.state.entries
     }
 
-    /// Deviations that were accepted so far, up to
-    /// [`MAX_FINDINGS_OF_A_CODE`](crate::MAX_FINDINGS_OF_A_CODE) of each code.
+    /// Accepted deviations so far, up to [`MAX_FINDINGS_OF_A_CODE`](crate::MAX_FINDINGS_OF_A_CODE)
+    /// of each code.
     pub fn findings(&self) -> &[Finding] {
         &self.state.findings.list
     }
@@ -307,7 +308,7 @@ impl State {
     fn text(&mut self, text: &str) {
         let field = match self.place {
             Place::Text(field, ..) => field,
-            // A `<` that is lost makes an element a text.
+            // If the `<` of an element is missing, the element becomes a text.
             Place::In(_) if !text.trim_ascii().is_empty() => {
                 let text = excerpt(text.trim_ascii());
                 return self.note("atom.text", format!("the text \"{text}\" between elements"));
@@ -326,7 +327,7 @@ impl State {
     /// Starts an element; returns whether an entry is complete.
     fn start(&mut self, element: &Element<'_>) -> Result<bool, Refusal> {
         self.place = match self.place {
-            // In an entry it may be content of another kind.
+            // In an entry, it may be content in another format.
             Place::Ignored(_, Parent::Feed)
                 if element.ns() == ATOM && element.local() == "entry" =>
             {
@@ -438,7 +439,7 @@ impl State {
         ("sdshare.limit", format!("more than {most} {what}"), None)
     }
 
-    /// An element ends; whether an entry is complete.
+    /// Ends an element; returns whether an entry is complete.
     fn end(&mut self) -> Result<bool, Refusal> {
         match self.place {
             Place::Ignored(1, parent) => self.place = Place::In(parent),
@@ -582,7 +583,7 @@ impl State {
         self.entry_base.as_deref().or(self.feed_base.as_deref()).unwrap_or(&self.base)
     }
 
-    /// A link of the feed to its next page leads to one.
+    /// Checks that a link to the next page has exactly one target.
     fn check_paging(&self, element: &Element<'_>, link: Option<&Link>) -> Result<(), Refusal> {
         let is_next = |rel: &str| Relation::parse(rel.trim_ascii()).0 == Relation::Next;
         let message = match (link, self.head.link(&Relation::Next)) {
@@ -599,7 +600,7 @@ impl State {
         Err(("atom.paging", message.to_owned(), None))
     }
 
-    /// Reads a link; `None` when it leads nowhere.
+    /// Reads a link; `None` if its target is not usable.
     fn read_link(&mut self, element: &Element<'_>) -> Result<Option<Link>, Refusal> {
         let base = self.base_of(element);
         let relation = element.attribute("rel");
@@ -638,7 +639,7 @@ impl State {
         self.notes.push((code, message));
     }
 
-    /// Whether the line of the element in hand is wanted.
+    /// Whether the line of the current element is needed.
     fn needs_line(&self, entry_is_done: bool) -> bool {
         let entry_began = matches!(self.place, Place::In(Parent::Entry)) && self.entry.line == 0;
         let feed_began = self.tally.line == 0;
@@ -668,7 +669,7 @@ impl State {
     }
 }
 
-/// The beginning of a text, of at most that many bytes.
+/// The first bytes of a text, at most `most`.
 fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -677,13 +678,13 @@ fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// Whether a category is this one of [`CATEGORIES`].
+/// Whether a category has the scheme [`CATEGORIES`] and this term.
 fn is_category(element: &Element<'_>, term: &str) -> bool {
     let has = |name: &str, value: &str| element.attribute(name).is_some_and(|text| text == value);
     has("scheme", CATEGORIES) && has("term", term)
 }
 
-/// The root is `feed` of Atom.
+/// Checks that the root is `feed` of Atom.
 fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
     let help = match (element.ns(), element.local()) {
         (ATOM, "feed") => return Ok(()),

@@ -13,7 +13,7 @@ use thiserror::Error;
      `since=2026-01-31T09:00:00Z`; leave the parameter out for all fragments"
 )]
 pub struct SinceError {
-    /// The value, cut.
+    /// The value, shortened for the message.
     value: String,
     cause: ParseDatetimeError,
 }
@@ -72,8 +72,8 @@ pub fn since_in_query(query: &str) -> Result<Option<Timestamp>, SinceError> {
     Ok(earliest)
 }
 
-/// The values of a parameter in a query, decoded. A `+` stays, since it is the sign of an offset in
-/// times and no blank occurs in them.
+/// The decoded values of a parameter in a query. A `+` is not decoded to a blank: in times it is
+/// the sign of an offset, and they do not contain blanks.
 fn query_values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
     query.split('&').filter_map(move |pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -84,7 +84,7 @@ fn query_values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, 
 /// The address of a fragments feed with `since` [sdshare §Fragments Feed].
 ///
 /// The address may have a query already; a `since` in it is replaced. The time is written in UTC,
-/// so that nothing in it needs to be encoded.
+/// so that it needs no encoding.
 ///
 /// # Examples
 /// ```

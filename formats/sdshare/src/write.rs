@@ -1,4 +1,4 @@
-//! Writing a feed: straight to bytes, in pieces that the caller sends on.
+//! Writing a feed directly to bytes, in pieces that the caller can send.
 
 use crate::time::write_stamp;
 use crate::{CATEGORIES, Entry, Feed, Link, Relation};
@@ -7,8 +7,8 @@ use abreast_webtypes::xml::write_escaped;
 
 /// Appends the start of a feed, up to its first entry.
 ///
-/// The id, the title, the time and the author are written in any case, since Atom requires them
-/// [rfc4287 §4.1.1]; a feed without time is of 1970.
+/// The id, the title, the time and the author are always written, since Atom requires them
+/// [rfc4287 §4.1.1]; a feed without time gets a time of 1970.
 pub fn write_feed(out: &mut Vec<u8>, feed: &Feed) {
     out.extend_from_slice(
         b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
