@@ -48,7 +48,7 @@ impl Hub {
         Ok(targets)
     }
 
-    /// One target.
+    /// The target with this number.
     ///
     /// # Errors
     /// When the store fails.

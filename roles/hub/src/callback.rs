@@ -14,7 +14,7 @@ use abreast_websub::{CallbackRequest, MAX_FORM_LENGTH, Request, is_form};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Inner {
-    /// A POST at the address at which a topic is subscribed to.
+    /// Handles a POST at the address for subscriptions to a topic.
     pub(crate) async fn call_back(
         &self,
         topic: &str,
@@ -60,8 +60,8 @@ impl Inner {
         }
     }
 
-    /// A callback that is listed and has a secret is of a receiver that can answer; nobody else
-    /// may choose its secret.
+    /// A listed callback with a secret belongs to a receiver that can answer a challenge; other
+    /// clients must not choose its secret.
     fn proof_of(&self, request: &CallbackRequest) -> Proof {
         match request {
             CallbackRequest::Subscribe { callback, secret: None, .. }

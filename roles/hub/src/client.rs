@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// The client of a request.
+/// The client of a request, for permissions and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     address: IpAddr,
@@ -12,17 +12,17 @@ pub struct Client {
     publisher: Publisher,
 }
 
-/// How a request arrived.
+/// The path of a request to the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
-    /// The client connected itself.
+    /// The client connected directly.
     Direct,
     /// The connection is from this machine: from the client, or from a local proxy that does not
     /// mark requests.
     Local,
     /// A trusted proxy reported the address.
     Reported,
-    /// The address is that of a proxy; the client's own is not known.
+    /// The address is a proxy's; the client's address is unknown.
     Hidden,
 }
 
@@ -47,7 +47,8 @@ impl Client {
         }
     }
 
-    /// A client that connected from an address of this machine. Others may have it too, through a proxy here.
+    /// A client that connected from an address of this machine. Through a local proxy, other
+    /// clients may have this address too.
     pub const fn local(address: IpAddr) -> Self {
         Self { path: Path::Local, ..Self::direct(address) }
     }
@@ -57,8 +58,8 @@ impl Client {
         Self { path: Path::Reported, ..Self::direct(address) }
     }
 
-    /// A client behind a proxy with this address. The client's own address is not known, so limits
-    /// count the proxy, and the client never counts as a topic's host.
+    /// A client behind a proxy with this address. The client's address is unknown, so limits count
+    /// the proxy, and the client never counts as a topic's host.
     pub const fn behind(proxy: IpAddr) -> Self {
         Self { path: Path::Hidden, ..Self::direct(proxy) }
     }
@@ -79,7 +80,8 @@ impl Client {
         matches!(self.path, Path::Reported | Path::Hidden)
     }
 
-    /// Whether the request came from an address of this machine, which a proxy may have sent without marking it.
+    /// Whether the request came from an address of this machine, possibly through a proxy that does
+    /// not mark requests.
     pub const fn is_local(&self) -> bool {
         matches!(self.path, Path::Local)
     }
@@ -92,7 +94,7 @@ impl Client {
         }
     }
 
-    /// The unit that limits count: one IPv4 address, or the /64 network of an IPv6 address.
+    /// The unit that limits count: an IPv4 address, or the /64 network of an IPv6 address.
     pub fn group(&self) -> IpAddr {
         abreast_net::client_group(self.address)
     }

@@ -3,11 +3,11 @@
 use abreast_core::LogError;
 use thiserror::Error;
 
-/// A hub could not be started, or asked.
+/// The reason why a hub cannot be started or used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HubError {
-    /// The hub's own URL cannot be one.
+    /// The URL for the hub is not usable.
     #[error(
         "the hub's URL `{url}` cannot be used: {reason}\n  help: give the address under which subscribers reach it"
     )]

@@ -1,4 +1,4 @@
-//! Following a topic without a callback: the reader reads the log and waits at its end.
+//! Following a topic without a callback: a reader of the log that waits at its end.
 
 use crate::deliver::payloads::PayloadCache;
 use abreast_core::{LogError, Notification, Offset, TopicId, TopicLog as _};
@@ -25,7 +25,7 @@ pub struct HubEvent {
     pub body: Bytes,
 }
 
-/// A topic's notifications from one on, without end. Holds at most 16 at a time, or 16 MiB.
+/// A topic's notifications from an offset on, without end. Has at most 16 in memory, or 16 MiB.
 pub struct Events {
     pub(crate) store: Arc<HubStore>,
     pub(crate) cache: Arc<PayloadCache>,
@@ -37,8 +37,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next notification, as soon as there is one; `None` when the hub stops. May be dropped
-    /// and called again.
+    /// Waits for the next notification; `None` when the hub stops. The future may be dropped and
+    /// the function called again.
     ///
     /// # Errors
     /// The store, or the renderer of the bytes, failed; the same notification can be requested
@@ -68,7 +68,7 @@ impl Events {
         }
     }
 
-    /// The last one that was given.
+    /// Offset of the last returned notification.
     pub fn after(&self) -> Offset {
         self.after
     }

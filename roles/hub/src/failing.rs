@@ -17,7 +17,7 @@ pub struct FailingHub {
     pub attempts: u32,
     /// Time of the first failed attempt in the row.
     pub since: Option<Timestamp>,
-    /// The status of the last answer; `None` when none came since the start.
+    /// Time of the first of these attempts.
     pub status: Option<u16>,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for FailingHub {
     }
 }
 
-/// Whether a status means that a retry does not help.
+/// Whether a retry after this status does not help.
 pub(crate) fn is_refusal(status: Option<u16>) -> bool {
     status.is_some_and(|status| {
         (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429)

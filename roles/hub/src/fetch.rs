@@ -30,27 +30,27 @@ use tokio::sync::{Notify, OnceCell};
 
 /// The log of topics to be fetched.
 const LOG: &str = "abreast:to-be-fetched";
-/// Most topics that wait to be fetched; as many again of publishers with tokens.
+/// Most topics that wait to be fetched; the same number for publishers with tokens.
 const MAX_WAITING: usize = 10_000;
 /// Most waiting topics of anonymous clients: for one client, and for one host unless a topic has
 /// subscribers.
 const MAX_WAITING_OF_CLIENT: usize = 1_000;
 const MAX_WAITING_OF_HOST: usize = 2_000;
-/// Topics fetched at the same time, and as many again for publishers with tokens: those fetched
-/// before, and new ones.
+/// Most topics that are fetched at a time, both for known and for new topics; the same numbers for
+/// publishers with tokens.
 const AT_ONCE: usize = 16;
 /// Most fetches of slow or silent topics, and most that released their place to others.
 const SLOW_AT_ONCE: usize = 16;
 const ASIDE: usize = 64;
 /// Most fetches for one client; for publishers with tokens, for one host.
 const PER_GROUP: usize = 4;
-/// Attempts to fetch a topic after each report that it changed; then it waits for the next report.
+/// Attempts to fetch a topic after each report of a change; then it waits for the next report.
 const ATTEMPTS: u32 = 4;
 /// How long the hub link of a topic is cached.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
-/// How long it is cached if the topic has a link to another hub.
+/// How long a topic's link to another hub is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
-/// Topics of which it is remembered.
+/// Most topics whose hub links are cached.
 const MAX_CHECKED: usize = 4_096;
 
 /// Fetches topics.
@@ -80,7 +80,7 @@ struct Waiting {
     trimmed: Offset,
 }
 
-/// A topic somebody has spoken of.
+/// A topic that was reported as changed.
 struct ChangedTopic {
     number: u64,
     /// Offset of the last report in the log, which is stored until the topic is fetched.
@@ -94,7 +94,7 @@ struct ChangedTopic {
     pace: Pace,
 }
 
-/// Who reported that a topic changed.
+/// The client that reported a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeReporter {
     /// A part of this process, or a publisher with a token.
@@ -109,14 +109,14 @@ struct Job {
     exchange: Exchange<u64>,
     share: usize,
     url: Arc<str>,
-    /// A later report requires another fetch.
+    /// Offset of the report; a later report requires another fetch.
     spoken: Offset,
 }
 
 #[derive(Clone)]
 struct DiscoveryResult {
     at: Instant,
-    /// Who speaks for it, or why nobody may do so here.
+    /// The topic's host, or the reason why clients may not publish for it here.
     found: Arc<OnceCell<Result<TopicHost, String>>>,
 }
 
@@ -154,12 +154,12 @@ impl Waiting {
         }
     }
 
-    /// Gives a topic its turn.
+    /// Adds a topic to its lane.
     fn push(&mut self, url: &Arc<str>, now: Instant) {
         let Some(spoken) = self.topics.get(url) else { return };
         let lanes = &mut self.lanes[spoken.share];
         let to = if spoken.share == 0 {
-            // Clients take turns, and the topics of each by their hosts.
+            // Clients take turns, and for each client the topics by their hosts.
             let client = spoken.client.map_or_else(String::new, |client| client.to_string());
             lanes.name(&format!("{client} {}", origin_of(url)), &client)
         } else {
@@ -213,7 +213,7 @@ impl Fetcher {
         Ok(Arc::new(fetcher))
     }
 
-    /// Whether a topic may wait to be fetched; otherwise the status and the reason.
+    /// Checks whether another topic may wait; otherwise returns the status and the reason.
     pub(crate) fn has_room(
         &self,
         url: &str,
@@ -244,7 +244,7 @@ impl Fetcher {
         let mut waiting = self.lock();
         waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
-            // The new report is recorded, and stands for the earlier ones.
+            // The new report is recorded, and replaces the earlier ones.
             spoken.last = offset.max(spoken.last);
             spoken.attempts_max = spoken.attempts + ATTEMPTS;
             return;
@@ -309,7 +309,7 @@ impl Fetcher {
                     while let Some(job) = next {
                         fetcher.fetch_one(job, &cut).await;
                         next = fetcher.next_job(&cut);
-                        // The next wake-up may have to be sooner.
+                        // The next wake-up may be earlier now.
                         fetcher.wake.notify_one();
                     }
                 });
@@ -360,7 +360,7 @@ impl Fetcher {
             let mut waiting = self.lock();
             let waiting = &mut *waiting;
             let lanes = &mut waiting.lanes[job.share];
-            // Many hosts are behind one client: none is left alone for another.
+            // A client reports topics on many hosts, so it is not paused when a single host fails.
             let pace = lanes.finish(
                 &job.exchange,
                 if fetched.is_ok() { ExchangeEnd::Answered } else { ExchangeEnd::Silent },
@@ -395,12 +395,12 @@ impl Fetcher {
                     is_last
                 }
             };
-            // Before anybody can report it again.
+            // Before the next report of this topic can arrive.
             if is_done {
                 waiting.remove(&job.url);
             }
         }
-        // Also while attempts fail: later reports stand for earlier ones.
+        // Also if attempts fail, because later reports replace earlier ones.
         self.trim().await;
     }
 
@@ -410,7 +410,7 @@ impl Fetcher {
             let mut waiting = self.lock();
             let first = waiting.topics.values().map(|spoken| spoken.last.0).min();
             let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
-            // Not one by one.
+            // Trim in steps of a hundred.
             if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty()
                 || up_to <= waiting.trimmed
             {
@@ -494,7 +494,7 @@ impl Fetcher {
         Ok(answer)
     }
 
-    /// The topic's URL by its own account; `None` when it does not name this hub.
+    /// The topic's URL from its own link; `None` if it does not have a link to this hub.
     fn named(&self, url: &str, answer: &Answer) -> Result<Option<String>, String> {
         let options = &self.engine.options;
         let links = links(answer);
@@ -532,8 +532,9 @@ impl Fetcher {
         })
     }
 
-    /// Whether a client may publish this in the topic's name. The topic must name this hub. Then
-    /// either the client's own address is one of its host's, or the topic itself has the same bytes.
+    /// Whether a client may publish this content for the topic. The topic must have a link to this
+    /// hub. In addition, the client's address must be one of the topic's host, or the topic must
+    /// have the same bytes.
     pub(crate) async fn speaks_for(
         &self,
         url: &str,

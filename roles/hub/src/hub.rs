@@ -30,11 +30,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Most threads for DNS queries and for the store. At most half are used for DNS queries, which may
 /// block for long.
 const BLOCKING_THREADS: usize = 64;
-/// The least bytes of a request that is not durable yet.
+/// Least bytes that a request counts as until it is durable.
 const ROOM_UNIT: usize = 4 << 10;
 /// How long the hub waits for running work on these threads when it stops.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often unused connections are checked.
+/// Interval of checks for unused connections.
 const TIDY: Duration = Duration::from_secs(10);
 
 /// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last clone is dropped.
@@ -56,14 +56,14 @@ pub(crate) struct Inner {
     pub(crate) runtime: Handle,
     /// Limit of bytes that are not durable yet, in units of [`ROOM_UNIT`].
     pub(crate) accepting: Semaphore,
-    /// The store takes no more.
+    /// Whether the store accepts no more notifications.
     pub(crate) full: Arc<AtomicBool>,
     rates: Mutex<AllRates>,
 }
 
-/// How often strangers may make the hub ask somebody.
+/// Limits on the requests that anonymous clients can make the hub send.
 pub(crate) struct AllRates {
-    /// By a hash of the host's name.
+    /// By a hash of the host.
     pub(crate) hosts: Rates<u64>,
     pub(crate) hasher: RandomState,
     /// By the group of the client.
@@ -84,7 +84,7 @@ impl Hub {
         Self::start_at(options, store, payloads, Arc::new(SystemClock))
     }
 
-    /// The same with another clock, for leases and for when something was tried.
+    /// As [`Hub::start`], with another clock for leases and attempts.
     ///
     /// # Errors
     /// As [`Hub::start`].
@@ -127,13 +127,13 @@ impl Hub {
         &self.0.inner.options
     }
 
-    /// Answers a POST at the hub's URL. From any runtime.
+    /// Answers a POST at the hub's URL. Works on any runtime.
     pub async fn handle(&self, request: HubRequest) -> HubAnswer {
         self.0.inner.handle(request).await
     }
 
-    /// Answers a POST at the address at which a topic is subscribed to by HTTP callback [rs-0.1
-    /// §5.2.2]. From any runtime.
+    /// Answers a POST at the address for subscriptions to a topic by HTTP callback [rs-0.1 §5.2.2].
+    /// Works on any runtime.
     pub async fn call_back(
         &self,
         topic_url: &str,
@@ -153,8 +153,8 @@ impl Hub {
         self.0.inner.engine.open_topic(url, true)
     }
 
-    /// Something new is in a topic's log: to be called when a notification that somebody else
-    /// recorded is durable. Cheap, from any thread.
+    /// Reports that a notification, which another component recorded, is durable in a topic's log.
+    /// Cheap, and callable from any thread.
     pub fn published(&self, topic: TopicId) {
         self.0.inner.engine.published(topic);
     }
@@ -190,7 +190,7 @@ impl Hub {
             cache: Arc::clone(&engine.cache),
             topic,
             url: topic_url.into(),
-            // A client that requests a future offset has seen another log.
+            // A client that requests a future offset has followed another log.
             after: after.map_or(head, |after| after.min(head)),
             heard,
             page: VecDeque::new(),
@@ -258,7 +258,7 @@ impl Inner {
             connect_timeout: options.sending.connect,
             timeout: options.sending.total,
             kept_per_origin: options.lanes.per_host,
-            // There are two senders.
+            // The hub has two senders.
             lookups: BLOCKING_THREADS / 4,
             public_only: !options.private_callbacks,
             extra_roots: options.extra_roots.clone(),
@@ -309,7 +309,7 @@ impl Inner {
         self.engine.topic(url).filter(|topic| *topic != self.fetcher.topic)
     }
 
-    /// Whether a topic can be subscribed to here.
+    /// Whether clients may subscribe to a topic here.
     pub(crate) fn serves(&self, topic: &str) -> bool {
         self.options.open || self.options.allows(topic) || self.known(topic).is_some()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Totals since the start, and current activity.
+/// Totals since the start, and the present activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HubMetrics {
@@ -26,7 +26,7 @@ pub struct HubMetrics {
     pub unconfirmed: u64,
     /// Subscriptions that ended, for any reason.
     pub ended: u64,
-    /// Targets: subscriptions, and other hubs.
+    /// Number of targets: subscriptions, and other hubs.
     pub targets: u64,
     /// Number of topics at present.
     pub topics: u64,
@@ -38,11 +38,11 @@ pub struct HubMetrics {
     pub ready: u64,
     /// Deliveries that wait for the time of their next attempt.
     pub waiting: u64,
-    /// Origins that are left alone for a while.
+    /// Origins that are paused after failures.
     pub broken_origins: u64,
     /// Other hubs that do not accept notifications, once for each topic.
     pub failing_hubs: u64,
-    /// Requests whose callback is still to be asked.
+    /// Requests whose callback did not answer yet.
     pub unverified: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Requests to the hub and its answers, independent of an HTTP server.
+//! Requests to the hub and its responses, independent of an HTTP server.
 
 use crate::client::Client;
 use bytes::Bytes;
@@ -38,7 +38,7 @@ impl HubAnswer {
         self
     }
 
-    /// Too much at the moment.
+    /// Response for a request that may succeed later.
     pub(crate) fn later(status: u16, seconds: u64, body: impl Into<String>) -> Self {
         Self::new(status, body).with("Retry-After", seconds.to_string())
     }

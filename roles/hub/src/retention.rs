@@ -26,7 +26,8 @@ pub(crate) async fn sweep(engine: Arc<Engine>, full: Arc<AtomicBool>) {
 
 fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
     let most = engine.options.store_bytes;
-    // Near the limit age no longer counts, only whether somebody still waits.
+    // Near the limit, the age does not matter: notifications are dropped unless a target needs
+    // them.
     let crowded = engine.store.sizes()?.body_bytes > most / 5 * 4;
     let mut after = TopicId(0);
     loop {

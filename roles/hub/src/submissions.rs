@@ -1,4 +1,4 @@
-//! Other hubs, and nodes of XMPP services, that notifications are submitted to: which they are, until
+//! Other hubs, and nodes of XMPP services, to which notifications are submitted: which ones, until
 //! when, and whether they accept them.
 
 use crate::failing::FailingHub;
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
 
-/// How another hub, or a node, is notified of a topic.
+/// How another hub, or a node, gets the notifications of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmissionKind {
     /// The hub receives each notification itself, as ResourceSync requires
@@ -86,8 +86,8 @@ fn each_submission(
 }
 
 impl Hub {
-    /// Submits everything that is published in a topic from now on to another hub or a node, over
-    /// restarts too. A node is created, or checked, at once. Blocks.
+    /// Submits all later notifications of a topic to another hub or a node, also after a restart. A
+    /// node is created, or checked, at once. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -147,8 +147,8 @@ impl Hub {
         })
     }
 
-    /// Ends publishing to nodes, except of these topics to these nodes: another set may have a node
-    /// now. Blocks.
+    /// Ends publishing to all nodes except these, each for its topic, because a node may belong to
+    /// another set now. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -164,7 +164,7 @@ impl Hub {
         })
     }
 
-    /// Other hubs, and nodes, that do not accept notifications at this moment. From memory.
+    /// Other hubs, and nodes, that do not accept notifications at present. Reads memory only.
     pub fn failing_hubs(&self) -> Vec<FailingHub> {
         self.inner().engine.failing_hubs()
     }

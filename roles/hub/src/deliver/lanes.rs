@@ -22,14 +22,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Origins remembered though nothing is to do for them.
+/// Most unused origins that are remembered.
 const MAX_IDLE_ORIGINS: usize = 4_096;
-/// The shortest time after which an exchange gives up its place.
+/// The shortest time after which an exchange must release its place.
 const LEAST_SLOW: Duration = Duration::from_millis(20);
-/// Lanes: one for each [`Pace`].
+/// Number of lanes: one for each [`Pace`].
 const LANES: usize = 4;
 
-/// An exchange under way.
+/// A running exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange<T> {
     pub(crate) item: T,
@@ -40,24 +40,25 @@ pub(crate) struct Exchange<T> {
     begun: Instant,
 }
 
-/// How an exchange ended, as far as its origin is concerned.
+/// The end of an exchange, as far as it concerns the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExchangeEnd {
     /// The origin answered.
     Answered,
-    /// No connection could be made.
+    /// The connection to the origin failed.
     Unreachable,
-    /// Something else.
+    /// Any other failure, such as a timeout.
     Silent,
 }
 
-/// Ends an exchange of a runner from elsewhere. A runner has one, for one exchange after another.
+/// Aborts an exchange of a runner from another task. Each runner has one signal for all its
+/// exchanges.
 #[derive(Debug, Default)]
 pub(crate) struct CancelSignal(Mutex<CancelState>);
 
 #[derive(Debug, Default)]
 struct CancelState {
-    /// The exchange that is to end; it may be over already.
+    /// The exchange to abort; it may have ended already.
     number: u64,
     waker: Option<Waker>,
 }
@@ -75,7 +76,7 @@ impl CancelSignal {
         }
     }
 
-    /// Does the work of an exchange; `None` when it was cut off.
+    /// Runs an exchange; `None` if it was aborted.
     pub(crate) async fn unless<T, W: Future>(
         &self,
         exchange: &Exchange<T>,
@@ -99,20 +100,21 @@ impl CancelSignal {
     }
 }
 
-/// The destination of an exchange, by hashes: a name may be long, and there may be many.
+/// The destination of an exchange, as hashes, because the origin may be long, and there may be
+/// many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// The unit that shares a circuit breaker.
+    /// The origin, which has a circuit breaker.
     origin: u64,
-    /// The group of these that takes turns with others.
+    /// The group of origins that takes turns with others.
     group: u64,
 }
 
-/// The entries of many short queues in one table.
+/// The entries of many short queues, in one table.
 struct Entries<T>(Slab<(T, usize)>);
 
-/// A queue of [`Entries`]: its last entry, which leads to the first. Each entry leads to the one
-/// behind it.
+/// A queue of [`Entries`]: the index of its last entry, which links to the first. Each entry links
+/// to the next one.
 #[derive(Clone, Copy, Default)]
 struct Queue(Option<usize>);
 
@@ -149,27 +151,27 @@ struct Lane {
     places: usize,
     per_host: usize,
     running: usize,
-    /// Exchanges that gave up their place and continue.
+    /// Exchanges that released their place and continue.
     aside: usize,
-    /// Hosts that have something waiting and a place for it.
+    /// Hosts with a waiting exchange and a free place for it.
     round: VecDeque<usize>,
     waiting: usize,
-    /// The slots of exchanges that hold a place, by when they are to give it up.
+    /// The slots of exchanges that occupy a place, by the time at which they must release it.
     overdue: BTreeSet<(Instant, usize)>,
 }
 
-/// The unit that shares the slots of a host.
+/// A host, whose origins share its slots.
 #[derive(Default)]
 struct Host {
-    /// Origins that have something waiting, for each lane.
+    /// Origins with waiting exchanges, for each lane.
     rounds: [Queue; LANES],
     in_round: [bool; LANES],
     waiting: [usize; LANES],
     running: [usize; LANES],
     aside: [usize; LANES],
-    /// How long answers take, smoothed.
+    /// Usual time until a response, smoothed.
     usual: Option<Duration>,
-    /// Exchanges that gave up their place before the first answer.
+    /// Exchanges that released their place before the host's first answer.
     overran: u32,
     origins: usize,
     name: u64,
@@ -181,12 +183,12 @@ struct Origin {
     in_round: [bool; LANES],
     flying: usize,
     unreachable: u32,
-    /// Left alone until then; afterwards one attempt at a time.
+    /// End of the pause after failures; then one attempt at a time.
     broken_until: Option<Instant>,
     check_planned: bool,
 }
 
-/// An exchange under way, as the lanes know it.
+/// The lanes' data about a running exchange.
 struct Slot {
     number: u64,
     lane: usize,
@@ -196,7 +198,7 @@ struct Slot {
     cut: Option<Arc<CancelSignal>>,
 }
 
-/// Exchanges that wait and exchanges under way.
+/// Waiting and running exchanges.
 pub(crate) struct Lanes<T> {
     options: LaneOptions,
     by_pace: [Lane; LANES],
@@ -216,16 +218,16 @@ pub(crate) struct Lanes<T> {
     forget_at: usize,
 }
 
-/// Exchanges in progress.
+/// Numbers of exchanges by their progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Waiting for a place.
+    /// Exchanges that wait for a place.
     pub(crate) ready: usize,
     /// Exchanges that are running in total.
     pub(crate) flying: usize,
     /// Running exchanges that are slow: aside, or in the lanes for slow recipients.
     pub(crate) slow: usize,
-    /// Origins left alone.
+    /// Origins that are paused after failures.
     pub(crate) broken: usize,
 }
 
@@ -263,7 +265,7 @@ impl<T: Copy> Lanes<T> {
         &self.options
     }
 
-    /// Exchanges to a URL share a circuit breaker with its origin, and take turns by hosts.
+    /// The destination for a URL: its origin has a circuit breaker, and hosts take turns.
     pub(crate) fn name_of(&self, url: &str) -> Name {
         let origin = origin_of(url);
         self.name(&origin, host_in(&origin))
@@ -319,7 +321,7 @@ impl<T: Copy> Lanes<T> {
         None
     }
 
-    /// The next waiting exchange of a host, of the origin whose turn it is.
+    /// The next waiting exchange of a host, from the origin whose turn it is.
     fn take(&mut self, host: usize, lane: usize, now: Instant) -> Option<(usize, T, Duration)> {
         while let Some(at) = self.turns.pop(&mut self.hosts[host].rounds[lane]) {
             let origin = &mut self.origins[at];
@@ -372,7 +374,7 @@ impl<T: Copy> Lanes<T> {
         Exchange { item, pace, origin, slot, number, begun: now }
     }
 
-    /// An exchange ended. Returns the pace of the recipient from now on.
+    /// Ends an exchange. Returns the new pace of the recipient.
     pub(crate) fn finish(
         &mut self,
         exchange: &Exchange<T>,
@@ -420,7 +422,7 @@ impl<T: Copy> Lanes<T> {
         }
     }
 
-    /// An exchange no longer holds a place.
+    /// Releases the place of an exchange.
     fn leave(&mut self, lane: usize, host: usize) {
         self.by_pace[lane].running -= 1;
         self.hosts[host].running[lane] -= 1;
@@ -458,14 +460,14 @@ impl<T: Copy> Lanes<T> {
         let is_short = entry.round.len() > entry.places - entry.running;
         let host_is_short = known.waiting[lane] > entry.per_host - known.running[lane];
         if !is_short && !host_is_short {
-            // Nobody waits for this place.
+            // No exchange waits for this place.
             let again = now + self.slow_after(host);
             self.slots[at].overdue = again;
             self.by_pace[lane].overdue.insert((again, at));
             return;
         }
-        // Room for either of the two, so that new recipients that hang do not take that of fast
-        // ones.
+        // New and fast recipients have separate limits for exchanges aside, so that unresponsive
+        // new recipients do not use up the limit of fast ones.
         let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
         let most = self.options.aside;
         let room = beside && entry.aside < most && known.aside[lane] < most / 4;
@@ -481,7 +483,7 @@ impl<T: Copy> Lanes<T> {
         self.leave(lane, host);
     }
 
-    /// When to call [`Lanes::tick`].
+    /// Time of the next call of [`Lanes::tick`].
     pub(crate) fn due(&self) -> Option<Instant> {
         let check = self.checks.peek().map(|Reverse((due, _))| *due);
         let waiting = self.by_pace.iter().filter(|lane| lane.waiting > 0);
@@ -510,7 +512,7 @@ impl<T: Copy> Lanes<T> {
         keeps.clamp(LEAST_SLOW.min(most), most).max(Duration::from_millis(1))
     }
 
-    /// Gives an origin a turn at its host if it has something waiting.
+    /// Gives an origin a turn at its host if it has waiting exchanges.
     fn offer_origin(&mut self, at: usize, lane: usize) {
         let origin = &mut self.origins[at];
         let host = origin.host;
@@ -521,7 +523,7 @@ impl<T: Copy> Lanes<T> {
         self.offer_host(host, lane);
     }
 
-    /// Gives a host a turn if it has something waiting and a place for it.
+    /// Gives a host a turn if it has waiting exchanges and a free place for one.
     fn offer_host(&mut self, at: usize, lane: usize) {
         let host = &mut self.hosts[at];
         let has_place = host.running[lane] < self.by_pace[lane].per_host;

@@ -37,7 +37,7 @@ use tokio::sync::{Notify, watch};
 const PAGE: usize = 1_000;
 /// Ended targets that are remembered, because an earlier read of the store may still add them.
 const FORGOTTEN: usize = 256;
-/// How long deliveries under way are waited for when the hub stops.
+/// Longest time to wait for running deliveries when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The engine of deliveries.
@@ -51,12 +51,12 @@ pub(crate) struct Engine {
     #[cfg(feature = "xmpp")]
     nodes: Option<nodes::Nodes>,
     state: Mutex<State>,
-    /// Topics with something new.
+    /// Topics with new notifications.
     changed_topics: Mutex<Vec<TopicId>>,
     wake: Notify,
     stopping: AtomicBool,
-    /// Held while ends are handed to the store, so that a renewal comes wholly before or wholly
-    /// after.
+    /// Locked while ended targets are passed to the store, so that a renewal is either before or
+    /// after this.
     parting: Mutex<()>,
 }
 
@@ -68,15 +68,15 @@ struct State {
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
     saving: bool,
-    /// When [`Engine::run`] wakes up by itself.
+    /// Time at which [`Engine::run`] wakes up by itself.
     armed: Option<Instant>,
-    /// Targets that ended here and not yet in the store.
+    /// Targets that ended here, and whose end the store has not recorded yet.
     ending: Vec<PendingEnd>,
-    /// Subscriptions that are being made or renewed in the store: meanwhile they do not end.
+    /// Subscriptions that the store is creating or renewing: these must not end meanwhile.
     settling: Vec<(TopicId, String)>,
-    /// Targets that end when they took the last notification.
+    /// Targets that end after the delivery of the last notification.
     last_words: HashSet<TargetId>,
-    /// The last targets that ended in the store first.
+    /// The last targets whose end the store recorded first.
     forgotten: VecDeque<TargetId>,
 }
 
@@ -88,7 +88,7 @@ struct PendingEnd {
     why: Ending,
 }
 
-/// Status of the engine.
+/// Numbers of targets, topics and deliveries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EngineStatus {
     pub(crate) targets: usize,
@@ -204,13 +204,13 @@ impl Engine {
         Ok(topic)
     }
 
-    /// Something new is in a topic's log. Cheap, from any thread.
+    /// Reports a new notification in a topic's log. Cheap, and callable from any thread.
     pub(crate) fn published(&self, topic: TopicId) {
         self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
         self.wake.notify_one();
     }
 
-    /// Called after each new notification in a topic's log.
+    /// Returns a channel that reports new notifications in a topic's log.
     pub(crate) fn listen(&self, topic: TopicId) -> watch::Receiver<u64> {
         let mut state = self.lock();
         let head = state.table.topics.get(&topic).map_or(0, |topic| topic.head.0);
@@ -235,7 +235,7 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// Takes in a cursor that was set by hand.
+    /// Updates a cursor that an operator has set.
     pub(crate) fn moved(&self, target: &Target) {
         let mut state = self.lock();
         let Some(place) = state.table.place(target.id) else { return };
@@ -252,7 +252,7 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// Forgets a target that ended in the store.
+    /// Removes a target whose end the store has recorded.
     pub(crate) fn forget(&self, id: TargetId) {
         let mut state = self.lock();
         if state.forgotten.len() >= FORGOTTEN {
@@ -264,8 +264,9 @@ impl Engine {
         }
     }
 
-    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it
-    /// does not end here, so that none ends that was renewed in its last moment.
+    /// Reports that the store is about to create or renew a subscription: until
+    /// [`Engine::settled`], it does not end here, so that a renewal just before the end of the
+    /// lease takes effect.
     pub(crate) fn settling(&self, topic: TopicId, callback: &str) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock().settling.push((topic, callback.to_owned()));
@@ -304,14 +305,14 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// How far the slowest target of a topic has come; `None` without targets.
+    /// The smallest cursor of a topic's targets; `None` without targets.
     pub(crate) fn slowest(&self, topic: TopicId) -> Option<Offset> {
         let state = self.lock();
         let members = &state.table.topics.get(&topic)?.members;
         members.iter().filter_map(|place| state.table.get(*place)).map(|entry| entry.cursor).min()
     }
 
-    /// How many targets there are.
+    /// Number of targets in the table.
     pub(crate) fn len(&self) -> usize {
         self.lock().table.len()
     }
@@ -325,8 +326,8 @@ impl Engine {
         self.lock().table.place(id).is_some()
     }
 
-    /// Where a target stands at this instant, further than the store knows. Attempts that fail while
-    /// nothing waits for it are recorded here only.
+    /// Updates a target with its present progress, which may be newer than the store's. Failures
+    /// while no notification waits (of preparing a node) are recorded here only.
     pub(crate) fn update(&self, target: &mut Target) {
         let state = self.lock();
         let Some(place) = state.table.place(target.id) else { return };
@@ -372,7 +373,7 @@ impl Engine {
         failing.collect()
     }
 
-    /// Ends a target as soon as it has everything and took something since.
+    /// Ends a target once it has all notifications, after at least one further delivery.
     pub(crate) fn end_when_done(&self, id: TargetId) {
         self.lock().last_words.insert(id);
     }
@@ -392,7 +393,7 @@ impl Engine {
         let pause = due.map_or(0, |due| due.as_micros() - self.clock.now().as_micros());
         if pause > 0 {
             entry.doing = TargetActivity::Waiting;
-            // A clock that went far back must not put a target to sleep for years.
+            // If the clock was set back far, the pause must not become years.
             let pause = Duration::from_micros(pause as u64)
                 .min(self.options.retries.most.max(self.options.retries.retry_after));
             retries.push(Reverse((now + pause, place, entry.epoch)));
@@ -421,7 +422,7 @@ impl Engine {
     /// Ends a target; [`Engine::part`] records it in the store.
     fn end(&self, state: &mut State, place: TargetIndex, why: Ending) {
         let Some(entry) = state.table.remove(place) else { return };
-        // The URL of a callback is a secret: a client that presents it is treated as its owner.
+        // The URL of a callback is a secret, because a client that has it is treated as its owner.
         tracing::info!(
             target = entry.id.0,
             host = host_of(&entry.address),
@@ -437,7 +438,8 @@ impl Engine {
         });
     }
 
-    /// Records ended targets in the store. Not under the state's lock, since the store may block.
+    /// Takes ended targets from the engine and records them in the store. The lock is released
+    /// first, since the store may block.
     fn part(&self) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         let ending = {
@@ -459,7 +461,7 @@ impl Engine {
         }
     }
 
-    /// Moves targets of topics with something new to the lanes.
+    /// Moves targets of topics with new notifications to the lanes.
     fn take_changed_topics(&self) {
         let mut changed_topics = std::mem::take(
             &mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner),
@@ -499,7 +501,7 @@ impl Engine {
         }
     }
 
-    /// Hands progress to the store, if it is time. `true` when that was done.
+    /// Passes progress to the store, if it is due. Returns `true` in this case.
     fn save(self: &Arc<Self>, now: Instant) {
         let progress = {
             let mut state = self.lock();
@@ -577,7 +579,7 @@ impl Engine {
         }
     }
 
-    /// When there is something to do.
+    /// Time at which there is work to do.
     fn due(&self, state: &mut State, now: Instant) -> Option<Instant> {
         if state.table.has_progress() && state.save_at.is_none() {
             state.save_at = Some(now + self.options.save_every);
@@ -615,7 +617,7 @@ impl Engine {
 }
 
 impl State {
-    /// A target whose last attempts failed.
+    /// A target whose last attempts failed, with its failures.
     fn trouble(&self, place: TargetIndex) -> Option<(&Entry, &FailureState)> {
         let entry = self.table.get(place)?;
         let trouble = entry.trouble.as_deref().filter(|trouble| trouble.failures > 0)?;

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 /// Type of the items in a node: documents of Sitemaps.
 const PAYLOAD_TYPE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
-/// The first pause after a connection that failed, for all nodes together; it doubles.
+/// The first pause after a failed connection, for all nodes together; it doubles.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The first pause after an account was not accepted: servers may lock one that is tried often.
+/// The first pause after a refused login, because servers may lock an account after many attempts.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
-/// The longest such pause.
+/// The longest pause after failed connections.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// The least limit of items that is learned: a server that ends connections over less does so for
-/// another reason.
+/// Least limit of item sizes that is concluded from a failure: a server that ends connections over
+/// smaller items does so for another reason.
 const STANZA_MIN: usize = 8 << 10;
 
 /// A notification for a node, with further notifications that are published in the same item.
@@ -39,7 +39,7 @@ pub(super) struct NodeItem<'a> {
 /// The account that publishes, and its nodes.
 pub(super) struct Nodes {
     account: Account,
-    /// One connects, the others wait for it.
+    /// One task connects, the others wait for it.
     link: tokio::sync::Mutex<Link>,
     /// For partly published notifications: the last published position.
     partly: Mutex<HashMap<TargetId, (Offset, Position)>>,
@@ -51,15 +51,15 @@ struct Link {
     /// Nodes that exist in this session, each with the position in the identifier of its newest
     /// item when it was checked.
     prepared: HashMap<Node, Position>,
-    /// The largest item, where the server or the service takes less than is configured: until the
-    /// next start.
+    /// The largest item, if the server or the service accepts less than the configuration: until
+    /// the next start.
     largest: Option<usize>,
-    /// The last connection that failed, or ended before an item was published. Only an item that is
-    /// published ends it.
+    /// The last failure of a connection before an item was published. It ends when an item is
+    /// published.
     failure: Option<Failure>,
 }
 
-/// A connection that failed: until its pause is over, nobody tries again.
+/// A failed connection; the next attempt starts after the pause.
 struct Failure {
     error: Error,
     until: Instant,
@@ -67,7 +67,7 @@ struct Failure {
 }
 
 impl Link {
-    /// Whether this is its session.
+    /// Whether this is the current session.
     fn has(&self, session: &Arc<Session>) -> bool {
         self.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session))
     }
@@ -83,15 +83,15 @@ impl Link {
     }
 }
 
-/// Why an item was not published.
+/// The reason why an item was not published.
 enum Trouble {
     /// The connection failed; the next attempt is after this pause.
     NotConnected(Error, Duration),
     /// The service refuses, or the connection ended.
     Service(Error),
-    /// An item of so many bytes is above the limit.
+    /// An item of this size in bytes exceeds the limit.
     TooLarge(usize),
-    /// The bytes cannot be made.
+    /// The bytes of the item cannot be made.
     Ours(LogError),
 }
 
@@ -105,7 +105,7 @@ impl Trouble {
         }
     }
 
-    /// In the terms of the engine.
+    /// Converts the failure to an outcome for the engine.
     fn outcome(&self) -> Outcome {
         let ours = |status, error| Outcome::Failed {
             status,
@@ -176,7 +176,7 @@ impl Nodes {
             self.lock().remove(&item.target);
             return Ok(());
         }
-        // The ends of the parts, the first on top.
+        // The ends of the parts, the first part on top of the stack.
         let mut ends = vec![last];
         while let Some(end) = ends.pop() {
             let body = if Some((done, end)) == item.ready.changes {
@@ -194,7 +194,7 @@ impl Nodes {
                     ends.extend([end, Position(done.0 + (end.0 - done.0) / 2)]);
                     continue;
                 }
-                // One change alone: subscribers are only notified that there is something.
+                // A single change is too large: publish only that there are changes.
                 Err(_) => {
                     let body: Bytes =
                         cache.render(item.topic_url, end, end).await.map_err(Trouble::Ours)?;
@@ -210,7 +210,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// How far a notification was published before an attempt failed.
+    /// The position up to which a notification was published before an attempt failed.
     fn done(&self, item: &NodeItem<'_>) -> Option<Position> {
         let partly = self.lock();
         partly.get(&item.target).filter(|(offset, _)| *offset == item.offset).map(|(_, done)| *done)
@@ -255,7 +255,8 @@ impl Nodes {
         Err(self.lost(&session, error).await)
     }
 
-    /// The session, with the node created or checked, and the change of its newest item at that time.
+    /// The session and the position of the node's newest item, after the node was created or
+    /// checked.
     async fn prepared(
         &self,
         node: &Node,
@@ -268,7 +269,7 @@ impl Nodes {
         let made = match session.create(node, topic_url, PAYLOAD_TYPE).await {
             Ok(true) => Ok(Vec::new()),
             Ok(false) => match session.items(node, 1).await {
-                // Services need not list items to publishers.
+                // Services are not required to list items for publishers.
                 Err(error) if error.kind() != ErrorKind::Timeout && !session.is_closed() => {
                     tracing::debug!(%node, %error, "the newest item is not known");
                     Ok(Vec::new())
@@ -310,7 +311,7 @@ impl Nodes {
         }
         link.session = None;
         link.prepared.clear();
-        // Nobody subscribes with this account: its events are not read.
+        // This account does not subscribe, so its events are not read.
         match Session::connect(&self.account, node.service()).await {
             Ok((session, _)) => {
                 let session = Arc::new(session);

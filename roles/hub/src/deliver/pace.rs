@@ -1,11 +1,11 @@
-//! How fast the host of a target answers.
+//! The speed at which the host of a target answers.
 
 use std::time::Duration;
 
-/// How fast a recipient answers, by its last exchange.
+/// The speed of a recipient, by its last exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Nothing was sent to it since the start.
+    /// The speed of a recipient in its last exchange.
     #[default]
     New,
     /// The recipient answered, or failed, within `slow_after`.

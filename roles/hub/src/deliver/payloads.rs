@@ -1,4 +1,4 @@
-//! Payloads of notifications: made once, shared by all deliveries, dropped soon after.
+//! Payloads of notifications: made once, shared by all deliveries, and dropped soon after.
 
 use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId, TopicLog as _};
 use abreast_net::{HeaderLines, HeaderMap, HeaderName, HeaderValue};
@@ -12,18 +12,18 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 /// Most notifications cached in memory, in addition to the limit of bytes.
 const MAX_READY: usize = 4_096;
-/// Most changes of notifications that are published together.
+/// Most changes in notifications that are published together.
 #[cfg(feature = "xmpp")]
 const JOINED_CHANGES: u64 = 1_000;
-/// Notifications read at a time for that.
+/// Notifications that are read at a time to join them.
 #[cfg(feature = "xmpp")]
 const JOINED_READ: usize = 100;
-/// Bytes that a permit of the semaphore represents.
+/// Bytes for each permit of the semaphore.
 const UNIT: usize = 1_024;
-/// The header with a notification's number, so that receivers know repeats.
+/// The header with a notification's offset, by which receivers can recognise repetitions.
 pub(crate) static OFFSET_HEADER: HeaderName = HeaderName::from_static("abreast-offset");
 
-/// Makes the bytes of notifications that name changes.
+/// Renders the bytes of notifications that refer to changes.
 pub trait Payloads: Send + Sync + 'static {
     /// The notification of the topic's changes at positions `after < p <= last`. If `after` equals
     /// `last`, a notification without changes, which still has a link to the lists of all changes.
@@ -43,7 +43,7 @@ pub trait Payloads: Send + Sync + 'static {
     }
 }
 
-/// The notification for a subscriber that misses some.
+/// The notification for a subscriber that misses notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Media type of the body.
@@ -71,11 +71,11 @@ impl Payloads for NoPayloads {
     }
 }
 
-/// A notification ready to be sent.
+/// A rendered notification.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) body: Bytes,
-    /// `Content-Type`, `Link` and the number, as every subscriber gets them.
+    /// `Content-Type`, `Link` and the offset, which are the same for all subscribers.
     pub(crate) headers: HeaderLines,
     pub(crate) media_type: String,
     pub(crate) links: String,
@@ -85,7 +85,7 @@ pub(crate) struct Ready {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// The notification at an offset of a log.
+/// The result of looking up a notification.
 #[derive(Clone, Debug)]
 pub(crate) enum PayloadLookup {
     Ready(Arc<Ready>),
@@ -93,15 +93,14 @@ pub(crate) enum PayloadLookup {
     Trimmed(Offset),
 }
 
-/// Notifications that are being sent, or were a moment ago.
+/// Cache of notifications that are being sent, or were sent recently.
 pub(crate) struct PayloadCache {
     store: Arc<HubStore>,
     payloads: Arc<dyn Payloads>,
     hub_url: String,
     room: Arc<Semaphore>,
     units: usize,
-    /// Memory of deliveries to slow recipients, for as long as they take: separate from that of the
-    /// others.
+    /// Memory for deliveries to slow recipients, separate from the memory for others.
     slow_room: Arc<Semaphore>,
     slow_units: usize,
     kept: Mutex<CachedPayloads>,
@@ -188,12 +187,12 @@ impl PayloadCache {
         found
     }
 
-    /// A notification that was just accepted need not be read again.
+    /// Caches a notification that was just accepted, so that it need not be read again.
     pub(crate) fn remember(&self, topic: TopicId, topic_url: &str, notification: &Notification) {
         let Payload::Bytes(bytes) = &notification.content.payload else { return };
         let body = Bytes::from_owner(Arc::clone(bytes));
         let units = self.units_of(body.len());
-        // No room: it is read when its turn comes.
+        // The memory is used up: the notification is read later.
         let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) else { return };
         let key = (topic, notification.offset);
         let size = body.len();
@@ -232,7 +231,7 @@ impl PayloadCache {
         }
     }
 
-    /// The notification that stands for those up to an offset, for a subscriber that misses them.
+    /// The notification for a subscriber that misses all notifications up to an offset.
     pub(crate) async fn gap(
         self: &Arc<Self>,
         topic_url: &Arc<str>,
@@ -290,7 +289,7 @@ impl PayloadCache {
             .unwrap_or_else(|_| Err(LogError::new(abreast_core::ErrorKind::Io, "the hub stops")))
     }
 
-    /// The bytes of a notification of a part of the changes, which nobody else gets.
+    /// Renders a notification with a part of the changes, which is not shared with other targets.
     #[cfg(feature = "xmpp")]
     pub(crate) async fn render(
         self: &Arc<Self>,
@@ -338,7 +337,7 @@ impl PayloadCache {
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) {
             return Some(room);
         }
-        // Cached payloads are dropped first.
+        // Drop cached payloads first.
         self.forget();
         Arc::clone(&self.room).acquire_many_owned(units).await.ok()
     }
@@ -394,7 +393,7 @@ pub(crate) fn headers(
     headers
 }
 
-/// The instant, as the store writes it.
+/// The instant after a time, rounded as in the store.
 pub(crate) fn later(now: Timestamp, by: std::time::Duration) -> Timestamp {
     now.plus_micros(i64::try_from(by.as_micros()).unwrap_or(i64::MAX))
 }

@@ -34,8 +34,8 @@ impl Engine {
         }
     }
 
-    /// Shows that a node is not ready, or no longer. Notifications are not given up for that: their
-    /// own attempts count.
+    /// Shows that a node is not ready. This alone does not give up notifications; only their own
+    /// attempts count.
     fn note_preparation(&self, id: TargetId, prepared: Result<(), Option<u16>>) {
         let mut state = self.lock();
         let Some(place) = state.table.place(id) else { return };
