@@ -15,9 +15,9 @@ pub struct FailingHub {
     pub hub: String,
     /// Attempts in a row that failed.
     pub attempts: u32,
-    /// Time of the first failed attempt in the row.
-    pub since: Option<Timestamp>,
     /// Time of the first of these attempts.
+    pub since: Option<Timestamp>,
+    /// Status of the last response since the start, if any.
     pub status: Option<u16>,
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// The speed of a recipient, by its last exchange.
+/// The speed of a recipient in its last exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// The speed of a recipient in its last exchange.
+    /// No exchange with the recipient since the start.
     #[default]
     New,
     /// The recipient answered, or failed, within `slow_after`.

@@ -393,7 +393,7 @@ pub(crate) fn headers(
     headers
 }
 
-/// The instant after a time, rounded as in the store.
+/// The instant `by` after `now`; saturates.
 pub(crate) fn later(now: Timestamp, by: std::time::Duration) -> Timestamp {
     now.plus_micros(i64::try_from(by.as_micros()).unwrap_or(i64::MAX))
 }
