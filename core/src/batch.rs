@@ -105,7 +105,7 @@ pub struct Row<'b> {
 /// How a row is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write<'b> {
-    /// Nothing to write: the row is unchanged, or the key has no row.
+    /// Nothing to write: the row is unchanged, or the key does not have a row.
     Nothing,
     /// Insert a row. The key leaves the list of removed resources.
     Insert(Now<'b>),
@@ -398,8 +398,8 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
     }
 }
 
-/// Whether two states are equal for readers of the log. The address of the bytes does not matter,
-/// and neither do unknown digests, which are not stored.
+/// Whether two resources are equal for readers of the log. The address of the bytes does not
+/// matter, and neither do unknown digests, which are not stored.
 fn is_same(one: &State, other: &State) -> bool {
     one.modified == other.modified
         && one.length == other.length

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Most rules of one filter.
+/// Most rules in a filter.
 const RULES_MAX: usize = 10_000;
 /// Longest rule, in bytes.
 const RULE_BYTES_MAX: usize = 4 << 10;

@@ -5,13 +5,13 @@ use abreast_webtypes::Link;
 
 /// Longest key of a resource, in bytes.
 pub const KEY_BYTES_MAX: usize = 8 * 1024;
-/// Most bytes in the types and the label of one resource.
+/// Most bytes in the types and the label of a resource.
 pub const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes in the URIs that replace a deprecated resource.
 pub const REPLACEMENT_BYTES_MAX: usize = 16 * 1024;
 /// Longest media type and content encoding, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
-/// Most bytes in the links of one resource.
+/// Most bytes in the links of a resource.
 const LINK_BYTES_MAX: usize = 64 * 1024;
 /// Longest summary of a change, in bytes.
 const SUMMARY_BYTES_MAX: usize = 4 * 1024;

@@ -48,8 +48,8 @@ impl Default for ShardRule {
 /// The place where the history of a set starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beginning {
-    /// With a base that is imported before the log starts and has no change records, as for
-    /// folders. A list of all resources then describes the first state, and the log has only later
+    /// With a base that is imported before the log starts, without change records, as for folders.
+    /// A list of all resources then describes the imported resources, and the log has only later
     /// changes.
     #[default]
     Base,
@@ -149,7 +149,7 @@ pub struct Imported {
     pub witness: Vec<u8>,
 }
 
-/// The Source's fingerprint of one resource, without the published representation.
+/// The Source's fingerprint of a resource, without the published representation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witnessed {
     /// Key of the resource, as in [`Resource::key`].
@@ -412,8 +412,8 @@ pub trait ChangeLog: Send + Sync + 'static {
 
     /// Visits the latest change of each resource that changed after a position, oldest first, until
     /// the visitor stops or at the end. Removed and deleted resources are included. The base of a
-    /// set is not, since base resources have no change record. A resource that changes during the
-    /// visit is visited with at least one of its changes.
+    /// set is not, since base resources do not have change records. A resource that changes during
+    /// the visit is visited with at least one of its changes.
     ///
     /// The cost follows the changes that are visited: neither the collection nor superseded changes
     /// are read.

@@ -35,15 +35,15 @@ pub struct ResourceSet {
     pub slug: String,
 }
 
-/// The description of a resource, for protocols that publish descriptions of entities. Files have
-/// no description, except the media type of a file that left its set.
+/// The description of a resource, for protocols that publish descriptions of entities. Files do not
+/// have a description, except the media type of a file that left its set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// IRIs of the resource's types, such as classes of an ontology.
     pub types: Vec<String>,
     /// Label of the resource, for people.
     pub label: Option<String>,
-    /// Media type of a removed resource that has no types and no label.
+    /// Media type of a removed resource that had neither types nor label.
     pub media_type: Option<String>,
 }
 

@@ -11,8 +11,8 @@ pub struct Version {
     pub time: Timestamp,
     /// Position of the change that made the version; 0 for imported resources.
     pub position: Position,
-    /// Properties without links; `None` if the resource was not in the set. The store has no bytes
-    /// of a version whose `content` is `None`.
+    /// Properties without links; `None` if the resource was not in the set. The store does not have
+    /// the bytes of a version whose `content` is `None`.
     pub state: Option<State>,
 }
 
@@ -29,7 +29,7 @@ pub enum Order {
 /// the set is always retained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionPolicy {
-    /// Most versions of one resource, deletions and the current version included; at least 1.
+    /// Most versions of a resource, including deletions and the current version; at least 1.
     pub count: Option<u32>,
     /// How long a superseded version is retained; the last version of a deleted resource, after the
     /// deletion.

@@ -1,19 +1,19 @@
-//! A kept content that is open for reading.
+//! A stored content that is open for reading.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
-/// A kept content, open for reading: to its end, also when it is removed meanwhile.
+/// A stored content, open for reading: to its end, also if it is removed meanwhile.
 #[derive(Debug)]
 pub enum Content {
-    /// A large one, which is a file.
+    /// A large content, which is a separate file.
     File(File),
     /// A small content, read completely and verified against its address.
     Bytes(Cursor<Vec<u8>>),
 }
 
 impl Content {
-    /// How many bytes it has.
+    /// Length of the content in bytes.
     ///
     /// # Errors
     /// The disk failed.

@@ -1,4 +1,4 @@
-//! A folder of kept contents, held by one process: putting, making durable, reading, removing.
+//! A folder of stored contents, opened by one process: put, sync, read, remove.
 
 use crate::address_of;
 use crate::content::Content;
@@ -19,32 +19,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
-/// As many new files are made durable one by one; more, by one call for the whole file system.
+/// Most new files that are synced one by one; if there are more, the whole file system is synced.
 const SYNC_EACH: usize = 8;
 
-/// A folder of bytes named by their BLAKE3 digest: small ones packed together, large ones as files.
-/// Cloning shares it.
+/// A folder of contents, whose addresses are their BLAKE3 digests. Small contents are packed
+/// together, large contents are files. A clone shares the folder.
 #[derive(Clone)]
 pub struct Contents {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// Ends first.
+    /// First field, so that the thread is dropped first.
     _tidying: CompactionThread,
     packed: Arc<Packed>,
     layout: Layout,
     pins: Arc<Pins>,
-    /// Contents put since the last sync began.
+    /// Contents put since the start of the last sync.
     fresh: Mutex<NewContents>,
-    /// One sync at a time: who comes second waits until what the first took over is durable.
+    /// One sync at a time: a second caller waits until the first has made its contents durable.
     syncing: Mutex<()>,
     untrusted: AtomicBool,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Entries that cannot be written now are read from the segments by the next open.
+        // On failure, the next open reads the entries from the segments.
         let _ = self.packed.close();
     }
 }
@@ -52,7 +52,7 @@ impl Drop for Inner {
 #[derive(Default)]
 struct NewContents {
     ids: Vec<ContentId>,
-    /// More than are named.
+    /// Whether there are more new contents than `ids` lists.
     more: bool,
 }
 
@@ -63,8 +63,8 @@ impl fmt::Debug for Contents {
 }
 
 impl Contents {
-    /// Opens the folder at that path, creating it if it is not there. What is in it is made durable
-    /// first: a killed process may have put it without.
+    /// Opens the folder at this path, and creates it if it does not exist. Existing contents are
+    /// made durable first, because a killed process may have put them without a sync.
     ///
     /// # Errors
     /// Another process has it open ([`ErrorKind::Busy`]), or the disk failed.
@@ -72,7 +72,7 @@ impl Contents {
         Self::open_with(path, Limits::default())
     }
 
-    /// The same, with other sizes of its files.
+    /// As [`Contents::open`], with other sizes of its files.
     ///
     /// # Errors
     /// As [`Contents::open`].
@@ -100,10 +100,10 @@ impl Contents {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Keeps bytes. They are durable after the next [`Contents::sync`].
+    /// Stores bytes. They are durable after the next [`Contents::sync`].
     ///
     /// # Errors
-    /// The disk is full or failed; nothing is left of them then.
+    /// The disk is full or failed; then none of the bytes remain.
     pub fn put_bytes(&self, bytes: &[u8]) -> Result<PinnedContent, Error> {
         self.trusted()?;
         let id = address_of(bytes);
@@ -121,11 +121,11 @@ impl Contents {
         Ok(kept)
     }
 
-    /// Keeps what a reader gives until its end, at most `limit` bytes.
+    /// Reads to the end of a reader, at most `limit` bytes, and stores the bytes.
     ///
     /// # Errors
-    /// The reader failed ([`ErrorKind::Input`]) or gave more ([`ErrorKind::TooLong`]); the disk is
-    /// full or failed. Nothing is left of the bytes then.
+    /// The reader failed ([`ErrorKind::Input`]) or has more bytes ([`ErrorKind::TooLong`]); the
+    /// disk is full or failed. Then none of the bytes remain.
     pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<PinnedContent, Error> {
         self.trusted()?;
         let (begin, ended) = self.begin(reader, limit)?;
@@ -140,7 +140,7 @@ impl Contents {
         self.keep(temporary, id, length)
     }
 
-    /// Reads at most the size of a packed content; returns whether that was all.
+    /// Reads at most the size of a packed content; returns whether the reader was at its end.
     fn begin(&self, reader: &mut dyn Read, limit: u64) -> Result<(Vec<u8>, bool), Error> {
         let most = self.packed_bytes();
         let mut begin = Vec::new();
@@ -152,12 +152,12 @@ impl Contents {
         Ok((begin, ended))
     }
 
-    /// Keeps what is in a file, at most `limit` bytes, and shows the bytes to `seen`, so that other
-    /// digests need no second reading; an error of `seen` ends it. Where the file system can, the
-    /// copy shares the file's blocks.
+    /// Stores the bytes of a file, at most `limit`. Passes the bytes to `seen` too, so that other
+    /// digests need no second reading; an error of `seen` stops the call. If the file system
+    /// supports it, the copy shares the file's blocks.
     ///
-    /// The bytes are those of one instant only if the file was not written meanwhile: the caller
-    /// knows.
+    /// If the file is written during the call, the stored bytes may be a mixture of old and new
+    /// ones: the caller must check this.
     ///
     /// # Errors
     /// As [`Contents::put_reader`].
@@ -172,7 +172,7 @@ impl Contents {
             let mut original = file;
             original.rewind().map_err(Error::input)?;
             let (begin, ended) = self.begin(&mut original, limit)?;
-            // One that grows while it is read is copied below.
+            // A file that grows while it is read is copied below.
             if ended {
                 seen(&begin).map_err(Error::input)?;
                 return self.put_bytes(&begin);
@@ -193,21 +193,20 @@ impl Contents {
         self.keep(temporary, id, length)
     }
 
-    /// Holds bytes that are kept already, as if they had been put again; `None` when they are not
-    /// kept.
+    /// Pins stored bytes, as if they had been put again; `None` if they are not stored.
     ///
     /// # Errors
     /// The disk failed.
     pub fn hold(&self, id: &ContentId) -> Result<Option<PinnedContent>, Error> {
-        // Pinned first: what is found then stays.
+        // Pin first, so that found bytes cannot be removed.
         let kept = self.inner.pins.pin(*id, 0);
         Ok(self.length(id)?.map(|length| kept.with_length(length)))
     }
 
-    /// Makes everything durable that was put before the call.
+    /// Makes all contents durable that were put before the call.
     ///
     /// # Errors
-    /// The disk failed: nothing more is accepted then until the folder is opened again.
+    /// The disk failed: then further contents are refused until the folder is opened again.
     pub fn sync(&self) -> Result<(), Error> {
         let _one_at_a_time = self.inner.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         self.trusted()?;
@@ -226,17 +225,17 @@ impl Contents {
         })
     }
 
-    /// Opens kept bytes for reading. What is open can be read to its end, also when it is removed
-    /// meanwhile. Small contents are read whole, and compared with their address.
+    /// Opens stored bytes for reading. An open content can be read to its end, also if it is
+    /// removed meanwhile. Small contents are read whole, and compared with their address.
     ///
     /// # Errors
-    /// They are not kept ([`ErrorKind::NotFound`]) or damaged ([`ErrorKind::Damaged`]), or the disk
-    /// failed.
+    /// They are not stored ([`ErrorKind::NotFound`]) or damaged ([`ErrorKind::Damaged`]), or the
+    /// disk failed.
     pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
         open_content(&self.inner.packed, self.inner.layout.root(), id)
     }
 
-    /// Whether these bytes are kept.
+    /// Whether the folder has a content with this address.
     ///
     /// # Errors
     /// The disk failed.
@@ -244,7 +243,8 @@ impl Contents {
         self.length(id).map(|length| length.is_some())
     }
 
-    /// Whether these bytes are kept and, read again, are as they were put.
+    /// Whether the folder has a content with this address and its bytes are undamaged. Reads the
+    /// bytes.
     ///
     /// # Errors
     /// The disk failed.
@@ -260,7 +260,7 @@ impl Contents {
         }
     }
 
-    /// How many bytes are kept under that address, if any are.
+    /// Length in bytes of the content with this address, if it is stored.
     ///
     /// # Errors
     /// The disk failed.
@@ -268,9 +268,9 @@ impl Contents {
         content_length(&self.inner.packed, self.inner.layout.root(), id)
     }
 
-    /// Removes kept bytes unless they are pinned, or `needed` returns that a row names them. During
-    /// that call nobody can pin anything, so it should check one row and no more. Returns whether
-    /// there was something to remove.
+    /// Removes stored bytes unless they are pinned, or `needed` returns that a row refers to them.
+    /// All other calls that pin contents wait during `needed`, so it should check one row only.
+    /// Returns whether the bytes were removed.
     ///
     /// # Errors
     /// `needed` failed, or the disk.
@@ -283,7 +283,7 @@ impl Contents {
         if pins.contains_key(id) || needed()? {
             return Ok(false);
         }
-        // In both places: one that was a file may be packed since.
+        // In both places: a content may be packed and a file.
         let packed = self.inner.packed.remove(id);
         let file = self.inner.layout.remove(id);
         drop(pins);
@@ -291,7 +291,7 @@ impl Contents {
         Ok(removed.map_err(|cause| Error::io(&format!("remove the kept content {id}"), cause))?)
     }
 
-    /// Removes kept bytes unless they are pinned; returns whether there was something to remove.
+    /// Removes stored bytes unless they are pinned; returns whether they were removed.
     ///
     /// # Errors
     /// The disk failed.
@@ -299,8 +299,8 @@ impl Contents {
         self.remove_unless(id, || Ok(false))
     }
 
-    /// Visits the addresses of kept bytes whose first byte is `first`, in their order: all are seen
-    /// by asking for 0 to 255. What is put or removed meanwhile may be visited or not.
+    /// Visits the addresses of stored bytes whose first byte is `first`, in order: call it with 0
+    /// to 255 to visit all. Contents that are put or removed meanwhile may be visited or not.
     ///
     /// # Errors
     /// The disk failed.
@@ -313,7 +313,8 @@ impl Contents {
             .map_err(|cause| Error::io("list the kept contents", cause))
     }
 
-    /// Appends a packed content again: its record may be damaged although its bytes are not.
+    /// Appends a packed content again, for the case that its record is damaged but its bytes are
+    /// not.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -321,7 +322,7 @@ impl Contents {
         self.inner.packed.rewrite(id).map_err(writing)
     }
 
-    /// Compacts packed contents now instead of in the background: frees the space of removed ones.
+    /// Compacts packed contents now, not in the background, to free the space of removed contents.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -349,7 +350,8 @@ impl Contents {
         self.inner.layout.temporary().map_err(|cause| writing(cause.into()))
     }
 
-    /// Whether these bytes exist as a file. A damaged file is none: the bytes at hand replace it.
+    /// Whether these bytes exist as an intact file. A damaged file is replaced by the caller's
+    /// bytes.
     fn is_file(&self, kept: &PinnedContent) -> Result<bool, Error> {
         let (root, id) = (self.inner.layout.root(), kept.id());
         let length = layout::length(root, &id).map_err(|cause| examining(&id, cause.into()))?;
@@ -376,8 +378,8 @@ impl Contents {
     }
 
     fn place(&self, temporary: Temporary<'_>, kept: &PinnedContent) -> Result<(), Error> {
-        // Under the lock: who sees the file and syncs finds it among those that are not durable
-        // yet.
+        // Under the lock: a concurrent put that sees the file then finds it in the list for its
+        // sync.
         let mut fresh = self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         temporary.place(&kept.id()).map_err(|cause| writing(cause.into()))?;
         if fresh.ids.len() < SYNC_EACH {
@@ -404,7 +406,7 @@ pub(crate) fn open_content(
     }
 }
 
-/// How many bytes a content has, packed or a file.
+/// Length of a content in bytes, packed or a file.
 pub(crate) fn content_length(
     packed: &Packed,
     root: &OwnedFd,
@@ -416,8 +418,9 @@ pub(crate) fn content_length(
     }
 }
 
-/// Visits contents whose first byte is that, packed ones and files, in the order of their
-/// addresses; those that are both, once. In memory are the names in one folder of files.
+/// Visits contents, packed ones and files, whose address starts with the byte `first`, in the order
+/// of their addresses. A content with both forms is visited once. The addresses in one folder of
+/// files are in memory.
 pub(crate) fn visit_part(
     packed: &Packed,
     root: &OwnedFd,
@@ -466,7 +469,7 @@ fn writing(cause: io::Error) -> Error {
     Error::io("write to the folder of kept contents", cause)
 }
 
-/// Reads to the end; hands on what was read.
+/// Reads to the end, passing the bytes on to `to`.
 fn digest(
     reader: &mut dyn Read,
     limit: u64,
@@ -491,7 +494,7 @@ fn digest(
     }
 }
 
-/// Makes an empty file share another one's blocks; false where that is not possible.
+/// Makes an empty file share the blocks of another; false if this is not possible.
 #[cfg(target_os = "linux")]
 fn clone_file(to: &File, from: &File) -> bool {
     rustix::fs::ioctl_ficlone(to, from).is_ok()

@@ -13,7 +13,7 @@ pub fn address_of(bytes: &[u8]) -> ContentId {
     ContentId(*blake3::hash(bytes).as_bytes())
 }
 
-/// The address of the bytes of a file, and how many they are.
+/// The address of the bytes of a file, and their number.
 ///
 /// # Errors
 /// It cannot be read.
@@ -21,7 +21,7 @@ pub fn digest(path: &Path) -> io::Result<(ContentId, u64)> {
     digest_of(&mut File::open(path)?)
 }
 
-/// The address of all bytes of a reader, and how many they are.
+/// The address of all bytes of a reader, and their number.
 pub(crate) fn digest_of(reader: &mut dyn Read) -> io::Result<(ContentId, u64)> {
     let (mut hasher, mut chunk, mut length) = (blake3::Hasher::new(), vec![0; CHUNK], 0);
     loop {

@@ -1,4 +1,4 @@
-//! Errors of the content store, by what the caller can do about them.
+//! Errors of the content store, by the action that a caller can take.
 
 use std::fmt;
 use std::io;
@@ -6,35 +6,35 @@ use std::io;
 const FOREIGN: &str = "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
 const DAMAGED: &str =
     "\n  help: stop the server, then run `abreast check --read-data` and `abreast repair`";
-/// A symbolic link where none is followed.
+/// The error for a symbolic link that is not followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
-/// The kind of failure.
+/// The kind of failure, which decides about the caller's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such bytes are kept.
+    /// The folder does not have these bytes.
     NotFound,
-    /// There were more bytes than the caller allowed.
+    /// The reader has more bytes than the caller allowed.
     TooLong,
     /// Another process has the folder open.
     Busy,
     /// No space, no inodes or no quota left.
     Full,
-    /// Something else stands where a file or folder of ours should be, for example a symbolic link.
+    /// A file or folder of ours is replaced by something else, for example a symbolic link.
     Foreign,
-    /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened
-    /// again.
+    /// The disk failed to make bytes durable: further contents are refused until the folder is
+    /// opened again.
     Untrusted,
-    /// The bytes to be kept could not be read.
+    /// The source of the bytes failed while it was read.
     Input,
-    /// The bytes are not those that were kept.
+    /// The stored bytes differ from their address.
     Damaged,
     /// Any other error of the system.
     Other,
 }
 
-/// A failure, with the task and the system's own error.
+/// A failure, with the task and the operating system's error.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -47,7 +47,7 @@ impl Error {
         Self { kind, message: message.into(), cause: None }
     }
 
-    /// The system refused a task.
+    /// Error for a task that the operating system refused.
     pub(crate) fn io(task: &str, cause: impl Into<io::Error>) -> Self {
         let cause = cause.into();
         let (kind, help) = match cause.kind() {
@@ -67,7 +67,7 @@ impl Error {
         Self { kind, message: format!("cannot {task}{help}"), cause: Some(cause) }
     }
 
-    /// The bytes to be kept could not be read.
+    /// The source of the bytes failed while it was read.
     pub(crate) fn input(cause: io::Error) -> Self {
         Self {
             kind: ErrorKind::Input,
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// The kind of failure.
+    /// The kind of failure, for the caller's decision.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

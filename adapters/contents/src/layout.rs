@@ -1,5 +1,5 @@
-//! The folder of kept contents: one file for each large content. Every name is looked up beneath
-//! its handle, through no link.
+//! The folder of stored contents, with one file for each large content. Every path is opened
+//! relative to the handle of the folder, and symbolic links are not followed.
 
 use crate::error::{Error, ErrorKind};
 use abreast_core::ContentId;
@@ -20,11 +20,11 @@ pub(crate) const NEW: OFlags = OFlags::RDWR
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Kept bytes are written once.
+/// Stored bytes are written once.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// The folder, held open.
+/// The folder, with open handles.
 pub(crate) struct Layout {
     root: OwnedFd,
     temporary: OwnedFd,
@@ -34,18 +34,19 @@ pub(crate) struct Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // Explicitly: a process that is just being started has a copy of the open file for a
-        // moment.
+        // Unlock explicitly: a process that is just being started has a copy of the open file for a
+        // short time.
         let _ = self.lock.unlock();
     }
 }
 
 impl Layout {
-    /// Opens the folder, creating what is missing and removing what a killed process was writing.
+    /// Opens the folder, creates missing parts, and removes the unfinished files of a killed
+    /// process.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let task = format!("open the folder of kept contents {}", path.display());
         std::fs::create_dir_all(path).map_err(|cause| Error::io(&task, cause))?;
-        // The path itself may go through links: it is the user's own choice.
+        // The path itself may contain symbolic links, because the user chose it.
         let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
             .map_err(|cause| Error::io(&task, cause))?;
         let lock = lock(&root, path)?;
@@ -62,12 +63,12 @@ impl Layout {
         Ok(Self { root, temporary, next: AtomicU64::new(0), lock })
     }
 
-    /// The folder itself.
+    /// The handle of the folder.
     pub(crate) fn root(&self) -> &OwnedFd {
         &self.root
     }
 
-    /// The folder for what is being written.
+    /// The folder for unfinished files.
     pub(crate) fn temporary_folder(&self) -> &OwnedFd {
         &self.temporary
     }
@@ -83,7 +84,7 @@ impl Layout {
         }
     }
 
-    /// Makes one file and its name durable. One that is not there any more needs nothing.
+    /// Makes one file and its directory entry durable; does nothing if the file was removed.
     pub(crate) fn sync_one(&self, id: &ContentId) -> Result<(), Errno> {
         let (folder, name) = names(id);
         let folder = match openat(&self.root, folder.as_str(), FOLDER, Mode::empty()) {
@@ -100,14 +101,14 @@ impl Layout {
         rustix::fs::fsync(&self.root)
     }
 
-    /// A new file without a lasting name.
+    /// Creates a temporary file.
     pub(crate) fn temporary(&self) -> Result<Temporary<'_>, Errno> {
         let name = format!("{:x}", self.next.fetch_add(1, Ordering::Relaxed));
         let file = openat(&self.temporary, name.as_str(), NEW, FILE_MODE)?;
         Ok(Temporary { layout: self, name, file: File::from(file), placed: false })
     }
 
-    /// Removes kept bytes; false when there were none.
+    /// Removes the file of a content; false if it does not exist.
     pub(crate) fn remove(&self, id: &ContentId) -> Result<bool, Errno> {
         let (folder, name) = names(id);
         let removed = openat(&self.root, folder.as_str(), FOLDER, Mode::empty())
@@ -120,7 +121,7 @@ impl Layout {
     }
 }
 
-/// Opens a file of kept bytes for reading.
+/// Opens the file of a content for reading.
 pub(crate) fn open_read(root: &OwnedFd, id: &ContentId) -> Result<File, Errno> {
     let (folder, name) = names(id);
     let folder = openat(root, folder.as_str(), FOLDER, Mode::empty())?;
@@ -131,7 +132,7 @@ pub(crate) fn open_read(root: &OwnedFd, id: &ContentId) -> Result<File, Errno> {
     Ok(File::from(file))
 }
 
-/// How many bytes a file of kept bytes has; `None` when there is none.
+/// Length in bytes of a content's file; `None` if it does not exist.
 pub(crate) fn length(root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Errno> {
     let (folder, name) = names(id);
     let stat = openat(root, folder.as_str(), FOLDER, Mode::empty())
@@ -146,7 +147,7 @@ pub(crate) fn length(root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Errn
     }
 }
 
-/// Visits the addresses of files whose first byte is that, in no order.
+/// Visits the addresses of files whose first byte is `first`, in no order.
 pub(crate) fn visit(
     root: &OwnedFd,
     first: u8,
@@ -159,7 +160,7 @@ pub(crate) fn visit(
     };
     each_name(&folder, &mut |name| {
         let text = name.to_str().unwrap_or_default();
-        // Files with other names are not ours.
+        // Ignore files whose path is not a content's address.
         Ok(match format!("{first:02x}{text}").parse() {
             Ok(id) => visit(id),
             Err(_) => ControlFlow::Continue(()),
@@ -167,7 +168,7 @@ pub(crate) fn visit(
     })
 }
 
-/// A file that is being written. Without [`Temporary::place`] nothing is left of it.
+/// A file that is being written. It is removed on drop, unless [`Temporary::place`] succeeded.
 pub(crate) struct Temporary<'l> {
     layout: &'l Layout,
     name: String,
@@ -176,7 +177,7 @@ pub(crate) struct Temporary<'l> {
 }
 
 impl Temporary<'_> {
-    /// Gives it the name of its bytes.
+    /// Moves the file to the path for the address of its bytes.
     pub(crate) fn place(mut self, id: &ContentId) -> Result<(), Errno> {
         let (folder_name, name) = names(id);
         let root = &self.layout.root;
@@ -202,7 +203,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// The folder and the name in it.
+/// The folder of a content, and the file name in it.
 fn names(id: &ContentId) -> (String, String) {
     let mut folder = id.to_string();
     let name = folder.split_off(2);

@@ -1,4 +1,4 @@
-//! Bytes kept by what they are: a content-addressed folder.
+//! A content-addressed folder: bytes are stored under their digest.
 #![doc = include_str!("../README.md")]
 
 mod content;

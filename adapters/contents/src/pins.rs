@@ -1,28 +1,28 @@
-//! Pins: contents that must not be removed yet because a row that names them is being written.
+//! Pins: contents that must not be removed yet, because a row that refers to them is being written.
 
 use abreast_core::ContentId;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many hold each address. One lock, taken for a moment by each put and each removal.
+/// The number of pins for each address. Each put and each removal locks it for a short time.
 #[derive(Default)]
 pub(crate) struct Pins(Mutex<HashMap<ContentId, usize>>);
 
 impl Pins {
-    /// Holds an address until the returned value is dropped.
+    /// Pins an address until the returned value is dropped.
     pub(crate) fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> PinnedContent {
         *self.lock().entry(id).or_insert(0) += 1;
         PinnedContent { id, length, pins: Arc::clone(self) }
     }
 
-    /// Nobody pins anything while this is held.
+    /// Prevents new pins while the returned guard is held.
     pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<ContentId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bytes that are kept, and not removed while this value lives: hold it until the row that names
+/// Stored bytes that are not removed while this value lives: hold it until the row that refers to
 /// them is durable.
 #[must_use = "the bytes may be collected as soon as this is dropped"]
 pub struct PinnedContent {
@@ -32,7 +32,7 @@ pub struct PinnedContent {
 }
 
 impl PinnedContent {
-    /// Their address.
+    /// The digest under which the bytes are stored.
     pub const fn id(&self) -> ContentId {
         self.id
     }
@@ -42,7 +42,7 @@ impl PinnedContent {
         self
     }
 
-    /// How many they are.
+    /// Number of the stored bytes.
     pub const fn length(&self) -> u64 {
         self.length
     }

@@ -1,5 +1,4 @@
-//! Kept contents as another process sees them: read beside the one that holds the folder, nothing
-//! changed.
+//! Read-only access to stored contents, while another process may write the folder.
 
 use crate::content::Content;
 use crate::contents::{content_length, open_content, visit_part};
@@ -19,29 +18,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Attempts to read the folder while its files are being replaced.
 const ATTEMPTS: usize = 10;
 
-/// A folder of kept contents, to read only; the process that keeps contents in it may be running.
+/// A folder of stored contents, open read-only. Another process may store contents there meanwhile.
 pub struct View {
-    /// `None`: there is no such folder, so nothing is kept.
+    /// `None` if the folder does not exist; then there are no contents.
     root: Option<OwnedFd>,
     packed: Mutex<Arc<Packed>>,
 }
 
-/// How a content was found.
+/// The result of checking a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
-    /// As it was kept.
+    /// The bytes and their record are undamaged.
     Whole,
-    /// Its bytes are, but not what stands around them: it would be lost if the index were rebuilt.
+    /// The bytes are undamaged, but their record is not: the content would be lost if the index
+    /// were rebuilt.
     RecordDamaged,
-    /// Its bytes are not those that were kept.
+    /// The bytes differ from their address.
     Damaged,
-    /// It is not there.
+    /// The folder does not have the content.
     Missing,
 }
 
 impl View {
-    /// Opens the folder. One that is not there has no contents.
+    /// Opens the folder. A folder that does not exist is treated as empty.
     ///
     /// # Errors
     /// It cannot be read, or the index of packed contents is damaged
@@ -60,7 +60,7 @@ impl View {
         Ok(Self { root, packed })
     }
 
-    /// How many bytes are kept under that address, if any are.
+    /// Length in bytes of the content with this address, if it is stored.
     ///
     /// # Errors
     /// The disk failed.
@@ -69,15 +69,15 @@ impl View {
         content_length(&self.packed(), root, id)
     }
 
-    /// Opens kept bytes for reading.
+    /// Opens stored bytes for reading.
     ///
     /// # Errors
-    /// They are not kept, or damaged, or the disk failed.
+    /// They are not stored, or damaged, or the disk failed.
     pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
         let missing = || Error::io(&format!("open the kept content {id}"), Errno::NOENT);
         let root = self.root.as_ref().ok_or_else(missing)?;
         match open_content(&self.packed(), root, id) {
-            // It may have been put, or moved to another file, since the index was read.
+            // The content may have been put, or moved to another file, since the index was read.
             Err(error) if error.kind() == crate::ErrorKind::NotFound => {
                 let again = Arc::new(
                     load(Some(root))
@@ -90,7 +90,7 @@ impl View {
         }
     }
 
-    /// Reads a content and compares it with its address.
+    /// Checks a content against its address.
     ///
     /// # Errors
     /// The disk failed.
@@ -110,7 +110,7 @@ impl View {
             return Ok(match self.packed().is_record_whole(id) {
                 Ok(false) => Condition::RecordDamaged,
                 Ok(true) => Condition::Whole,
-                // Its segment was just rewritten, from whole records only.
+                // The segment was just rewritten, from intact records only.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Condition::Whole,
                 Err(error) => return Err(reading(error)),
             });
@@ -119,8 +119,8 @@ impl View {
         Ok(if found == *id { Condition::Whole } else { Condition::Damaged })
     }
 
-    /// Visits every kept content with its length, in the order of their addresses. What is put or
-    /// removed meanwhile may be visited or not.
+    /// Visits every stored content with its length, in the order of their addresses. Contents that
+    /// are put or removed meanwhile may be visited or not.
     ///
     /// # Errors
     /// The disk failed, or the visitor returned an error.
@@ -129,7 +129,7 @@ impl View {
         let packed = self.packed();
         for first in 0..=u8::MAX {
             visit_part(&packed, root, first, &mut |id, length| {
-                // One that was removed since the folder was listed is none.
+                // Skip a content that was removed since the folder was listed.
                 let length =
                     length.map_or_else(|| layout::length(root, &id), |length| Ok(Some(length)))?;
                 length.map_or(Ok(()), |length| visit(id, length))?;

@@ -1,41 +1,45 @@
-//! The record in the state folder of a copy that names the Sources of the copy.
+//! The record of the Sources of a copy, in the folder `.abreast`.
 //!
-//! A copy writes it, and a Source whose folder has the copy reads it: the Source does not publish what was copied from itself.
+//! A copy writes the record, and a Source whose folder contains the copy reads it: the Source does
+//! not publish resources that were copied from itself.
 
 use crate::error::Error;
 use crate::{Dir, sealed, unsealed};
 
-/// The record of one copy. Each line is an address, or `part`, an address, and the path of a folder of the copy.
+/// The record of a copy. Each line is an address, or `part`, an address, and the path of a folder
+/// of the copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyOf {
     /// Addresses of the Source of the copy. The first two are the address that the user gave, and its first document.
     pub sources: Vec<String>,
-    /// Folders of the copy that its Source copied from other Sources, with the address of each: their paths in the copy. The path
-    /// is empty where that is the whole copy, or where it has no folders of its own.
+    /// Folders of the copy that its Source copied from other Sources, with the address of each:
+    /// their paths in the copy. The path is empty if this is the whole copy, or if the copy does
+    /// not have separate folders.
     pub parts: Vec<(Vec<u8>, String)>,
-    /// The digest of the record is wrong.
+    /// Whether the digest of the record is wrong.
     pub is_damaged: bool,
 }
 
 impl CopyOf {
-    /// The name of the record in the state folder.
+    /// File name of the record in the state folder.
     pub const NAME: &str = "copy-of";
     /// Most addresses of a record, and most parts.
     pub const SOURCES_MAX: usize = 64;
-    /// Most bytes of a record that are read.
+    /// Most bytes that are read of a record.
     pub const BYTES_MAX: u64 = 32 << 10;
-    /// Bytes of the lines that are written: some are left for the digest.
+    /// Most bytes of the lines; the rest is for the digest.
     const LINES_MAX: usize = 31 << 10;
 
     /// Reads the record at a path in a folder.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// It is missing, or cannot be read.
     pub fn read(dir: &Dir, path: &[u8]) -> Result<Self, Error> {
         dir.read_begin(path, Self::BYTES_MAX).map(|record| Self::parse(&record))
     }
 
-    /// Reads a record. Of a damaged one, the lines that are readable count: what they name was copied.
+    /// Reads a record. The readable lines of a damaged record are used too: their addresses were
+    /// copied from.
     pub fn parse(record: &[u8]) -> Self {
         let (text, is_damaged) = unsealed(record).map_or((record, true), |text| (text, false));
         let mut parsed = Self { is_damaged, ..Self::default() };
@@ -89,7 +93,7 @@ impl CopyOf {
     }
 }
 
-/// Whether bytes can be one line.
+/// Whether bytes can be a line of the record.
 fn is_line(bytes: &[u8]) -> bool {
     !bytes.is_empty() && !bytes.contains(&b'\n')
 }

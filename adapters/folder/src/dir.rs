@@ -1,4 +1,4 @@
-//! Operations in one folder, relative to its handle, one name at a time.
+//! Operations in one folder, relative to its handle, for one file name at a time.
 
 use crate::error::{Error, ErrorKind};
 use crate::locked::Locked;
@@ -13,13 +13,13 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Permissions of new files and folders before the process's mask.
+/// Permissions of new files and folders before the process's umask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 
 pub(crate) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// `NONBLOCK`: a pipe must not make the opener wait.
+/// `NONBLOCK`: opening a pipe must not block.
 pub(crate) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
@@ -34,7 +34,7 @@ pub(crate) trait OpenLinks: std::fmt::Debug + Send + Sync {
 /// How links are opened, and the path of a folder from the root.
 type LinksFrom = (Arc<dyn OpenLinks>, Vec<u8>);
 
-/// One folder, held open. Cloning shares the handle.
+/// An open folder. A clone shares the handle.
 #[derive(Clone, Debug)]
 pub struct Dir {
     handle: Arc<OwnedFd>,
@@ -42,10 +42,10 @@ pub struct Dir {
     follow: Option<Arc<LinksFrom>>,
 }
 
-/// One name of a folder's listing.
+/// An entry of a folder's listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The name, any bytes but `/` and NUL.
+    /// File name: any bytes except `/` and NUL.
     pub name: Vec<u8>,
     /// The kind of the entry.
     pub kind: Kind,
@@ -68,7 +68,7 @@ impl Dir {
         &self.handle
     }
 
-    /// Opens a name through links, if they are followed here.
+    /// Opens a file through symbolic links, if this folder follows them.
     fn through_links(&self, name: &[u8], flags: OFlags) -> Option<Result<OwnedFd, Errno>> {
         let (follow, path) = &**self.follow.as_ref()?;
         Some(follow.open(&join(path, name), flags))
@@ -78,10 +78,10 @@ impl Dir {
         if is_component(name) { Ok(name) } else { Err(Error::of_kind(task, name, ErrorKind::Name)) }
     }
 
-    /// A folder in this one.
+    /// Opens a folder in this one.
     ///
     /// # Errors
-    /// Missing, no folder, or a link ([`ErrorKind::Symlink`]).
+    /// Missing, not a folder, or a link ([`ErrorKind::Symlink`]).
     pub fn dir(&self, name: &[u8]) -> Result<Self, Error> {
         let name = Self::check("open folder", name)?;
         if let Some((follow, path)) = self.follow.as_deref() {
@@ -102,11 +102,10 @@ impl Dir {
         }
     }
 
-    /// Opens a regular file for reading.
+    /// Opens a regular file for reading. Never blocks.
     ///
     /// # Errors
-    /// Missing, a link, or [`ErrorKind::NotFile`] for anything but a regular file, which is not
-    /// waited for.
+    /// Missing, a link, or [`ErrorKind::NotFile`] for anything but a regular file.
     pub fn open_read(&self, name: &[u8]) -> Result<(File, Stat), Error> {
         let name = Self::check("open", name)?;
         let handle = match self.through_links(name, READ) {
@@ -119,8 +118,8 @@ impl Dir {
         regular(handle, name)
     }
 
-    /// The first bytes of a regular file at a path from here, through links that may lead anywhere:
-    /// to judge what this folder is, not to publish them.
+    /// The first bytes of a regular file at a path from here, following all links, also to the
+    /// outside. Use it to examine the folder, not to publish the bytes.
     ///
     /// # Errors
     /// Missing, not allowed, or [`ErrorKind::NotFile`].
@@ -138,8 +137,8 @@ impl Dir {
         Ok(begin)
     }
 
-    /// Metadata of a name; a link is described, not followed, unless links are followed here and it
-    /// leads to something that may be reached.
+    /// Metadata of an entry. A symbolic link is followed only if this folder follows links and its
+    /// target may be reached.
     ///
     /// # Errors
     /// Missing, or not allowed.
@@ -159,7 +158,8 @@ impl Dir {
         Ok(target.unwrap_or(own))
     }
 
-    /// Where a name leads, by plain names from the root, if it is a link that is followed.
+    /// Target of a symbolic link that is followed, as a path without links from the root; `None`
+    /// for other files.
     pub fn link_target(&self, name: &[u8]) -> Option<Vec<u8>> {
         let (follow, _) = self.follow.as_deref()?;
         let own = rustix::fs::statat(
@@ -175,8 +175,8 @@ impl Dir {
         follow.real(&target).ok()
     }
 
-    /// The path of this folder now, without symbolic links, where the system reports it (`/proc` of
-    /// Linux).
+    /// The present path of this folder, without symbolic links, if the system reports it (`/proc`
+    /// of Linux).
     pub fn path(&self) -> Option<PathBuf> {
         use std::os::fd::AsRawFd as _;
         let link = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
@@ -184,13 +184,13 @@ impl Dir {
         Some(PathBuf::from(OsString::from_vec(path.into_bytes())))
     }
 
-    /// Bytes that are free on the file system of this folder, where the system reports it.
+    /// Free bytes on the file system of this folder, if the system reports them.
     pub fn free_bytes(&self) -> Option<u64> {
         let stat = rustix::fs::fstatvfs(&self.handle).ok()?;
         Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Metadata of this folder itself.
+    /// Metadata of this folder.
     ///
     /// # Errors
     /// The system's own.
@@ -200,7 +200,7 @@ impl Dir {
             .map_err(|errno| Error::new("examine", b".", errno))
     }
 
-    /// The names in this folder, in no order, read as they are asked for.
+    /// Iterates over the entries of this folder, in no order; reads them as needed.
     ///
     /// # Errors
     /// Not allowed.
@@ -210,7 +210,7 @@ impl Dir {
         Ok(Entries { dir: self.clone(), inner })
     }
 
-    /// The names in this folder, in no order.
+    /// All entries of this folder, in no order.
     ///
     /// # Errors
     /// Not allowed, or the listing failed half-way: half a listing is never returned.
@@ -218,7 +218,7 @@ impl Dir {
         self.entries()?.collect()
     }
 
-    /// Makes a folder.
+    /// Creates a folder.
     ///
     /// # Errors
     /// The name is taken, or not allowed.
@@ -228,10 +228,10 @@ impl Dir {
             .map_err(|errno| Error::new("create folder", name, errno))
     }
 
-    /// Makes a file that did not exist, open for writing and reading.
+    /// Creates a new file, open for writing and reading.
     ///
     /// # Errors
-    /// The name is taken (by anything, also a dangling link), or not allowed.
+    /// The name is taken, also by a dangling link, or not allowed.
     pub fn create_new(&self, name: &[u8]) -> Result<File, Error> {
         let name = Self::check("create", name)?;
         let flags =
@@ -241,8 +241,8 @@ impl Dir {
             .map_err(|errno| Error::new("create", name, errno))
     }
 
-    /// Makes a file without a name, open for writing: nothing is left of it unless [`Self::link`]
-    /// gives it one, however the process ends.
+    /// Makes a file without a name, open for writing. Unless [`Self::link`] gives it a name, the
+    /// file system deletes it when the process ends.
     ///
     /// # Errors
     /// Not every file system can do this; [`Self::create_new`] works on all.
@@ -258,7 +258,7 @@ impl Dir {
         Err(Error::new("create a file in", b".", Errno::OPNOTSUPP))
     }
 
-    /// Gives a file made by [`Self::create_unnamed`] a name that nothing has yet.
+    /// Gives a file from [`Self::create_unnamed`] an unused name.
     ///
     /// # Errors
     /// [`ErrorKind::Exists`] when the name is taken, by anything.
@@ -266,7 +266,7 @@ impl Dir {
         let name = Self::check("create", name)?;
         #[cfg(target_os = "linux")]
         let result = match rustix::fs::linkat(file, c"", &self.handle, name, AtFlags::EMPTY_PATH) {
-            // Older kernels want a capability for this, but not for the long way round.
+            // Older kernels require a capability for this, but not via `/proc`.
             Err(Errno::NOENT | Errno::PERM) => {
                 use std::os::fd::AsRawFd as _;
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -288,10 +288,10 @@ impl Dir {
         result.map_err(|errno| Error::new("create", name, errno))
     }
 
-    /// Opens a regular file for writing at its end, without changing what it holds.
+    /// Opens a regular file for writing at its end; does not change its content.
     ///
     /// # Errors
-    /// Missing, a link, or no regular file.
+    /// Missing, a link, or not a regular file.
     pub fn open_append(&self, name: &[u8]) -> Result<(File, Stat), Error> {
         let name = Self::check("open", name)?;
         let flags =
@@ -301,9 +301,9 @@ impl Dir {
         regular(handle, name)
     }
 
-    /// Takes an exclusive lock on a file of that name, made when missing; `None` when another
-    /// process has it. It is given back when the returned value is dropped, and by the kernel
-    /// however the process ends.
+    /// Takes an exclusive lock on a file in this folder, which is created if it is missing; `None`
+    /// when another process has the lock. The lock is released when the returned value is dropped,
+    /// and by the kernel when the process ends.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -324,20 +324,20 @@ impl Dir {
         }
     }
 
-    /// Gives a file a new name, replacing what has that name.
+    /// Moves a file to a new name, replacing an existing file.
     ///
     /// # Errors
-    /// The new name belongs to a folder, the old one is missing, or not allowed.
+    /// The target is a folder, the file is missing, or not allowed.
     pub fn rename(&self, from: &[u8], to_dir: &Self, to: &[u8]) -> Result<(), Error> {
         let (from, to) = (Self::check("rename", from)?, Self::check("rename to", to)?);
         rustix::fs::renameat(&self.handle, from, &to_dir.handle, to)
             .map_err(|errno| Error::new("rename to", to, errno))
     }
 
-    /// Gives a file a new name that nothing has yet.
+    /// Renames a file to an unused name.
     ///
-    /// File systems that cannot promise this in one step (some network and FAT ones) are asked
-    /// first, then renamed.
+    /// Some file systems (some network and FAT ones) cannot check and rename in one step: there,
+    /// the check is a separate step before.
     ///
     /// # Errors
     /// [`ErrorKind::Exists`] when the new name is taken, by anything.
@@ -359,7 +359,7 @@ impl Dir {
         }
     }
 
-    /// Removes a name that is no folder; a link is removed, not followed.
+    /// Removes a file or symbolic link; the target of a link remains.
     ///
     /// # Errors
     /// Missing, a folder, or not allowed.
@@ -372,18 +372,18 @@ impl Dir {
     /// Removes an empty folder.
     ///
     /// # Errors
-    /// [`ErrorKind::NotEmpty`] when it still holds something.
+    /// [`ErrorKind::NotEmpty`] if the folder has entries.
     pub fn rmdir(&self, name: &[u8]) -> Result<(), Error> {
         let name = Self::check("remove folder", name)?;
         rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR).map_err(|errno| match errno {
-            // POSIX allows either answer for a folder that is not empty.
+            // POSIX allows both errors for a folder that is not empty.
             Errno::EXIST => Error::new("remove folder", name, errno).with_kind(ErrorKind::NotEmpty),
             _ => Error::new("remove folder", name, errno),
         })
     }
 
-    /// Sets the modification time of a name, nanoseconds since 1970; a link's own, never its
-    /// target's.
+    /// Sets the modification time of an entry, in nanoseconds since 1970. A symbolic link itself
+    /// gets the time, not its target.
     ///
     /// # Errors
     /// Missing, or not allowed.
@@ -393,10 +393,10 @@ impl Dir {
             .map_err(|errno| Error::new("set the time of", name, errno))
     }
 
-    /// Makes everything written so far to this folder's file system durable.
+    /// Makes all data written so far to this folder's file system durable.
     ///
     /// # Errors
-    /// The disk failed; what was written since the last call may be lost.
+    /// The disk failed; data written since the last call may be lost.
     pub fn sync_filesystem(&self) -> Result<(), Error> {
         #[cfg(target_os = "linux")]
         let result = rustix::fs::syncfs(&self.handle);
@@ -405,7 +405,7 @@ impl Dir {
         result.map_err(|errno| Error::new("make durable", b".", errno))
     }
 
-    /// Makes the names in this folder durable.
+    /// Makes the entries of this folder durable.
     ///
     /// # Errors
     /// The disk failed.
@@ -414,7 +414,7 @@ impl Dir {
     }
 }
 
-/// May these bytes name one file in a folder?
+/// Whether these bytes can be the name of a file in a folder.
 pub fn is_component(name: &[u8]) -> bool {
     !name.is_empty()
         && name.len() <= 255
@@ -442,12 +442,12 @@ fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
     joined
 }
 
-/// The kernel's word, and ours, for a link that leads where nothing may be reached.
+/// Converts the kernel's error for a link to a target that may not be reached.
 fn refused(error: Error, errno: Errno) -> Error {
     if errno == Errno::XDEV { error.with_kind(ErrorKind::Symlink) } else { error }
 }
 
-/// The names of one folder, read as they are asked for. After an error there is nothing more.
+/// Iterator over the entries of a folder, read as needed. It ends after an error.
 #[derive(Debug)]
 pub struct Entries {
     dir: Dir,

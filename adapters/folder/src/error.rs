@@ -1,32 +1,32 @@
-//! Errors of names in a folder, by what the caller can do about them.
+//! Errors of operations in a folder, by the action that a caller can take.
 
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
-/// The kind of failure.
+/// The kind of failure, which decides about the caller's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Nothing has that name.
+    /// There is no file with this name.
     NotFound,
-    /// Something already has that name.
+    /// A file with this name exists already.
     Exists,
-    /// A symbolic link stands where a file or folder was expected, and is not followed.
+    /// There is a symbolic link in place of a file or folder, and it is not followed.
     Symlink,
-    /// A component that should be a folder is none.
+    /// A component of the path is not a folder.
     NotFolder,
-    /// A folder, pipe, socket or device stands where a regular file was expected.
+    /// There is a folder, pipe, socket or device in place of a regular file.
     NotFile,
-    /// The folder still holds something.
+    /// The folder to be removed has entries.
     NotEmpty,
-    /// The name is empty, `.`, `..`, longer than 255 bytes, or holds `/` or a NUL.
+    /// The name is empty, `.`, `..`, longer than 255 bytes, or contains `/` or NUL.
     Name,
     /// The whole path is too long for the system, or the file system refuses the name.
     TooLong,
-    /// The two names are on different file systems.
+    /// Source and target of the operation are on different file systems.
     OtherFileSystem,
-    /// Not allowed.
+    /// The process does not have the permission.
     Denied,
     /// No space, no inodes or no quota left.
     Full,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Other,
 }
 
-/// A failure, with the task, the name and the system's own error.
+/// A failure, with the task, the file name and the operating system's error.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -72,12 +72,12 @@ impl Error {
         self
     }
 
-    /// The kind of failure.
+    /// The kind of failure, for the caller's decision.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The name it happened to, escaped for printing.
+    /// The file name of the failure, escaped for printing.
     pub fn name(&self) -> &str {
         &self.name
     }

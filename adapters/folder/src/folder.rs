@@ -1,4 +1,4 @@
-//! Access to everything beneath a root folder, without ever leaving it.
+//! Access to all files in a root folder, which no path can leave.
 
 use crate::dir::{Dir, FOLDER, OpenLinks as _, READ, is_component, regular};
 use crate::error::{Error, ErrorKind};
@@ -13,12 +13,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest path handed to the kernel in one call; longer ones are walked a component at a time.
+/// Longest path passed to the kernel in one call; longer paths are opened one component at a time.
 const ONE_CALL_PATH_BYTES: usize = 4_000;
-/// How often a lookup that the kernel asks to repeat is repeated.
+/// Most repetitions of a lookup that the kernel asks to repeat.
 const LOOKUP_ATTEMPTS: usize = 16;
 
-/// A root folder, held open. Cloning shares the handle.
+/// A root folder with an open handle. A clone shares the handle.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: Arc<OwnedFd>,
@@ -30,8 +30,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder. The path itself may go through symbolic links, being the user's own choice;
-    /// nothing beneath it may.
+    /// Opens a folder. The path itself may contain symbolic links, because the user chose it; paths
+    /// in the folder must not.
     ///
     /// # Errors
     /// No such folder, or not allowed.
@@ -50,12 +50,12 @@ impl Folder {
         })
     }
 
-    /// The same folder, in which symbolic links are followed when they are relative and lead to
-    /// something beneath the root, all of whose names are `visible`; others stay what they are,
-    /// links. For reading: what is written, made or removed goes through no link.
+    /// The same folder, in which symbolic links are followed for reading if they are relative, lead
+    /// to a target in the root folder, and all components of the target's path are `visible`. Other
+    /// links are listed as links. Files are never written, made or removed through a link.
     ///
     /// # Errors
-    /// The system has no way to promise that nothing leads outside (`openat2` of Linux 5.6, and
+    /// The system cannot guarantee that links do not lead outside (`openat2` of Linux 5.6, and
     /// `/proc`).
     pub fn following_links(mut self, visible: Visible) -> Result<Self, Error> {
         let mut follow = Follow::new(Arc::clone(&self.root), visible);
@@ -68,8 +68,7 @@ impl Folder {
         Ok(self)
     }
 
-    /// The same folder, of which only some files and folders are shown to those who ask: see
-    /// [`Folder::selects`].
+    /// The same folder with a rule for the files and folders to show: see [`Folder::selects`].
     #[must_use]
     pub fn selecting(mut self, selection: Selection) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -79,7 +78,7 @@ impl Folder {
         self
     }
 
-    /// The same folder with all that is in it, except hidden folders.
+    /// The same folder with all its content, except hidden folders.
     #[must_use]
     pub fn selecting_all(mut self) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -89,7 +88,7 @@ impl Folder {
         self
     }
 
-    /// The same folder without the folders that the rule hides, whatever is selected.
+    /// The same folder without the folders that the rule hides, even if they are selected.
     #[must_use]
     pub fn hiding(mut self, hiding: Hiding) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -99,45 +98,45 @@ impl Folder {
         self
     }
 
-    /// Whether a path of this kind is selected. Other files are not opened by their paths, nor
-    /// reached through links; listings have them.
+    /// Whether a path of this kind is selected. Other files cannot be opened by their paths or
+    /// through links, but listings contain them.
     pub fn selects(&self, path: &[u8], kind: Kind) -> bool {
         self.rules_select(path, kind) && self.hidden_folder(path, kind).is_none()
     }
 
-    /// As [`Folder::selects`], where it is known that no folder on the path is hidden.
+    /// As [`Folder::selects`], if it is known that the path is not in a hidden folder.
     pub fn rules_select(&self, path: &[u8], kind: Kind) -> bool {
         self.selection.as_ref().is_none_or(|selection| selection.has(path, kind))
     }
 
-    /// The path of the hidden folder that a path of this kind is, or is in.
+    /// The hidden folder that equals a path of this kind or contains it.
     pub fn hidden_folder<'a>(&self, path: &'a [u8], kind: Kind) -> Option<&'a [u8]> {
         self.hiding.as_ref().and_then(|hiding| hiding.hidden_folder(&self.root, path, kind))
     }
 
-    /// Whether an opened folder with this path beneath the root is hidden, where those around it were examined;
-    /// `is_marked` if its listing has a name that [is a mark](Folder::is_mark).
+    /// Whether the open folder with this path from the root is hidden; its parent folders must have
+    /// been checked before. `is_marked` is true if the folder has an entry that [is a
+    /// mark](Folder::is_mark).
     pub fn hides(&self, dir: &Dir, path: &[u8], is_marked: bool) -> bool {
         self.hiding.as_ref().is_some_and(|hiding| hiding.hides(dir, path, is_marked))
     }
 
-    /// Whether a folder that has this name may be hidden because of what is in it.
+    /// Whether an entry with this name may cause its folder to be hidden.
     pub fn is_mark(&self, name: &[u8]) -> bool {
         self.hiding.as_ref().is_some_and(|hiding| hiding.is_mark(name))
     }
 
-    /// Where a folder really stands: its own names from the root when links are followed, else
-    /// nothing.
+    /// The folder's path from the root without symbolic links. `None` if links are not followed.
     pub fn real_path(&self, dir: &Dir) -> Option<Vec<u8>> {
         self.follow.as_ref().and_then(|follow| follow.real(dir.handle()).ok())
     }
 
-    /// The path it was opened by, for messages.
+    /// The path with which the folder was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The root itself.
+    /// The root folder as a `Dir`.
     pub fn root(&self) -> Dir {
         self.dir_at(Arc::clone(&self.root), Vec::new())
     }
@@ -149,12 +148,11 @@ impl Folder {
         }
     }
 
-    /// A folder beneath the root, each component a plain name, no symbolic link on the way unless
-    /// links are followed.
+    /// A folder below the root. Symbolic links are an error unless links are followed.
     ///
     /// # Errors
-    /// A component is missing, no folder, a link ([`ErrorKind::Symlink`]) or no plain name
-    /// ([`ErrorKind::Name`]).
+    /// A component is missing, not a folder, a link ([`ErrorKind::Symlink`]) or not a valid file
+    /// name ([`ErrorKind::Name`]).
     pub fn dir<'a>(&self, components: impl IntoIterator<Item = &'a [u8]>) -> Result<Dir, Error> {
         let mut path = Vec::new();
         for component in components {
@@ -187,7 +185,7 @@ impl Folder {
         regular(handle, relative)
     }
 
-    /// `path` is made of plain names only.
+    /// Each component of `path` must be a valid file name.
     fn beneath(&self, path: &[u8], flags: OFlags, task: &'static str) -> Result<OwnedFd, Error> {
         let result = if let Some(follow) = &self.follow {
             follow.open(path, flags)
@@ -196,10 +194,10 @@ impl Folder {
         } else {
             self.walk(path, flags)
         };
-        // A link met by O_DIRECTORY is reported as "not a directory"; the walk distinguishes the
+        // `O_DIRECTORY` reports a symbolic link as "not a directory"; the walk distinguishes the
         // two.
         result.map_err(|errno| match errno {
-            // The kernel's word for a lookup that would have left the root.
+            // The kernel's error for a lookup that would have left the root.
             Errno::XDEV => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
             Errno::NOTDIR if self.follow.is_none() && self.has_link(path) => {
                 Error::new(task, path, errno).with_kind(ErrorKind::Symlink)
@@ -257,7 +255,7 @@ const fn beneath_only() -> rustix::fs::ResolveFlags {
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Older kernels and some sandboxes have no `openat2`.
+/// Older kernels and some sandboxes do not support `openat2`.
 #[cfg(target_os = "linux")]
 fn supports_one_call(root: &OwnedFd) -> bool {
     rustix::fs::openat2(root, ".", FOLDER, Mode::empty(), beneath_only()).is_ok()

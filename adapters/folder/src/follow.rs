@@ -1,9 +1,9 @@
 //! Following symbolic links without ever leaving the root folder.
 //!
-//! Every lookup begins at the root's handle, and the kernel itself refuses one that would leave it
-//! at any step (`openat2` with `RESOLVE_BENEATH`), so links that are swapped meanwhile gain
-//! nothing. What was opened is then asked for its own place: each name of it must be one that the
-//! owner of the folder shows anyway, or a link would uncover what is hidden.
+//! Every lookup starts at the root's handle, and the kernel itself refuses a lookup that would
+//! leave the root at any step (`openat2` with `RESOLVE_BENEATH`), also if links are replaced
+//! meanwhile. Then the path of the opened file is read back: each component must be visible to
+//! readers of the folder without the link, otherwise a link could publish a hidden file.
 
 use crate::dir::OpenLinks;
 use crate::selection::{Hiding, Selection};
@@ -19,13 +19,13 @@ use crate::stat::{Kind, Stat};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, ResolveFlags};
 
-/// How often a lookup that the kernel asks to repeat is repeated.
+/// Most repetitions of a lookup that the kernel asks to repeat.
 const LOOKUP_ATTEMPTS: usize = 64;
 
-/// Is a name in the folder one that may be reached through a link?
+/// Decides by the name of a file whether it may be reached through a link.
 pub type Visible = fn(&[u8]) -> bool;
 
-/// How links are followed beneath one root.
+/// How links are followed in a root folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Follow {
     root: Arc<OwnedFd>,
@@ -54,7 +54,7 @@ impl Follow {
             return Ok(false);
         }
         let Some(selection) = &self.selection else { return Ok(true) };
-        // Within a folder that is not selected nothing is.
+        // Files in a folder that is not selected are not selected either.
         let folders =
             real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &real[..end]);
         Ok(selection.has(real, kind)
@@ -63,8 +63,7 @@ impl Follow {
 }
 
 impl OpenLinks for Follow {
-    /// Opens a path, given by plain names from the root; links on the way and at its end are
-    /// followed.
+    /// Opens a path from the root; links on the way and at its end are followed.
     #[cfg(target_os = "linux")]
     fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
@@ -92,8 +91,7 @@ impl OpenLinks for Follow {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Where something that was opened stands now, by plain names from the root; empty for the root
-    /// itself.
+    /// Present path of an open file from the root, without links; empty for the root itself.
     fn real(&self, handle: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let place = |handle: &OwnedFd| {
             rustix::fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())
@@ -106,7 +104,7 @@ impl OpenLinks for Follow {
         if root != b"/" {
             root.push(b'/');
         }
-        // Not beneath the root: moved away since it was opened.
+        // Outside the root: moved since it was opened.
         path.strip_prefix(root.as_slice()).map(<[u8]>::to_vec).ok_or(Errno::XDEV)
     }
 }
@@ -203,7 +201,7 @@ mod tests {
         assert_eq!(inner.dir(b"up").unwrap().open_read(b"chain").unwrap().1.size, 3);
         assert_eq!(folder.root().dir(b"uncovered").unwrap_err().kind(), ErrorKind::Symlink);
         assert_eq!(folder.root().open_read(b"out").unwrap_err().kind(), ErrorKind::Symlink);
-        // Without being asked to, none is followed.
+        // By default, links are not followed.
         assert_eq!(text(&Folder::open(&root).unwrap(), b"sub/leaf"), Err(ErrorKind::Symlink));
     }
 }

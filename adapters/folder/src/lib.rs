@@ -1,4 +1,4 @@
-//! A folder opened once and never left.
+//! Access to the files in a folder, which no path can leave.
 #![doc = include_str!("../README.md")]
 
 mod copy_of;

@@ -4,10 +4,10 @@ use crate::stat::Stat;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 
-/// A lock, held until this is dropped.
+/// A lock, released when this is dropped.
 ///
-/// It is released explicitly, not by closing the file: a process that is just being started has a
-/// copy of every open file, and would hold the lock a moment longer.
+/// The file is unlocked explicitly before it is closed: a process that is just being started has a
+/// copy of every open file, and would hold the lock for a short time.
 #[derive(Debug)]
 pub struct Locked {
     file: File,
@@ -23,10 +23,10 @@ impl Locked {
         self.file.try_clone().expect("a handle more")
     }
 
-    /// Replaces what the file states about its holder, for people to read.
+    /// Replaces the text in the file, which shows users who has the lock.
     ///
     /// # Errors
-    /// The system's own; the file has another name (a hard link), so it may be somebody's.
+    /// The system's own; the file has a second hard link, so it may belong to another program.
     pub fn describe(&mut self, text: &str) -> io::Result<()> {
         if Stat::of(&self.file)?.links > 1 {
             return Err(io::Error::other("the lock file has another name"));
@@ -39,7 +39,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing gives it back anyway.
+        // If this fails, closing the file releases the lock.
         let _ = self.file.unlock();
     }
 }

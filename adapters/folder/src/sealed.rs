@@ -1,20 +1,20 @@
 //! Small records, each replaced as a whole, whose last line is the digest of the lines before it.
 //!
-//! A flipped bit in such a record is found before anything follows from it. Records of earlier versions have no such line, and are
-//! read as they are.
+//! A flipped bit in such a record is found before anything follows from it. Records of earlier
+//! versions do not have this line, and are read as they are.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What the last line begins with.
+/// First word of the last line, before the digest.
 const MARK: &str = "blake3 ";
 /// Bytes of the last line.
 const LENGTH: usize = MARK.len() + 64 + 1;
-/// Bytes of a record that is corrected by trying each bit of it.
+/// Largest record, in bytes, that is corrected by trying each bit.
 const CORRECTED_MAX: usize = 32 * 1024;
 
-/// A text with the line of its digest.
+/// Appends the line with the digest to a text.
 pub fn sealed(mut text: Vec<u8>) -> Vec<u8> {
     if text.last() != Some(&b'\n') {
         text.push(b'\n');
@@ -24,7 +24,8 @@ pub fn sealed(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// The text of a record without the line of its digest; all of it, if an earlier version wrote it without one.
+/// The text of a record without the line of its digest, or the whole record if an earlier version
+/// wrote it without a digest.
 ///
 /// # Errors
 /// Text and digest differ ([`io::ErrorKind::InvalidData`]).
@@ -41,13 +42,13 @@ pub fn unsealed(record: &[u8]) -> io::Result<&[u8]> {
     Ok(record)
 }
 
-/// Whether a record has a digest, and the digest is of its text.
+/// Whether a record has a digest that matches its text.
 pub fn is_sealed(record: &[u8]) -> bool {
     parts(record).is_some_and(|(text, seal)| seal == seal_of(text).as_bytes())
 }
 
-/// A record as it was before one of its bits changed, which its digest proves; `None` if more than that is different, it has no
-/// digest, or is too large.
+/// A record as it was before one of its bits changed, which its digest proves; `None` if more bits
+/// changed, it does not have a digest, or it is too large.
 pub fn corrected(record: &[u8]) -> Option<Vec<u8>> {
     let (text, seal) = parts(record).filter(|_| record.len() <= CORRECTED_MAX)?;
     let right = seal_of(text);
@@ -68,7 +69,7 @@ pub fn corrected(record: &[u8]) -> Option<Vec<u8>> {
 /// Reads the text of a record.
 ///
 /// # Errors
-/// It is damaged ([`io::ErrorKind::InvalidData`]), there is none, or it cannot be read.
+/// It is damaged ([`io::ErrorKind::InvalidData`]), is missing, or cannot be read.
 pub fn read_sealed(path: &Path) -> io::Result<Vec<u8>> {
     let mut record = fs::read(path)?;
     let length = unsealed(&record)?.len();
@@ -76,7 +77,7 @@ pub fn read_sealed(path: &Path) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// Replaces a record, durably: after a crash there is the former or the new one.
+/// Replaces a record durably: after a crash, the file has either the former or the new text.
 ///
 /// # Errors
 /// It cannot be written.

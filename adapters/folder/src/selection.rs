@@ -1,4 +1,4 @@
-//! The files and folders that are shown of a folder, by their paths.
+//! Rules for the files and folders of a folder that are shown, by their paths.
 
 use crate::dir::Dir;
 use crate::stat::Kind;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 type Rule = dyn Fn(&[u8], Kind) -> bool + Send + Sync;
 
-/// A rule for paths from the root. Cloning shares it.
+/// A rule for paths from the root. A clone shares the rule.
 #[derive(Clone)]
 pub struct Selection(Arc<Rule>);
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Selection {
 
 type HidingRule = dyn Fn(&Dir, &[u8], bool) -> bool + Send + Sync;
 
-/// A rule for folders that are never shown, nor anything in them. Cloning shares it.
+/// A rule for folders that are never shown, including their content. A clone shares the rule.
 #[derive(Clone)]
 pub struct Hiding {
     marks: &'static [&'static str],
@@ -39,9 +39,9 @@ pub struct Hiding {
 }
 
 impl Hiding {
-    /// A rule that decides for an opened folder whether it is hidden, with its path from the root, which is empty for
-    /// the root, and whether it may have one of the names in `marks`. A folder without them is hidden only because of what a
-    /// folder around it has.
+    /// A rule that decides whether an open folder is hidden. `rule` gets the folder, its path from
+    /// the root (empty for the root), and whether the folder may have an entry with a name in
+    /// `marks`. Folders without such an entry are hidden only because of their parent folders.
     pub fn new(
         marks: &'static [&'static str],
         rule: impl Fn(&Dir, &[u8], bool) -> bool + Send + Sync + 'static,
@@ -53,12 +53,13 @@ impl Hiding {
         (self.rule)(dir, path, is_marked)
     }
 
-    /// In any case: a file system may not distinguish them.
+    /// In any letter case, because a file system may not distinguish it.
     pub(crate) fn is_mark(&self, name: &[u8]) -> bool {
         self.marks.iter().any(|mark| mark.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// The path of the hidden folder that a path is, or is in. Names are opened one by one, through no link.
+    /// The hidden folder that equals the path or contains it. Opens one component after the other,
+    /// without following links.
     pub(crate) fn hidden_folder<'a>(
         &self,
         root: &Arc<OwnedFd>,

@@ -1,4 +1,4 @@
-//! File metadata of one name.
+//! Metadata of a file or folder.
 
 use crate::error::Error;
 use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT};
@@ -7,9 +7,9 @@ use std::fs::File;
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A regular file.
+    /// A regular file, which can be published.
     File,
-    /// A folder.
+    /// A folder, whose entries can be listed.
     Folder,
     /// A symbolic link, never followed.
     Symlink,
@@ -28,22 +28,22 @@ impl Kind {
     }
 }
 
-/// Size, times and identity of one file.
+/// Size, times and identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat {
-    /// Length in bytes.
+    /// Length of the content in bytes.
     pub size: u64,
     /// Last modification, nanoseconds since 1970.
     pub mtime_ns: i64,
     /// Last change of content or metadata, nanoseconds since 1970.
     pub ctime_ns: i64,
-    /// Number within its file system.
+    /// Number of the file within its file system.
     pub inode: u64,
-    /// Which file system.
+    /// Number of the file system.
     pub device: u64,
     /// The kind of the file.
     pub kind: Kind,
-    /// How many names it has.
+    /// Number of hard links to the file.
     pub links: u64,
 }
 

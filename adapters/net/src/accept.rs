@@ -1,5 +1,5 @@
-//! A server's connections: accepted as long as there are places, each served until it ends or its
-//! place is needed.
+//! Accepting the connections of a server: as long as there are places. Each connection is served
+//! until it ends or its place is needed.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -16,17 +16,17 @@ use tokio::task::JoinSet;
 
 use crate::connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots};
 
-/// Pause after a connection could not be accepted: out of file descriptors, most likely, until
-/// others end.
+/// Pause after a connection could not be accepted, usually because the process has too many open
+/// files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pause between two messages that no connection can be accepted.
+/// Least time between two messages that connections cannot be accepted.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
-/// How long a connection without a request in flight stays open after the server was stopped: the rest of an answer
-/// may be on its way, and the header of a request that was begun is not waited for.
+/// How long a connection without a request in flight stays open after the server was stopped, so
+/// that the rest of a response can be sent. A request whose header is incomplete is dropped then.
 const STOP_PAUSE: Duration = Duration::from_millis(500);
 
-/// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the
-/// tasks still running.
+/// Accepts connections until `stop` is done; each runs in a task. Returns the result of `stop` and
+/// the running tasks.
 pub async fn accept_until<T, F>(
     listener: &TcpListener,
     connection_slots: &Arc<ConnectionSlots>,
@@ -39,7 +39,8 @@ where
     let mut stop = std::pin::pin!(stop);
     let mut logged: Option<Instant> = None;
     let mut connections = JoinSet::new();
-    // Each client waits for itself, so that one for which there is no place keeps no other waiting.
+    // Each client waits in its own task, so that a client without a place does not delay the
+    // others.
     let mut waiting = JoinSet::new();
     let waiting_max = connection_slots.waiting_max();
     loop {
@@ -54,7 +55,7 @@ where
             }
             accepted = listener.accept(), if waiting.len() < waiting_max => accepted,
         };
-        // Finished ones are forgotten as new ones come.
+        // Remove finished tasks.
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, client)) => {
@@ -71,13 +72,14 @@ where
                         (stream, client, place)
                     });
                 } else {
-                    // Its address has too many places already: the rest of those that wait are others.
+                    // The client's address has too many places already; the waiting connections are
+                    // from other addresses.
                     counter!("abreast_connections_refused_total").increment(1);
                 }
             }
             Err(error) => {
                 counter!("abreast_accept_errors_total").increment(1);
-                // The same again until others end: once a minute is enough.
+                // The error repeats until other connections end: log it once a minute.
                 if logged.is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
                     logged = Some(Instant::now());
                     tracing::warn!(
@@ -90,8 +92,8 @@ where
     }
 }
 
-/// Serves a connection until it ends, its place is needed or `stop` is done; the last two let a
-/// request in flight finish.
+/// Serves a connection until it ends, its place is needed or `stop` is done. In the last two cases,
+/// a request in flight is completed.
 pub async fn serve_until<I, S, E>(
     connection: Connection<I, S>,
     place: &ConnectionSlot,

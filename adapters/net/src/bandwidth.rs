@@ -9,25 +9,25 @@ use crate::error::{Error, ErrorKind};
 
 /// Minutes of a week.
 const WEEK: u32 = 7 * 24 * 60;
-/// Most entries of a timetable, each counted for the days it stands for.
+/// Most entries of a timetable. An entry without a day counts seven times.
 const MAX_ENTRIES: usize = 1_000;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-/// How much of a second may come in at once.
+/// Part of a second whose bytes may be received at once.
 const BURST: f64 = 0.125;
 /// How often the timetable is checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// Least and most bytes taken in at a time.
+/// Least and most bytes received at a time.
 const PIECE: (f64, f64) = (1_024.0, 65_536.0);
 
-/// A limit of bytes per second, always the same or by a timetable of the week.
+/// A limit of bytes per second, constant or by a weekly timetable.
 ///
-/// Written as a rate (`512K`, `2.5M`, `off`) or as entries `[DAY-]HH:MM,RATE` with spaces between
-/// them, each in force from its minute until that of the next one: `08:00,512K 18:00,off` or
+/// Written as a rate (`512K`, `2.5M`, `off`) or as entries `[DAY-]HH:MM,RATE` separated by spaces,
+/// each in force until the time of the next one: `08:00,512K 18:00,off` or
 /// `Mon-09:00,1M Fri-17:00,off`.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
-    /// By minute of the week from Monday 00:00, in order; bytes per second, `None` for no limit.
-    /// Never empty.
+    /// Start of each entry as minute of the week, from Monday 00:00, in order, with its bytes per
+    /// second, `None` for no limit. Never empty.
     entries: Vec<(u32, Option<u64>)>,
     clock: fn() -> u32,
 }
@@ -93,7 +93,7 @@ impl Bandwidth {
         Ok(Self { entries, clock: utc_minute })
     }
 
-    /// Asks this for the minute of the week, from 0 for Monday 00:00, instead of the clock in UTC.
+    /// Sets the clock, which returns the minute of the week: 0 is Monday 00:00. The default is UTC.
     #[must_use]
     pub fn with_clock(mut self, clock: fn() -> u32) -> Self {
         self.clock = clock;
@@ -104,12 +104,13 @@ impl Bandwidth {
     fn at(&self, minute: u32) -> Option<u64> {
         let minute = minute % WEEK;
         let current = self.entries.iter().rev().find(|(from, _)| *from <= minute);
-        // Before the first of this week, the last of the week before.
+        // Before the first entry of the week, the last entry is in force.
         current.or(self.entries.last()).and_then(|(_, rate)| *rate)
     }
 }
 
-/// Bytes per second, `None` for no limit. A rate of nothing would never end: refused.
+/// Bytes per second, `None` for no limit. A rate of 0 is refused, because nothing could be
+/// received.
 fn parse_rate(text: &str) -> Result<Option<u64>, ()> {
     if text.eq_ignore_ascii_case("off") {
         return Ok(None);
@@ -141,7 +142,7 @@ fn minute_of_day(text: &str) -> Option<u32> {
 
 fn utc_minute() -> u32 {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    // 1970 began on a Thursday.
+    // 1 January 1970 was a Thursday.
     ((seconds / 60 + 3 * 24 * 60) % u64::from(WEEK)) as u32
 }
 
@@ -150,9 +151,9 @@ fn utc_minute() -> u32 {
 pub(crate) enum Allowance {
     /// No limit is in force.
     Unlimited,
-    /// At most so many bytes.
+    /// At most this many bytes may be read.
     Bytes(usize),
-    /// Nothing before that long.
+    /// The time to wait before reading.
     Wait(Duration),
 }
 
@@ -166,7 +167,7 @@ pub(crate) struct Throttle {
 #[derive(Debug)]
 struct Bucket {
     rate: Option<f64>,
-    /// Bytes that may come in; below 0 when more came than was due.
+    /// Bytes that may be received now; below 0 after more were received than allowed.
     available: f64,
     filled: Instant,
     checked_at: Option<Instant>,
@@ -207,7 +208,7 @@ impl Throttle {
         ))
     }
 
-    /// So many came in.
+    /// Subtracts received bytes.
     pub(crate) fn spend(&self, bytes: usize) {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         if bucket.rate.is_some() {

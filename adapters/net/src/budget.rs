@@ -1,5 +1,5 @@
-//! What several runs of a process have together: the pauses that servers ask for, the distance between
-//! requests, the bandwidth, and the bytes and the time that are spent.
+//! Limits that several runs of a process share: the pauses that servers request, the distance
+//! between requests, the bandwidth, and totals of bytes and time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use crate::bandwidth::{Bandwidth, Throttle};
 
-/// Most origins remembered with their pauses; those nobody uses are forgotten first.
+/// Most origins remembered with their pauses; unused origins are forgotten first.
 const MAX_HOSTS: usize = 4_096;
-/// Bytes beyond the limit that complete answers which are almost there.
+/// Bytes above the limit with which nearly complete responses are still finished.
 const REST: u64 = 64 << 10;
-/// The least and the greatest part of the bytes that are left for one read, so that connections together do not read more.
+/// Least bytes of a read, and the divisor of the remaining bytes for one read, so that parallel
+/// connections do not exceed the limit together.
 const PIECE_MIN: u64 = 4 << 10;
 const PIECE_PART: u64 = 16;
 
-/// Limits that hold for all runs together which have it in their
-/// [`Options`](crate::Options::budget). Clones are the same budget.
+/// Limits for all runs together that have it in their [`Options`](crate::Options::budget). Clones
+/// are the same budget.
 #[derive(Clone)]
 pub struct Budget {
     hosts: Arc<Hosts>,
@@ -33,15 +34,15 @@ struct Spent {
     reserved: AtomicU64,
 }
 
-/// The answer to a call of [`Budget::reserve`].
+/// The result of a call of [`Budget::reserve`].
 #[derive(Debug)]
 #[must_use]
 pub enum Room {
     /// The bytes are reserved until the value is dropped.
     Reserved(Reservation),
-    /// Running fetches have reserved bytes, of which some may be left when these end.
+    /// Running fetches have reserved the bytes; try again when one ends.
     Later,
-    /// Fewer bytes are left, and nothing else is reserved.
+    /// The remaining bytes are too few, also without other reservations.
     Lacking,
 }
 
@@ -78,37 +79,37 @@ struct Hosts {
     epoch: Instant,
 }
 
-/// When requests to one origin may begin.
+/// The times at which requests to an origin may start.
 pub(crate) struct HostPace {
-    /// Milliseconds after the epoch until which nobody sends; 0 for no pause.
+    /// End of the origin's pause, in milliseconds after the epoch; 0 for no pause.
     paused_until: AtomicU64,
-    /// Microseconds between the beginnings of two requests, and after the epoch when the next one
-    /// may begin.
+    /// Least microseconds between the starts of two requests, and the earliest start of the next
+    /// request in microseconds after the epoch.
     interval: AtomicU64,
     next: AtomicU64,
 }
 
 impl Budget {
-    /// A budget that begins now, with a limit of bytes per second if there is one.
+    /// A budget that starts now, with a limit of bytes per second if there is one.
     pub fn new(bandwidth: Option<Bandwidth>) -> Self {
         let hosts = Hosts { paces: Mutex::default(), epoch: Instant::now() };
         Self { began: hosts.epoch, hosts: Arc::new(hosts), throttle: None, bytes: Arc::default() }
             .with_bandwidth(bandwidth)
     }
 
-    /// The same pauses and totals with a bandwidth of its own.
+    /// The same pauses and totals with a separate bandwidth.
     #[must_use]
     pub fn with_bandwidth(self, bandwidth: Option<Bandwidth>) -> Self {
         Self { throttle: bandwidth.map(|bandwidth| Arc::new(Throttle::new(bandwidth))), ..self }
     }
 
-    /// The same budget with a count of bytes of its own.
+    /// The same budget with a separate count of bytes.
     #[must_use]
     pub fn with_own_bytes(self) -> Self {
         Self { bytes: Arc::default(), ..self }
     }
 
-    /// The same budget with a time of its own, which begins now.
+    /// The same budget with a separate time, which starts now.
     #[must_use]
     pub fn with_own_time(self) -> Self {
         Self { began: Instant::now(), ..self }
@@ -119,14 +120,17 @@ impl Budget {
         self.bytes.count.load(Relaxed)
     }
 
-    /// Lets connections receive no more once so many bytes were received in all, except for the last 64 KiB of what is
-    /// in progress: each read waits for a second then, in which runs stop by themselves.
+    /// Limits the bytes that all connections may receive in total. At the limit, each read waits
+    /// for a second, during which runs stop by themselves; only the last 64 KiB of a response in
+    /// progress are still received.
     pub fn limit_bytes(&self, most: u64) {
         self.bytes.limit.store(most, Relaxed);
     }
 
-    /// Reserves the bytes of an answer of known length among those that the limit leaves, so that fetches are not begun
-    /// which cannot end; a small excess ends all the same. One that `is_resumable` by another run takes what is left, if nothing else is reserved.
+    /// Reserves the bytes of a response with a known length, so that fetches are not started if the
+    /// limit would interrupt them; an excess of a few KiB is allowed. A response that another run
+    /// can resume (`is_resumable`) reserves the remaining bytes if it is longer and nothing else is
+    /// reserved.
     ///
     /// # Examples
     /// ```
@@ -159,12 +163,12 @@ impl Budget {
         }
     }
 
-    /// Bytes that the limit leaves, running fetches included.
+    /// Bytes remaining within the limit, including reserved bytes.
     pub fn bytes_left(&self) -> u64 {
         self.bytes.limit.load(Relaxed).saturating_sub(self.bytes())
     }
 
-    /// Bytes that one read may bring: 0 once the limit is exceeded; `None` without a limit.
+    /// Most bytes of the next read: 0 once the limit is exceeded; `None` without a limit.
     pub(crate) fn piece(&self) -> Option<u64> {
         let limit = self.bytes.limit.load(Relaxed);
         (limit < u64::MAX).then(|| {
@@ -173,7 +177,7 @@ impl Budget {
         })
     }
 
-    /// The instant at which the time of the budget began.
+    /// The instant at which the time of the budget started.
     pub fn began(&self) -> Instant {
         self.began
     }
@@ -186,7 +190,7 @@ impl Budget {
         self.throttle.clone()
     }
 
-    /// The pace of an origin, with at least that time between two requests.
+    /// The pace of an origin, with at least this time between two requests.
     pub(crate) fn pace(&self, key: &str, interval: Duration) -> Arc<HostPace> {
         let mut paces = self.hosts.paces.lock().unwrap_or_else(PoisonError::into_inner);
         if paces.len() >= MAX_HOSTS && !paces.contains_key(key) {
@@ -211,19 +215,19 @@ impl Budget {
         u128::from(pace.paused_until.load(Relaxed)) > self.elapsed().as_millis()
     }
 
-    /// Nobody sends to this origin for that long.
+    /// Pauses all requests to this origin.
     pub(crate) fn pause(&self, pace: &HostPace, pause: Duration) {
         let until = self.elapsed() + pause;
         pace.paused_until.fetch_max(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// The rest of the origin's pause, if there is one.
+    /// The remaining time of the origin's pause, if there is one.
     pub(crate) fn pause_left(&self, pace: &HostPace) -> Option<Duration> {
         let until = pace.paused_until.load(Relaxed);
         if until == 0 { None } else { Duration::from_millis(until).checked_sub(self.elapsed()) }
     }
 
-    /// Waits for a request's turn, if requests have to keep a distance.
+    /// Waits until the origin's next request may start, if requests have a minimum distance.
     pub(crate) async fn wait_for_turn(&self, pace: &HostPace) {
         let interval = pace.interval.load(Relaxed);
         if interval == 0 {
@@ -242,7 +246,7 @@ impl Budget {
 }
 
 impl HostPace {
-    /// Requests to this origin begin at least that far apart.
+    /// Sets the least time between the starts of two requests to this origin.
     pub(crate) fn set_interval(&self, interval: Duration) {
         self.interval.fetch_max(micros(interval), Relaxed);
     }

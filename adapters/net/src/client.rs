@@ -23,24 +23,24 @@ use crate::secret::Authorization;
 use crate::shared::Shared;
 use crate::userinfo::without_userinfo;
 
-/// Most origins a client keeps connections to.
+/// Most origins to which a client has open connections.
 const MAX_ORIGINS: usize = 256;
 
-/// An HTTP/1.1 client with its own connections; one per thread, clones share them.
+/// An HTTP/1.1 client with its connections. Use one per thread; clones share the connections.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>, u32);
 
 struct Inner {
     shared: Arc<Shared>,
     user_agent: HeaderValue,
-    /// By scheme and authority as written, so that a URL is not parsed again for each request.
+    /// By scheme and authority as written, so that a URL is parsed only once.
     hosts: Mutex<HashMap<Box<str>, Arc<Host>>>,
 }
 
 impl Client {
-    /// A client with no connections yet.
+    /// A client without open connections.
     pub fn new(shared: Arc<Shared>) -> Self {
-        // A header cannot have line ends; whatever else is in the name is kept.
+        // A header cannot have control characters: remove them from the name.
         let name: String = shared.options.user_agent.chars().filter(|c| !c.is_control()).collect();
         let user_agent =
             HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
@@ -48,7 +48,7 @@ impl Client {
         Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }), retries)
     }
 
-    /// The same client with another number of retries.
+    /// The same client with a different number of retries.
     #[must_use]
     pub fn with_retries(&self, retries: u32) -> Self {
         Self(Arc::clone(&self.0), retries)
@@ -59,21 +59,22 @@ impl Client {
         self.1
     }
 
-    /// State shared with other clients.
+    /// Options, counters and pauses that clients share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 
-    /// Sends a request, follows redirects and returns when the head of the answer is there.
+    /// Sends a request, follows redirects and returns when the head of the response is complete.
     ///
-    /// One attempt, except that a request on a kept connection is sent again when the server had
-    /// closed it before any byte of the answer. Any status from 200 to 599 that fits the request is
-    /// `Ok`; see [`Response::require_success`]. The answer holds one of the host's places until it
-    /// is read or dropped, so do not wait for more answers of one host than `connections_per_host`
-    /// while holding others.
+    /// One attempt, except that a request on a reused connection is sent again if the server had
+    /// closed the connection before any byte of the response. Any status from 200 to 599 that fits
+    /// the request is `Ok`; see [`Response::require_success`]. The response occupies one of the
+    /// host's `connections_per_host` places until it is read or dropped: a task that holds
+    /// responses and waits for more from the same host may wait forever.
     ///
-    /// If the rest of a body is requested and the answer is another part, or a refusal of that range,
-    /// the whole is requested, and an answer with status 206 is exactly that rest.
+    /// If the rest of a body is requested and the response is another part, or a refusal of the
+    /// range, the whole body is requested. Therefore a response with status 206 is exactly the
+    /// requested rest.
     ///
     /// # Errors
     /// Every code of [`Error::code`] except `http.size`.
@@ -115,7 +116,7 @@ impl Client {
                 return Err(Error::new(ErrorKind::Redirect, request.url, message)
                     .with_help("use the URL the redirects lead to"));
             }
-            // Gives back the connection and the host's place before the next request needs them.
+            // Release the connection and the host's place before the next request.
             response.discard().await;
             let target = Target::split(&next)?;
             let next_host = self.host(target.origin).map_err(|error| error.with_url(&next))?;
@@ -131,28 +132,28 @@ impl Client {
         }
     }
 
-    /// Whether the URL's origin has requested a pause.
+    /// Whether the URL's origin is paused at its request.
     pub fn is_paused(&self, url: &str) -> bool {
         let host = Target::split(url).and_then(|target| self.host(target.origin));
         host.is_ok_and(|host| self.0.shared.is_paused(&host.state))
     }
 
-    /// Nobody sends to the URL's origin for that long.
+    /// Pauses all requests to the URL's origin.
     pub(crate) fn pause(&self, url: &str, pause: Duration) {
         if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
             self.0.shared.pause(&host.state, pause);
         }
     }
 
-    /// Whether nobody reported yet that the URL's origin cannot be reached.
+    /// Whether this is the first report that the URL's origin cannot be reached.
     pub(crate) fn is_first_report(&self, url: &str) -> bool {
         Target::split(url)
             .and_then(|target| self.host(target.origin))
             .is_ok_and(|host| !host.state.reported.swap(true, Relaxed))
     }
 
-    /// Requests to the URL's origin begin at least that far apart from now on, in all clients of
-    /// the same [`Shared`]; what was set before is never shortened.
+    /// Sets the least time between the starts of two requests to the URL's origin, for all clients
+    /// of the same [`Shared`]. An earlier, longer interval remains in force.
     pub fn set_min_interval(&self, url: &str, interval: Duration) {
         if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
             Shared::set_interval(&host.state, interval);
@@ -185,7 +186,7 @@ impl Client {
         Ok(host)
     }
 
-    /// One request to one server.
+    /// Sends one request to a server, without redirects.
     async fn exchange(
         &self,
         host: &Arc<Host>,
@@ -214,7 +215,7 @@ impl Client {
             shared.count_request();
             match connection.send(message, &shared.options).await {
                 Ok(answer) => {
-                    // Servers with TLS answer so to a request without it.
+                    // Servers with TLS answer a request without TLS with this status.
                     let may_need_tls = answer.status() == StatusCode::BAD_REQUEST;
                     if !host.tls_is_known.swap(true, Relaxed)
                         && may_need_tls
@@ -327,8 +328,7 @@ impl Client {
         Ok(message)
     }
 
-    /// Closes what has been idle for too long; called when a connection is made, so it costs
-    /// nothing per request.
+    /// Closes expired idle connections. Called when a connection is made, not for every request.
     fn close_expired(&self) {
         let keep_alive = self.0.shared.options.keep_alive;
         for host in self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {

@@ -17,17 +17,17 @@ use crate::proxy::{Proxy, ProxyProtocol};
 use crate::shared::Shared;
 use crate::tunnel::{http_connect, socks5};
 
-/// After this time it is reported that a name is still looked up.
+/// Time after which a slow name resolution is reported.
 const SLOW_LOOKUP: Duration = Duration::from_secs(2);
-/// Most addresses of one name that are tried.
+/// Most addresses of a host name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
 /// Resolves, connects to each address in turn and does the TLS handshake, all within
 /// `connect_timeout`.
 ///
-/// With `public_only`, private addresses are refused: a server that redirects to another host does
-/// not get to choose what this machine alone can reach. The address connected to is what is judged,
-/// whatever its name resolved to before.
+/// With `public_only`, private addresses are refused: a redirect must not reach servers that only
+/// this machine can reach. The check applies to the address of the connection itself, so that a
+/// name cannot resolve to another address after the check.
 pub(crate) async fn connect(
     shared: &Shared,
     origin: &Origin,
@@ -90,8 +90,8 @@ pub(crate) async fn connect(
     })
 }
 
-/// Whether the server at an http address answers a TLS handshake; its certificate does not matter.
-/// Behind a proxy this is not tried.
+/// Whether the server at an http address answers a TLS handshake, with any certificate. Not tested
+/// behind a proxy.
 pub(crate) async fn speaks_tls(
     shared: &Shared,
     plain: &Origin,
@@ -111,7 +111,7 @@ pub(crate) async fn speaks_tls(
     }
 }
 
-/// A connection to one of the server's addresses.
+/// Connects to one of the server's addresses.
 async fn direct(
     shared: &Shared,
     origin: &Origin,
@@ -131,7 +131,7 @@ async fn direct(
         return Err(timed_out("resolving the host name"));
     };
     let mut addresses = addresses?;
-    // Addresses that the user fixed are the user's own choice.
+    // Addresses in `connect_to` are the user's choice.
     if public_only && shared.options.connect_to.is_empty() {
         addresses.retain(|address| !is_private(address.ip()));
         if addresses.is_empty() {
@@ -159,7 +159,7 @@ fn leads_to_private(origin: &Origin, url: &str) -> Error {
         .with_help("if the resource really is there, use its own URL")
 }
 
-/// A name is the proxy's to resolve; what is plainly private is refused here.
+/// Refuses a plainly private host in the URL; the proxy resolves other hosts.
 fn refuse_private_behind_proxy(origin: &Origin, url: &str, public_only: bool) -> Result<(), Error> {
     let host = origin.host.trim_end_matches('.').to_ascii_lowercase();
     let private =
@@ -167,8 +167,8 @@ fn refuse_private_behind_proxy(origin: &Origin, url: &str, public_only: bool) ->
     if public_only && private { Err(leads_to_private(origin, url)) } else { Ok(()) }
 }
 
-/// The way through a proxy, up to the server's first byte. An HTTP proxy forwards plain http
-/// without one.
+/// Connects through a proxy, up to the server's first byte. An HTTP proxy forwards plain http
+/// without a tunnel.
 async fn through(
     shared: &Shared,
     proxy: &Proxy,
@@ -247,13 +247,14 @@ async fn resolve(
     if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
 }
 
-/// Not reachable from the Internet: this machine, its network, or its provider's services.
+/// Whether an address cannot be reached from the Internet: this machine, its network, or its
+/// provider's services.
 fn is_private(address: IpAddr) -> bool {
     !is_global(address)
 }
 
-/// Tries each address; each gets its share of the time left, so that a silent one cannot use up all
-/// of it.
+/// Tries each address with an equal share of the time left, so that a silent address does not
+/// consume the time of the others.
 pub(crate) async fn connect_any(
     addresses: &[SocketAddr],
     deadline: Instant,

@@ -1,7 +1,7 @@
 //! Driving one HTTP/1.1 connection.
 //!
-//! The connection is polled by the task that waits for its response, not by its own task: no task
-//! switch per request, and dropping a request closes its connection.
+//! The task that waits for the response polls the connection. A connection without a separate task
+//! saves a task switch per request, and is closed when the request is dropped.
 
 use std::future::Future as _;
 use std::future::poll_fn;
@@ -30,11 +30,11 @@ use crate::watchdog::{TooSlow, Watchdog};
 
 /// Most interim (1xx) responses before the real one.
 const MAX_INTERIM: u32 = 16;
-/// Largest read buffer of one connection, unless the header limit is higher.
+/// Largest read buffer of a connection, unless the header limit is higher.
 const MAX_BUFFER: usize = 128 << 10;
-/// The smallest buffer hyper accepts.
+/// The smallest buffer that hyper accepts.
 const MIN_BUFFER: usize = 8 << 10;
-/// Pause before each read, and bytes of one, when all bytes that a run may receive have come.
+/// Pause before each read, and bytes of a read, when a run has received all bytes that it may.
 const SPENT_PAUSE: Duration = Duration::from_secs(1);
 const SPENT_PIECE: u64 = 4 << 10;
 
@@ -43,9 +43,9 @@ const SPENT_PIECE: u64 = 4 << 10;
 pub(crate) struct Meter {
     bytes: AtomicU64,
     interim: AtomicU32,
-    /// We wait because of our own limit of bytes per second, not for the server.
+    /// Whether the connection waits because of our limit of bytes per second, not for the server.
     throttled: AtomicBool,
-    /// The first bytes were TLS, although none was expected.
+    /// Whether the first bytes were TLS, although the connection is plain.
     tls: AtomicBool,
 }
 
@@ -55,11 +55,11 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<Stream>>),
 }
 
-/// A stream that counts what it reads and stops when too many interim responses have come.
+/// A stream that counts received bytes, and fails after too many interim responses.
 pub(crate) struct Metered {
     stream: Stream,
     meter: Arc<Meter>,
-    /// Bytes of all connections.
+    /// Counters for all connections together.
     totals: Totals,
     throttle: Option<Arc<Throttle>>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -75,8 +75,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether a kept connection was dead before: the request was never sent, or the server closed
-    /// without a byte of an answer.
+    /// Whether a reused connection had been closed earlier: the request was never sent, or the
+    /// server closed the connection before the first byte of a response.
     pub(crate) fn was_before_any_answer(&self, received: u64) -> bool {
         match self {
             Self::Http(e) => e.is_canceled() || (received == 0 && !e.is_timeout()),
@@ -94,7 +94,7 @@ pub(crate) struct Connection {
     closed: bool,
     /// Bytes received before the current request.
     base: u64,
-    /// Since when it is unused.
+    /// Time since which the connection is unused.
     pub(crate) idle_since: Instant,
 }
 
@@ -124,7 +124,7 @@ impl Connection {
         })
     }
 
-    /// Bytes received since the current request began.
+    /// Bytes received since the start of the current request.
     pub(crate) fn received(&self) -> u64 {
         self.meter.bytes.load(Relaxed) - self.base
     }
@@ -134,7 +134,7 @@ impl Connection {
         self.meter.tls.load(Relaxed)
     }
 
-    /// Whether it can still be used as far as is known; sending finds out.
+    /// Whether the connection can be used as far as is known; sending may still fail.
     pub(crate) fn is_open(&self) -> bool {
         !self.closed && self.sender.is_ready()
     }
@@ -158,10 +158,9 @@ impl Connection {
         hyper::ext::on_informational(&mut request, move |_| {
             meter.interim.fetch_add(1, Relaxed);
         });
-        // Unconstrained, because a task out of budget would be woken through the waker that wakes
-        // nobody.
+        // Unconstrained: a task without budget would register its waker, which has no effect here.
         let mut answer = pin!(unconstrained(self.sender.send_request(request)));
-        // The request is still in the queue, so there is nothing to read before the first poll.
+        // The request is still in the queue: do not read before the first poll.
         let mut queued = true;
         let answered = poll_fn(|cx| {
             self.poll_with(cx, options, |cx| {
@@ -179,9 +178,9 @@ impl Connection {
 
     /// Polls `wanted`, moving the connection forward until it is ready, broken or too slow.
     ///
-    /// What is wanted comes only from driving the connection, which happens right here. So `wanted`
-    /// gets a waker that wakes nobody; the real one would wake this task for what it is about to
-    /// see anyway.
+    /// Only the connection, which this function polls, makes `wanted` ready. Therefore `wanted`
+    /// gets a waker without effect; the real waker would wake this task for progress that it sees
+    /// anyway.
     pub(crate) fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -209,7 +208,7 @@ impl Connection {
         self.watchdog.poll(cx, received, options).map(|slow| Err(Failure::Slow(slow)))
     }
 
-    /// Moves the connection forward; a failure means it is closed.
+    /// Polls the connection; after a failure it is closed.
     fn drive(&mut self, cx: &mut Context<'_>) -> Option<Failure> {
         if self.closed {
             return Some(Failure::Closed);
@@ -225,7 +224,7 @@ impl Connection {
 }
 
 impl Metered {
-    /// Reads no more than is due.
+    /// Reads at most the bytes that the limits allow.
     fn poll_read_limited(
         &mut self,
         cx: &mut Context<'_>,
@@ -244,7 +243,7 @@ impl Metered {
                 (None, None | Some(Allowance::Unlimited)) => {
                     return Pin::new(&mut self.stream).poll_read(cx, buf);
                 }
-                // What nobody breaks off continues slowly.
+                // After the limit of bytes, a request that is not cancelled continues slowly.
                 (Some(0), _) if !was_paused => SPENT_PAUSE,
                 (_, Some(Allowance::Wait(pause))) => pause,
                 (piece, throttled) => {
@@ -333,14 +332,14 @@ impl AsyncRead for Metered {
         };
         let read = buf.filled().len() - before;
         if read > 0 {
-            // An alert or a handshake record of TLS.
+            // The first byte is that of a TLS alert or handshake record.
             if this.meter.bytes.load(Relaxed) == 0
                 && matches!(buf.filled()[before..], [0x15 | 0x16, 0x03, ..])
                 && matches!(this.stream, Stream::Plain(_))
             {
                 this.meter.tls.store(true, Relaxed);
             }
-            // One writer only: the task that drives this connection.
+            // Only the task that drives this connection writes the counter.
             this.meter.bytes.store(this.meter.bytes.load(Relaxed) + read as u64, Relaxed);
             this.totals.add(read as u64);
         }

@@ -1,10 +1,11 @@
-//! Connections at a time of a server: when all places are taken, the client address that has most
-//! of them gives one up, and of those that wait the one with fewest gets it.
+//! Limit on a server's connections. When all places are taken, the client address with the most
+//! connections has to close one, and the waiting address with the fewest connections gets the
+//! place.
 //!
-//! The oldest idle connection of that address is closed. Requests in flight end first, unless that
-//! address has more than an eighth of all places, and more than twice as many as another one that
-//! waits: then its oldest request is broken off. Nobody is limited while there are places, since all
-//! clients of a proxy have one address.
+//! The oldest idle connection of that address is closed. Requests in flight end first, unless the
+//! address has more than an eighth of all places, and more than twice as many as a waiting address:
+//! then its oldest request is aborted. While places are free, addresses are not limited, because
+//! all clients behind a proxy have the same address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,15 +15,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
-/// How often another connection is asked to end while somebody waits.
+/// Interval at which further connections are asked to close while a client waits.
 const STEP: Duration = Duration::from_millis(20);
-/// How long a connection that was asked to end may continue with its request where its address has
-/// too many.
+/// Time that a connection has to complete its request after it was asked to close, if its address
+/// has too many connections.
 const GRACE: Duration = Duration::from_millis(200);
-/// Of all places, the part above which an address has too many when others wait.
+/// An address has too many connections if it has more than one part in this number of all places,
+/// and others wait.
 const SHARE: usize = 8;
 
-/// The places of one server.
+/// The connection places of a server.
 #[derive(Debug)]
 pub struct ConnectionSlots {
     total: usize,
@@ -32,28 +34,28 @@ pub struct ConnectionSlots {
 #[derive(Debug, Default)]
 struct SlotsInUse {
     count: usize,
-    /// Of each address, the oldest first.
+    /// Connections by client address, the oldest first.
     by_address: HashMap<IpAddr, VecDeque<Arc<SlotHolder>>>,
-    /// In the order in which they came.
+    /// Waiting clients in the order of their arrival.
     waiting: VecDeque<(IpAddr, oneshot::Sender<ConnectionSlot>)>,
 }
 
 #[derive(Debug, Default)]
 struct SlotHolder {
-    /// A request came on it.
+    /// Whether the connection had a request.
     asked: AtomicBool,
-    /// Requests whose answers are not complete.
+    /// Requests without a complete response.
     in_flight: AtomicUsize,
-    /// The client does not read what is to be written.
+    /// The client does not read the response.
     is_blocked: AtomicBool,
-    /// When it was asked to close.
+    /// Time at which the connection was asked to close.
     asked_to_close: Mutex<Option<Instant>>,
     leave: Notify,
     is_forced: AtomicBool,
     force: Notify,
 }
 
-/// A place of a connection, free again when this is dropped.
+/// A place for a connection, released on drop.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     connection_slots: Arc<ConnectionSlots>,
@@ -61,7 +63,7 @@ pub struct ConnectionSlot {
     holder: Arc<SlotHolder>,
 }
 
-/// A request on a connection, in flight until this is dropped.
+/// A request in flight on a connection, until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct InFlight(Arc<SlotHolder>);
@@ -72,28 +74,28 @@ impl Drop for InFlight {
     }
 }
 
-/// What the stream of a connection reports of its writes.
+/// Reports from the stream of a connection whether its writes are blocked.
 #[derive(Debug)]
 pub struct Writes(Arc<SlotHolder>);
 
 impl Writes {
-    /// Some bytes could not be written yet.
+    /// Reports that some bytes could not be written yet.
     pub fn blocked(&self) {
         self.0.is_blocked.store(true, Ordering::Relaxed);
     }
 
-    /// All bytes of the answer were written.
+    /// Reports that all bytes of the response were written.
     pub fn flushed(&self) {
         self.0.is_blocked.store(false, Ordering::Relaxed);
     }
 }
 
-/// When a connection that was asked to close does so.
+/// The time at which a connection that was asked to close must do so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseWhen {
-    /// At once: nothing was asked on it.
+    /// At once, because the connection was not used.
     Now,
-    /// When what is in flight is answered; at once if nothing is.
+    /// After the response in flight; at once for an idle connection.
     AfterAnswer,
 }
 
@@ -103,18 +105,18 @@ impl ConnectionSlots {
         Arc::new(Self { total: total.max(1), taken: Mutex::default() })
     }
 
-    /// Clients that may wait for a place at a time.
+    /// Most clients that may wait for a place.
     pub fn waiting_max(&self) -> usize {
         (self.total / 32).clamp(8, 64)
     }
 
-    /// A place for a connection from this address, if there is one now.
+    /// A place for a connection from this address, if one is free.
     pub fn try_enter(self: &Arc<Self>, client: IpAddr) -> Option<ConnectionSlot> {
         let mut taken = self.lock();
         (taken.count < self.total).then(|| self.take(&mut taken, client_group(client)))
     }
 
-    /// A place for a connection from this address, as soon as there is one.
+    /// Waits for a place for a connection from this address.
     pub async fn enter(self: &Arc<Self>, client: IpAddr) -> ConnectionSlot {
         let address = client_group(client);
         loop {
@@ -138,8 +140,9 @@ impl ConnectionSlots {
         }
     }
 
-    /// Whether a newcomer may wait where half of those that can wait do, `waiting` of them. Not one whose address has too many
-    /// places, unless more of these are idle, and so become free at once.
+    /// Whether a new connection may wait, although `waiting` connections, half of the allowed
+    /// number, wait already. Returns false if its address has too many places, unless more than
+    /// `waiting` of these are idle and can be closed at once.
     pub fn may_wait(&self, client: IpAddr, waiting: usize) -> bool {
         let taken = self.lock();
         taken.by_address.get(&client_group(client)).is_none_or(|holders| {
@@ -159,16 +162,16 @@ impl ConnectionSlots {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks one connection to close, or breaks off the request of one that was asked.
+    /// Asks a connection to close, or aborts the request of a connection that was asked before.
     fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
-        // Of addresses with as many, the one whose oldest connection was not asked yet.
+        // If several addresses have the most, choose one whose oldest connection was not asked yet.
         let most = taken.by_address.iter().max_by_key(|(_, holders)| {
             (holders.len(), holders.front().is_some_and(|oldest| oldest.asked_to_close().is_none()))
         });
         let Some((_, holders)) = most else { return };
         let now = Instant::now();
         let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
-        // Those that wait for a request leave before those that have one.
+        // Close connections without any request before idle connections that had requests.
         let idle = not_asked()
             .find(|holder| !holder.asked.load(Ordering::Relaxed))
             .or_else(|| not_asked().find(|holder| !holder.is_in_flight()));
@@ -208,24 +211,24 @@ impl SlotHolder {
 }
 
 impl ConnectionSlot {
-    /// A request came on this connection; it is in flight until the returned value is dropped.
+    /// Counts a request on this connection, which is in flight until the returned value is dropped.
     pub fn asked(&self) -> InFlight {
         self.holder.asked.store(true, Ordering::Relaxed);
         self.holder.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(&self.holder))
     }
 
-    /// For the stream of this connection, which reports what it writes.
+    /// Returns the reporter for the stream of this connection.
     pub fn writes(&self) -> Writes {
         Writes(Arc::clone(&self.holder))
     }
 
-    /// Whether the answer to a request is not complete, or bytes of one are not written.
+    /// Whether a response on this connection is incomplete or not completely written.
     pub fn is_in_flight(&self) -> bool {
         self.holder.is_in_flight()
     }
 
-    /// Waits until the place is needed for somebody else.
+    /// Waits until the connection has to give its place to another client.
     pub async fn leave(&self) -> CloseWhen {
         self.holder.leave.notified().await;
         if self.holder.asked.load(Ordering::Relaxed) {
@@ -235,7 +238,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// Waits until the place is needed and nothing in flight counts any more; after
+    /// Waits until the connection must close even with a request in flight; call it after
     /// [`Self::leave`].
     pub async fn force(&self) {
         self.holder.force.notified().await;
@@ -253,7 +256,7 @@ impl Drop for ConnectionSlot {
                     taken.by_address.remove(&self.address);
                 }
             }
-            // Those that left no longer wait.
+            // Remove clients that stopped waiting.
             taken.waiting.retain(|(_, sender)| !sender.is_closed());
             let of = |address| taken.by_address.get(address).map_or(0, VecDeque::len);
             let first =
@@ -262,15 +265,15 @@ impl Drop for ConnectionSlot {
             let next = first.and_then(|at| taken.waiting.remove(at));
             next.map(|(address, sender)| (sender, self.connection_slots.take(&mut taken, address)))
         };
-        // One that left meanwhile gives its place to the next.
+        // If the client left meanwhile, dropping the place gives it to the next one.
         if let Some((sender, slot)) = next {
             drop(sender.send(slot));
         }
     }
 }
 
-/// The unit that counts as one client in every limit: an IPv4 address, or the /64 network of an IPv6
-/// address, which one customer has.
+/// The unit that counts as one client in every limit: an IPv4 address, or the /64 network of an
+/// IPv6 address, because a customer usually has a whole /64.
 ///
 /// # Examples
 /// ```

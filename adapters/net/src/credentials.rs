@@ -1,4 +1,4 @@
-//! Credentials by server, as `.netrc` files and options give them.
+//! Credentials by server, from `.netrc` files and options.
 
 pub(crate) mod fuzz_property;
 
@@ -10,8 +10,8 @@ use crate::secret::Authorization;
 
 /// Credentials by scheme, host and port; `Debug` hides them.
 ///
-/// They are sent to exactly that origin when a request's own URL names it, never after a redirect
-/// from elsewhere.
+/// The client sends them to an origin only if the request's own URL has this origin, never after a
+/// redirect from another origin.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials(Vec<(String, Authorization)>);
 
@@ -19,7 +19,7 @@ impl Credentials {
     /// Adds credentials for the origin of a URL; the first ones added for an origin are used.
     ///
     /// # Errors
-    /// `uri.syntax` when the URL has no readable host.
+    /// `uri.syntax` when the URL does not have a valid host.
     pub fn add(&mut self, url: &str, authorization: Authorization) -> Result<(), Error> {
         let target = crate::origin::Target::split(url)?;
         let origin = Origin::parse(target.origin).map_err(|error| error.with_url(url))?;
@@ -27,9 +27,9 @@ impl Credentials {
         Ok(())
     }
 
-    /// Adds what a `.netrc` file states. An entry for a host is for https at its usual port, and
-    /// for the origin of `url` if that names the host; the `default` entry is for the origin of
-    /// `url` alone.
+    /// Adds the entries of a `.netrc` file. An entry for a host applies to https at its default
+    /// port, and to the origin of `url` if it has the same host; the `default` entry applies to the
+    /// origin of `url` alone.
     ///
     /// # Examples
     /// ```
@@ -43,7 +43,7 @@ impl Credentials {
     /// ```
     ///
     /// # Errors
-    /// `uri.syntax` when the URL has no readable host.
+    /// `uri.syntax` when the URL does not have a valid host.
     pub fn add_netrc(&mut self, text: &str, url: &str) -> Result<(), Error> {
         let own_host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         for entry in netrc(text) {
@@ -54,7 +54,7 @@ impl Credentials {
                     if own_host.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&machine)) {
                         self.add(url, authorization.clone())?;
                     }
-                    // A name that no URL can have is of no use, and no reason to stop.
+                    // Ignore an entry whose host is invalid.
                     let _ = self.add(&format!("https://{machine}/"), authorization);
                 }
             }
@@ -66,7 +66,7 @@ impl Credentials {
         self.0.iter().find(|(key, _)| key == origin_key).map(|(_, authorization)| authorization)
     }
 
-    /// Whether there are no credentials for any origin.
+    /// Whether the list of credentials is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -83,7 +83,7 @@ struct Entry {
 fn netrc(text: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut in_macro = false;
-    // A password may have `#` in it, or begin with one; or be `login`.
+    // A password may contain `#`, also as its first character, or be the word `login`.
     let mut is_value = false;
     let mut words = Vec::new();
     for line in text.lines() {

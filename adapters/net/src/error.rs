@@ -13,39 +13,39 @@ pub enum ErrorKind {
     Connect,
     /// The host name could not be resolved.
     Dns,
-    /// Nothing came for too long.
+    /// The server sent nothing for `idle_timeout`, or connecting took too long.
     Timeout,
     /// Bytes came more slowly than [`Options::min_speed`](crate::Options::min_speed).
     Slow,
     /// The proxy cannot be used, or refuses.
     Proxy,
-    /// The host is on this machine or in its network, and only public ones are asked.
+    /// The host is on this machine or in its network, and the request is for public hosts only.
     Private,
     /// The server's certificate or TLS itself was refused.
     Tls,
-    /// The answer ended before its announced end.
+    /// The connection ended before the end of the response.
     Truncated,
-    /// A redirect that is not followed: no http(s), a loop, too many.
+    /// A redirect that is not followed: another scheme, a loop, or too many.
     Redirect,
     /// A redirect from https to http.
     Downgrade,
     /// A header block too large, or a header value that cannot be sent.
     Header,
-    /// A status that is no answer to what was asked.
+    /// A status that is not a valid response to the request.
     Status,
-    /// A content encoding that was not asked for or is not known, or broken gzip.
+    /// A content encoding that was not requested or is unknown, or invalid gzip.
     Encoding,
-    /// Bytes that are not HTTP/1.1.
+    /// The server's bytes are not valid HTTP/1.1.
     Protocol,
-    /// A body larger than allowed, or one that unpacks to too much.
+    /// The body exceeds its limit, before or after unpacking.
     Size,
     /// The request's URL is not http or https.
     Scheme,
-    /// The request's URL cannot be read.
+    /// The request's URL is not valid.
     Url,
 }
 
-/// A failed request. The message names the URL without credentials; the cause is in `source()`.
+/// A failed request. The message has the URL without credentials; the cause is in `source()`.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -83,16 +83,7 @@ impl Error {
         }))
     }
 
-    /// The error of a request without TLS to a server that speaks TLS at this port.
-    ///
-    /// # Examples
-    /// ```
-    /// use abreast_net::Error;
-    ///
-    /// let error = Error::needs_tls("http://repo.example:8443/");
-    /// assert_eq!(error.code(), "net.tls");
-    /// assert_eq!(error.help(), Some("write the address with https://"));
-    /// ```
+    /// The error for a request without TLS to a server that requires TLS at this port.
     pub fn needs_tls(url: &str) -> Self {
         Self::new(
             ErrorKind::Tls,
@@ -136,7 +127,7 @@ impl Error {
         self
     }
 
-    /// The same error, marked as one that may not occur at a later attempt.
+    /// Marks the error as transient: a later attempt may succeed.
     ///
     /// # Examples
     /// ```
@@ -157,7 +148,7 @@ impl Error {
         self
     }
 
-    /// Kinds of errors, for callers to match on.
+    /// The kind of the error, for callers to match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -200,22 +191,22 @@ impl Error {
         self.0.status
     }
 
-    /// The pause the server asked for, when it gave a usable one.
+    /// The pause in the response's `Retry-After`, if it is usable.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// How many times the request was tried, see [`with_retries`](crate::with_retries).
+    /// Number of attempts for the request, see [`with_retries`](crate::with_retries).
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// The failure and its place, without help.
+    /// The failure with its URL, without help.
     pub(crate) fn summary(&self) -> String {
         format!("cannot fetch {}: {}", self.0.url, self.0.message)
     }
 
-    /// How to solve the problem, when known.
+    /// Help text for the user, if there is one.
     pub fn help(&self) -> Option<&'static str> {
         self.0.help
     }

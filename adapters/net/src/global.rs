@@ -1,16 +1,16 @@
-//! Globally reachable IP addresses, as opposed to private and special ones.
+//! Distinguishes globally reachable IP addresses from private and special ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
 
-/// From where the host of an address can be reached, as far as the address shows it. The order is from near to far.
+/// The hosts that can reach an address, as far as the address shows it, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// Only from the machine that has the address.
     Machine,
     /// Only from the network that has the address.
     Network,
-    /// Anywhere; so is a name, which may stand for any host.
+    /// All hosts; also for a name, which may have any address.
     Anywhere,
 }
 
@@ -43,18 +43,19 @@ impl Reach {
     }
 }
 
-/// A name that stands for this machine.
+/// Whether a name always means this machine.
 fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     let last = name.rsplit('.').next().unwrap_or(name);
     last.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether an address can be reached from the Internet. Addresses of this machine, of its network and
-/// of its provider's services cannot, and neither can the ranges for tests, documents and groups in
-/// IANA's registries of special-purpose addresses.
+/// Whether an address can be reached from the Internet. Addresses of this machine, of its network
+/// and of its provider's services are not, and neither are the ranges for tests, documentation and
+/// multicast in IANA's registries of special-purpose addresses.
 ///
-/// IPv6 addresses that carry an IPv4 address to a translator are judged by that address.
+/// An IPv6 address with an embedded IPv4 address, for a translator, is treated as this IPv4
+/// address.
 ///
 /// # Examples
 /// ```
@@ -79,7 +80,7 @@ fn is_global_v4(v4: Ipv4Addr) -> bool {
     let [a, b, c, _] = v4.octets();
     let special = match a {
         0 | 10 | 127 | 224..=255 => true,
-        // Address space that carriers share among their customers.
+        // Shared address space of carriers.
         100 => (64..128).contains(&b),
         169 => b == 254,
         172 => (16..32).contains(&b),
@@ -97,11 +98,11 @@ fn is_global_v6(v6: Ipv6Addr) -> bool {
         is_global_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
     };
     match parts {
-        // Translation to IPv4, and its form of old.
+        // Translation to IPv4, and its old form.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0, 0, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => carried(high, low),
-        // Only 2000::/3 is given out; a part of it is for protocols, tunnels and documents.
+        // Only 2000::/3 is allocated, with ranges for protocols, tunnels and documents.
         [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
         [0x3fff, second, ..] => second >= 0x1000,
         [first, ..] => first & 0xe000 == 0x2000,

@@ -6,10 +6,10 @@ use crate::unpack::{MAX_RATIO, RATIO_FROM, UnpackError};
 use abreast_webtypes::{BYTES_BEHIND_GZIP, GzipReader};
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// Largest piece handed out at once.
+/// Largest piece returned at once.
 const PIECE: usize = 32 << 10;
 
-/// One gzip stream on its way in.
+/// A gzip stream that is unpacked while it arrives.
 pub(crate) struct Gunzip {
     decoder: GzipReader<Feed>,
     packed: u64,
@@ -23,7 +23,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// The packed bytes at hand; "would block" when more are to come.
+/// The packed bytes received so far; "would block" if more are expected.
 struct Feed {
     bytes: Bytes,
     ended: bool,
@@ -38,13 +38,13 @@ impl Gunzip {
         }
     }
 
-    /// Hands in packed bytes; only when it is hungry.
+    /// Adds packed bytes. Call it only after `Hungry`.
     pub(crate) fn feed(&mut self, bytes: Bytes) {
         self.packed += bytes.len() as u64;
         self.decoder.get_mut().bytes = bytes;
     }
 
-    /// No more packed bytes will come.
+    /// Reports the end of the packed bytes.
     pub(crate) fn finish(&mut self) {
         self.decoder.get_mut().ended = true;
     }

@@ -1,4 +1,4 @@
-//! One origin as a client sees it, with the connections that are kept to it.
+//! One origin as a client sees it, with its open connections.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use crate::origin::Origin;
 use crate::secret::Authorization;
 use crate::shared::{HostState, Shared};
 
-/// One origin as this client sees it.
+/// An origin as this client uses it.
 pub(crate) struct Host {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: Arc<HostState>,
     pub(crate) origin: Origin,
-    /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
+    /// The HTTP proxy to which whole URLs are sent, for an http server behind one.
     pub(crate) forwards: Option<Forwards>,
-    /// It is known whether TLS is missing in the address: the server has TLS, answers without it,
-    /// or was tested.
+    /// Whether a missing `https` in the address needs no further test: the server was reached with
+    /// TLS, or is known to answer without it.
     pub(crate) tls_is_known: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Connection>>>,
@@ -42,12 +42,12 @@ impl Host {
         Self { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() }
     }
 
-    /// Closes connections that were idle for longer than that.
+    /// Closes connections that were idle for longer than `keep_alive`.
     pub(crate) fn close_idle(&self, keep_alive: Duration) {
         self.idle().retain(|connection| connection.idle_since.elapsed() < keep_alive);
     }
 
-    /// A kept connection that still works, the youngest first.
+    /// An idle connection that still works, the youngest first.
     pub(crate) fn take_idle(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle();
         while let Some(connection) = idle.pop() {
@@ -60,7 +60,7 @@ impl Host {
         None
     }
 
-    /// Keeps a connection for the next request if it can serve one.
+    /// Makes a connection available for the next request if it can serve one.
     pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
         if !connection.settle() {
             return;

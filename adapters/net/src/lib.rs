@@ -33,7 +33,7 @@ mod unpack;
 mod userinfo;
 mod watchdog;
 
-/// What holds for any input: for fuzzing and for the tests of its seeds.
+/// Properties that hold for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]
 pub mod fuzz_property {
     pub use crate::bandwidth::fuzz_property::check as bandwidth;

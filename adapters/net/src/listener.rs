@@ -1,7 +1,7 @@
 //! A small HTTP listener that receives short messages, such as callbacks.
 //!
 //! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which
-//! decides from the head alone whether it wants the body, and how much of it.
+//! decides from the head alone whether to read the body, and at most how many bytes.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,16 +21,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
-/// Bytes of a request's line and headers together.
+/// Most bytes of a request's line and headers together.
 const MAX_HEAD: usize = 32 << 10;
 
 /// Limits and options of a [`Listener`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerOptions {
-    /// Connections at a time; for more, the client with most gives up its oldest idle one. Default
-    /// 64.
+    /// Most connections at a time; at the limit, the oldest idle connection of the client with the
+    /// most is closed. Default 64.
     pub connections: usize,
-    /// Longest time for a request's head, and that an unused connection is kept. Default 15 s.
+    /// Longest time for a request's head, and for an unused connection. Default 15 s.
     pub header_timeout: Duration,
     /// Longest time for a request's body. Default 30 s.
     pub body_timeout: Duration,
@@ -49,42 +49,42 @@ impl Default for ListenerOptions {
 /// The response: a status, and a short text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The status of the answer.
+    /// HTTP status of the response.
     pub status: StatusCode,
-    /// The body of the answer, sent as `text/plain`.
+    /// Body of the response, sent as `text/plain`.
     pub body: String,
 }
 
 impl Reply {
-    /// An answer with a status and a body.
+    /// A response with a status and a body.
     pub fn new(status: StatusCode, body: impl Into<String>) -> Self {
         Self { status, body: body.into() }
     }
 }
 
-/// The handler of requests. Called on the listener's runtime: it should not take long.
+/// The handler of requests. It runs on the listener's runtime, so it must not block for long.
 pub trait Receiver: Send + Sync + 'static {
-    /// Bytes that the body of this request may have.
+    /// Most bytes of the request's body.
     ///
     /// # Errors
-    /// The answer, when the body is not wanted.
+    /// The response, if the body is not wanted.
     fn body_limit(&self, head: &Parts) -> Result<usize, Reply>;
 
-    /// Answers a request that is here as a whole.
+    /// Answers a request whose body is complete.
     fn receive(&self, head: &Parts, body: Bytes) -> Reply;
 }
 
-/// Listens on one address. Dropping what [`Listener::run`] gives ends it.
+/// Listens on one address. It stops when the future of [`Listener::run`] is dropped.
 #[derive(Debug)]
 pub struct Listener {
     listener: std::net::TcpListener,
 }
 
 impl Listener {
-    /// Listens on `HOST:PORT`; port 0 chooses one. Needs no runtime.
+    /// Listens on `HOST:PORT`; port 0 chooses one. Does not need a runtime.
     ///
     /// # Errors
-    /// When the name has no address, or the address is taken or not allowed.
+    /// When the name cannot be resolved, or the address is taken or not allowed.
     pub fn bind(address: &str) -> io::Result<Self> {
         let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
         let listener = std::net::TcpListener::bind(addresses.as_slice())?;
@@ -92,7 +92,7 @@ impl Listener {
         Ok(Self { listener })
     }
 
-    /// Where it listens.
+    /// The address on which the listener accepts connections.
     ///
     /// # Errors
     /// The system does not report the address.
@@ -100,7 +100,7 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// Answers until it is dropped; needs a runtime.
+    /// Answers requests until the future is dropped; needs a runtime.
     ///
     /// # Errors
     /// When the runtime cannot take the socket.
@@ -152,7 +152,7 @@ async fn answer(
     let limit = match receiver.body_limit(&head) {
         Ok(limit) if body.size_hint().lower() > limit as u64 => return written(too_large(), true),
         Ok(limit) => limit,
-        // The rest of the body is not read: nothing else comes on this connection.
+        // The rest of the body is not read, so this connection cannot be reused.
         Err(reply) => return written(reply, !body.is_end_stream()),
     };
     let body = match tokio::time::timeout(options.body_timeout, Limited::new(body, limit).collect())

@@ -10,39 +10,40 @@ use crate::credentials::Credentials;
 use crate::pin::Pin;
 use crate::proxy::Proxies;
 
-/// Limits and manners of a [`Client`](crate::Client); shared by all clients of one
+/// Limits and behaviour of a [`Client`](crate::Client); the same for all clients with the same
 /// [`Shared`](crate::Shared).
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Longest time for name resolution, TCP connect and TLS handshake together. Default 10 s.
     pub connect_timeout: Duration,
-    /// Longest time without a byte from the server while we wait for one. Default 60 s.
+    /// Longest time without a byte from the server while waiting for one. Default 60 s.
     pub idle_timeout: Duration,
-    /// Fewest bytes per second a server may deliver once its answer has begun. Default 1,000; 0
-    /// switches it off.
+    /// Fewest bytes per second that a server may deliver after the start of its response. Default
+    /// 1,000; 0 disables the limit.
     pub min_speed: u64,
-    /// Time over which `min_speed` is measured; only time spent waiting for the server counts.
+    /// Time over which `min_speed` is measured. Only time spent waiting for the server counts.
     /// Default 30 s.
     pub min_speed_window: Duration,
-    /// Largest status line and header block of an answer, in bytes. Default 64 KiB; at least 8 KiB.
+    /// Largest status line and header block of a response, in bytes. Default 64 KiB; at least 8
+    /// KiB.
     pub max_header_bytes: usize,
     /// Largest body after unpacking, unless the caller sets another limit. Default 1 TiB.
     pub max_body_bytes: u64,
-    /// Most redirects followed for one request. Default 5.
+    /// Most redirects that a request follows. Default 5.
     pub max_redirects: u32,
     /// Most repetitions of a request after the first attempt, see
     /// [`with_retries`](crate::with_retries). Default 5.
     pub retries: u32,
-    /// First waiting time between attempts; doubles each time. Default 500 ms.
+    /// First pause between attempts; doubles each time. Default 500 ms.
     pub backoff_base: Duration,
-    /// Longest waiting time between attempts without `Retry-After`. Default 60 s.
+    /// Longest pause between attempts without `Retry-After`. Default 60 s.
     pub backoff_cap: Duration,
-    /// Longest pause a server may ask for by `Retry-After`. Default 1 h.
+    /// Longest pause that a server may request by `Retry-After`. Default 1 h.
     pub max_retry_after: Duration,
-    /// Most requests in flight to one host over all clients of one [`Shared`](crate::Shared), and
-    /// most idle connections each client keeps to it. Default 4.
+    /// Most requests in flight to one host over all clients with the same
+    /// [`Shared`](crate::Shared), and most idle connections of each client to a host. Default 4.
     pub connections_per_host: usize,
-    /// How long an unused connection is kept. Default 30 s.
+    /// Time after which an unused connection is closed. Default 30 s.
     pub keep_alive: Duration,
     /// The `User-Agent` header. Default `abreast/VERSION`.
     pub user_agent: String,
@@ -50,33 +51,33 @@ pub struct Options {
     pub allow_downgrade: bool,
     /// A PEM file with certificates trusted in addition to the built-in roots. Default none.
     pub extra_roots: Option<PathBuf>,
-    /// Addresses to connect to instead of asking the resolver: (`host:port`, address). Default
-    /// empty.
+    /// Addresses to use instead of name resolution: (`host:port`, address). Default empty.
     pub connect_to: Vec<(String, SocketAddr)>,
-    /// Most bytes per second taken in over all connections of one [`Shared`](crate::Shared).
+    /// Most bytes per second received over all connections of the same [`Shared`](crate::Shared).
     /// Default no limit.
     pub bandwidth: Option<Bandwidth>,
-    /// Pauses, bandwidth and totals that other runs have, too. `bandwidth` is that of the budget then.
-    /// Default: its own.
+    /// A budget shared with other runs: pauses, bandwidth and totals. Its bandwidth replaces
+    /// `bandwidth`. Default: a new budget.
     pub budget: Option<Budget>,
-    /// Least time between the beginnings of two requests to one origin. Default none.
+    /// Least time between the starts of two requests to one origin. Default none.
     pub request_interval: Duration,
-    /// Proxies. Default none; the environment is not asked unless by [`Proxies::from_environment`].
+    /// Proxies. Default none; environment variables are used only through
+    /// [`Proxies::from_environment`].
     pub proxies: Proxies,
-    /// Credentials by origin, for requests that have none of their own. Default none.
+    /// Credentials by origin, for requests without credentials. Default none.
     pub credentials: Credentials,
-    /// Hosts known by their key. Default none.
+    /// Hosts with a pinned key. Default none.
     pub pins: Vec<Pin>,
-    /// A certificate of our own, for one server. Default none.
+    /// A client certificate for one server. Default none.
     pub client_certificate: Option<ClientCertificate>,
-    /// Whether gzip may be asked for at all; a request asks with `accept_gzip`. Default yes.
+    /// Whether gzip may be requested at all; a request asks for it with `accept_gzip`. Default yes.
     pub gzip: bool,
 }
 
 impl Options {
-    /// The same for answers that have no end, such as event streams: no speed is asked for and no
-    /// length is too much, but a server that is silent for longer than `idle_timeout` is given up.
-    /// What is read must be bounded by who reads it.
+    /// The same options for endless responses, such as event streams: least speed and largest body
+    /// are not limited. A server that is silent for longer than `idle_timeout` is an error. The
+    /// caller must limit the bytes that it stores.
     ///
     /// # Examples
     /// ```
@@ -94,12 +95,12 @@ impl Options {
     }
 }
 
-/// A certificate to show to one server that asks for one.
+/// A client certificate for a server that requests one.
 #[derive(Debug, Clone)]
 pub struct ClientCertificate {
-    /// Any URL of the server: its scheme, host and port count.
+    /// Any URL of the server; its scheme, host and port are used.
     pub url: String,
-    /// PEM file with the certificate, followed by those that signed it.
+    /// PEM file with the certificate, followed by the certificates of its issuers.
     pub certificate: PathBuf,
     /// PEM file with the private key; may be the same file.
     pub key: PathBuf,

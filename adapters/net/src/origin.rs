@@ -1,4 +1,4 @@
-//! The server that a URL names, and the request target that is sent to it.
+//! The server of a URL, and the request target that is sent to the server.
 
 use http::HeaderValue;
 use http::uri::PathAndQuery;
@@ -11,8 +11,8 @@ use crate::secret::Authorization;
 /// Longest URL accepted, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Characters that may not stand in a path or query as they are. `%` is not among them: what is
-/// encoded stays as it is. Lenient: `[` and `]` are sent raw, as all browsers do.
+/// Characters that must be percent-encoded in a path or query. `%` is excluded: existing encodings
+/// are not changed. Lenient: `[` and `]` are sent raw, as all browsers do.
 const ILLEGAL: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,7 +25,7 @@ const ILLEGAL: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// A URL cut in two without interpreting either part.
+/// A URL split into two parts, without interpreting either.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     /// Scheme and authority as written, user and password included.
@@ -64,7 +64,7 @@ impl<'a> Target<'a> {
         Ok(Self { origin, path })
     }
 
-    /// Path and query for the request line.
+    /// Path and query, encoded for the request line.
     pub(crate) fn path_and_query(&self) -> Result<PathAndQuery, Error> {
         let legal = self.path.bytes().all(|b| {
             b.is_ascii()
@@ -97,20 +97,20 @@ pub(crate) struct Origin {
     /// Name or address for the resolver and the certificate; IPv6 without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The `Host` header.
+    /// The value of the `Host` header.
     pub(crate) host_header: HeaderValue,
-    /// `scheme://host:port` in one spelling, to compare and to share limits by.
+    /// `scheme://host:port` in a normal form, for comparison and as key of limits.
     pub(crate) key: String,
     /// User and password of the URL, if any.
     pub(crate) credentials: Option<Authorization>,
 }
 
 impl Origin {
-    /// Reads scheme and authority; this is the slow path, once per origin.
+    /// Parses scheme and authority. Slow, but called once per origin.
     pub(crate) fn parse(origin: &str) -> Result<Self, Error> {
-        // The callers add the whole URL, of which this may be a part with half of a password.
+        // The callers add the whole URL: this part may contain a part of a password.
         let wrong = |message: &str| Error::new(ErrorKind::Url, "", message);
-        // A parser for browsers would turn these into something else than what is written.
+        // The `url` crate would silently replace these characters, as browsers do.
         if origin.bytes().any(|b| matches!(b, 0..=b' ' | b'\\' | 0x7f)) {
             return Err(wrong("the host has characters no host may have"));
         }

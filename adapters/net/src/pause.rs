@@ -1,14 +1,14 @@
-//! Pauses between attempts: what a host asks for, and a part at random.
+//! Pauses between attempts: the pause that a host requests, and a random part.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
-/// A `Retry-After` beyond this is taken for a mistake, not for a wish.
+/// A `Retry-After` above this is treated as a mistake of the server.
 pub(super) const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
-/// negative, past or beyond a day; the cap of [`Options::max_retry_after`](crate::Options::max_retry_after) is applied where it is
-/// used.
+/// negative, past or more than a day; the cap of
+/// [`Options::max_retry_after`](crate::Options::max_retry_after) is applied where it is used.
 ///
 /// # Examples
 /// ```
@@ -32,7 +32,7 @@ pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     (pause > Duration::ZERO && pause <= PLAUSIBLE).then_some(pause)
 }
 
-/// A random part of `most`. Spreading needs no good randomness: the seed of a new hash map does.
+/// A random part of `most`. The randomness need not be good: the seed of a new hash map suffices.
 pub(crate) fn jitter(most: Duration) -> Duration {
     let random = RandomState::new().hash_one(0_u8);
     most.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)

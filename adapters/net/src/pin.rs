@@ -1,4 +1,4 @@
-//! Key pinning: trust in one host's key, named by the user, without a certificate authority.
+//! Key pinning: the user trusts one key of a host, without a certificate authority.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use url::Url;
 use crate::error::{Error, ErrorKind};
 
 /// A host that is known by its key alone: its certificate may be self-signed, expired or for
-/// another name, but must have this public key. Without the key no certificate helps, not even one
-/// of a trusted authority.
+/// another name, but must have this public key. Certificates with other keys are refused, also from
+/// a trusted authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     host: String,
@@ -27,8 +27,8 @@ pub struct Pin {
 
 impl Pin {
     /// Reads `HOST[:PORT]=sha256/BASE64`, the digest being that of the key's SubjectPublicKeyInfo,
-    /// as in curl's `--pinnedpubkey` (whose second slash is accepted). Without a port it is for
-    /// every port of the host.
+    /// as in curl's `--pinnedpubkey` (whose second slash is accepted). A pin without a port applies
+    /// to every port of the host.
     ///
     /// # Examples
     /// ```
@@ -55,7 +55,7 @@ impl Pin {
         let host = host.ok_or_else(|| wrong("no host before `=`"))?;
         let digest =
             digest.strip_prefix("sha256/").ok_or_else(|| wrong("only `sha256/` is known"))?;
-        // The digest itself may begin with a slash as well.
+        // The first character of the digest may be a slash too.
         let read = |digest: &str| STANDARD.decode(digest).ok().and_then(|key| key.try_into().ok());
         let key = read(digest).or_else(|| read(digest.strip_prefix('/')?));
         let port = place.rsplit_once(':').and_then(|(_, port)| port.parse().ok());

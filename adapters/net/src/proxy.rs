@@ -9,20 +9,20 @@ use crate::error::{Error, ErrorKind};
 use crate::origin::{Origin, Target};
 use crate::secret::Authorization;
 
-/// How a proxy is spoken to.
+/// The protocol between client and proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyProtocol {
     /// HTTP: `CONNECT` for https, whole URLs for http.
     Http,
-    /// The same over TLS.
+    /// HTTP over TLS, as for `Http`.
     Https,
-    /// SOCKS 5 with addresses that we look up.
+    /// SOCKS 5 with addresses, which are resolved here.
     Socks,
-    /// SOCKS 5 with names that the proxy looks up.
+    /// SOCKS 5 with hosts that the proxy resolves.
     SocksNames,
 }
 
-/// One proxy; `Debug` hides its password.
+/// A proxy; `Debug` hides its password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) speaks: ProxyProtocol,
@@ -34,7 +34,7 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     fn parse(text: &str) -> Result<Self, Error> {
-        // The text may have a password in it: no message repeats it.
+        // The text may contain a password, so messages do not repeat it.
         let wrong = |message: &str| {
             Error::new(ErrorKind::Proxy, "", format!("the proxy cannot be used: {message}"))
                 .with_help("write it as http://HOST:PORT, https://HOST:PORT, socks5://HOST:PORT or socks5h://HOST:PORT")
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-/// Which servers are reached through which proxy. The default is none for all.
+/// Proxies by the scheme of the server's URL. Default: all servers are connected to directly.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     http: Option<Proxy>,
@@ -93,7 +93,7 @@ pub struct Proxies {
 
 impl Proxies {
     /// One proxy for all servers: `http://`, `https://`, `socks5://` or `socks5h://`, with user and
-    /// password before the host if it wants them.
+    /// password before the host if the proxy requires them.
     ///
     /// # Errors
     /// `net.proxy` when the URL cannot be used; the message does not repeat it.
@@ -102,9 +102,9 @@ impl Proxies {
         Ok(Self { http: Some(proxy.clone()), https: Some(proxy), bypass: Vec::new() })
     }
 
-    /// From the environment, like curl: `http_proxy` (in small letters only, since a web server's
-    /// `HTTP_PROXY` is a request's header), `https_proxy`, `all_proxy` and `no_proxy` in small or
-    /// capital letters.
+    /// Reads environment variables as curl does: `http_proxy` (in lower case only, because CGI
+    /// servers set `HTTP_PROXY` from a request's header), `https_proxy`, `all_proxy` and `no_proxy`
+    /// in lower or upper case.
     ///
     /// # Examples
     /// ```
@@ -137,8 +137,8 @@ impl Proxies {
         Ok(found.bypassing(&first(&["no_proxy", "NO_PROXY"]).unwrap_or_default()))
     }
 
-    /// Reaches these directly: hosts with all names below them, addresses, networks such as
-    /// `10.0.0.0/8`, or `*`, with commas between them.
+    /// Adds servers to connect to directly, separated by commas: hosts with all their subdomains,
+    /// addresses, networks such as `10.0.0.0/8`, or `*` for all servers.
     ///
     /// # Examples
     /// ```
@@ -155,7 +155,7 @@ impl Proxies {
         self
     }
 
-    /// Whether this URL is reached through a proxy.
+    /// Whether requests to this URL go through a proxy.
     pub fn covers(&self, url: &str) -> bool {
         Target::split(url)
             .and_then(|target| Origin::parse(target.origin))

@@ -12,8 +12,8 @@ pub(crate) fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The next URL. An absolute location is kept as written, one relative to a folder is resolved;
-/// user and password in it are dropped, since a server does not choose our credentials.
+/// The next URL. An absolute location is used as written, a relative location is resolved. User and
+/// password in the location are removed, because a server must not choose our credentials.
 pub(crate) fn next_url(
     current: &str,
     location: Option<&[u8]>,

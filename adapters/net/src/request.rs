@@ -1,4 +1,4 @@
-//! Requests that a caller can make.
+//! Requests to a server, and their options.
 
 use bytes::Bytes;
 use http::Method;
@@ -10,12 +10,12 @@ use crate::userinfo::without_userinfo;
 /// Handling of a `Content-Encoding` that was not requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnaskedEncoding {
-    /// Fail with `http.encoding`: the bytes are not the representation that was asked for.
+    /// Fail with `http.encoding`: the bytes are not the requested representation.
     #[default]
     Refuse,
     /// Unpack gzip, refuse all others.
     Decode,
-    /// Hand the bytes over as they came, gzip or not; the header states the encoding.
+    /// Pass on the bytes as received, with or without gzip; see the header for the encoding.
     Raw,
 }
 
@@ -26,17 +26,17 @@ pub struct Post<'a> {
     pub body: &'a Bytes,
     /// The media type of the body.
     pub content_type: &'a str,
-    /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was
+    /// Sent as `Idempotency-Key`. Only a POST with a key is sent again if a reused connection was
     /// closed.
     pub idempotency_key: Option<&'a str>,
 }
 
 /// One GET or HEAD, or a POST.
 ///
-/// The path and query of `url` are sent as written: percent-encodings and dot segments are kept,
-/// the fragment is dropped, and characters that no URL may have are percent-encoded. User and
-/// password before the host are sent as `Basic` credentials to that origin unless `authorization`
-/// is given.
+/// The path and query of `url` are sent as written: percent-encodings and dot segments are not
+/// changed, the fragment is dropped, and characters that no URL may have are percent-encoded. User
+/// and password before the host are sent as `Basic` credentials to that origin unless
+/// `authorization` is given.
 ///
 /// # Examples
 /// ```
@@ -58,32 +58,32 @@ pub struct Request<'a> {
     pub if_none_match: Option<&'a str>,
     /// Send `If-Modified-Since` with this HTTP date.
     pub if_modified_since: Option<&'a str>,
-    /// Ask for the bytes from this offset on if the entity tag still matches. A weak or empty tag
-    /// cannot guarantee the same bytes, so then the whole is asked for. Check
+    /// Request the bytes from this offset on if the entity tag still matches. A weak or empty tag
+    /// cannot guarantee the same bytes, so then the whole is requested. Check
     /// [`Response::is_partial_from`](crate::Response::is_partial_from).
     pub range_from: Option<(u64, &'a str)>,
-    /// Let the server pack the body with gzip; it is unpacked while it is read. Not together with
-    /// `range_from`.
+    /// Allow the server to compress the body with gzip; it is unpacked while it is read. Not
+    /// together with `range_from`.
     pub accept_gzip: bool,
     /// Handling of an encoding that was not requested.
     pub unasked_encoding: UnaskedEncoding,
-    /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC
-    /// 9111, section 5.2.1.4).
+    /// Send `Cache-Control: no-cache`: caches must ask the server before they answer
+    /// [rfc9111 §5.2.1].
     pub no_cache: bool,
     /// Send an `Accept` header with this value.
     pub accept: Option<&'a str>,
     /// Send `Last-Event-ID` with this value, after which an event stream continues.
     pub last_event_id: Option<&'a str>,
-    /// Ask for the headers only.
+    /// Send a HEAD request, which returns the headers only.
     pub head: bool,
-    /// Connect to public addresses only, as for redirects to another host: the URL is a stranger's
-    /// word.
+    /// Connect to public addresses only, as for redirects to another host. For URLs from untrusted
+    /// sources.
     pub public_only: bool,
     /// Credentials for the URL's origin.
     pub authorization: Option<&'a Authorization>,
-    /// Send a POST with this instead of a GET. Redirects of it are not followed.
+    /// Send a POST with this body instead of a GET. Its redirects are not followed.
     pub post: Option<Post<'a>>,
-    /// The method of such a request, where it is PUT or DELETE: these may be sent again.
+    /// PUT or DELETE instead of POST; such a request may be sent again after a failure.
     pub method: Option<&'a Method>,
 }
 
@@ -97,7 +97,8 @@ impl<'a> Request<'a> {
         self.if_none_match.is_some() || self.if_modified_since.is_some()
     }
 
-    /// The range to ask for: only a strong tag makes a joined body safe (RFC 9110, section 13.1.5).
+    /// The range to request. Only a strong tag guarantees that the joined body is correct
+    /// [rfc9110 §13.1.5].
     pub(crate) fn usable_range(&self) -> Option<(u64, &'a str)> {
         self.range_from.filter(|(offset, etag)| *offset > 0 && etag.starts_with('"'))
     }

@@ -20,16 +20,16 @@ use crate::pause::retry_after;
 use crate::request::{Request, UnaskedEncoding};
 use crate::unpack::UnpackError;
 
-/// Most bytes of an unread body that are read to keep its connection.
+/// Most bytes of an unread body that are read so that its connection can be used again.
 const DRAIN_BYTES: usize = 64 << 10;
-/// Longest time waited for such a body.
+/// Longest time to wait for such a body.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
-/// Most bytes reserved in advance on the word of a `Content-Length`.
+/// Most bytes allocated in advance for a `Content-Length`.
 const RESERVE_BYTES: u64 = 1 << 20;
 
-/// The answer to a request: its head, and its body while it comes in.
+/// The response to a request: its head, and its body while it is received.
 ///
-/// Dropping it before the end is allowed: what little is already there is read, otherwise the
+/// It may be dropped before the end: a small rest that has arrived is read, otherwise the
 /// connection is closed.
 pub struct Response {
     status: StatusCode,
@@ -37,7 +37,7 @@ pub struct Response {
     url: String,
     body: Incoming,
     host: Arc<Host>,
-    /// Until the body is at its end.
+    /// `None` after the end of the body.
     wire: Option<(Box<Connection>, OwnedSemaphorePermit)>,
     gunzip: Option<Box<Gunzip>>,
     delivered: u64,
@@ -45,19 +45,19 @@ pub struct Response {
     failed: bool,
 }
 
-/// The `Content-Range` of a partial answer.
+/// The `Content-Range` of a partial response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentRange {
     /// Offset of the first byte.
     pub first: u64,
     /// Offset of the last byte.
     pub last: u64,
-    /// Length of the whole, if reported.
+    /// Length of the whole representation, if reported.
     pub total: Option<u64>,
 }
 
-/// All values of a header of an answer. Servers send more than visible ASCII, which [rfc9110 §5.5] allows
-/// no more: bytes that are not UTF-8 are replaced.
+/// All values of a header in a response. Some servers send more than visible ASCII, against
+/// [rfc9110 §5.5]: bytes that are not UTF-8 are replaced.
 ///
 /// ```
 /// let mut headers = abreast_net::HeaderMap::new();
@@ -129,9 +129,9 @@ impl Response {
         }
     }
 
-    /// We send no `TE`, so nothing but `chunked` can be meant for us, and a length beside it is
-    /// contradictory (RFC 9112, section 6.3): two readers of such an answer would disagree about
-    /// where it ends.
+    /// We send no `TE`, so every coding except `chunked` is invalid. A length in addition to
+    /// `chunked` is contradictory [rfc9112 §6.3]: two readers would disagree about the end of the
+    /// response.
     fn check_framing(&self) -> Result<(), Error> {
         let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
         let Some(first) = codings.next() else { return Ok(()) };
@@ -175,7 +175,7 @@ impl Response {
         request.accept_gzip && request.usable_range().is_none() && self.host.shared.options.gzip
     }
 
-    /// The content encodings in the order they were applied, without `identity`.
+    /// The content encodings in the order in which they were applied, without `identity`.
     fn encodings(&self) -> Vec<String> {
         let values = self.headers.get_all(header::CONTENT_ENCODING).iter();
         let texts =
@@ -191,12 +191,12 @@ impl Response {
             && matches!(&self.encodings()[..], [one] if one == "gzip" || one == "x-gzip")
     }
 
-    /// The status of the answer.
+    /// HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// One header's first value, if it is there and is visible ASCII.
+    /// First value of a header, if it exists and is visible ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -206,7 +206,7 @@ impl Response {
         values(&self.headers, name)
     }
 
-    /// All headers of the answer.
+    /// All headers of the response.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
@@ -216,12 +216,12 @@ impl Response {
         &self.url
     }
 
-    /// The announced length of the body as sent, that is, before unpacking.
+    /// The announced length of the body as sent, before unpacking.
     pub fn content_length(&self) -> Option<u64> {
         self.header(header::CONTENT_LENGTH.as_str())?.trim().parse().ok()
     }
 
-    /// The range a partial answer covers.
+    /// The range of a partial response.
     pub fn content_range(&self) -> Option<ContentRange> {
         let (range, total) = self
             .header(header::CONTENT_RANGE.as_str())?
@@ -239,9 +239,9 @@ impl Response {
         (range.first <= range.last && total.is_none_or(|total| range.last < total)).then_some(range)
     }
 
-    /// Whether the body is exactly what is missing after `offset` bytes of the version with this
-    /// entity tag: status 206, the same strong tag, a range from `offset` to the very end, and a
-    /// matching length. If not, the body must not be joined to the part at hand: start over.
+    /// Whether the body is exactly the rest after `offset` bytes of the version with this entity
+    /// tag: status 206, the same strong tag, a range from `offset` to the very end, and a matching
+    /// length. If not, the body must not be joined to the part at hand: start over.
     pub fn is_partial_from(&self, offset: u64, etag: &str) -> bool {
         let Some(range) = self.content_range() else { return false };
         self.status == StatusCode::PARTIAL_CONTENT
@@ -255,8 +255,8 @@ impl Response {
                 .is_none_or(|length| length.checked_sub(1) == Some(range.last - range.first))
     }
 
-    /// Whether this cannot be used where the rest after `offset` bytes was requested, and the whole
-    /// may be answered otherwise.
+    /// Whether this response is not the requested rest after `offset` bytes, so that the whole
+    /// should be requested instead.
     pub(crate) fn is_no_rest_from(&self, offset: u64, etag: &str) -> bool {
         match self.status {
             StatusCode::RANGE_NOT_SATISFIABLE => true,
@@ -265,13 +265,13 @@ impl Response {
         }
     }
 
-    /// Whether this has what was asked for, and all of it: 200, or 203 of a proxy that changed it, perhaps
-    /// on the way [rfc9110 §15.3.4].
+    /// Whether the status means a complete response: 200, or 203 from a proxy that may have changed
+    /// the content [rfc9110 §15.3.4].
     pub fn is_whole(&self) -> bool {
         matches!(self.status, StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION)
     }
 
-    /// Whether this has status 200 and states that it is a part.
+    /// Whether a response with status 200 has a `Content-Range` of a part.
     fn is_part_as_whole(&self) -> bool {
         self.is_whole()
             && self.content_range().is_some_and(|range| {
@@ -282,8 +282,8 @@ impl Response {
             })
     }
 
-    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient. So is
-    /// status 200 with a part of what was requested.
+    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient.
+    /// Status 200 with a part of the requested resource is a transient error too.
     ///
     /// # Errors
     /// `http.status`.
@@ -319,12 +319,12 @@ impl Response {
         })
     }
 
-    /// Sets another limit for the unpacked body; beyond it reading fails with `http.size`.
+    /// Sets another limit for the unpacked body. A longer body fails with `http.size`.
     pub fn set_limit(&mut self, bytes: u64) {
         self.limit = bytes;
     }
 
-    /// The next piece of the body, unpacked if it was packed; `None` at its proper end.
+    /// The next piece of the body, unpacked if necessary; `None` at its regular end.
     ///
     /// # Errors
     /// `http.truncated`, `net.timeout`, `net.slow`, `http.protocol`, `http.encoding`, `http.size`.
@@ -347,10 +347,10 @@ impl Response {
         Err(error)
     }
 
-    /// Appends the whole body, at most `limit` bytes, to a buffer the caller may use again.
+    /// Appends the whole body, at most `limit` bytes, to a buffer that the caller may reuse.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk); the buffer then has what came before.
+    /// As [`chunk`](Self::chunk); the buffer then contains the bytes before the failure.
     pub async fn read_to(&mut self, buffer: &mut Vec<u8>, limit: u64) -> Result<(), Error> {
         self.limit = self.limit.min(limit);
         if self.wire.is_some() && self.gunzip.is_none() {
@@ -368,8 +368,8 @@ impl Response {
         Ok(())
     }
 
-    /// Gives up the body but reads what is left if that is little and comes at once, to keep the
-    /// connection.
+    /// Gives up the body. A short rest that arrives at once is read, so that the connection can be
+    /// used again.
     pub async fn discard(mut self) {
         let short = self.body.size_hint().upper().is_some_and(|left| left <= DRAIN_BYTES as u64);
         if short && self.wire.is_some() {
@@ -437,7 +437,7 @@ impl Response {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if data.is_empty() => {}
                     Ok(data) => break Ok(Some(data)),
-                    // Trailers mean nothing to us.
+                    // Trailers are ignored.
                     Err(_) => {}
                 },
                 Ok(Some(Err(e))) => break Err(Failure::Http(e)),
@@ -460,14 +460,14 @@ impl Response {
         })
     }
 
-    /// The body is at its end: the connection and the host's place are free.
+    /// Releases the connection and the host's place at the end of the body.
     fn release(&mut self) {
         if let Some((connection, _permit)) = self.wire.take() {
             self.host.give_back(connection);
         }
     }
 
-    /// The connection is of no more use.
+    /// Closes the connection, which cannot be used again.
     fn close(&mut self) {
         self.wire = None;
     }
@@ -475,8 +475,8 @@ impl Response {
 
 impl Drop for Response {
     fn drop(&mut self) {
-        // Reads what is already there, without waiting: for small bodies that is all, and saves the
-        // connection.
+        // Read the bytes that arrived already, without waiting: a small body is often complete, and
+        // its connection can be used again.
         let mut cx = Context::from_waker(Waker::noop());
         let mut drained = 0;
         while self.wire.is_some() && drained <= DRAIN_BYTES {

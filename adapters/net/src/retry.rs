@@ -11,12 +11,12 @@ use crate::response::Response;
 
 /// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
-/// What is repeated are transient errors: connection and transfer failures, and the statuses 429,
-/// 502, 503 and 504 when the attempt turned them into errors by
+/// Transient errors are repeated: connection and transfer failures, and the statuses 429, 502, 503
+/// and 504 when the attempt turned them into errors by
 /// [`Response::require_success`](crate::Response::require_success). The wait doubles each time and
 /// is spread at random. A usable `Retry-After` replaces it and pauses the whole host for all
 /// clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made
-/// before; `url` is named in errors that name none.
+/// before; `url` is added to errors without a URL.
 ///
 /// # Errors
 /// The last attempt's error; [`Error::attempts`] returns how many there were.
@@ -34,15 +34,14 @@ pub async fn with_retries<T>(
     }
 }
 
-/// Counts the attempts at one request and waits between them; that a host cannot be reached is
-/// logged as a warning at the first attempt, once for each [`Shared`](crate::Shared):
-/// [`with_retries`] for callers that write the loop themselves, which they must where the future
-/// has to be `Send`.
+/// Counts the attempts at one request and waits between them. This is [`with_retries`] for callers
+/// that write the loop themselves, which is necessary if the future has to be `Send`. The first
+/// failure to reach a host is logged as a warning, once for each [`Shared`](crate::Shared).
 #[derive(Debug, Default)]
 pub struct Retries(u32);
 
 impl Retries {
-    /// How many attempts have failed.
+    /// Number of failed attempts so far.
     pub fn made(&self) -> u32 {
         self.0
     }
@@ -50,12 +49,13 @@ impl Retries {
     /// Waits until the next attempt is due.
     ///
     /// # Errors
-    /// The given error, if it is lasting or there were enough attempts.
+    /// The given error, if it is permanent or all retries were used.
     pub async fn wait_after(&mut self, client: &Client, error: Error) -> Result<(), Error> {
         let shared = client.shared();
         let pause = error.retry_after().map(|pause| pause.min(shared.options.max_retry_after));
         if let Some(pause) = pause {
-            // Also when this request is given up: the wish is the host's, and others will ask it.
+            // Also when this request is given up: the pause applies to the host, and other requests
+            // follow.
             client.pause(error.url(), pause);
         }
         if !error.is_transient() || self.0 >= client.retries() {
@@ -66,7 +66,7 @@ impl Retries {
             None => backoff(&shared.options, self.0),
         };
         tracing::debug!(code = error.code(), url = error.url(), ?wait, "request will be repeated");
-        // The caller is notified at once that the address may be wrong.
+        // Report at once that the address may be wrong.
         if matches!(error.kind(), ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Timeout)
             && client.is_first_report(error.url())
         {
@@ -83,7 +83,7 @@ impl Retries {
 impl Client {
     /// Fetches a URL into a buffer with retries: [`send`](Self::send),
     /// [`Response::require_success`] and [`Response::read_to`], repeated as by
-    /// [`with_retries`](crate::with_retries). The buffer is emptied first.
+    /// [`with_retries`](crate::with_retries). The buffer is cleared first.
     ///
     /// # Errors
     /// Every code of [`Error::code`].
@@ -115,7 +115,8 @@ impl Client {
     }
 }
 
-/// Base doubled per attempt up to the cap, of which a random half to whole is waited.
+/// The base, doubled per attempt up to the cap; the pause is a random time from half of this to
+/// all.
 fn backoff(options: &Options, made: u32) -> Duration {
     let full = options.backoff_base.saturating_mul(1 << made.min(20)).min(options.backoff_cap);
     full / 2 + jitter(full / 2)

@@ -8,8 +8,8 @@ use crate::error::{Error, ErrorKind};
 
 /// The value of an `Authorization` header; `Debug` hides it.
 ///
-/// It is sent to the origin of the request's URL only, never after a redirect to another scheme,
-/// host or port.
+/// The client sends it to the origin of the request's URL only, never after a redirect to another
+/// scheme, host or port.
 #[derive(Clone)]
 pub struct Authorization(HeaderValue);
 
@@ -23,7 +23,7 @@ impl Authorization {
     /// A bearer token.
     ///
     /// # Errors
-    /// `http.header` when the token has characters no header may have.
+    /// `http.header` when the token has characters that a header may not contain.
     pub fn bearer(token: &str) -> Result<Self, Error> {
         Self::raw(&format!("Bearer {token}"))
     }
@@ -31,7 +31,7 @@ impl Authorization {
     /// The whole header value as given.
     ///
     /// # Errors
-    /// `http.header` when the value has characters no header may have.
+    /// `http.header` when the value has characters that a header may not contain.
     pub fn raw(value: &str) -> Result<Self, Error> {
         match HeaderValue::from_str(value) {
             Ok(value) => Ok(Self(sensitive(value))),

@@ -1,9 +1,9 @@
 //! Sending short messages to many hosts.
 //!
-//! A [`Client`](crate::Client) fetches much from a few servers that its user chose. A [`Sender`]
-//! posts little to thousands of addresses that others chose: it follows no redirects, asks no
-//! proxy, connects to public addresses only, reads no more of a response than requested, and gives
-//! each exchange one limit of time.
+//! A [`Client`](crate::Client) fetches large amounts from a few servers that its user chose. A
+//! [`Sender`] posts short messages to thousands of addresses from third parties. Therefore it does
+//! not follow redirects or use proxies, connects to public addresses only, reads at most the
+//! requested part of a response, and has one time limit for a whole exchange.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -37,39 +37,40 @@ mod line;
 use answer::{Head, Input, Malformed, Rest};
 use line::{Failure, Line};
 
-/// Most bytes of an answer besides head and body: interim answers, chunk sizes, trailers.
+/// Most bytes of a response in addition to head and body: interim responses, chunk sizes, trailers.
 const FRAMING: u64 = 16 << 10;
-/// Most addresses of one name that are tried.
+/// Most addresses of a host name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Limits and manners of a [`Sender`].
+/// Limits and behaviour of a [`Sender`].
 #[derive(Debug, Clone)]
 pub struct SenderOptions {
     /// Longest time for name resolution, TCP connect and TLS handshake together. Default 5 s.
     pub connect_timeout: Duration,
     /// Longest time for a whole exchange, connecting included. Default 30 s.
     pub timeout: Duration,
-    /// How long the rest of an answer that nobody reads is waited for, to keep the connection.
-    /// Default 1 s.
+    /// How long to wait for the rest of an unwanted response body, so that the connection can be
+    /// used again. Default 1 s.
     pub linger: Duration,
-    /// How long an unused connection is kept. Default 30 s.
+    /// Time after which an unused connection is closed. Default 30 s.
     pub keep_alive: Duration,
-    /// Most unused connections kept to one origin. Default 8.
+    /// Most unused connections to one origin. Default 8.
     pub kept_per_origin: usize,
-    /// Most origins remembered. Those in use are never forgotten. Default 4,096.
+    /// Most origins remembered. Origins in use are not forgotten. Default 4,096.
     pub max_origins: usize,
-    /// Most host names resolved at the same time: half of them names that were resolved before, so
-    /// that those whose name server does not answer keep none of these waiting. A name server that
-    /// does not answer keeps a thread for as long as the system waits for it, so there should be
-    /// more of the runtime's blocking threads than this. Default 32.
+    /// Most hosts resolved at the same time. One half is for hosts that were resolved before, so
+    /// that they do not wait for an unresponsive DNS server. A query to such a server occupies a
+    /// thread until the system gives up, so the runtime should have more blocking threads than this
+    /// number. Default 32.
     pub lookups: usize,
-    /// Most bytes of an answer's head. Default 16 KiB.
+    /// Most bytes of a response's head. Default 16 KiB.
     pub max_head_bytes: usize,
-    /// Only addresses that everybody reaches alike are connected to. Default true.
+    /// Whether to connect to globally reachable addresses only. Default true.
     pub public_only: bool,
     /// The value of the `User-Agent` header.
     pub user_agent: String,
-    /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
+    /// A PEM file with certificates that are trusted in addition to the built-in ones. Default
+    /// none.
     pub extra_roots: Option<PathBuf>,
 }
 
@@ -91,7 +92,7 @@ impl Default for SenderOptions {
     }
 }
 
-/// Sends requests over connections it keeps; clones share them. Must be used within one tokio
+/// Sends requests over reused connections, which its clones share. Must be used within one tokio
 /// runtime.
 #[derive(Clone)]
 pub struct Sender(Arc<Inner>);
@@ -100,49 +101,49 @@ struct Inner {
     options: SenderOptions,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
-    /// For names that were not resolved yet, and for those that were.
+    /// For hosts that were not resolved yet, and for hosts that were.
     lookups: [Arc<Semaphore>; 2],
-    /// By scheme and authority as written.
+    /// By scheme and authority as written in URLs.
     origins: Mutex<HashMap<Box<str>, Arc<Pool>>>,
 }
 
 /// An origin and its unused connections.
 struct Pool {
     origin: Origin,
-    /// The beginning of each request to it, after the request line.
+    /// The first header lines of each request, after the request line.
     lines: HeaderLines,
-    /// Its name was resolved before.
+    /// Whether the host name was resolved before.
     is_resolved: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Line>>>,
 }
 
-/// Where a request goes: a URL that was read.
+/// The parsed URL of a recipient.
 #[derive(Clone)]
 pub struct Recipient {
     pool: Arc<Pool>,
     path: PathAndQuery,
 }
 
-/// The answer of a recipient to a message.
+/// The response of a recipient to a message.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status; redirects are not followed.
+    /// The response's status; redirects are not followed.
     pub status: StatusCode,
-    /// Its headers; none of a success whose body is not wanted.
+    /// The response's headers. Empty if the status is a success and the body is not wanted.
     pub headers: HeaderMap,
-    /// The part of its body that was read.
+    /// The part of the response's body that was read.
     pub body: Bytes,
 }
 
 /// A message to a recipient: headers and a body.
 #[derive(Debug, Clone, Default)]
 pub struct Message<'a> {
-    /// Sent as they are, besides `Host`, `User-Agent` and `Content-Length`.
+    /// Sent as they are, in addition to `Host`, `User-Agent` and `Content-Length`.
     pub headers: HeaderMap,
-    /// More of them, which are the same for many messages.
+    /// More headers, encoded once for many messages.
     pub common: Option<&'a HeaderLines>,
-    /// The body; sharing it costs nothing.
+    /// The body. A clone shares the bytes.
     pub body: Bytes,
 }
 
@@ -166,13 +167,13 @@ fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     }
 }
 
-/// How much of an answer's body is wanted.
+/// The part of a response's body to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyWanted {
-    /// The whole body, which may have that many bytes at most.
+    /// The whole body, which may have at most this many bytes.
     Whole(usize),
-    /// Nothing: that many bytes at most are read to keep the connection, and how the body ends does
-    /// not matter.
+    /// The content is ignored. At most this many bytes are read, so that the connection can be used
+    /// again; an invalid end of the body is not an error.
     Nothing(usize),
 }
 
@@ -193,15 +194,15 @@ impl Sender {
         Ok(Self(Arc::new(Inner { options, user_agent, tls, lookups, origins: Mutex::default() })))
     }
 
-    /// The options it was made with.
+    /// The options with which the sender was created.
     pub fn options(&self) -> &SenderOptions {
         &self.0.options
     }
 
-    /// Reads a URL. Cheap for an origin that is known.
+    /// Parses a URL. Cheap for a known origin.
     ///
     /// # Errors
-    /// `uri.authority`, `uri.syntax`: not http or https, with user and password, or not readable.
+    /// `uri.authority`, `uri.syntax`: not http or https, with user and password, or invalid.
     pub fn recipient(&self, url: &str) -> Result<Recipient, Error> {
         let target = Target::split(url)?;
         let path = target.path_and_query()?;
@@ -236,7 +237,7 @@ impl Sender {
         Ok(Recipient { pool, path })
     }
 
-    /// Closes connections that were not used for `keep_alive`. To be called now and then.
+    /// Closes connections that were not used for `keep_alive`. Call it periodically.
     pub fn close_expired(&self) {
         let keep_alive = self.0.options.keep_alive;
         for pool in lock(&self.0.origins).values() {
@@ -257,7 +258,7 @@ impl Sender {
         self.exchange(to, &Method::POST, message, want).await
     }
 
-    /// Asks for a body; see [`Sender::exchange`].
+    /// Sends a GET request; see [`Sender::exchange`].
     ///
     /// # Errors
     /// As [`Sender::exchange`].
@@ -270,9 +271,9 @@ impl Sender {
         self.exchange(to, &Method::GET, message, want).await
     }
 
-    /// Sends a request and takes its answer, whatever the status.
+    /// Sends a request and returns its response with any status.
     ///
-    /// A request on a kept connection that the server had closed is sent again on a new one: the
+    /// A request on a reused connection that the server had closed is sent again on a new one: the
     /// recipient may see a message twice.
     ///
     /// # Errors
@@ -364,7 +365,7 @@ impl Sender {
         let lookups = &self.0.lookups[usize::from(pool.is_resolved.load(Relaxed))];
         let place = Arc::clone(lookups).acquire_owned().await.map_err(|_| failed())?;
         let name = (origin.host.clone(), origin.port);
-        // The place is given back when the system is done with it, not when nobody waits any more.
+        // The permit is released when the system call returns, even if the caller stopped waiting.
         let asked = tokio::task::spawn_blocking(move || {
             let found =
                 name.to_socket_addrs().map(|found| found.take(MAX_ADDRESSES).collect::<Vec<_>>());
@@ -376,8 +377,9 @@ impl Sender {
         if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
     }
 
-    /// Resolves, connects to each address in turn and does the TLS handshake. The address connected
-    /// to is what is judged, whatever its name resolved to before.
+    /// Resolves, connects to each address in turn and does the TLS handshake. The check for public
+    /// addresses applies to the address of the connection itself, so that a name cannot resolve to
+    /// another address after the check.
     async fn connect(&self, pool: &Pool, deadline: Instant) -> Result<Line, Error> {
         let origin = &pool.origin;
         let options = &self.0.options;
@@ -432,19 +434,19 @@ impl Sender {
 }
 
 impl Recipient {
-    /// `scheme://host:port` in one spelling: what shares connections.
+    /// `scheme://host:port` in a normal form. Recipients with the same origin share connections.
     pub fn origin(&self) -> &str {
         &self.pool.origin.key
     }
 
-    /// Its host: a name, or an address without brackets.
+    /// Host of the URL: a name, or an address without brackets.
     pub fn host(&self) -> &str {
         &self.pool.origin.host
     }
 }
 
 impl Pool {
-    /// A kept connection that still works, the youngest first.
+    /// An idle connection that still works, the youngest first.
     fn take_idle(&self, now: Instant, keep_alive: Duration) -> Option<Box<Line>> {
         let mut idle = lock(&self.idle);
         while let Some(mut line) = idle.pop() {
@@ -544,7 +546,7 @@ async fn read_whole(
     Ok(body.into())
 }
 
-/// Why a body is not taken.
+/// The reason why a body is rejected.
 enum BodyRejected {
     TooLarge,
     Malformed(Malformed),
@@ -556,7 +558,7 @@ impl From<Malformed> for BodyRejected {
     }
 }
 
-/// Whether the body ended within its limits.
+/// Reads past the body. Returns whether it ended within its limits.
 async fn skip(
     line: &mut Line,
     input: &mut Input,

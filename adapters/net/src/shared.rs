@@ -1,4 +1,4 @@
-//! State shared by the clients of several threads.
+//! Options and counters shared by the clients of several threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,11 +16,11 @@ use crate::origin::Origin;
 use crate::pause::jitter;
 use crate::tls;
 
-/// Most origins remembered with their places; those nobody uses are forgotten first.
+/// Most origins remembered with their places; unused origins are forgotten first.
 const MAX_HOSTS: usize = 4_096;
 
-/// Options, counters and the number of requests in flight, shared by all clients made from it; pauses
-/// and totals are those of its budget.
+/// Options, counters and the number of requests in flight, shared by all clients made from it;
+/// pauses and totals are in its budget.
 pub struct Shared {
     pub(crate) options: Options,
     counts: Counts,
@@ -34,12 +34,12 @@ pub struct Shared {
 #[derive(Default)]
 struct Counts {
     requests: AtomicU64,
-    /// Every connection adds to it as bytes arrive.
+    /// Counter to which every connection adds received bytes.
     bytes_received: Arc<AtomicU64>,
     retries: AtomicU64,
 }
 
-/// What a connection adds to as bytes arrive.
+/// Counters to which a connection adds its received bytes.
 pub(crate) struct Totals {
     run: Arc<AtomicU64>,
     budget: Budget,
@@ -51,7 +51,7 @@ impl Totals {
         self.budget.spend(bytes);
     }
 
-    /// Bytes that one read may bring, if there is a limit.
+    /// Most bytes of the next read, if there is a limit.
     pub(crate) fn piece(&self) -> Option<u64> {
         self.budget.piece()
     }
@@ -65,20 +65,20 @@ pub struct Counters {
     pub requests: u64,
     /// Bytes received, headers included, before unpacking and after TLS.
     pub bytes_received: u64,
-    /// Requests repeated, for whatever reason.
+    /// Repeated requests, for any reason.
     pub retries: u64,
 }
 
-/// State of one origin, shared by all clients.
+/// Values of an origin, shared by all clients.
 pub(crate) struct HostState {
     in_flight: Arc<Semaphore>,
     pace: Arc<HostPace>,
-    /// That it cannot be reached was reported.
+    /// Whether the log has a warning that the origin cannot be reached.
     pub(crate) reported: AtomicBool,
 }
 
 impl Shared {
-    /// One per process or per run.
+    /// Creates the shared values; one per process or per run.
     pub fn new(options: Options) -> Arc<Self> {
         let own = || Budget::new(options.bandwidth.clone());
         let budget = options.budget.clone().unwrap_or_else(own);
@@ -92,7 +92,7 @@ impl Shared {
         })
     }
 
-    /// The options it was made with.
+    /// The options with which it was created.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -115,7 +115,7 @@ impl Shared {
         Totals { run: Arc::clone(&self.counts.bytes_received), budget: self.budget.clone() }
     }
 
-    /// The budget that the requests take from.
+    /// The budget that limits the requests.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -171,18 +171,17 @@ impl Shared {
         self.budget.is_paused(&host.pace)
     }
 
-    /// Nobody sends to this origin for that long.
+    /// Pauses all requests to this origin.
     pub(crate) fn pause(&self, host: &HostState, pause: Duration) {
         self.budget.pause(&host.pace, pause);
     }
 
-    /// Requests to this origin begin at least that far apart.
+    /// Sets the least time between the starts of two requests to this origin.
     pub(crate) fn set_interval(host: &HostState, interval: Duration) {
         host.pace.set_interval(interval);
     }
 
-    /// Waits until the origin's pause is over, one of its places is free, and it is this request's
-    /// turn.
+    /// Waits until the origin is not paused, has a free place, and this request may start.
     pub(crate) async fn enter(&self, host: &HostState) -> OwnedSemaphorePermit {
         let permit = match host.in_flight.clone().try_acquire_owned() {
             Ok(permit) => permit,
@@ -195,7 +194,7 @@ impl Shared {
                 self.budget.wait_for_turn(&host.pace).await;
                 return permit;
             };
-            // Spread, so that all waiters do not come back in the same instant.
+            // A random part, so that waiting requests do not all start at the same instant.
             tokio::time::sleep(left + jitter(Duration::from_secs(1).min(left / 4))).await;
         }
     }

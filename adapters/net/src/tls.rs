@@ -1,5 +1,5 @@
-//! TLS settings: the certificates that are trusted, the one that is shown, and what a failed
-//! handshake means.
+//! TLS settings: trusted certificates, the client's certificate, and explanations of failed
+//! handshakes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::origin::Origin;
 use crate::pin::PinVerifier;
 use crate::trust::NamedVerifier;
 
-/// Whether this server's settings differ from those of all others.
+/// Whether this server has a pin or a client certificate, and so needs separate settings.
 pub(crate) fn is_special(options: &Options, origin: &Origin) -> bool {
     options.pins.iter().any(|pin| pin.is_for(&origin.host, origin.port))
         || options
@@ -29,13 +29,13 @@ fn key_of(url: &str) -> Option<String> {
     Origin::parse(target.origin).ok().map(|origin| origin.key)
 }
 
-/// The built-in web roots plus the certificates of a PEM file, or for a pinned host its key. There
-/// is no way to switch verification off. `origin` only for servers with settings of their own.
+/// The built-in web roots plus the certificates of a PEM file, or for a pinned host its key.
+/// Verification cannot be disabled. `origin` is given only for servers with separate settings.
 pub(crate) fn client_config(
     options: &Options,
     origin: Option<&Origin>,
 ) -> Result<Arc<ClientConfig>, String> {
-    // The provider is named here, so that no process-wide default has to be installed first.
+    // With an explicit provider, a process-wide default does not have to be installed.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
     let builder = ClientConfig::builder_with_provider(provider)
@@ -73,7 +73,7 @@ pub(crate) fn client_config(
     Ok(Arc::new(config))
 }
 
-/// The settings with a certificate of our own.
+/// Adds the client certificate to the settings.
 fn with_own(
     builder: ConfigBuilder<ClientConfig, WantsClientCert>,
     own: &ClientCertificate,
@@ -93,7 +93,7 @@ fn with_own(
     builder.with_client_auth_cert(chain, key).map_err(|e| no_certificate(&e))
 }
 
-/// Checks the files of a certificate of our own before anything is done with them.
+/// Checks the files of a client certificate before it is used.
 ///
 /// # Errors
 /// They cannot be read, or do not belong together.
@@ -122,10 +122,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     if found.is_empty() { Err(unreadable(path, &"there is none in it")) } else { Ok(found) }
 }
 
-/// Checks a file for [`Options::extra_roots`] before anything is done with it.
+/// Checks a file for [`Options::extra_roots`] before it is used.
 ///
 /// # Errors
-/// It cannot be read, or holds no certificate.
+/// It cannot be read, or does not contain a certificate.
 pub fn check_certificates(path: &Path) -> Result<(), Error> {
     certificates(path).map(drop).map_err(|message| {
         Error::new(ErrorKind::Tls, "", message)
@@ -143,7 +143,7 @@ pub(crate) fn is_no_tls(error: &Error) -> bool {
     matches!(cause, Some(rustls::Error::InvalidMessage(_)))
 }
 
-/// A handshake that failed: the cause in words, with a way out of its own.
+/// The error for a failed handshake, with its cause and a help text.
 pub(crate) fn failed(e: std::io::Error, url: &str) -> Error {
     let Some(cause) = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
         return Error::new(ErrorKind::Connect, url, "the TLS handshake was cut off")
@@ -203,7 +203,7 @@ fn explain(cause: &rustls::Error) -> (String, &'static str) {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             ("the server's certificate is for another host name".to_owned(), NAMES)
         }
-        // Of the verifier only the text is known here.
+        // The verifier's error is available as text only.
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             ("the server's certificate is self-signed, and not known here".to_owned(), AUTHORITY)
         }

@@ -1,5 +1,4 @@
-//! Trust in certificates that the user names: those of authorities, and those of servers
-//! themselves.
+//! Trust in certificates that the user lists: certificates of authorities, and of single servers.
 
 use std::sync::Arc;
 
@@ -11,11 +10,11 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// The usual verification, and beyond it: a server may present a certificate that the user named,
-/// whatever its issuer.
+/// The usual verification, with an exception: a server may present a certificate from the user's
+/// list with any issuer.
 ///
-/// Such a certificate is its own authority, as with curl's `--cacert`. Its dates and its host names
-/// count all the same.
+/// Such a certificate needs no authority, as with curl's `--cacert`. Its dates and its host names
+/// are checked.
 #[derive(Debug)]
 pub(crate) struct NamedVerifier {
     usual: Arc<WebPkiServerVerifier>,
@@ -51,8 +50,8 @@ impl ServerCertVerifier for NamedVerifier {
             now,
         );
         match usual {
-            // Its dates were verified before these: only who signed it is not known, or it is
-            // marked as an authority's, as self-signed ones usually are.
+            // The dates were verified before these errors: only the issuer is unknown, or the
+            // certificate is marked as an authority's, as self-signed ones usually are.
             Err(Error::InvalidCertificate(
                 CertificateError::UnknownIssuer
                 | CertificateError::BadSignature

@@ -1,7 +1,7 @@
 //! Connections through a proxy: `CONNECT` and SOCKS 5.
 //!
-//! `CONNECT` is written here because an answer decides whether a retry makes sense (407, 429, 502
-//! to 504).
+//! `CONNECT` is implemented here, because the status of its response decides whether a retry is
+//! useful (407, 429, 502 to 504).
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,10 +14,10 @@ use crate::connection::Stream;
 use crate::error::{Error, ErrorKind};
 use crate::proxy::Proxy;
 
-/// Longest answer to `CONNECT`.
+/// Longest response to `CONNECT`, in bytes.
 const MAX_HEAD: usize = 8 << 10;
 
-/// Asks an HTTP proxy for a connection to `authority`; the next byte is the server's.
+/// Requests a connection to `authority` from an HTTP proxy. The next byte is the server's.
 pub(crate) async fn http_connect(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     proxy: &Proxy,
@@ -44,7 +44,8 @@ pub(crate) async fn http_connect(
         if head.len() >= MAX_HEAD {
             return Err(Error::new(ErrorKind::Proxy, url, "the proxy's answer is too long"));
         }
-        // Byte by byte, once a connection: what follows belongs to the server.
+        // Byte by byte, because the bytes after the head belong to the server. Once a connection,
+        // so the cost is small.
         head.push(stream.read_u8().await.map_err(|e| cut_off(url, e))?);
     }
     let status = std::str::from_utf8(&head).ok().and_then(|head| {
@@ -73,7 +74,7 @@ pub(crate) async fn http_connect(
     }
 }
 
-/// Asks a SOCKS 5 proxy for a connection to a host and port [rfc1928, rfc1929].
+/// Requests a connection to a host and port from a SOCKS 5 proxy [rfc1928, rfc1929].
 pub(crate) async fn socks5(
     stream: Stream,
     proxy: &Proxy,

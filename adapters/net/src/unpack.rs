@@ -1,25 +1,25 @@
-//! Files that are handed out packed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
+//! Files compressed with gzip, such as `sitemap.xml.gz`, unpacked within limits.
 
 use abreast_webtypes::BYTES_BEHIND_GZIP;
 use flate2::write::GzDecoder;
 use std::fmt;
 use std::io::{self, Write as _};
 
-/// Unpacked bytes from which on the ratio is judged.
+/// Unpacked bytes from which the ratio is checked.
 pub(crate) const RATIO_FROM: u64 = 10 << 20;
 /// Largest ratio of unpacked to packed bytes.
 pub(crate) const MAX_RATIO: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
 
-/// Unpacks a file of gzip: all its members [rfc1952 §2.2], and zeros behind the last one, which some
-/// programs fill blocks with.
+/// Unpacks a gzip file: all its members [rfc1952 §2.2], and zeros after the last one, with which
+/// some programs fill blocks.
 #[derive(Debug)]
 pub struct Unpacker {
     decoder: GzDecoder<Vec<u8>>,
-    /// A member ended, and no other began.
+    /// Whether the last member is complete and no other was started.
     is_between: bool,
-    /// Another member began, and has no head yet.
+    /// Whether the header of a further member is being read.
     is_later: bool,
     packed: u64,
     unpacked: u64,
@@ -29,15 +29,15 @@ pub struct Unpacker {
 /// Why a file cannot be unpacked.
 #[derive(Debug)]
 pub enum UnpackError {
-    /// It is no gzip, or damaged.
+    /// The file is not gzip, or is damaged.
     Broken(io::Error),
-    /// There are other bytes behind its last member.
+    /// There are other bytes after the last member.
     Followed,
-    /// It ends in the middle, or its last member is damaged.
+    /// The file is truncated, or its last member is damaged.
     Truncated,
-    /// It unpacks to suspiciously much.
+    /// The ratio of unpacked to packed bytes is suspiciously large.
     Ratio,
-    /// It unpacks to more than is wanted.
+    /// The unpacked bytes exceed the given limit.
     Length(u64),
 }
 
@@ -58,17 +58,17 @@ impl fmt::Display for UnpackError {
 impl std::error::Error for UnpackError {}
 
 impl Unpacker {
-    /// The first two bytes of every such file.
+    /// The first two bytes of every gzip file.
     pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-    /// Unpacks up to `most` bytes.
+    /// Creates an unpacker for at most `most` bytes.
     pub fn new(most: u64) -> Self {
         let decoder = GzDecoder::new(Vec::new());
         Self { decoder, is_between: false, is_later: false, packed: 0, unpacked: 0, most }
     }
 
-    /// Unpacks the next packed bytes, and hands over what is in them in pieces until `take` answers
-    /// `false`; whether it did not.
+    /// Unpacks the next packed bytes, and passes them to `take` in pieces until it returns `false`.
+    /// Returns whether all pieces were taken.
     ///
     /// # Examples
     /// ```
@@ -140,7 +140,7 @@ impl Unpacker {
         if self.unpacked > self.most { Err(UnpackError::Length(self.most)) } else { Ok(out) }
     }
 
-    /// What is no head of another member is behind the file.
+    /// If the bytes are not the header of a member, they are garbage after the file.
     fn broken(&self, cause: io::Error) -> UnpackError {
         if self.is_later && self.decoder.header().is_none() {
             UnpackError::Followed
@@ -149,10 +149,10 @@ impl Unpacker {
         }
     }
 
-    /// The file ended.
+    /// Reports the end of the file.
     ///
     /// # Errors
-    /// It ends in the middle, or its last member is damaged.
+    /// It is truncated, or its last member is damaged.
     pub fn finish(mut self) -> Result<(), UnpackError> {
         if self.is_between {
             return Ok(());

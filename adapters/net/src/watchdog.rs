@@ -9,7 +9,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::options::Options;
 
-/// The two ways to be too slow.
+/// The limits that a slow server exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooSlow {
     /// No byte for `idle_timeout`.
@@ -18,9 +18,9 @@ pub(crate) enum TooSlow {
     Speed,
 }
 
-/// Watches one connection. The timer is set once per window, not once per request, and only time in
-/// which we waited for the server counts: a caller that is slow to read the body does not count
-/// against the server.
+/// Watches a connection. The timer is set once per window, not once per request. Only time in which
+/// the client waits for the server counts, so that a caller that reads the body slowly does not
+/// make the server seem slow.
 pub(crate) struct Watchdog {
     timer: Option<Pin<Box<Sleep>>>,
     armed_until: Option<Instant>,
@@ -49,7 +49,7 @@ impl Watchdog {
         }
     }
 
-    /// A request begins when `received` bytes have come on this connection.
+    /// Starts a request, after `received` bytes on this connection.
     pub(crate) fn begin(&mut self, received: u64) {
         self.waiting = false;
         self.answering = false;
@@ -66,7 +66,7 @@ impl Watchdog {
         }
     }
 
-    /// Called whenever we have to wait; ready when that has lasted too long.
+    /// Must be called whenever the client has to wait; ready when the wait was too long.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -82,7 +82,7 @@ impl Watchdog {
             }
             if received != self.seen {
                 if !self.answering {
-                    // Thinking time before the first byte is the idle limit's business.
+                    // The time before the first byte is limited by the idle timeout only.
                     self.answering = true;
                     self.window_start = now;
                 }
@@ -112,7 +112,8 @@ impl Watchdog {
         }
     }
 
-    /// Sets the timer only if it would ring too late; an early one only causes another check.
+    /// Sets the timer only if it would fire too late. If it fires early, the limits are only
+    /// checked again.
     fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if self.armed_until.is_none_or(|armed| armed > deadline) {

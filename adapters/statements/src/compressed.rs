@@ -9,15 +9,16 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
-/// Most bytes that the window of a packed stream has in memory: as `xz -9` and `zstd --ultra -22`
-/// need, and no more.
+/// Most bytes of a packed stream's window in memory: as much as `xz -9` and `zstd --ultra -22`
+/// need.
 const WINDOW: u64 = 128 << 20;
-/// Unpacked bytes from which on the ratio is judged, and the largest ratio of them to packed ones.
+/// Unpacked bytes from which the ratio is checked, and the largest ratio of unpacked to packed
+/// bytes.
 const RATIO_FROM: u64 = 64 << 20;
 const MAX_RATIO: u64 = 1_000;
 
-/// The unpacked bytes of a file, by the ending of the names of such files; `None` for an unknown
-/// compression.
+/// The unpacked bytes of a file. `compression` is a file name extension, such as `gz`; `None` for
+/// an unknown compression.
 pub fn unpacked(file: File, compression: &str) -> Option<Box<dyn Read>> {
     let packed = Rc::<Cell<u64>>::default();
     let input = BufReader::with_capacity(1 << 16, Counted { file, read: Rc::clone(&packed) });
@@ -34,7 +35,7 @@ pub fn unpacked(file: File, compression: &str) -> Option<Box<dyn Read>> {
     Some(Box::new(Bounded { unpacked, packed, given: 0, from: RATIO_FROM }))
 }
 
-/// The compression of a file by its first ten bytes, as [`unpacked`] takes it.
+/// The compression of a file by its first ten bytes, in the form of [`unpacked`].
 pub(crate) fn compression_of(start: &[u8]) -> Option<&'static str> {
     let is_bzip2 = start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY");
     match start {
@@ -46,7 +47,7 @@ pub(crate) fn compression_of(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Counts what is read.
+/// A file with a count of the bytes read.
 struct Counted {
     file: File,
     read: Rc<Cell<u64>>,
@@ -60,7 +61,7 @@ impl Read for Counted {
     }
 }
 
-/// Ends when it unpacks to suspiciously much.
+/// Fails if the ratio of unpacked to packed bytes is suspiciously large.
 struct Bounded<R> {
     unpacked: R,
     packed: Rc<Cell<u64>>,
@@ -79,7 +80,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// A failure of a decoder: what is wrong with the file, then the decoder's own text.
+/// A failure of a decoder: the fault of the file, then the decoder's own message.
 fn broken(error: io::Error) -> io::Error {
     if error.to_string() == BYTES_BEHIND_GZIP {
         return error;

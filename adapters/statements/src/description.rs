@@ -1,4 +1,4 @@
-//! The description of one entity out of sorted statements.
+//! The description of an entity from sorted statements.
 
 use crate::{BlankNodes, Error, Group, MAX_GROUP, SortedStatements};
 use abreast_rdf::{
@@ -10,16 +10,16 @@ use std::borrow::Cow;
 
 /// Gathers descriptions, one after the other.
 pub struct Describer {
-    /// Whether all lines are canonical, apart from labels of blank nodes.
+    /// Whether all lines are canonical, except for labels of blank nodes.
     canonical_lines: bool,
-    /// Finds what may be a blank node behind the subject.
+    /// Finds possible blank nodes after the subject.
     blank: Finder<'static>,
     budget: DescriptionBudget,
     unstable: u64,
 }
 
 impl Describer {
-    /// For the descriptions in these statements.
+    /// Creates a describer for the descriptions in these statements.
     pub fn new(sorted: &SortedStatements) -> Self {
         Self {
             canonical_lines: sorted.canonical_lines(),
@@ -29,11 +29,12 @@ impl Describer {
         }
     }
 
-    /// The statements of an entity, and those about the blank nodes in them, as they were read. They
-    /// are only borrowed when there are no blank nodes.
+    /// The statements of an entity, and the statements about blank nodes in them, as they were
+    /// read. Returns borrowed lines only if there are no blank nodes.
     ///
     /// # Errors
-    /// They are too many, those of all entities together are ([`Error::Together`]), or the disk failed.
+    /// They are too many, all entities together have too many ([`Error::Together`]), or the disk
+    /// failed.
     pub fn gather<'g>(
         &mut self,
         group: &Group<'g>,
@@ -50,7 +51,7 @@ impl Describer {
         closure(&root, group.lines, blanks, &mut self.budget).map(Cow::Owned)
     }
 
-    /// Makes what was gathered canonical: sorted lines, each once.
+    /// Makes gathered lines canonical: sorted, each once.
     ///
     /// # Errors
     /// A line is not canonical.
@@ -74,13 +75,13 @@ impl Describer {
         Ok(Cow::Owned(canonical.lines))
     }
 
-    /// Descriptions whose blank nodes could not be named by their content.
+    /// Number of descriptions with blank nodes whose labels do not follow from their content.
     pub fn unstable(&self) -> u64 {
         self.unstable
     }
 }
 
-/// The lines about a subject, and about the blank nodes that they lead to.
+/// The lines about a subject, and about the blank nodes in them.
 pub(crate) fn closure(
     root: &str,
     own: &[u8],

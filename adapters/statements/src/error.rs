@@ -1,4 +1,4 @@
-//! Why statements cannot be read.
+//! Errors while statements are read and sorted.
 
 use std::io;
 
@@ -9,15 +9,15 @@ pub enum Error {
     /// The lines are not in byte order, or not canonical.
     #[error("line {line} is not in byte order")]
     NotSorted {
-        /// The first such line, from 1; 0 when it is not known.
+        /// The first such line, from 1; 0 if it is not known.
         line: u64,
     },
-    /// A line is no statement.
+    /// A line is not a valid statement.
     #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Description of the fault in the line.
         problem: String,
     },
     /// The description of an entity is too large.
@@ -28,44 +28,44 @@ pub enum Error {
         "{0}\n  help: blank nodes that several entities lead to are part of each description; give them IRIs (`skolemize`)"
     )]
     Together(abreast_rdf::TooLarge),
-    /// An input cannot be read, or is wrong.
+    /// An input cannot be read, or is invalid.
     #[error("{name}: {cause}")]
     Input {
-        /// Its name.
+        /// Name of the input in messages.
         name: String,
-        /// What is wrong.
+        /// The fault that the reader found.
         #[source]
         cause: abreast_rdf::ReadError,
     },
     /// An input cannot be opened.
     #[error("cannot read `{name}`")]
     Open {
-        /// Its name.
+        /// Path of the file in messages.
         name: String,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// The name of a file states no syntax.
+    /// The file name does not have the extension of a known syntax.
     #[error(
         "{0}: the name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz, .bz2, .xz or .zst"
     )]
     Unknown(String),
-    /// No statement is in a graph whose statements count.
+    /// None of the wanted graphs has statements.
     #[error("no statement is in the graph `{graph}` (rdf.graph)\n  help: the graphs with statements are {}", .found.join(", "))]
     Graph {
-        /// The graph.
+        /// The graph of the setting `rdf.graph`.
         graph: String,
-        /// Graphs that have statements, not all if there are many.
+        /// Graphs with statements; not all if there are many.
         found: Vec<String>,
     },
-    /// Blank nodes cannot get IRIs.
+    /// IRIs cannot be created for blank nodes.
     #[error("{0}")]
     Skolem(String),
-    /// It was stopped.
+    /// The caller's `stop` flag was set.
     #[error("stopped")]
     Stopped,
-    /// The disk failed.
+    /// Reading or writing a temporary file failed.
     #[error("a temporary file failed")]
     Io(#[from] io::Error),
 }

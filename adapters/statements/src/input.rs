@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How statements are sorted.
+/// Options for reading and sorting statements.
 #[derive(Clone, Debug)]
 pub struct SortOptions {
     /// A folder for temporary files: about as large as the input.
     pub temporary: PathBuf,
     /// Most bytes of statements that are sorted in memory. Default 64 MiB.
     pub memory: usize,
-    /// The named graphs to read, `default` for the default graph; empty for all.
+    /// IRIs of the graphs to read, `default` for the default graph; empty for all.
     pub graphs: Vec<String>,
-    /// Statements that cannot be used are left out ([`SortedStatements::left_out`]); else the first one is an
-    /// error.
+    /// Whether invalid statements are left out ([`SortedStatements::left_out`]); otherwise the
+    /// first one is an error.
     pub leave_out_invalid: bool,
-    /// The inputs may break off, as answers of endpoints: lines of N-Triples and N-Quads that are no statements
-    /// are errors with `leave_out_invalid` too.
+    /// Whether inputs may be truncated, as responses of endpoints are. Then invalid lines of
+    /// N-Triples and N-Quads are errors even with `leave_out_invalid`.
     pub may_break_off: bool,
-    /// The contexts that JSON-LD may name.
+    /// The contexts that JSON-LD may use.
     pub contexts: Contexts,
-    /// Set to end it early.
+    /// Set to true to stop early.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -49,7 +49,7 @@ impl SortOptions {
         }
     }
 
-    /// Returns an error when it is to end.
+    /// Checks whether to stop.
     ///
     /// # Errors
     /// [`Error::Stopped`].
@@ -58,21 +58,21 @@ impl SortOptions {
     }
 }
 
-/// The statements that count, by their graphs.
+/// Selects statements by their graphs.
 pub struct GraphFilter<'o> {
     wanted: &'o [String],
-    /// Those of `wanted` that have statements.
+    /// Graphs of `wanted` that have statements.
     seen: BTreeSet<&'o str>,
     others: BTreeSet<String>,
 }
 
 impl<'o> GraphFilter<'o> {
-    /// A filter for all inputs that are read together.
+    /// A filter for all inputs of a dataset.
     pub fn new(options: &'o SortOptions) -> Self {
         Self { wanted: &options.graphs, seen: BTreeSet::new(), others: BTreeSet::new() }
     }
 
-    /// Whether a statement of this graph counts.
+    /// Whether statements of this graph are wanted.
     pub fn counts(&mut self, graph: GraphNameRef<'_>) -> bool {
         if self.wanted.is_empty() {
             return true;
@@ -91,11 +91,11 @@ impl<'o> GraphFilter<'o> {
         wanted.is_some()
     }
 
-    /// Checks, when all inputs are read, that each graph that was named has statements: an IRI with a
-    /// misprint would delete everything.
+    /// Checks, after all inputs are read, that each wanted graph has statements: a typing error in
+    /// an IRI would delete the whole copy.
     ///
     /// # Errors
-    /// [`Error::Graph`], unless there are no statements at all.
+    /// [`Error::Graph`], unless the inputs are empty.
     pub fn check(self) -> Result<(), Error> {
         let missing =
             |graph: &&String| *graph != DEFAULT_GRAPH && !self.seen.contains(graph.as_str());
@@ -109,28 +109,28 @@ impl<'o> GraphFilter<'o> {
     }
 }
 
-/// One input.
+/// One document with statements to sort.
 pub struct Input {
-    /// Its name in errors.
+    /// Name of the input in messages.
     pub name: String,
-    /// Its syntax.
+    /// The RDF syntax of the input.
     pub syntax: Syntax,
-    /// The IRI against which relative IRIs are resolved; without one, relative IRIs are rejected.
+    /// The IRI against which relative IRIs are resolved; if `None`, relative IRIs are rejected.
     pub base: Option<String>,
-    /// Its bytes.
+    /// The source of the input's bytes.
     pub bytes: Bytes,
 }
 
 /// The bytes of an input.
 pub enum Bytes {
-    /// A file that is not compressed: it is read in place when it is sorted.
+    /// An uncompressed file, which is read while it is sorted.
     File(File),
-    /// Any others.
+    /// Any other source of bytes.
     Stream(Box<dyn Read>),
 }
 
 impl Bytes {
-    /// A file that may be compressed, as its first bytes show.
+    /// A file whose compression is detected by its first bytes.
     pub fn of_file(mut file: File) -> Self {
         let mut start = [0; 10];
         let read = file.read_at(&mut start, 0).unwrap_or_default();
@@ -143,10 +143,11 @@ impl Bytes {
 }
 
 impl Input {
-    /// A file whose name ends as is usual for its syntax, perhaps compressed: `dump.nt`, `x.ttl.gz`.
+    /// A file with the usual extension of its syntax, with or without compression: `dump.nt`,
+    /// `x.ttl.gz`.
     ///
     /// # Errors
-    /// The name is of no known syntax, or the file cannot be opened.
+    /// The extension is not that of a known syntax, or the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let name = visible(&path.to_string_lossy()).into_owned();
         let syntax =
@@ -164,7 +165,7 @@ impl Input {
         }
     }
 
-    /// A file of this syntax that is not compressed, whatever its name.
+    /// An uncompressed file with this syntax. The file name is not checked.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -177,16 +178,16 @@ impl Input {
     }
 }
 
-/// The syntax of a file: by the ending of its name, and of `.xml` by its root.
+/// The syntax of a file by its extension; for `.xml` by the root element.
 ///
 /// # Errors
-/// A file of XML cannot be read.
+/// An XML file cannot be read.
 pub fn syntax_of_file(path: &Path) -> io::Result<Option<FileSyntax>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if let Some(found) = Syntax::of_file_name(&name) {
         return Ok(Some(found));
     }
-    // Compressed or not, it is RDF/XML under another ending.
+    // With or without compression, this is RDF/XML with another extension.
     let lower = name.to_ascii_lowercase();
     let as_rdf = lower.rsplit_once(".xml").map(|(stem, ending)| format!("{stem}.rdf{ending}"));
     let Some(FileSyntax { compression, .. }) = as_rdf.and_then(|name| Syntax::of_file_name(&name))
@@ -205,12 +206,13 @@ pub fn syntax_of_file(path: &Path) -> io::Result<Option<FileSyntax>> {
 
 /// The name of the default graph.
 const DEFAULT_GRAPH: &str = "default";
-/// Graphs named in an error.
+/// Most graphs that an error lists.
 const MAX_GRAPHS: usize = 10;
-/// Bytes of a file of XML in which its root must begin.
+/// Bytes of an XML file that must contain the start of its root element.
 const XML_START: u64 = 64 * 1024;
 
-/// Reads all inputs, and sorts their statements. Nothing of them is used when one is wrong.
+/// Reads all inputs, and sorts their statements. If one input is invalid, the others are not used
+/// either.
 ///
 /// # Errors
 /// An input is wrong or cannot be read, or the disk failed.
@@ -218,7 +220,7 @@ pub fn sorted(
     options: &SortOptions,
     inputs: impl IntoIterator<Item = Input>,
 ) -> Result<SortedStatements, Error> {
-    // Apart from each other: documents often have entities in order, and blank nodes between them.
+    // Separate sorters: documents often have entities in order, with blank nodes between them.
     let sorter = || LineSorter::new(&options.temporary, options.memory / 2);
     let (mut entities, mut blank) = (sorter(), sorter());
     let mut line = Vec::with_capacity(256);
@@ -229,7 +231,7 @@ pub fn sorted(
     }
     for (number, input) in inputs.into_iter().enumerate() {
         let Input { name, syntax, base, bytes } = input;
-        // Labels of blank nodes belong to their document.
+        // Labels of blank nodes are valid within their document only.
         let mut read = ReadOptions::default()
             .with_document(number as u64)
             .with_contexts(options.contexts.clone());
@@ -282,7 +284,7 @@ pub fn sorted(
     Ok(sorted)
 }
 
-/// An input that ends early when it is to stop, whether its statements are used or left out.
+/// An input that fails as soon as it is to stop, also while statements are left out.
 struct Stoppable<'s> {
     bytes: Box<dyn Read>,
     stop: &'s AtomicBool,

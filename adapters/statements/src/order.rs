@@ -1,12 +1,12 @@
-//! The two orders of entities.
+//! Conversion between the two orders of entities.
 //!
 //! A log has its keys in byte order. Sorted N-Triples have `<IRI> ` at the beginning of their
-//! lines, so the end of an IRI counts as `>` there: `http://a/x#1` comes before `http://a/x`, which
-//! is the other way round in the log.
+//! lines, so the end of an IRI counts as `>` there: `http://a/x#1` sorts before `http://a/x`, but
+//! after it in the log.
 
 use std::cmp::Ordering;
 
-/// Compares two IRIs as the beginnings of lines.
+/// Compares two IRIs in the order of lines.
 pub fn compare(one: &str, two: &str) -> Ordering {
     let (one, two) = (one.as_bytes(), two.as_bytes());
     let common = one.len().min(two.len());
@@ -17,10 +17,10 @@ pub fn compare(one: &str, two: &str) -> Ordering {
     })
 }
 
-/// Brings items from the order of keys into the order of lines.
+/// Sorts items from the order of keys into the order of lines.
 ///
-/// Only an IRI that begins another one can be out of place; those that wait are each the beginning
-/// of the next, so that there are never more than an IRI has bytes.
+/// Only an IRI that is a prefix of the next one can be out of place. Each waiting IRI is a prefix
+/// of the following one, so at most as many items wait as an IRI has bytes.
 #[derive(Debug)]
 pub struct LineOrder<T> {
     waiting: Vec<(String, T)>,
@@ -33,10 +33,10 @@ impl<T> Default for LineOrder<T> {
 }
 
 impl<T> LineOrder<T> {
-    /// Takes the next item in the order of keys; gives those whose turn has come.
+    /// Takes the next item in the order of keys; passes items that need not wait longer to `give`.
     ///
     /// # Errors
-    /// Those of `give`.
+    /// An error of `give`.
     pub fn push<E>(
         &mut self,
         key: String,
@@ -57,10 +57,10 @@ impl<T> LineOrder<T> {
         Ok(())
     }
 
-    /// Gives the rest.
+    /// Passes the remaining items to `give`.
     ///
     /// # Errors
-    /// Those of `give`.
+    /// An error of `give`.
     pub fn finish<E>(mut self, mut give: impl FnMut(String, T) -> Result<(), E>) -> Result<(), E> {
         while let Some((key, item)) = self.waiting.pop() {
             give(key, item)?;

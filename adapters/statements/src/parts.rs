@@ -1,10 +1,10 @@
 //! Blank nodes that other programs wrote as IRIs [rdf11-concepts §3.5]: parts of the descriptions
 //! that lead to them, as if they had been written as blank nodes.
 //!
-//! Such an IRI remains the name of an entity where nothing leads to it, and where this program made
-//! it: it does that for nodes that belong to several entities or to none, and each is described on
-//! its own then. So all such IRIs of a server are entities if all of them have that form, and none
-//! is the object of exactly one subject.
+//! Such an IRI remains the IRI of an entity if it is not an object, or if this program created it.
+//! This program creates such IRIs for nodes that belong to several entities or to none, which
+//! therefore have separate descriptions. So all such IRIs of a server are entities if all have the
+//! form of this program, and each is the object of none or several subjects.
 
 use crate::skolem::{Line, each_line};
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
@@ -15,16 +15,16 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-/// What every such IRI has.
+/// The path of every such IRI.
 const PATH: &[u8] = b"/.well-known/genid/";
 /// Bytes searched at a time.
 const READ: usize = 1 << 20;
-/// Most servers whose IRIs are judged together; those of others are parts.
+/// Most servers whose IRIs are classified together; the IRIs of other servers are parts.
 const SERVERS_MAX: usize = 10_000;
-/// Follows an IRI that something is stated of; before all terms.
+/// Follows the IRI of a subject in the sorted lines; sorts before all terms.
 const DESCRIBED: &[u8] = b" !";
 
-/// The same statements with blank nodes in place of such IRIs, and how many these are.
+/// The same statements with blank nodes in place of these IRIs, and the number of replaced IRIs.
 ///
 /// # Errors
 /// A line is not a statement, it was stopped, or the disk failed.
@@ -63,7 +63,7 @@ pub fn with_parts(
     Ok((SortedStatements::new(file, sorted.canonical_lines())?, count))
 }
 
-/// Whether something is stated of such an IRI.
+/// Whether such an IRI is the subject of a statement.
 fn has_described(file: &File) -> io::Result<bool> {
     let (mut buffer, mut kept, mut at) = (vec![0; READ], 0, 0);
     loop {
@@ -95,7 +95,7 @@ fn has_described(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The IRI of a term.
+/// The IRI of a term, if it is one.
 fn iri_of(term: &[u8]) -> Option<&str> {
     std::str::from_utf8(term.strip_prefix(b"<")?.strip_suffix(b">")?).ok()
 }
@@ -109,8 +109,8 @@ fn is_skolem(term: &[u8]) -> bool {
 struct Servers(BTreeMap<String, bool>);
 
 impl Servers {
-    /// Judges them by lines in the order of such IRIs: that something is stated of it, and what it is
-    /// the object of.
+    /// Classifies servers by lines in the order of these IRIs. The lines contain whether an IRI is
+    /// a subject, and the subjects that it is an object of.
     fn judge(lines: &mut File) -> Result<Self, Error> {
         let mut servers = Self::default();
         each_term(lines, &mut |of_it| {
@@ -130,8 +130,8 @@ impl Servers {
         Ok(servers)
     }
 
-    /// Hands over the statements with such an object, and a line for each such subject that is a
-    /// part; returns how many these are.
+    /// Adds the statements with such an object, and a line for each such subject that is a part;
+    /// returns the number of these subjects.
     fn name_objects(&self, lines: &mut File, to: &mut LineSorter) -> Result<u64, Error> {
         let (mut count, mut line) = (0, Vec::new());
         each_term(lines, &mut |of_it| {
@@ -160,17 +160,17 @@ impl Servers {
     }
 }
 
-/// What the lines about one IRI state.
+/// The content of the lines about one IRI.
 struct OfTerm<'l> {
     is_described: bool,
     term: &'l [u8],
-    /// The file, and where subjects and predicates of the statements with this object are in it.
+    /// The file, and the range with the subjects and predicates of the statements with this object.
     file: &'l File,
     range: (u64, u64),
 }
 
 impl OfTerm<'_> {
-    /// Hands over subject and predicate of each statement with this object.
+    /// Visits subject and predicate of each statement with this object.
     fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let (mut at, end) = self.range;
         let (mut buffer, mut used) = (Vec::new(), 0);
@@ -184,7 +184,7 @@ impl OfTerm<'_> {
         Ok(())
     }
 
-    /// How many other subjects it is the object of; 2 stands for any number.
+    /// Number of other subjects with this object; 2 means two or more.
     fn parents(&self) -> Result<u8, Error> {
         let (mut count, mut last) = (0, Vec::new());
         self.each(&mut |statement| {
@@ -199,7 +199,7 @@ impl OfTerm<'_> {
     }
 }
 
-/// Hands over each IRI with the lines about it.
+/// Visits each IRI with the lines about it.
 fn each_term(
     file: &mut File,
     visit: &mut dyn FnMut(&OfTerm<'_>) -> Result<(), Error>,
@@ -229,8 +229,8 @@ fn each_term(
     }
 }
 
-/// Names the subjects that are parts: a line for each comes before its statements. Returns all
-/// statements, in order.
+/// Gives blank node labels to subjects that are parts: a line for each is sorted before its
+/// statements. Returns all statements, in order.
 fn name_subjects(
     mut lines: File,
     mut entities: LineSorter,

@@ -1,4 +1,4 @@
-//! Reads a file in a thread of its own, some parts ahead.
+//! Reads a file in a separate thread, some parts ahead.
 
 use std::fs::File;
 use std::io;
@@ -7,15 +7,15 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 /// Bytes read at a time.
 pub(crate) const READ: usize = 1 << 19;
-/// Bytes free in front of each part, for what is left of the part before it.
+/// Free bytes before each part, for the rest of the part before it.
 const HEAD: usize = 1 << 16;
-/// Parts that wait.
+/// Parts that are read ahead.
 const AHEAD: usize = 2;
 
-/// The beginning of a file, part by part.
+/// The first bytes of a file, part by part.
 pub(crate) struct ReadAhead {
     parts: Receiver<io::Result<Vec<u8>>>,
-    /// Buffers to be filled again.
+    /// Returns buffers to the thread.
     emptied: Sender<Vec<u8>>,
 }
 
@@ -23,7 +23,7 @@ impl ReadAhead {
     /// Reads the first `end` bytes of a file.
     ///
     /// # Errors
-    /// The system has no further thread or open file.
+    /// The system cannot create a thread or open another file.
     pub(crate) fn new(file: &File, end: u64) -> io::Result<Self> {
         let file = file.try_clone()?;
         let (sender, parts) = sync_channel(AHEAD);
@@ -45,7 +45,7 @@ impl ReadAhead {
         Ok(Self { parts, emptied })
     }
 
-    /// Puts the next part behind `buffer[*used..]`; false at the end.
+    /// Appends the next part to `buffer[*used..]`; false at the end.
     pub(crate) fn read(&self, buffer: &mut Vec<u8>, used: &mut usize) -> io::Result<bool> {
         let Ok(part) = self.parts.recv() else { return Ok(false) };
         let (mut part, rest) = (part?, buffer.len() - *used);
@@ -57,7 +57,7 @@ impl ReadAhead {
             buffer.drain(..std::mem::take(used));
             buffer.extend_from_slice(&part[HEAD..]);
         }
-        // The thread has ended when nothing is left to be read.
+        // The thread may have ended, after the last part.
         let _ = self.emptied.send(part);
         Ok(true)
     }

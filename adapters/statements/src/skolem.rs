@@ -2,8 +2,8 @@
 //!
 //! A blank node that is the object of statements about exactly one other subject is part of its
 //! description. All others get an IRI made of their content [rdf11-concepts §3.5], so that they are
-//! entities too, and every other blank node belongs to one entity. Where nothing is stated of one,
-//! its IRI is made of the entities that it is an object of.
+//! entities too, and every other blank node belongs to one entity. The IRI of a node that is not a
+//! subject is made of the entities that it is an object of.
 
 use crate::description::closure;
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 
-/// Most blank nodes that get an IRI; their names are in memory.
+/// Most blank nodes that get an IRI; their labels are in memory.
 const MAX_NAMED: usize = 500_000;
-/// Most bytes of the entities that a node is an object of which distinguish it from others.
+/// Most bytes of the entities that a node is an object of, for distinguishing it from others.
 const MAX_PARENTS: usize = 1 << 20;
-/// Stands for a node in its own content.
+/// Placeholder for a node in its own content.
 const ROOT: &[u8] = b"<urn:x-abreast:node>";
 
-/// The same statements with IRIs `BASE/.well-known/genid/…` for such blank nodes.
+/// The same statements with IRIs `BASE/.well-known/genid/…` for these blank nodes.
 ///
 /// # Errors
-/// The base is not the beginning of an IRI, there are too many such nodes, one or all of them have too many
-/// statements below them, or the disk failed.
+/// The base is not the beginning of an IRI, there are too many nodes, one node or all together have
+/// too many statements below them, or the disk failed.
 pub fn skolemized(
     options: &SortOptions,
     sorted: SortedStatements,
@@ -52,7 +52,8 @@ pub fn skolemized(
         };
         contents.push((content, parents, label));
     }
-    // Nodes of equal content remain different ones, in the order of what leads to them.
+    // Nodes with equal content get different IRIs, in the order of the entities that they are
+    // objects of.
     contents.sort_unstable();
     let mut names: BTreeMap<Vec<u8>, ([u8; 16], u32)> = BTreeMap::new();
     let (mut last, mut copy) = (None, 0);
@@ -85,9 +86,9 @@ pub fn skolemized(
 
 /// A blank node that gets an IRI.
 struct Found {
-    /// Its label, with `_:`.
+    /// The node's label, with `_:`.
     label: Vec<u8>,
-    /// Whether something is stated about it.
+    /// Whether the node is the subject of a statement.
     is_described: bool,
     /// A digest of the entities that it is an object of.
     parents: [u8; 16],
@@ -103,7 +104,7 @@ fn found(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Found>,
         if subject.starts_with(b"_:") {
             pair.clear();
             pair.extend_from_slice(subject);
-            // Before all subjects.
+            // Sorts before all subjects.
             pair.extend_from_slice(b" !");
             sorter.push(&pair)?;
         }
@@ -141,7 +142,7 @@ fn found(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Found>,
             b" !" => node.is_described = true,
             subject => {
                 node.subjects += 1;
-                // Labels of others do not matter, and neither do very many subjects.
+                // Ignore labels of other blank nodes, and subjects above the limit.
                 if subject.starts_with(b" <") && node.parents.len() < MAX_PARENTS {
                     node.parents.extend_from_slice(subject);
                 }
@@ -167,7 +168,7 @@ fn digest(parts: &[&[u8]]) -> [u8; 16] {
     digest
 }
 
-/// A digest of all that is stated of a blank node, whatever its label.
+/// A digest of all statements about a blank node, independent of its label.
 fn content(label: &[u8], lines: &[u8], budget: &mut DescriptionBudget) -> Result<[u8; 16], Error> {
     let malformed = |_| Error::NotSorted { line: 0 };
     let mut own = Vec::with_capacity(lines.len());
@@ -185,7 +186,7 @@ fn content(label: &[u8], lines: &[u8], budget: &mut DescriptionBudget) -> Result
 /// A line without its newline.
 pub(crate) struct Line<'l> {
     pub(crate) subject: &'l [u8],
-    /// With the spaces around it.
+    /// Predicate with the spaces around it.
     pub(crate) predicate: &'l [u8],
     pub(crate) object: &'l [u8],
 }

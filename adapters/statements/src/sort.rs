@@ -1,4 +1,5 @@
-//! Lines in byte order, each once, of any number: runs sorted in memory, merged from disk.
+//! Sorts any number of lines in byte order, without duplicates: runs are sorted in memory and
+//! merged from disk.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -6,12 +7,12 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::PathBuf;
 
-/// Runs that are merged at a time; each has a reader.
+/// Runs that are merged at a time, each with a reader.
 const FAN_IN: usize = 64;
 /// Bytes read at a time of each run.
 const READ: usize = 128 * 1024;
 
-/// Sorts lines with bounded memory. Lines that come in order are written once.
+/// Sorts lines with bounded memory. Lines that arrive in order are written only once.
 pub struct LineSorter {
     folder: PathBuf,
     /// Most bytes of lines in memory.
@@ -20,17 +21,17 @@ pub struct LineSorter {
     bytes: Vec<u8>,
     /// Start and end of each line in `bytes`, without its newline.
     lines: Vec<(u32, u32)>,
-    /// Whether the lines in memory came in order, each once.
+    /// Whether the lines in memory arrived in order, without duplicates.
     in_order: bool,
-    /// The newest run: the next one continues it if that comes behind it.
+    /// The newest run, which the next lines continue if they sort after it.
     newest: Option<Distinct>,
-    /// Sorted runs, by how often they were merged.
+    /// Sorted runs, by the number of their merges.
     levels: Vec<Vec<File>>,
 }
 
 impl LineSorter {
-    /// A sorter that keeps at most about `memory` bytes in memory, and the rest in unnamed files in
-    /// a folder.
+    /// A sorter with at most about `memory` bytes in memory, and the rest in unnamed files in a
+    /// folder.
     pub fn new(folder: impl Into<PathBuf>, memory: usize) -> Self {
         Self {
             folder: folder.into(),
@@ -43,7 +44,7 @@ impl LineSorter {
         }
     }
 
-    /// Takes a line without its newline.
+    /// Adds a line without its newline.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -63,7 +64,7 @@ impl LineSorter {
         Ok(())
     }
 
-    /// All lines in one unnamed file, in order, each once and with its newline.
+    /// Writes all lines to one unnamed file, in order, without duplicates, each with its newline.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -82,7 +83,8 @@ impl LineSorter {
         runs.pop().map_or_else(|| tempfile::tempfile_in(&self.folder), Ok)
     }
 
-    /// Writes what is in memory as a run, or as part of the newest; merges runs when there are many.
+    /// Writes the lines in memory as a run, or as part of the newest; merges runs when there are
+    /// many.
     fn spill(&mut self) -> io::Result<()> {
         let bytes = &self.bytes;
         if !self.in_order {
@@ -148,7 +150,7 @@ impl LineSorter {
     }
 }
 
-/// Writes ordered lines, each once.
+/// Writes ordered lines, skipping duplicates.
 struct Distinct {
     out: BufWriter<File>,
     last: Option<Vec<u8>>,
@@ -159,7 +161,8 @@ impl Distinct {
         Self { out: BufWriter::with_capacity(READ, file), last: None }
     }
 
-    /// Writes lines that come behind all before, each with its newline; `last` is the last of them.
+    /// Writes lines that follow all lines written before, each with its newline; `last` is the
+    /// range of the last line.
     fn write_all(&mut self, lines: &[u8], last: Option<(u32, u32)>) -> io::Result<()> {
         self.last = last.map(|place| line_at(lines, place).to_vec());
         self.out.write_all(lines)

@@ -1,5 +1,5 @@
-//! A file of sorted N-Triples: the statements of each entity, one entity after the other, and those
-//! about blank nodes by their label.
+//! A file of sorted N-Triples: the statements of each entity, one entity after the other, and
+//! statements about blank nodes by their label.
 
 use crate::Error;
 use crate::read_ahead::{READ, ReadAhead};
@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt as _;
 
 /// Bytes of statements about blank nodes between two entries of their index.
 const BLOCK: usize = 4096;
-/// Most bytes of the statements of one entity, without those about blank nodes.
+/// Most bytes of an entity's statements, without the statements about blank nodes.
 pub const MAX_GROUP: usize = 16 << 20;
 
 /// An open file of sorted N-Triples.
 pub struct SortedStatements {
     file: File,
-    /// Where the statements about blank nodes begin: behind all others.
+    /// Offset of the statements about blank nodes, which are after all others.
     blank: u64,
     length: u64,
     canonical: bool,
@@ -27,7 +27,7 @@ pub struct SortedStatements {
 
 impl SortedStatements {
     /// Takes a file whose lines are in byte order. The order is checked while the file is read.
-    /// `canonical` lines were written by this program, and are each there once.
+    /// With `canonical`, this program wrote the lines, without duplicates.
     ///
     /// # Errors
     /// The disk failed.
@@ -39,27 +39,27 @@ impl SortedStatements {
         Ok(sorted)
     }
 
-    /// Whether the lines are canonical, apart from labels of blank nodes.
+    /// Whether the lines are canonical, except for labels of blank nodes.
     pub fn canonical_lines(&self) -> bool {
         self.canonical
     }
 
-    /// Statements of the input that could not be used.
+    /// Invalid statements of the input.
     pub fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
-    /// Bytes of all statements.
+    /// Length of all statements in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The file; its place is shared.
+    /// The file. Its position is shared.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     ///
     /// # Errors
     /// The disk failed.
@@ -79,7 +79,7 @@ impl SortedStatements {
     /// The statements about entities, grouped.
     ///
     /// # Errors
-    /// The system has no further thread or open file.
+    /// The system cannot create a thread or open another file.
     pub fn entities(&self) -> Result<Groups, Error> {
         Ok(Groups {
             parts: ReadAhead::new(&self.file, self.blank)?,
@@ -95,16 +95,16 @@ impl SortedStatements {
     /// The statements about blank nodes.
     ///
     /// # Errors
-    /// They are not sorted, one is no statement, or the disk failed.
+    /// They are not sorted, a line is not a statement, or the disk failed.
     pub fn blank_nodes(&self) -> Result<BlankNodes<'_>, Error> {
         BlankNodes::index(&self.file, self.blank, self.length)
     }
 
-    /// The place of the first line that does not come before `prefix`.
+    /// Offset of the first line that does not sort before `prefix`.
     fn first_at_least(&self, prefix: &[u8]) -> io::Result<u64> {
         let (mut low, mut high) = (0, self.length);
         let mut head = [0; 2];
-        // Lines that begin before `low` come before the prefix, those from `high` on do not.
+        // Lines that start before `low` sort before the prefix; lines from `high` on do not.
         while low < high {
             let middle = self.line_start(low + (high - low) / 2, low)?;
             let read = self.file.read_at(&mut head, middle)?;
@@ -117,7 +117,7 @@ impl SortedStatements {
         Ok(low)
     }
 
-    /// The beginning of the line that has the byte at `place`, at least `low`.
+    /// Start of the line that contains the byte at `place`, at least `low`.
     fn line_start(&self, place: u64, low: u64) -> io::Result<u64> {
         let mut end = place;
         let mut buffer = vec![0; BLOCK];
@@ -148,16 +148,16 @@ impl SortedStatements {
     }
 }
 
-/// The statements of one entity.
+/// The statements of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'g> {
-    /// The IRI, as it is written.
+    /// The IRI, as it is written in the lines.
     pub iri: &'g str,
-    /// Its lines, each with its newline.
+    /// The entity's lines, each with its newline.
     pub lines: &'g [u8],
-    /// How many there are.
+    /// Number of statements in `lines`.
     pub statements: u64,
-    /// They are more than [`MAX_GROUP`] bytes, and are not in `lines`.
+    /// Whether the statements are more than [`MAX_GROUP`] bytes, and are not in `lines`.
     pub(crate) is_too_large: bool,
 }
 
@@ -165,12 +165,13 @@ pub struct Group<'g> {
 pub struct Groups {
     parts: ReadAhead,
     buffer: Vec<u8>,
-    /// Where the current group is in the buffer, how many statements there are, and whether they are too many.
+    /// Range of the current group in the buffer, its number of statements, and whether they are too
+    /// many.
     group: Option<(Range<usize>, u64, bool)>,
     iri: String,
     /// Bytes of the buffer that were read.
     used: usize,
-    /// The last line of the group before, to check the order.
+    /// The last line of the previous group, to check the order.
     last: Vec<u8>,
     line: u64,
 }
@@ -182,7 +183,7 @@ impl Groups {
         Some(Group { iri: &self.iri, lines: &self.buffer[range], statements, is_too_large })
     }
 
-    /// Goes to the next entity; returns whether there is one.
+    /// Moves to the next entity; returns whether there is one.
     ///
     /// # Errors
     /// The lines are not sorted, one is not a statement about an IRI, or the disk failed.
@@ -190,7 +191,7 @@ impl Groups {
         self.group = None;
         let Some(first) = self.line_end(0)? else { return Ok(false) };
         let iri = iri_of(&self.buffer[self.used..self.used + first])
-            // With escapes, an entity could have two spellings.
+            // With escapes, the IRI of an entity could be written in two ways.
             .filter(|iri| !iri.contains('\\'))
             .ok_or_else(|| Error::Line {
                 line: self.line + 1,
@@ -199,7 +200,7 @@ impl Groups {
         self.iri.clear();
         self.iri.push_str(iri);
         let subject = iri.len() + 2;
-        // Bytes of the last line, counted from the beginning of the group.
+        // Range of the last line, from the start of the group.
         let (mut last, mut statements, mut is_too_large) = (0..first, 1, false);
         if self.buffer[self.used..self.used + first] < *self.last {
             return Err(Error::NotSorted { line: self.line + 1 });
@@ -208,7 +209,7 @@ impl Groups {
             let group = &self.buffer[self.used..];
             let next = last.end + 1..last.end + 1 + length;
             let line = &group[next.clone()];
-            // The subject, and the space behind it.
+            // The subject, and the space after it.
             if line.get(..=subject) != group.get(..=subject) {
                 break;
             }
@@ -218,7 +219,7 @@ impl Groups {
             }
             last = next;
             if last.end >= MAX_GROUP {
-                // Only its last line is kept.
+                // Only the last line remains in the buffer.
                 is_too_large = true;
                 self.used += last.start;
                 last = 0..last.end - last.start;
@@ -236,8 +237,8 @@ impl Groups {
         Ok(true)
     }
 
-    /// The length of the line that begins `offset` bytes behind what was given, without its
-    /// newline; `None` at the end.
+    /// The length of the line `offset` bytes after the returned groups, without its newline; `None`
+    /// at the end.
     fn line_end(&mut self, offset: usize) -> Result<Option<usize>, Error> {
         let mut searched = offset;
         loop {
@@ -258,28 +259,28 @@ impl Groups {
             if searched == offset {
                 return Ok(None);
             }
-            // The last line has no newline.
+            // The last line does not end with a newline.
             self.buffer.push(b'\n');
         }
     }
 }
 
-/// The subject of a line that begins with an IRI and a space.
+/// The subject of a line, if its first term is an IRI that a space follows.
 fn iri_of(line: &[u8]) -> Option<&str> {
     let end = line.starts_with(b"<").then(|| memchr(b'>', line)).flatten()?;
     let is_whole = line.get(end + 1) == Some(&b' ');
     std::str::from_utf8(&line[1..end]).ok().filter(|_| is_whole)
 }
 
-/// The statements about blank nodes, found by label.
+/// The statements about blank nodes, which are found by label.
 pub struct BlankNodes<'f> {
     file: &'f File,
     end: u64,
     /// Labels of the first statement of each block, one after the other.
     labels: Vec<u8>,
-    /// For each block: where its label begins, its place in the file, and the number of its label.
+    /// For each block: offset of its label, its offset in the file, and the number of its label.
     blocks: Vec<Block>,
-    /// By the number of a label.
+    /// For each number of a label.
     reached: Bits,
     shared: Bits,
     count: u64,
@@ -349,8 +350,8 @@ impl<'f> BlankNodes<'f> {
         &self.labels[self.blocks[block].label as usize..end]
     }
 
-    /// Appends the lines about a blank node, given with its `_:`, to `out`; returns its number, or
-    /// `None` when nothing is stated about it.
+    /// Appends the lines about a blank node, whose label includes `_:`, to `out`; returns its
+    /// number, or `None` if it is not the subject of a statement.
     pub(crate) fn lines_of(&mut self, label: &[u8], out: &mut Vec<u8>) -> io::Result<Option<u64>> {
         self.searches += 1;
         // The lines are in the order of `label` and a space.
@@ -388,19 +389,20 @@ impl<'f> BlankNodes<'f> {
         Ok(found)
     }
 
-    /// How often a blank node was searched for, in all descriptions together.
+    /// Number of lookups of blank nodes, in all descriptions together.
     pub(crate) fn searches(&self) -> u64 {
         self.searches
     }
 
-    /// Marks a blank node as part of one more entity.
+    /// Marks a blank node as part of an additional entity.
     fn mark(&mut self, number: u64) {
         if self.reached.set(number) {
             self.shared.set(number);
         }
     }
 
-    /// Blank nodes that belong to several entities, and those that belong to none.
+    /// Number of blank nodes that belong to several entities, and number of blank nodes that belong
+    /// to none.
     pub fn shared_and_unreached(&self) -> (u64, u64) {
         (self.shared.count(), self.count - self.reached.count())
     }
@@ -416,14 +418,14 @@ impl BlankStatements for BlankNodes<'_> {
     }
 }
 
-/// The label of the blank node at the beginning of a line, with its `_:`.
+/// The label of the blank node at the start of a line, with its `_:`.
 fn blank_label(line: &[u8]) -> Option<&[u8]> {
     let end = line.starts_with(b"_:").then(|| memchr(b' ', line)).flatten()?;
     Some(&line[..end])
 }
 
-/// Makes `buffer[*used..]` begin with a whole line; its length without the newline, `None` at the
-/// end.
+/// Reads until `buffer[*used..]` starts with a whole line; returns its length without the newline,
+/// `None` at the end.
 pub(crate) fn read_line(
     file: &File,
     buffer: &mut Vec<u8>,
@@ -450,7 +452,7 @@ pub(crate) fn read_line(
         buffer.drain(..*used);
         *used = 0;
         let had = buffer.len();
-        // A lookup reads two blocks at most in most cases, an index everything.
+        // A lookup usually reads at most two blocks; building the index reads the whole file.
         let wanted = (2 * BLOCK).max(had).min((end - *at) as usize);
         buffer.resize(had + wanted, 0);
         file.read_exact_at(&mut buffer[had..], *at)?;
@@ -469,7 +471,7 @@ impl Bits {
         self.words.resize(count.div_ceil(64) as usize, 0);
     }
 
-    /// Adds a number; returns whether it was there.
+    /// Adds a number; returns whether the set contained it.
     fn set(&mut self, number: u64) -> bool {
         let word = &mut self.words[(number / 64) as usize];
         let bit = 1 << (number % 64);

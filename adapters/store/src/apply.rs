@@ -1,8 +1,7 @@
-//! Writing a batch that was decided (`abreast_core::batch`): changes, pages, shards, versions and
-//! rows.
+//! Writes a decided batch (`abreast_core::batch`): changes, pages, shards, versions and rows.
 //!
-//! Rows of all keys are read once, before anything is decided, and written once. Shards that became
-//! too large are split when all rows are written.
+//! The rows of all keys are read once, before the decision, and written once. Shards that became
+//! too large are split after all rows are written.
 
 use crate::descriptions;
 use crate::limits::damaged_row;
@@ -19,7 +18,7 @@ use std::ops::Deref;
 /// Changes that are decided and written together: few enough to stay in the processor's cache.
 const PART: usize = 250;
 
-/// Records a batch. One that is refused changes nothing.
+/// Records a batch. A refused batch changes nothing.
 pub(crate) fn append<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -55,7 +54,7 @@ pub(crate) fn append<T: Tables>(
     }))
 }
 
-/// Adds to the base of a new set.
+/// Adds resources to the base of a new set.
 pub(crate) fn import<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -86,7 +85,8 @@ fn resource<'s, R: Deref<Target = Resource>>(
     stored.get(key).map(|row| &*row.resource)
 }
 
-/// A key whose row is damaged, and whose next change keeps the state of the row.
+/// The first key with a damaged row that cannot be replaced, because the next change of this key
+/// copies the row's properties.
 fn undecidable<'c, T: Tables>(
     tables: &mut T,
     changes: &'c [Change],
@@ -111,7 +111,7 @@ fn undecidable<'c, T: Tables>(
         .find(|key| stored.get(key).is_some_and(|row| row.is_damaged) && is_first(key)))
 }
 
-/// Writes what was decided.
+/// Writes the decided changes, with pages, shards, versions and rows.
 fn write<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -169,7 +169,7 @@ fn record<T: Tables>(
     if closed.is_empty() { Ok(()) } else { tables.close_pages(&closed, &set_state.page.page()) }
 }
 
-/// The types before, if a resource that stays has others now.
+/// The types before a change, if the change altered the types of an existing resource.
 fn former_types<'b>(entry: &Entry<'b>) -> Option<&'b [String]> {
     fn types(held: Held<'_>) -> &[String] {
         held.state.description.as_deref().map_or(&[], |description| &description.types)
@@ -178,7 +178,7 @@ fn former_types<'b>(entry: &Entry<'b>) -> Option<&'b [String]> {
     (old != new).then_some(old)
 }
 
-/// Counts resources, and follows the steps with shards and versions. Returns the shards that may
+/// Counts resources, and updates shards and versions for each step. Returns the shards that may
 /// have become too large.
 fn follow<T: Tables>(
     set_state: &mut SetState,
@@ -239,7 +239,7 @@ fn follow<T: Tables>(
     Ok(due)
 }
 
-/// Writes the rows in the order of their keys, and where resources left the set.
+/// Writes the rows in the order of their keys, and the positions at which resources left the set.
 fn write_rows<T: Tables>(
     tables: &mut T,
     decided: &Decided<'_>,
@@ -252,7 +252,7 @@ fn write_rows<T: Tables>(
         let Row { key, .. } = *row;
         let write = match row.write() {
             Write::Insert(now) => {
-                // A base comes before anything can have left the set.
+                // Resources of a base cannot have left the set before.
                 if now.position > Position(0) {
                     returned.push(key);
                 }
@@ -277,7 +277,7 @@ fn write_rows<T: Tables>(
     }
 }
 
-/// Splits shards until none of them is too large.
+/// Splits shards until every shard has at most the allowed number of bytes.
 fn split<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,

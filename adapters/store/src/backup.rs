@@ -1,9 +1,10 @@
 //! Consistent copies of a store while others write, and restarting a log after a restore.
 //!
-//! A restart shows Destinations that the log is no longer the one they followed: it was restored
-//! from a backup, or parts of it were lost. Its lists begin at the restart, so every Destination
-//! with an earlier cursor compares everything once [rs-core §12.1]. Positions and numbers of Change
-//! Lists continue far beyond those that may have been given out, so none means two things.
+//! A restart shows Destinations that the log they followed was replaced: the log was restored from
+//! a backup, or parts were lost. Change Lists start at the restart, so every Destination with an
+//! earlier cursor compares everything once [rs-core §12.1]. Positions and numbers of Change Lists
+//! continue far above every number that may have been published, so that no number has two
+//! meanings.
 
 use crate::connection::sqlite_error;
 use crate::database;
@@ -16,17 +17,17 @@ use rusqlite::{Connection, params};
 use std::fs::File;
 use std::path::Path;
 
-/// So do the numbers of its Change Lists.
+/// Numbers of a restarted log's Change Lists follow a multiple of this.
 pub const LISTS_APART: i64 = 100_000;
 
-/// Copies a store that others may be writing, as it is at one instant, and makes the copy durable.
+/// Copies the present content of a store, also while others write it, and makes the copy durable.
 ///
 /// # Errors
-/// The store cannot be read, or the copy not be written; `to` must not be there.
+/// The store cannot be read, or the copy cannot be written; `to` must not exist.
 pub fn copy(from: &Path, to: &Path) -> Result<(), LogError> {
     let task = format!("cannot copy the store {} to {}", from.display(), to.display());
     let connection = open_for_check(from)?;
-    // A connection that only reads may still write another file.
+    // `VACUUM INTO` needs permission to write, although it writes only the copy.
     connection
         .pragma_update(None, "query_only", false)
         .and_then(|()| connection.execute("VACUUM INTO ?1", [to.to_string_lossy()]))
@@ -54,7 +55,8 @@ pub fn check_copy(path: &Path) -> Result<Vec<SetFacts>, LogError> {
     Err(LogError::new(ErrorKind::Corrupt, message))
 }
 
-/// The sets of a store, and when the log of each was created: no two stores have the same ones. A restart of the log changes none.
+/// The sets of a store, with the creation time of each. Two stores never have the same times, and a
+/// restart of the log does not change them, so they identify a store.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -79,7 +81,7 @@ pub fn restart_log(path: &Path, now: Timestamp) -> Result<(), LogError> {
     })
 }
 
-/// All sets.
+/// Numbers of all sets in the store.
 pub(crate) fn set_ids(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
     connection
         .prepare("SELECT id FROM sets ORDER BY id")?
@@ -87,8 +89,7 @@ pub(crate) fn set_ids(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
         .collect()
 }
 
-/// Restarts the log of one set, within a transaction. A set without a complete base needs no
-/// restart.
+/// Restarts a set's log, within a transaction. A set without a complete base needs no restart.
 pub(crate) fn restart_set_log(
     connection: &Connection,
     set: i64,
@@ -112,7 +113,7 @@ pub(crate) fn restart_set_log(
         }
         return Ok(());
     }
-    // A value that a flipped bit made huge is not followed.
+    // Ignore a value that is too large: it is damaged.
     let of =
         |sql: &str, most: i64| connection.query_row(sql, [set, most], |row| row.get::<_, i64>(0));
     let position = of(
@@ -154,10 +155,10 @@ pub(crate) fn restart_set_log(
     Ok(())
 }
 
-/// No position and no number of a list is as large.
+/// Larger positions and numbers of lists are damaged.
 const NUMBERS_MAX: i64 = 1 << 53;
 
-/// No change is later than this: the year 2200.
+/// Later times, after the year 2200, are damaged.
 const TIMES_MAX: i64 = 7_258_118_400_000_000;
 
 fn beyond(number: i64, apart: i64) -> i64 {

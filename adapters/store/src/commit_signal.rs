@@ -4,7 +4,7 @@ use abreast_core::{ChangeLog, LogError, Position, SetId};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A count of commits that can be waited for.
+/// A counter of commits on which readers can wait.
 #[derive(Debug, Default)]
 pub(crate) struct CommitSignal {
     commits: Mutex<u64>,
@@ -12,13 +12,13 @@ pub(crate) struct CommitSignal {
 }
 
 impl CommitSignal {
-    /// Readers see something new.
+    /// Reports that readers can see a new commit.
     pub(crate) fn notify(&self) {
         *self.commits.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.waiting.notify_all();
     }
 
-    /// Asks after every ring until the answer is yes or the time is over.
+    /// Calls `so` after every commit, until it returns true or the time is over.
     pub(crate) fn wait_until<E>(
         &self,
         timeout: Duration,
@@ -26,7 +26,7 @@ impl CommitSignal {
     ) -> Result<bool, E> {
         let begun = Instant::now();
         loop {
-            // Noted before asking: what is rung meanwhile is not slept through.
+            // Read the count before `so` runs, so that a commit in between ends the wait.
             let seen = *self.commits.lock().unwrap_or_else(PoisonError::into_inner);
             if so()? {
                 return Ok(true);
@@ -41,7 +41,7 @@ impl CommitSignal {
     }
 }
 
-/// Has one of these sets a change after its position?
+/// Whether one of these sets has a change after its position.
 pub(crate) fn is_beyond(
     log: &dyn ChangeLog,
     known: &[(SetId, Position)],

@@ -13,24 +13,25 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Frames (changed pages) in the write-ahead log before they are copied into the database.
 pub(crate) const CHECKPOINT_FRAMES: i64 = 2_000;
-/// More than these are not left in it because of readers. Its file is cut back to this size.
+/// Most frames that remain in the write-ahead log because of readers; its file is truncated to this
+/// size.
 pub(crate) const WAL_FRAMES_MAX: i64 = 64 * 1024 * 1024 / PAGE_BYTES;
 const PAGE_BYTES: i64 = 8_192;
-/// Prepared statements kept for each connection.
+/// Prepared statements cached for each connection.
 const STATEMENTS_MAX: usize = 64;
 
 /// The failures that a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Loss of power: for what was acknowledged to someone.
+    /// Loss of power. For changes whose recording was confirmed to a caller.
     PowerLoss,
-    /// The end of the process; after loss of power the last commits may be missing, never a part of
-    /// one.
+    /// The end of the process; after loss of power the last commits may be missing, each as a
+    /// whole.
     #[allow(dead_code, reason = "for state that can be made again")]
     ProcessEnd,
 }
 
-/// Opens a database for reading and writing, creating it if it is not there.
+/// Opens a database for reading and writing; creates the file if it does not exist.
 pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Connection, LogError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         let message = format!(
@@ -42,9 +43,9 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
     prepare(path, durability, OpenFlags::empty())
 }
 
-/// As [`open_connection`], for a database in a folder that others may write into: no symbolic link
-/// is followed to it or to the files beside it, and none of them may have a second name. The path
-/// of its folder may go through links.
+/// As [`open_connection`], for a database in a folder that others may write into. The database and
+/// the files with its name and a suffix must not be symbolic links or have a second hard link. The
+/// path of the folder may contain links.
 pub(crate) fn open_own_connection(
     path: &Path,
     durability: Durability,
@@ -84,7 +85,7 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     let failed = |cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause);
     let connection = Connection::open_with_flags(path, flags | more).map_err(failed)?;
     if !more.is_empty() {
-        // Again: from here on the open file is the one that is written.
+        // Check again: the file that is now open is the file that will be written.
         refuse_links(path)?;
     }
     let prepare = || -> rusqlite::Result<Connection> {
@@ -109,8 +110,8 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
         connection.pragma_update(None, "trusted_schema", false)?;
         plan_once(&connection)?;
         if durability == Durability::ProcessEnd {
-            // A short run ends without rewriting the whole file: the log stays for the next one,
-            // within its limit.
+            // Do not copy the log into the database after a short run: the next run reads the log,
+            // which is limited in size.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         }
         Ok(connection)
@@ -118,15 +119,14 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     prepare().map_err(failed)
 }
 
-/// Opens a database for reading only, without a trace on the disk but what SQLite needs to share
-/// it.
+/// Opens a database read-only. Only the files that SQLite needs for sharing are written.
 pub(crate) fn open_read_only(path: &Path) -> Result<Connection, LogError> {
     open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
 /// Opens one more connection to a database that this process has open, for queries only. It may
-/// write the file, because the last connection that is closed, whichever it is, moves the
-/// write-ahead log into the database.
+/// write the file, because the last connection to be closed copies the write-ahead log into the
+/// database.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, LogError> {
     open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
@@ -155,14 +155,14 @@ fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The path with something added to its last name.
+/// The path with a suffix appended to the file name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The code of a failure of SQLite. A shared memory file that cannot grow is reported as an error of the disk
+/// The code of an SQLite error. A shared memory file that cannot grow is reported as a disk error
 /// (`SQLITE_IOERR_SHMSIZE`), although the disk is only full.
 pub(crate) fn code_of(cause: &rusqlite::Error) -> Option<ErrorCode> {
     let is_full = cause
@@ -171,7 +171,7 @@ pub(crate) fn code_of(cause: &rusqlite::Error) -> Option<ErrorCode> {
     if is_full { Some(ErrorCode::DiskFull) } else { cause.sqlite_error_code() }
 }
 
-/// A failure of SQLite in the words of the task it stopped.
+/// Converts an SQLite error; `task` is the start of the message.
 pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
     if matches!(
         cause,
@@ -200,7 +200,8 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
     };
     let error = LogError::new(kind, format!("{task}{help}"));
     if kind == ErrorKind::Full {
-        // Its own text is "disk I/O error", or has a number that looks like an exit code.
+        // SQLite reports a full disk as "disk I/O error", or with a number that a user may take for
+        // an exit code.
         return error
             .with_cause(std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full"));
     }

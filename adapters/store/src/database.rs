@@ -1,4 +1,4 @@
-//! A database that this process alone writes: locked, and at the newest schema.
+//! A database with a single writing process: locked, and with the newest schema.
 
 use crate::connection::{Durability, beside, open_connection, sqlite_error};
 use crate::migration::migrate;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// A database taken for this process.
+/// The lock of this process on a database.
 #[derive(Debug)]
 pub(crate) struct DatabaseLock {
     path: PathBuf,
@@ -16,15 +16,15 @@ pub(crate) struct DatabaseLock {
 
 impl Drop for DatabaseLock {
     fn drop(&mut self) {
-        // Explicitly: a process that is just being started has a copy of the open file for a
-        // moment.
+        // Unlock explicitly: a process that is just being started has a copy of the open file for a
+        // short time.
         let _ = self.file.unlock();
     }
 }
 
 impl DatabaseLock {
-    /// Takes a database for this process until the result is dropped. A lock file beside it,
-    /// because locking the database itself would release SQLite's own locks when it is closed.
+    /// Locks a database for this process until the result is dropped. The lock is a separate file
+    /// in the same folder: closing a lock on the database itself would release SQLite's own locks.
     pub(crate) fn take(path: &Path) -> Result<Self, LogError> {
         let beside = beside(path, ".lock");
         let io = |cause: std::io::Error| {
@@ -46,8 +46,8 @@ impl DatabaseLock {
         }
     }
 
-    /// Opens the database for writing, creating it if it is not there, and brings it to the newest
-    /// schema.
+    /// Opens the database for writing; creates the file if it does not exist, and migrates it to
+    /// the newest schema.
     pub(crate) fn open(&self, steps: &[&str]) -> Result<Connection, LogError> {
         let mut connection = open_connection(&self.path, Durability::PowerLoss)?;
         migrate(&mut connection, &self.path, steps)?;
@@ -55,7 +55,7 @@ impl DatabaseLock {
     }
 }
 
-/// Changes a database that nobody has open, in one transaction. `task` is for the error.
+/// Changes an unused database in one transaction. `task` is for error messages.
 pub(crate) fn change(
     path: &Path,
     steps: &[&str],
@@ -70,7 +70,7 @@ pub(crate) fn change(
         transaction.commit()
     };
     change().map_err(|cause| sqlite_error(&format!("cannot {task} {}", path.display()), cause))?;
-    // One file again, as it was before.
+    // Remove the write-ahead log, so that the database is a single file again.
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     Ok(())
 }

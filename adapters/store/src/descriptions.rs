@@ -9,7 +9,7 @@ pub(crate) fn write(description: Option<&Description>) -> Option<String> {
     Some(json!([description.types, description.label]).to_string())
 }
 
-/// What a resource was that left the set: its description, or `[[], null, media type]`.
+/// Description of a resource that left the set, or `[[], null, media type]`.
 pub(crate) fn write_removed(state: &State) -> Option<String> {
     let media_type = || Some(json!([[], null, state.media_type.as_ref()?]).to_string());
     write(state.description.as_deref()).or_else(media_type)
@@ -34,19 +34,19 @@ pub(crate) fn read_replacements(stored: &str) -> Result<Vec<String>, serde_json:
     serde_json::from_str(stored)
 }
 
-/// What a change has beyond the state that it leaves.
+/// The parts of a change that the resource's state does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// A sentence for people.
+    /// A sentence for readers of the change log.
     pub(crate) summary: Option<String>,
     /// URIs to use instead.
     pub(crate) replaced_by: Vec<String>,
-    /// The types before, if they were others.
+    /// The types before the change, if it altered them.
     pub(crate) former_types: Option<Vec<String>>,
 }
 
-/// Note of a change, `[summary, [URI, …]]`, with `[type, …]` behind if it altered the types; `None`
-/// if empty.
+/// Note of a change, `[summary, [URI, …]]`, with `[type, …]` as third element if the types changed;
+/// `None` if empty.
 pub(crate) fn write_note(
     summary: Option<&str>,
     replaced_by: &[String],

@@ -1,4 +1,4 @@
-//! Dropping a set with its history, and its topics, from stores that nobody has open.
+//! Dropping a set with its history, and its topics, from unused stores.
 
 use crate::connection::sqlite_error;
 use crate::database;
@@ -14,14 +14,15 @@ use std::path::Path;
 pub struct DroppedSet {
     /// Resources that the set had.
     pub resources: u64,
-    /// Changes in its log.
+    /// Number of changes in the set's log.
     pub changes: u64,
-    /// Earlier versions of resources.
+    /// Number of stored earlier versions of resources.
     pub versions: u64,
 }
 
-/// Drops a set, or with `dry_run` only counts what would be dropped; `None` where the store does not have it. Kept contents that no
-/// other set needs are removed by the next comparison of their folder with the store.
+/// Drops a set, or with `dry_run` only counts the rows. Returns `None` if the store does not have
+/// the set. Stored contents that no other set needs are removed by the next comparison of the
+/// contents folder with the store.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
@@ -56,14 +57,14 @@ pub fn drop_set(path: &Path, slug: &str, dry_run: bool) -> Result<Option<Dropped
 /// Topics of a dropped set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedTopics {
-    /// Topics.
+    /// Topics with one of the given URLs.
     pub topics: u64,
     /// Subscriptions, and other targets of their notifications.
     pub targets: u64,
 }
 
-/// Drops the topics of a hub's store with these URLs, with their notifications, targets and verifications; with `dry_run` only counts
-/// them. Nobody is notified.
+/// Drops the topics with these URLs from a hub's store, with their notifications, targets and
+/// verifications; with `dry_run` only counts them. Subscribers are not notified.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
@@ -110,7 +111,7 @@ pub fn drop_topics(path: &Path, urls: &[String], dry_run: bool) -> Result<Droppe
     Ok(dropped)
 }
 
-/// Reads a database, of any schema, and writes nothing.
+/// Reads a database with any schema, without writing it.
 fn read(
     path: &Path,
     task: &str,
@@ -120,7 +121,7 @@ fn read(
         .map_err(|cause| sqlite_error(&format!("cannot {task} {}", path.display()), cause))
 }
 
-/// Rows of a table; 0 where an older schema does not have it.
+/// Number of rows in a table; 0 if an older schema does not have the table.
 fn count_rows(connection: &Connection, table: &str, which: &str, id: i64) -> rusqlite::Result<u64> {
     let has = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
     if !connection.query_row(has, [table], |row| row.get::<_, bool>(0))? {

@@ -1,8 +1,9 @@
 //! Integrity check of a store; read-only. Each finding has a code that does not change between
 //! versions.
 //!
-//! Redundant data is compared: rows against their checksums and against the log, pages and
-//! shards against the rows they stand for, needs of contents against those who need them.
+//! Redundant data is compared: rows against their checksums and against the log, pages and shards
+//! against the rows that they cover, and the counted uses of stored contents against the rows that
+//! use them.
 
 use crate::connection::{code_of, sqlite_error};
 use crate::read_only::open_for_check;
@@ -18,7 +19,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-/// Most findings of one code that are reported one by one.
+/// Most findings of the same code that are reported in detail.
 const TOLD_MAX: u64 = 100;
 /// Most errors that SQLite's own check reports.
 const DAMAGES_MAX: i64 = 50;
@@ -34,7 +35,7 @@ pub(crate) const SET_TABLES: [&str; 8] = [
     "idempotency",
 ];
 
-/// The findings, each code at most a hundred times.
+/// The findings of a check, each code at most a hundred times.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -42,7 +43,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds one.
+    /// Adds an error; counts it only, after a hundred with the same code.
     pub fn add(
         &mut self,
         rule: &'static str,
@@ -70,7 +71,7 @@ impl Findings {
         }
     }
 
-    /// The reported errors.
+    /// The reported findings, at most a hundred of each code.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
@@ -80,25 +81,25 @@ impl Findings {
         &self.counts
     }
 
-    /// Whether one of these codes was found.
+    /// Whether there is a finding with one of these codes.
     pub fn has(&self, rules: &[&str]) -> bool {
         rules.iter().any(|rule| self.counts.contains_key(rule))
     }
 
-    /// Whether there is nothing to repair.
+    /// Whether the store is undamaged: all findings are notes.
     pub fn is_consistent(&self) -> bool {
         self.list.iter().all(|finding| finding.severity == Severity::Note)
     }
 }
 
-/// A set of a store.
+/// A set in a store, with its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetFacts {
-    /// Its name.
+    /// Name of the set in URLs.
     pub slug: String,
-    /// Position of its last change.
+    /// Position of the set's last change.
     pub position: u64,
-    /// Resources in it.
+    /// Number of resources in the set.
     pub resources: u64,
 }
 
@@ -106,7 +107,7 @@ pub struct SetFacts {
 /// checked.
 ///
 /// # Errors
-/// There was no room for SQLite's temporary files: nothing is known of the database then.
+/// SQLite's temporary files did not fit on the disk: the database was not checked then.
 pub(crate) fn integrity(
     connection: &Connection,
     place: &str,
@@ -159,7 +160,8 @@ pub(crate) fn schema(
             }
             is_newest
         }
-        // An older program does not make the tables of this one: the number is wrong.
+        // An older program did not create the tables of the newest version: the version number is
+        // wrong.
         Ok(version) if version < newest as i64 && is_newest(connection, steps) => {
             let message =
                 format!("the schema is the one of version {newest}, and has the number {version}");
@@ -188,7 +190,7 @@ pub(crate) fn schema(
     }
 }
 
-/// Whether the tables and indexes are those of the newest version.
+/// Whether the tables and indexes are defined as in the newest version.
 fn is_newest(connection: &Connection, steps: &[&str]) -> bool {
     matches!((texts(connection), expected_texts(steps)), (Ok(found), Ok(expected)) if found == expected)
 }
@@ -231,7 +233,7 @@ pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, 
     Ok(check_rows(&connection, &place, findings))
 }
 
-/// Checks the database of a copy's state. Returns whether the rest can be checked.
+/// Checks the database with the data of a copy. Returns whether the rest can be checked.
 ///
 /// # Errors
 /// The file cannot be opened at all.
@@ -318,12 +320,12 @@ struct Live {
     time: i64,
 }
 
-/// One set.
+/// A set while it is checked.
 struct SetCheck<'a> {
     connection: &'a Connection,
     id: i64,
     place: String,
-    /// When its log begins.
+    /// Start of the log: creation of the set, or the last restart.
     begins: Timestamp,
     restarted: bool,
     importing: bool,
@@ -350,8 +352,8 @@ impl SetCheck<'_> {
         self.findings.add(rule, self.place.clone(), message);
     }
 
-    /// Pages follow each other without gap, and only the last is open. Returns after which position
-    /// the last one begins.
+    /// Checks that pages follow each other without gap, and that only the last is open. Returns the
+    /// position before the last page.
     fn pages(&mut self) -> rusqlite::Result<i64> {
         let mut statement = self.connection.prepare(
             "SELECT number, after, last, from_time, until_time FROM pages WHERE set_id = ?1 ORDER BY number",
@@ -398,7 +400,7 @@ impl SetCheck<'_> {
         Ok(last_page)
     }
 
-    /// Live shards cover all keys once.
+    /// Checks that live shards cover all keys without overlap.
     fn load_shards(&mut self) -> rusqlite::Result<()> {
         let mut statement = self.connection.prepare(
             "SELECT id, start_key, end_key, resources, bytes, version, time FROM shards \
@@ -446,8 +448,8 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// The log: no gaps, times that increase; and each part of the Resource List is as new as its
-    /// last change.
+    /// Checks the log: positions without gaps, increasing times; and that each shard is as new as
+    /// its last change.
     fn changes(&mut self, last_page: i64) -> rusqlite::Result<()> {
         const SQL: &str = concat!(
             "SELECT ",
@@ -466,7 +468,7 @@ impl SetCheck<'_> {
                     format!("the change at position {position} is damaged: {cause}"),
                 );
             }
-            // A log that is restarted continues after a multiple of this.
+            // A restarted log continues after a multiple of [`POSITIONS_APART`].
             let restarts = self.restarted && position.saturating_sub(1) % POSITIONS_APART == 0;
             let next = before.0.saturating_add(1);
             if position < next || position > next && !restarts {
@@ -513,7 +515,7 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// The table: each row as written, and as many in each part as are counted.
+    /// Checks the resources: each row against its checksum, and the counted number in each shard.
     fn resources(&mut self) -> rusqlite::Result<()> {
         const SQL: &str = concat!(
             "SELECT ",
@@ -558,7 +560,7 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// A resource is what its last change made of it.
+    /// Compares each resource with its last change in the log.
     fn against_log(&mut self) -> rusqlite::Result<()> {
         let mut statement = self.connection.prepare(
             "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
@@ -578,7 +580,8 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// Removed resources have a tombstone with their last change, and existing ones have none.
+    /// Checks that each removed resource has a tombstone with its last change, and that no existing
+    /// resource has a tombstone.
     fn tombstones(&mut self) -> rusqlite::Result<()> {
         for (message, sql) in [
             (
@@ -626,7 +629,7 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// Contents are needed as often as rows name them.
+    /// Checks that the counted uses of each content equal the number of rows with it.
     fn needs(&mut self) -> rusqlite::Result<()> {
         let wrong: i64 = self
             .connection
@@ -667,7 +670,7 @@ fn time_of(connection: &Connection, set: i64, position: i64) -> rusqlite::Result
         .optional()
 }
 
-/// How often rows of a set name each kept content.
+/// How many rows of a set use each stored content.
 pub(crate) const NAMED: &str = "SELECT content, count(*) FROM (SELECT content FROM resources WHERE set_id = ?1 AND \
      content IS NOT NULL UNION ALL SELECT content FROM versions WHERE set_id = ?1 AND content IS NOT NULL) GROUP BY content";
 

@@ -1,7 +1,8 @@
-//! A table of the labels of entities, in a database of its own that other programs read.
+//! A table of the labels of entities, in a separate database that other programs can read.
 //!
-//! Changes are made in batches. The number of the last batch is in the database and, written after it,
-//! in the state of the copy: so it is known which of them a killed run left unrecorded.
+//! Changes are made in batches. The number of the last batch is written to this database, and
+//! afterwards to the copy's own database. A difference between the two numbers shows which batch a
+//! killed run left unrecorded.
 
 use crate::connection::{Durability, open_own_connection, open_read_only, sqlite_error};
 use abreast_core::{ErrorKind, LogError};
@@ -22,40 +23,41 @@ const SCHEMA: &str = "
 const READ: &str = "cannot read the table of labels";
 const WRITE: &str = "cannot write the table of labels";
 
-/// A table of labels.
+/// The open database with the labels of a copy's entities.
 #[derive(Debug)]
 pub struct LabelTable {
     connection: Connection,
     is_changing: bool,
 }
 
-/// What is kept of a resource.
+/// Labels and deprecation of a resource, as [`LabelTable::replace`] stores them.
 #[derive(Clone, Debug, Default)]
 pub struct Labels<'l> {
-    /// The entity that it describes: its own URI, or that of another one.
+    /// The described entity: the resource's URI, or another one.
     pub uri: &'l str,
-    /// Text and language of each label.
+    /// Each label with its language.
     pub labels: Vec<(&'l str, &'l str)>,
-    /// Whether the entity is deprecated, and what is to be used instead, if it states that itself.
+    /// Whether the entity is deprecated, with the URIs to use instead; `None` if the description
+    /// does not contain a deprecation.
     pub deprecated: Option<(bool, &'l [String])>,
-    /// When it changed.
+    /// Time of the resource's last change.
     pub changed: Option<Timestamp>,
 }
 
-/// One row of the table.
+/// One label of an entity, or an entity without label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelRow {
     /// The IRI of the entity.
     pub uri: String,
-    /// The label; empty if it has none.
+    /// The label; empty for an entity without label.
     pub label: String,
     /// The language tag; empty without one.
     pub lang: String,
-    /// Whether it is no longer to be used.
+    /// Whether the entity is deprecated, by its description or by the Source.
     pub deprecated: bool,
-    /// What is to be used instead: IRIs with spaces in between.
+    /// IRIs of the entities to use instead, separated by spaces.
     pub replaced_by: Option<String>,
-    /// When it changed.
+    /// Time of the resource's last change.
     pub changed: Option<String>,
 }
 
@@ -64,10 +66,11 @@ fn failed(task: &str) -> impl FnOnce(rusqlite::Error) -> LogError {
 }
 
 impl LabelTable {
-    /// Opens the table in a database, which is made if it is not there.
+    /// Opens the table in a database; creates the file if it does not exist.
     ///
     /// # Errors
-    /// The database cannot be opened, is a symbolic link or has a second name, or has another table of this name.
+    /// The database cannot be opened, is a symbolic link or has a second hard link, or has another
+    /// table of this name.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let connection = open_own_connection(path, Durability::PowerLoss)?;
         let has = |name: &str| -> Result<bool, LogError> {
@@ -88,7 +91,7 @@ impl LabelTable {
         Ok(Self { connection, is_changing: false })
     }
 
-    /// Opens the table to read it.
+    /// Opens the table read-only.
     ///
     /// # Errors
     /// The database cannot be opened.
@@ -96,7 +99,7 @@ impl LabelTable {
         Ok(Self { connection: open_read_only(path)?, is_changing: false })
     }
 
-    /// The copy that it is of; empty for a new one.
+    /// Identifier of the copy whose labels the table has; empty for a new table.
     ///
     /// # Errors
     /// The system's own.
@@ -116,7 +119,7 @@ impl LabelTable {
             .map_err(failed(READ))
     }
 
-    /// Empties it, for a copy that begins.
+    /// Empties the table when a copy is started.
     ///
     /// # Errors
     /// The system's own.
@@ -153,7 +156,7 @@ impl LabelTable {
         Ok(found.unwrap_or_else(|| resource.to_owned()))
     }
 
-    /// Whether there is anything of a resource.
+    /// Whether the table has rows of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -165,7 +168,7 @@ impl LabelTable {
             .map_err(failed(READ))
     }
 
-    /// Whether there are entities, and none of them has a label.
+    /// Whether the table has entities, all without a label.
     ///
     /// # Errors
     /// The system's own.
@@ -174,7 +177,8 @@ impl LabelTable {
         self.connection.query_row(sql, [], |row| row.get(0)).map_err(failed(READ))
     }
 
-    /// Replaces the rows of a resource. Without a label it has a row with an empty one.
+    /// Replaces the rows of a resource. A resource without a label gets one row with an empty
+    /// label.
     ///
     /// # Errors
     /// The system's own.
@@ -189,7 +193,7 @@ impl LabelTable {
             self.execute("DELETE FROM abreast_deprecated WHERE resource = ?1", [resource])?;
             (is_deprecated, by.join(" "))
         } else {
-            // A newer change ends what only the Source stated.
+            // A newer change ends a deprecation that only the Source reported.
             let changed = labels.changed.map(Timestamp::as_micros);
             self.execute(
                 "DELETE FROM abreast_deprecated WHERE resource = ?1 AND time < ?2",
@@ -215,8 +219,8 @@ impl LabelTable {
         Ok(())
     }
 
-    /// A resource was changed to what it was: its rows have the time of that, and what only the Source
-    /// stated before is over.
+    /// Records a change that left the content of a resource as it was. Its rows get the time of
+    /// this change, which ends an older deprecation that only the Source reported.
     ///
     /// # Errors
     /// The system's own.
@@ -253,8 +257,9 @@ impl LabelTable {
         self.execute("DELETE FROM abreast_deprecated WHERE resource = ?1", [resource]).map(drop)
     }
 
-    /// Notes that resources are deprecated, whatever their descriptions state, what is to be used
-    /// instead, and since when: a newer change ends it. Durable at once, unless a batch has begun.
+    /// Marks resources as deprecated in addition to their descriptions, each with the URIs to use
+    /// instead and the time of the deprecation; a newer change ends the deprecation. Durable on
+    /// return, except within a batch.
     ///
     /// # Errors
     /// The system's own.
@@ -268,7 +273,7 @@ impl LabelTable {
         let note = || -> Result<(), LogError> {
             for (resource, replaced_by, time) in resources {
                 let entity = self.entity(resource)?;
-                // Where the description states it, the description decides.
+                // A deprecation in the description takes precedence.
                 let is_stated: bool = self
                     .connection
                     .prepare_cached(
@@ -300,7 +305,8 @@ impl LabelTable {
         noted
     }
 
-    /// Ends the batch: it is durable. Returns its number, or that of the last one if nothing changed.
+    /// Commits the batch, durably. Returns its number, or the number of the last batch if nothing
+    /// changed.
     ///
     /// # Errors
     /// The system's own.
@@ -336,7 +342,7 @@ impl LabelTable {
             .map_err(failed(READ))
     }
 
-    /// Notes that all rows were exported.
+    /// Records that all rows were exported.
     ///
     /// # Errors
     /// The system's own.
@@ -347,7 +353,7 @@ impl LabelTable {
     /// Visits all rows, in the order of URIs.
     ///
     /// # Errors
-    /// The system's own, or those of `visit`.
+    /// The system's own, or an error of `visit`.
     pub fn each<E: From<LogError>>(
         &self,
         visit: &mut dyn FnMut(&LabelRow) -> Result<(), E>,

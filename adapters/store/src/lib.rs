@@ -46,7 +46,7 @@ pub use memory_topics::MemoryTopics;
 pub use needed_contents::NeededContents;
 pub use sqlite_log::{SqliteLog, SqliteOptions};
 
-/// The version of SQLite.
+/// Version of the SQLite library that is linked into the program.
 pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }

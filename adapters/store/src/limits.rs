@@ -1,4 +1,5 @@
-//! What is refused before it reaches the store, so that one batch cannot harm another.
+//! Checks of requests before they reach the store, so that an invalid batch cannot make others fail
+//! that are written in the same transaction.
 
 use abreast_core::{
     Beginning, Change, ErrorKind, LogError, NewSet, SetId, check_change, check_witness, shown,
@@ -11,7 +12,7 @@ const SLUG_BYTES_MAX: usize = 64;
 /// Most changes in one page: a Sitemap's limit [rs-core §7].
 const PAGE_CHANGES_MAX: u32 = 50_000;
 
-/// May this batch be recorded?
+/// Checks that a batch is within the limits.
 pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
     if changes.len() > BATCH_MAX {
         return Err(refused(format!(
@@ -22,12 +23,12 @@ pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
     changes.iter().try_for_each(check_change)
 }
 
-/// May these be noted?
+/// Checks that fingerprints are within the limits.
 pub(crate) fn check_witnesses(witnesses: &[(String, Vec<u8>)]) -> Result<(), LogError> {
     witnesses.iter().try_for_each(|(key, witness)| check_witness(key, witness))
 }
 
-/// May there be such a set?
+/// Checks the options of a new set.
 pub(crate) fn check_set(set: &NewSet) -> Result<(), LogError> {
     let slug = set.slug.as_bytes();
     let fits = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
@@ -49,12 +50,12 @@ pub(crate) fn check_set(set: &NewSet) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Asked for a set that is not there.
+/// Error for a set that does not exist.
 pub(crate) fn no_set(set: SetId) -> LogError {
     LogError::new(ErrorKind::NoSet, format!("the store has no set number {}", set.0))
 }
 
-/// A set is opened in another way than it was created.
+/// Error for a set that was created with another beginning.
 pub(crate) fn other_beginning(new: &NewSet) -> LogError {
     let why = match new.beginning {
         Beginning::Log => {
@@ -71,7 +72,7 @@ pub(crate) fn other_beginning(new: &NewSet) -> LogError {
     ))
 }
 
-/// Changes come after the base.
+/// Error for changes before the import of the base is complete.
 pub(crate) fn still_importing() -> LogError {
     LogError::new(
         ErrorKind::Refused,
@@ -79,7 +80,7 @@ pub(crate) fn still_importing() -> LogError {
     )
 }
 
-/// A change depends on a row that is damaged.
+/// Error for a change that needs a damaged row.
 pub(crate) fn damaged_row(key: &str) -> LogError {
     LogError::new(
         ErrorKind::Corrupt,
@@ -90,7 +91,7 @@ pub(crate) fn damaged_row(key: &str) -> LogError {
     )
 }
 
-/// The base comes before the changes.
+/// Error for an import after the base is complete.
 pub(crate) fn import_is_complete() -> LogError {
     LogError::new(
         ErrorKind::Refused,

@@ -5,7 +5,7 @@ use abreast_webtypes::Link;
 
 type Stored = (String, String, Vec<(String, String)>);
 
-/// The stored form; `None` when there are no links.
+/// The stored form; `None` for a resource without links.
 pub(crate) fn write(links: &[Link]) -> Option<String> {
     if links.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Loading a set's state when a store is opened, without walking any table.
+//! Loading the cached data of sets when a store is opened, without a scan of any table.
 
 use crate::set_state::{OpenPage, SetState};
 use crate::shards::{LiveShard, LiveShards};
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Reads what is known of every set.
+/// Reads the cached data of every set.
 pub(crate) fn load_set_states(
     connection: &Connection,
     shard_rule: ShardRule,
@@ -22,7 +22,7 @@ pub(crate) fn load_set_states(
     let mut set_states = HashMap::new();
     while let Some(row) = rows.next()? {
         let set: i64 = row.get(0)?;
-        // The lists of a restarted log begin at the restart.
+        // Change Lists of a restarted log start at the restart.
         let created =
             Timestamp::from_micros(row.get::<_, Option<i64>>(12)?.map_or_else(|| row.get(1), Ok)?);
         let rule = PageRule {

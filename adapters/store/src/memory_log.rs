@@ -1,5 +1,5 @@
-//! A change log that is gone when the process ends: for tests, with every other promise of the real
-//! ones.
+//! A change log in memory, for tests. Except for durability, it gives the same guarantees as the
+//! log on SQLite.
 
 use crate::apply;
 use crate::commit_signal::{CommitSignal, is_beyond};
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 type Sets = RwLock<Vec<MemorySet>>;
 
-/// A change log in memory.
+/// A change log in memory, for tests.
 pub struct MemoryLog {
     queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
@@ -44,7 +44,7 @@ impl fmt::Debug for MemoryLog {
 }
 
 impl MemoryLog {
-    /// An empty store.
+    /// An empty store with shards of the default size.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_shard_rule(clock, ShardRule::DEFAULT)
     }
@@ -89,7 +89,7 @@ impl Drop for MemoryLog {
     }
 }
 
-/// The set numbered 1 is the first in the list.
+/// Index of a set; the set with the number 1 is the first.
 fn place(set: SetId) -> Option<usize> {
     usize::try_from(set.0).ok()?.checked_sub(1)
 }

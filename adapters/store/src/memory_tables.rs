@@ -18,7 +18,7 @@ use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// One set.
+/// A set with its rows.
 pub(crate) struct MemorySet {
     pub(crate) slug: String,
     pub(crate) beginning: Beginning,
@@ -26,18 +26,19 @@ pub(crate) struct MemorySet {
     pub(crate) tables: MemoryTables,
 }
 
-/// Its rows. Those that readers visit are shared, so that no lock is held meanwhile.
+/// The rows of a set. Rows that readers visit are shared, so that the lock can be released before a
+/// visit.
 #[derive(Default)]
 pub(crate) struct MemoryTables {
     pub(crate) resources: BTreeMap<String, Arc<Resource>>,
     pub(crate) changes: Vec<Arc<ChangeRecord>>,
-    /// Where resources left the set.
+    /// Positions at which resources left the set.
     pub(crate) tombstones: HashMap<String, Position>,
     pub(crate) closed_pages: Vec<Page>,
     pub(crate) retired: HashMap<ShardId, KeyRange>,
     /// By key and stored time.
     pub(crate) versions: HashMap<String, BTreeMap<Timestamp, Version>>,
-    /// Length of kept bytes, and how many rows need them.
+    /// Length of stored contents in bytes, and the number of rows that need them.
     pub(crate) contents: BTreeMap<ContentId, (u64, u64)>,
     names: HashMap<String, Timestamp>,
 }
@@ -49,7 +50,7 @@ impl MemoryTables {
         live.or_else(|| self.tombstones.get(&change.key).copied()) == Some(change.position)
     }
 
-    /// The current state of a resource as a version; `created` is when its set was.
+    /// The present content of a resource as a version; `created` is the set's creation time.
     pub(crate) fn current_version(&self, key: &str, created: Timestamp) -> Option<Version> {
         let resource = self.resources.get(key)?;
         let time = match resource.position.0.checked_sub(1) {
@@ -59,7 +60,7 @@ impl MemoryTables {
         versions::current(resource, time)
     }
 
-    /// Resources of a range.
+    /// Resources whose keys are in a range.
     pub(crate) fn range<'t>(
         &'t self,
         start: &str,
@@ -74,7 +75,7 @@ impl MemoryTables {
     }
 }
 
-/// A resource as it is stored.
+/// The row of a resource.
 fn stored(key: &str, new: &Encoded, now: &Now<'_>) -> Arc<Resource> {
     let mut state = State { content: now.held.content, ..new.state.clone() };
     state.digests.unknown.clear();

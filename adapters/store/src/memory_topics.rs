@@ -1,5 +1,5 @@
-//! Topics that are gone when the process ends: for tests, with every other promise of the real
-//! ones.
+//! Topics in memory, for tests. Except for durability, they give the same guarantees as the hub's
+//! store on SQLite.
 
 use crate::hub::limits::{check_notification, check_topic_url, no_topic};
 use crate::queue::{Limits, Queue, QueueItem};
@@ -23,7 +23,7 @@ struct Topic {
     kept: VecDeque<Notification>,
 }
 
-/// The result of a record, for the callback, called on another thread than the caller's.
+/// The result of a publication, passed to the callback on a separate thread.
 struct Completion(PublishDone, Result<Offset, LogError>);
 
 impl QueueItem for Completion {
@@ -43,7 +43,7 @@ impl QueueItem for Completion {
     }
 }
 
-/// Logs of notifications in memory.
+/// Topics in memory, for tests.
 pub struct MemoryTopics {
     clock: Arc<dyn Clock>,
     topics: Mutex<Vec<Topic>>,
@@ -58,7 +58,7 @@ impl fmt::Debug for MemoryTopics {
 }
 
 impl MemoryTopics {
-    /// An empty store.
+    /// An empty store; starts a thread for callbacks.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let queue = Arc::new(Queue::<Completion>::default());
         let teller = Arc::clone(&queue);

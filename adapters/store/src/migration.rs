@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Where the header of a database has the version of its journal, and its value for a write-ahead log.
+/// Offset of the journal version in the header of a database, and its value for a write-ahead log.
 const WRITE_VERSION: usize = 18;
 const WRITE_AHEAD: u8 = 2;
 /// The table with the schema version.
@@ -57,8 +57,8 @@ pub(crate) fn is_older(path: &Path, steps: &[&str]) -> Result<bool, LogError> {
     Ok(found < steps.len() as i64)
 }
 
-/// Whether opening a database would change it: it has an older schema, or no write-ahead log yet, as a copy in a
-/// backup. Only reads it.
+/// Whether opening a database would change it: it has an older schema, or no write-ahead log, like
+/// a copy in a backup. Read-only.
 pub(crate) fn is_changed_by_opening(path: &Path, steps: &[&str]) -> Result<bool, LogError> {
     let mut header = [0; WRITE_VERSION + 1];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).map_err(|cause| {

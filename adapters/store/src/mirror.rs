@@ -1,8 +1,8 @@
-//! A Destination's state: one small database beside the copy.
+//! A Destination's database: the rows of its resources, and the plan of pending actions, in the
+//! order of URIs.
 //!
-//! It can be made again from the Source and the folder, so commits need to survive the end of the
-//! process only. Nothing here is decided: rows are kept, plans are kept, in the order of their
-//! URIs.
+//! The database can be rebuilt from the Source and the folder. Therefore a commit must survive the
+//! end of the process, but not a loss of power. Decisions are made by the callers.
 
 mod access;
 mod deletions;
@@ -49,7 +49,8 @@ pub(crate) const STEPS: [&str; 11] = [
     include_str!("migrations/mirror_0010.sql"),
     include_str!("migrations/mirror_0011.sql"),
 ];
-/// Tables of one run; SQLite keeps what does not fit its cache in a file.
+/// Tables that exist during one run; SQLite moves them from its cache to a file when they become
+/// large.
 const SCRATCH: &str = "
     CREATE TEMP TABLE unseen (uri TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE coming (
@@ -66,26 +67,27 @@ const SCRATCH: &str = "
         PRIMARY KEY (uri, time, list, begin)
     ) STRICT, WITHOUT ROWID;";
 
-/// The state of one destination folder. One process at a time: the caller holds a lock.
+/// The database of a destination folder. Only one process may open it at a time: the caller holds a
+/// lock.
 #[derive(Debug)]
 pub struct Mirror {
     connection: Connection,
-    /// The write-ahead log's file; none for a scratch database.
+    /// File of the write-ahead log; `None` for a temporary database.
     log_file: Option<PathBuf>,
-    /// It is only read: another connection takes care of the log.
+    /// Another connection writes, and checkpoints the write-ahead log.
     is_reader: bool,
-    /// Whether the names of its files are known to be durable.
+    /// Whether the folder with the database's files was synchronized, so that the files survive
+    /// loss of power.
     has_durable_names: Cell<bool>,
-    /// The plan as counted last, and how many rows had been changed by then: it is counted again
-    /// after any change.
+    /// The last count of the plan, with the number of changed rows at that time. Any later change
+    /// makes it invalid.
     counted: Cell<Option<(u64, PendingCounts)>>,
-    /// Whether a resource may be requested in another way than by its URI: if not, no table is
-    /// searched for it.
+    /// Whether any resource has a row in `access`. If not, the table need not be searched.
     may_have_access: Cell<bool>,
 }
 
-/// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it
-/// back takes longer.
+/// Size of a log that is not copied into the database: the next run reads it in a few milliseconds,
+/// copying takes longer.
 const LOG_LEFT: u64 = 4 << 20;
 
 impl Drop for Mirror {
@@ -97,14 +99,14 @@ impl Drop for Mirror {
             .and_then(|file| std::fs::metadata(file).ok())
             .map_or(0, |file| file.len());
         if size > LOG_LEFT {
-            // Pages that are not written back now are read from the log by the next run.
+            // On failure, the next run reads the pages from the log.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
     }
 }
 
 impl Mirror {
-    /// Opens the state, made when it is not there.
+    /// Opens the database, and creates it if it does not exist.
     ///
     /// # Errors
     /// The file cannot be opened, is damaged, or was written by a newer program.
@@ -125,8 +127,8 @@ impl Mirror {
         })
     }
 
-    /// Opens an existing state only to read it, also while another process works with it; `None` if
-    /// it has an older schema, which [`Mirror::open`] brings up to date.
+    /// Opens an existing database read-only, also while another process writes it. Returns `None`
+    /// if it has an older schema, which [`Mirror::open`] updates.
     ///
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
@@ -142,14 +144,14 @@ impl Mirror {
             };
             Ok((connection, version, any > 0))
         };
-        // A log that is there stays there; one that is made is removed again.
+        // Leave an existing log; remove a log that this creates.
         let opened = if beside(path, "-wal").exists() {
             crate::connection::open_read_only(path)
         } else {
             crate::connection::open_reader(path)
         };
         let (connection, version, any) = match opened.and_then(open) {
-            // Where nothing can be written, not even what SQLite needs to share it.
+            // The files for sharing cannot be written either.
             Err(_) => open(crate::read_only::open_for_check(path)?)?,
             opened => opened?,
         };
@@ -165,17 +167,17 @@ impl Mirror {
         }))
     }
 
-    /// Whether it was opened only to be read.
+    /// Whether the database was opened read-only.
     pub const fn is_read_only(&self) -> bool {
         self.is_reader
     }
 
-    /// Opens an existing state read-only, also during a run.
+    /// Opens an existing database read-only, also during a run.
     ///
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
     pub fn open_read_only(path: &Path) -> Result<Self, LogError> {
-        // Nothing is planned with it.
+        // This connection never plans.
         let (counted, may_have_access) = (Cell::default(), Cell::new(false));
         Ok(Self {
             connection: crate::read_only::open_for_check(path)?,
@@ -187,8 +189,8 @@ impl Mirror {
         })
     }
 
-    /// One more connection to a state that this process has open, for reading only: it has what was
-    /// committed.
+    /// Opens another read-only connection to a database that this process has open. It sees
+    /// committed data only.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -203,7 +205,7 @@ impl Mirror {
         })
     }
 
-    /// An empty, temporary state, for a dry run.
+    /// Opens an empty, temporary database for a dry run.
     ///
     /// # Errors
     /// No temporary file can be made.
@@ -227,16 +229,16 @@ impl Mirror {
         })
     }
 
-    /// Makes durable what was committed, which otherwise may be missing after loss of power: for
-    /// what must not be done before the state is known to have it.
+    /// Makes earlier commits durable; otherwise they may be missing after loss of power. Call it
+    /// before an action that must not precede its record.
     ///
     /// # Errors
     /// The system's own.
     pub fn sync(&self) -> Result<(), LogError> {
         let Some(log) = &self.log_file else { return Ok(()) };
         let sync = || -> std::io::Result<()> {
-            // What is not in the log is durable in the database. No lock is on this file, so
-            // closing it releases none.
+            // Data outside the log is durable in the database. SQLite does not lock the log's file,
+            // so closing it releases no lock.
             match File::open(log) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 file => file?.sync_data()?,
@@ -252,7 +254,7 @@ impl Mirror {
         })
     }
 
-    /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
+    /// Starts a transaction, which [`Mirror::commit`] completes.
     ///
     /// # Errors
     /// The system's own.
@@ -260,7 +262,7 @@ impl Mirror {
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed("cannot write the state"))
     }
 
-    /// Keeps everything since [`Mirror::begin`].
+    /// Commits all changes since [`Mirror::begin`].
     ///
     /// # Errors
     /// The system's own, for example no space.
@@ -268,7 +270,7 @@ impl Mirror {
         self.connection.execute_batch("COMMIT").map_err(failed("cannot write the state"))
     }
 
-    /// Forgets everything since [`Mirror::begin`]; does nothing outside a transaction.
+    /// Discards all changes since [`Mirror::begin`]; does nothing outside a transaction.
     ///
     /// # Errors
     /// The system's own.
@@ -280,7 +282,7 @@ impl Mirror {
         self.connection.execute_batch("ROLLBACK").map_err(failed("cannot write the state"))
     }
 
-    /// Begins a part of a transaction that can be given up by itself.
+    /// Starts a part of a transaction that can be rolled back alone.
     ///
     /// # Errors
     /// The system's own.
@@ -288,7 +290,7 @@ impl Mirror {
         self.connection.execute_batch("SAVEPOINT part").map_err(failed(WRITE))
     }
 
-    /// Makes a part one with its transaction.
+    /// Merges a part into its transaction.
     ///
     /// # Errors
     /// The system's own.
@@ -296,7 +298,7 @@ impl Mirror {
         self.connection.execute_batch("RELEASE part").map_err(failed(WRITE))
     }
 
-    /// Forgets everything since [`Mirror::begin_part`]; the transaction continues.
+    /// Discards all changes since [`Mirror::begin_part`]; the transaction continues.
     ///
     /// # Errors
     /// The system's own.
@@ -305,7 +307,7 @@ impl Mirror {
         self.connection.execute_batch("ROLLBACK TO part; RELEASE part").map_err(failed(WRITE))
     }
 
-    /// A setting or fact about the whole mirror.
+    /// A setting or fact about the whole copy.
     ///
     /// # Errors
     /// The system's own.
@@ -317,7 +319,7 @@ impl Mirror {
         statement.query_row([key], |row| row.get(0)).optional().map_err(failed(READ))
     }
 
-    /// Sets a fact, or forgets it.
+    /// Sets a fact; `None` deletes it.
     ///
     /// # Errors
     /// The system's own.
@@ -335,7 +337,7 @@ impl Mirror {
         done.map(|_| ()).map_err(failed(WRITE))
     }
 
-    /// Adds to a fact that is a number; one that is not known counts as 0.
+    /// Adds to a fact that is a number; an absent fact counts as 0.
     ///
     /// # Errors
     /// The system's own.
@@ -351,7 +353,7 @@ impl Mirror {
     }
 }
 
-/// Rows that are handed over at a time.
+/// Rows that a visitor gets at a time.
 const BATCH: usize = 512;
 const READ: &str = "cannot read the state";
 const WRITE: &str = "cannot write the state";

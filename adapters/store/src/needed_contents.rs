@@ -1,4 +1,4 @@
-//! The kept contents that rows need, in the order of their addresses.
+//! The stored contents that rows need, in the order of their addresses.
 
 use crate::connection::sqlite_error;
 use crate::read_only::open_for_check;
@@ -6,13 +6,13 @@ use abreast_core::{ContentId, LogError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::{Path, PathBuf};
 
-/// Addresses read in one transaction: a server that uses the store is not held up.
+/// Addresses read in one transaction: few, so that a server can write meanwhile.
 const PAGE: i64 = 4_096;
 
-/// Addresses and lengths of the contents that rows of a store need, in order. The store may be in
-/// use: each page is as the rows are when it is read.
+/// Addresses and lengths of the contents that the rows of a store need, in order. If the store is
+/// in use, each page has the rows at the time of its reading.
 pub struct NeededContents {
-    /// `None` when the store is older than kept contents.
+    /// `None` if the store's schema is older than stored contents.
     connection: Option<Connection>,
     path: PathBuf,
     page: std::vec::IntoIter<(ContentId, u64)>,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for NeededContents {
 }
 
 impl NeededContents {
-    /// Opens a store to read from its beginning.
+    /// Opens a store to read all addresses from the first.
     ///
     /// # Errors
     /// It cannot be read.
@@ -71,7 +71,7 @@ impl NeededContents {
         while let Some(row) = rows.next()? {
             count += 1;
             self.last = row.get(0)?;
-            // Others are reported by the check of the rows.
+            // The check of the rows reports invalid addresses.
             page.extend(
                 ContentId::from_slice(&self.last).map(|id| Ok((id, row.get::<_, i64>(1)? as u64))),
             );

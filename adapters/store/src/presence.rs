@@ -1,11 +1,11 @@
-//! The check that a database is still the file at its path: one that was removed, or whose folder
-//! was, still takes writes, and they are lost when the process ends.
+//! The check that a database is still the file at its path. A file that was removed, or whose
+//! folder was removed, still accepts writes, and they are lost when the process ends.
 
 use abreast_core::{ErrorKind, LogError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes that a commit, and the index of kept contents, may need.
+/// Bytes that a commit, and the index of stored contents, may need.
 const SPACE_MIN: u64 = 1024 * 1024;
 
 /// The file that was opened.
@@ -17,7 +17,7 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Of a database that was just opened.
+    /// The presence of a database that was just opened.
     pub(crate) fn of(path: &Path) -> Result<Self, LogError> {
         let file = identity(path).map_err(|cause| {
             LogError::new(ErrorKind::Io, format!("cannot open the store {}", path.display()))
@@ -29,7 +29,7 @@ impl Presence {
     /// Fails while the disk has less space than a change may need.
     pub(crate) fn check_space(&self) -> Result<(), LogError> {
         let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
-        // Some file systems do not state their size.
+        // Some file systems report 0 blocks.
         if disk.f_blocks == 0 || disk.f_bavail.saturating_mul(disk.f_frsize) >= SPACE_MIN {
             return Ok(());
         }
@@ -40,7 +40,7 @@ impl Presence {
         Err(LogError::new(ErrorKind::Full, message))
     }
 
-    /// Fails while another file, or none, is at the path.
+    /// Fails if the file at the path is missing or another one.
     pub(crate) fn check(&self) -> Result<(), LogError> {
         let reason = match identity(&self.path) {
             Ok(now) if now == self.file => return Ok(()),

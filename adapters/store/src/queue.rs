@@ -5,15 +5,16 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How much waits.
+/// Limits of a queue, in the unit of its items.
 pub(crate) struct Limits {
-    /// Most jobs; then callers block.
+    /// Most waiting jobs; then callers block.
     pub(crate) jobs: usize,
-    /// Most weight of them; then callers block. One job may have more when nothing else waits.
+    /// Most weight of the waiting jobs; then callers block. A single job may have more if the queue
+    /// is empty.
     pub(crate) weight: usize,
-    /// No job is added to a group that has this weight.
+    /// A group that reaches this weight gets no more jobs.
     pub(crate) group: usize,
-    /// How long a caller blocks before it is refused; `None` for as long as it takes.
+    /// How long a caller blocks before its job is refused; `None` for no limit.
     pub(crate) patience: Option<Duration>,
 }
 
@@ -21,10 +22,10 @@ pub(crate) struct Limits {
 pub(crate) trait QueueItem {
     const LIMITS: Limits;
 
-    /// How much it is, in the unit of the limits.
+    /// Weight of the item, in the unit of the limits.
     fn weight(&self) -> usize;
 
-    /// Reports to its caller that it will not be done.
+    /// Reports to the caller that the item will not be processed.
     fn refuse(self, why: LogError);
 }
 
@@ -34,7 +35,7 @@ struct Waiting<J> {
     closed: bool,
 }
 
-/// A bounded queue with one reader, which takes whatever waits as one group.
+/// A bounded queue with one reader, which takes the waiting jobs as a group.
 pub(crate) struct Queue<J> {
     waiting: Mutex<Waiting<J>>,
     arrived: Condvar,
@@ -49,8 +50,8 @@ impl<J> Default for Queue<J> {
 }
 
 impl<J: QueueItem> Queue<J> {
-    /// Adds a job; blocks while too much is waiting. It is refused after [`Queue::close`], and when
-    /// patience is over.
+    /// Adds a job; blocks while the queue is full. The job is refused after [`Queue::close`], and
+    /// when the patience is over.
     pub(crate) fn push(&self, job: J) {
         let weight = job.weight();
         let is_full = |waiting: &mut Waiting<J>| {
@@ -88,7 +89,7 @@ impl<J: QueueItem> Queue<J> {
         self.arrived.notify_one();
     }
 
-    /// Waits for jobs and takes a group of them. Nothing when the queue is closed and empty.
+    /// Waits for jobs and takes a group. Returns an empty group when the queue is closed and empty.
     pub(crate) fn take(&self) -> Vec<J> {
         let mut waiting = self.lock();
         while waiting.jobs.is_empty() && !waiting.closed {
@@ -109,7 +110,7 @@ impl<J: QueueItem> Queue<J> {
         group
     }
 
-    /// Closes it and refuses what waits: nobody will take it any more.
+    /// Closes the queue, and refuses the waiting jobs: its reader ended.
     pub(crate) fn abandon(&self) {
         self.close();
         let jobs = std::mem::take(&mut self.lock().jobs);
@@ -120,7 +121,7 @@ impl<J: QueueItem> Queue<J> {
 }
 
 impl<J> Queue<J> {
-    /// Nothing more comes in; what waits is still taken.
+    /// Refuses new jobs; waiting jobs are still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.arrived.notify_all();

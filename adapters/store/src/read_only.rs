@@ -1,4 +1,4 @@
-//! Databases that are opened only to be read.
+//! Databases that are opened read-only.
 
 use crate::connection::{open_read_only, sqlite_error};
 use abreast_core::LogError;
@@ -6,8 +6,8 @@ use rusqlite::{Connection, OpenFlags};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Opens a database read-only. An unused one is left exactly as it is; one in use is read beside
-/// its user.
+/// Opens a database read-only. An unused database remains exactly as it is; a database in use is
+/// read concurrently.
 ///
 /// # Errors
 /// It cannot be read.

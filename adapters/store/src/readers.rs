@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Most connections that read at the same time; further callers wait.
 const READERS_MAX: usize = 8;
-/// How long a caller waits for one.
+/// Longest time that a caller waits for a connection.
 const WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Pool {
     in_use: usize,
 }
 
-/// The reading connections of one store, opened when first needed.
+/// The reading connections of a store, opened when first needed.
 pub(crate) struct Readers {
     path: PathBuf,
     pool: Mutex<Pool>,
@@ -30,8 +30,8 @@ impl Readers {
         Self { path, pool: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Reads with one of the connections, in one transaction: all queries see the same state, and
-    /// the file is locked once.
+    /// Reads with a connection from the pool, in one transaction: all queries see the same data,
+    /// and the file is locked once.
     pub(crate) fn with<T>(
         &self,
         task: &str,
@@ -46,9 +46,9 @@ impl Readers {
         }
     }
 
-    /// Closes those that nobody uses. The last connection to the database that is closed moves the
-    /// write-ahead log into it. Two that are closed at the same instant each find that the other is
-    /// still there, and neither does: a store closes these first, then its writer.
+    /// Closes unused connections. The last connection to be closed copies the write-ahead log into
+    /// the database. If two are closed at the same instant, each finds the other still open, and
+    /// neither copies the log. Therefore a store closes its readers first, then its writer.
     pub(crate) fn close_idle(&self) {
         self.lock().idle.clear();
     }
@@ -94,12 +94,13 @@ impl<'c> Reading<'c> {
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        // There is nothing to commit; a connection on which this fails is not used again.
+        // A reading transaction has no changes to commit; a connection on which this fails is not
+        // used again.
         let _ = self.0.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
     }
 }
 
-/// Gives the connection back, also when the reading panics.
+/// Returns the connection to the pool, also if the reading panics.
 struct BorrowedReader<'r> {
     readers: &'r Readers,
     connection: Option<Connection>,

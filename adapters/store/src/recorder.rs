@@ -1,4 +1,4 @@
-//! A group of jobs recorded in a change log.
+//! Recording a group of jobs in a change log.
 
 use crate::apply;
 use crate::commit_signal::CommitSignal;
@@ -18,12 +18,12 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// How often old idempotency keys are searched for.
+/// Interval of searches for old idempotency keys.
 const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
-/// Most idempotency keys forgotten in one transaction.
+/// Most idempotency keys deleted in one transaction.
 const PRUNE_MAX: i64 = 10_000;
 
-/// The heads of all sets, as readers see them, and a bell for those who wait for them to move.
+/// The heads of all sets, as readers see them, and a signal for readers that wait for changes.
 #[derive(Default)]
 pub(crate) struct Heads {
     by_set: RwLock<HashMap<SetId, Head>>,
@@ -39,13 +39,13 @@ impl Heads {
 
 type JobResult = Result<Outcome, LogError>;
 
-/// State cached by the writer of a change log.
+/// Values that the writer of a change log caches.
 pub(crate) struct LogRecorder {
     clock: Arc<dyn Clock>,
     rule: ShardRule,
     pub(crate) set_states: HashMap<SetId, SetState>,
     pub(crate) heads: Arc<Heads>,
-    /// Sets whose heads readers do not see yet.
+    /// Sets whose new head readers do not see yet.
     touched: Vec<SetId>,
     pub(crate) pruned: Timestamp,
 }
@@ -127,7 +127,7 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// One group inside its transaction.
+/// A group of jobs inside its transaction.
 struct Run<'w> {
     connection: &'w Connection,
     tables: SqliteTables<'w>,

@@ -1,8 +1,8 @@
 //! Repair of a store without guessing: counts are recomputed, lost data is not invented.
 //!
-//! A database that SQLite can read is repaired in one transaction. One that it cannot is read row
-//! by row, from both ends of each table, into a new one; the old one stays beside it. Whenever rows
-//! were lost, the log is restarted, so that those who follow it compare everything once.
+//! A database that SQLite can read is repaired in one transaction. Otherwise its tables are read
+//! row by row, from both ends, into a new database; the old one remains in the same folder.
+//! Whenever rows were lost, the log is restarted, so that Destinations compare everything once.
 
 use crate::backup::{copy, restart_set_log, set_ids};
 use crate::connection::{Durability, beside, open_connection, sqlite_error};
@@ -28,17 +28,17 @@ use std::path::{Path, PathBuf};
 /// The steps of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Each step, in words.
+    /// One English sentence for each step.
     pub steps: Vec<String>,
-    /// Rows were lost or cannot be vouched for: who follows it has to compare everything.
+    /// Rows were lost or are uncertain: Destinations must compare everything.
     pub lost: bool,
 }
 
-/// Repairs a Source's store. With `dry_run` nothing is changed, and the steps are those that would
-/// be taken.
+/// Repairs a Source's store. With `dry_run` nothing is changed, and the result lists the steps that
+/// a repair would take.
 ///
 /// # Errors
-/// Another process has it open, or nothing of it can be read.
+/// Another process has it open, or no part of the database can be read.
 pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired, LogError> {
     repair(path, dry_run, MIGRATIONS, &LOG_TABLES, &mut |connection, dry_run, repaired| {
         repair_rows(connection, dry_run, now, repaired)
@@ -49,7 +49,8 @@ pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired
 pub(crate) type RepairRows<'r> =
     &'r mut dyn FnMut(&mut Connection, bool, &mut Repaired) -> rusqlite::Result<()>;
 
-/// Repairs a database that servers write: first what SQLite cannot read, then its rows.
+/// Repairs a database that servers write: first makes it readable for SQLite, then repairs its
+/// rows.
 pub(crate) fn repair(
     path: &Path,
     dry_run: bool,
@@ -59,14 +60,14 @@ pub(crate) fn repair(
 ) -> Result<Repaired, LogError> {
     let lock = if dry_run { None } else { Some(DatabaseLock::take(path)?) };
     let mut repaired = Repaired::default();
-    // The rows read from a damaged database are repaired before the new one replaces it: after a
-    // kill in between, it is still known that something was lost.
+    // Repair the salvaged rows before the new database replaces the damaged one. If the process is
+    // killed in between, the next repair still finds that rows were lost.
     let mut finish =
         |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, repaired);
     if salvage(path, steps, tables, dry_run, &mut repaired, &mut finish)? {
         return Ok(repaired);
     }
-    // A dry run brings a copy of an older schema up to date.
+    // In a dry run, migrate a copy of a database with an older schema.
     let mut rehearsal = None;
     let mut connection = match &lock {
         Some(lock) => lock.open(steps)?,
@@ -131,14 +132,14 @@ fn repair_rows(
     if dry_run { Ok(()) } else { transaction.commit() }
 }
 
-/// Repairs the database of a copy's state; returns whether rows may be missing.
+/// Repairs the database of a copy; returns whether rows may be missing.
 ///
 /// # Errors
-/// Nothing of it can be read.
+/// No part of the database can be read.
 pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
     let mut repaired = Repaired::default();
     let mut finish = |to: &mut Connection, _: &mut Repaired| {
-        // The next run compares everything: the data of the lost rows is found again.
+        // The next run compares everything, and so restores the data of lost rows.
         to.execute_batch(
             "DELETE FROM document; DELETE FROM meta WHERE key IN ('cursor', 'cursor-is-change', 'open-list');",
         )
@@ -175,8 +176,8 @@ const MIRROR_TABLES: [&str; 10] = [
     "deprecation",
 ];
 
-/// Reads what can be read of a damaged database into a new one, which takes its place. Returns
-/// whether it was damaged.
+/// Copies the readable rows of a damaged database into a new one, which then replaces it. Returns
+/// whether the database was damaged.
 pub(crate) fn salvage(
     path: &Path,
     steps: &[&str],
@@ -191,7 +192,7 @@ pub(crate) fn salvage(
     };
     let (making, done) = (beside(path, ".salvaging"), beside(path, ".salvaged"));
     if done.exists() {
-        // An earlier repair was interrupted when all was read.
+        // An earlier repair was interrupted after it had read all rows.
         repaired.lost = true;
         repaired
             .steps
@@ -271,7 +272,8 @@ pub(crate) fn salvage(
     Ok(true)
 }
 
-/// The old database stays under another name; killed between any two steps, this can be done again.
+/// Replaces the old database, which is renamed. If the process is killed between two steps, this
+/// can be repeated.
 fn put_in_place(path: &Path, done: &Path) -> std::io::Result<()> {
     let old = damaged_name(path);
     let wal = beside(path, "-wal");
@@ -284,7 +286,7 @@ fn put_in_place(path: &Path, done: &Path) -> std::io::Result<()> {
         }
         linked => linked?,
     }
-    // The old one's log must not be read into the new one.
+    // The log of the old database must not be applied to the new one.
     for name in [wal, beside(path, "-shm")] {
         match fs::remove_file(name) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -317,7 +319,8 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
     };
     let Ok(known) = columns(from) else { return Ok(0) };
     let mut wanted = columns(to)?;
-    // One with as many columns is of the same version, whatever a damaged schema calls them.
+    // A table with the expected number of columns has the newest version, even if a damaged schema
+    // has other names for them.
     let named = if known.len() == wanted.len() {
         known
     } else {
@@ -360,14 +363,13 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
                         whole = true;
                         break;
                     }
-                    // Rows behind the damage are read from the other end.
+                    // Read the rows after the damage from the other end.
                     Err(_) => break,
                 };
                 let values: rusqlite::Result<Vec<Value>> =
                     (0..names.len()).map(|column| row.get(column)).collect();
                 let Ok(values) = values else { continue };
-                // A value of another kind than the column's is refused by the new table: the row is
-                // lost.
+                // The new table refuses a value of the wrong type: the row is lost.
                 match insert.execute(params_from_iter(values)) {
                     Ok(added) => count += added as u64,
                     Err(error)
@@ -385,7 +387,7 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
     Ok(count)
 }
 
-/// One set.
+/// A set while it is repaired.
 struct Set<'a> {
     connection: &'a Connection,
     id: i64,
@@ -436,7 +438,7 @@ impl Set<'_> {
         self.steps.push(text);
     }
 
-    /// Rows that are not what was written go; the log too, when it has gaps.
+    /// Deletes damaged rows, and the whole log if it has gaps.
     fn drop_damaged(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
         let mut resources = Vec::new();
         let mut resource = Resource::default();
@@ -519,8 +521,8 @@ impl Set<'_> {
             )?;
         }
         if gaps {
-            // Positions and times must not be given twice: the log that is restarted follows those
-            // that were known.
+            // Positions and times must not be used twice: the restarted log continues after the
+            // known ones.
             restart_set_log(self.connection, self.id, now)?;
             self.connection.execute("DELETE FROM changes WHERE set_id = ?1", [self.id])?;
             self.connection.execute(
@@ -544,7 +546,7 @@ impl Set<'_> {
         Ok(())
     }
 
-    /// New parts of the Resource List, each as large as it may be; the former ones are retired.
+    /// Creates new shards of the largest allowed size, and retires the former ones.
     fn rebuild_shards(&self) -> rusqlite::Result<()> {
         let rule = ShardRule::DEFAULT;
         let (position, time): (i64, i64) = self.connection.query_row(
@@ -579,8 +581,8 @@ impl Set<'_> {
                 Ok(())
             },
         )?;
-        // Former parts answer for their ranges through those that are there now, so these have to
-        // fit.
+        // A retired shard is answered by the live shards in its range, so these must fit its
+        // bounds.
         self.connection.execute("DELETE FROM shards WHERE set_id = ?1", [self.id])?;
         for (number, (start, resources, bytes)) in parts.iter().enumerate() {
             let end = parts.get(number + 1).map(|(start, ..)| start);
@@ -593,7 +595,7 @@ impl Set<'_> {
         Ok(())
     }
 
-    /// Finds the resources that left the set, from the log.
+    /// Restores the list of resources that left the set, from the log.
     fn rebuild_tombstones(&self) -> rusqlite::Result<()> {
         self.connection.execute("DELETE FROM tombstones WHERE set_id = ?1", [self.id])?;
         self.connection.execute(
@@ -626,14 +628,14 @@ impl Set<'_> {
     }
 }
 
-/// Forgets kept contents whose bytes are lost: versions that name them go, resources are kept
-/// without them.
+/// Deletes the records of stored contents whose bytes are lost: versions with these contents are
+/// deleted, resources remain without stored content.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
 pub fn drop_contents(path: &Path, lost: &[ContentId]) -> Result<(), LogError> {
     database::change(path, MIGRATIONS, "forget contents that are lost in", |transaction| {
-        // One pass over each table, however many there are.
+        // One pass over each table, for any number of contents.
         transaction.execute_batch("CREATE TEMP TABLE lost (id BLOB PRIMARY KEY) WITHOUT ROWID")?;
         let mut insert = transaction.prepare("INSERT OR IGNORE INTO temp.lost (id) VALUES (?1)")?;
         for id in lost {

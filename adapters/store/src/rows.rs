@@ -1,4 +1,4 @@
-//! Rows read into resources and changes, without allocating where buffers can be used again.
+//! Reads rows into resources and changes, reusing their buffers.
 
 use crate::descriptions;
 use crate::links;
@@ -28,7 +28,7 @@ macro_rules! version_columns {
 }
 pub(crate) use {change_columns, resource_columns, version_columns};
 
-/// The number that stands for a kind of change.
+/// The number of a kind of change in the database.
 pub(crate) const fn kind_number(kind: Kind) -> i64 {
     match kind {
         Kind::Create => 1,
@@ -36,7 +36,7 @@ pub(crate) const fn kind_number(kind: Kind) -> i64 {
         Kind::Update => 3,
         Kind::Deprecate => 4,
         Kind::Remove => 5,
-        // Kinds that the model may gain must get a number here and in the schema's comment.
+        // A new kind of change needs a number here and in the comment of the schema.
         _ => 6,
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Resul
     Ok(())
 }
 
-/// Reads key, witness and content into `to`: no checksum covers the last two.
+/// Reads key, fingerprint and content into `to`: no checksum covers the last two.
 pub(crate) fn read_witnessed(row: &Row<'_>, to: &mut Witnessed) -> rusqlite::Result<()> {
     set_text(&mut to.key, text(row, 0)?);
     set_bytes(&mut to.witness, row, 1)?;
@@ -95,7 +95,7 @@ pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Res
     Ok(())
 }
 
-/// Reads a version; what was imported counts from the creation of its set.
+/// Reads a version; an imported version gets the creation time of its set.
 pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Version> {
     sum::check(row, sum::RowKind::Version, 9, &[7, 8], 10, &[])?;
     let position = Position(row.get::<_, i64>(8)? as u64);
@@ -110,7 +110,7 @@ pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Resul
     Ok(version)
 }
 
-/// A change to read into.
+/// An empty change, as a buffer for reading.
 pub(crate) fn empty_change() -> ChangeRecord {
     ChangeRecord {
         position: Position(0),
@@ -153,7 +153,7 @@ fn not_json(column: usize, cause: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(cause))
 }
 
-/// Where bytes are kept, if they are.
+/// Address of the stored bytes, if they are stored.
 pub(crate) fn content(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentId>> {
     let Some(bytes) =
         row.get_ref(column)?.as_blob_or_null().map_err(|error| wrong(column, error))?

@@ -1,4 +1,5 @@
-//! The schema of a damaged database, put right in a copy: one flipped bit in its text keeps SQLite from reading any row.
+//! The schema of a damaged database, corrected in a copy: SQLite cannot read any row if one bit of
+//! the schema's text is wrong.
 
 use crate::connection::{beside, sqlite_error};
 use crate::integrity::new_database;
@@ -9,21 +10,22 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// Bits by which a damaged text may differ, at most. Those of other versions differ more.
+/// Most bits by which a damaged text may differ from the expected one. The texts of other versions
+/// differ more.
 const BITS_MAX: u32 = 8;
 
 /// A table or an index: type, name, table and definition.
 pub(crate) type Definition = [Option<Vec<u8>>; 4];
 
-/// A database whose rows can be read.
+/// A database with a valid schema.
 pub(crate) struct Readable {
-    /// Closed before its file is removed.
+    /// Dropped before its file is removed.
     connection: Option<Connection>,
     copy: Option<PathBuf>,
 }
 
 impl Readable {
-    /// Opens a database; a copy of it, where the text of the schema has to be put right.
+    /// Opens a database, or a copy with a corrected schema if its schema is damaged.
     ///
     /// # Errors
     /// It cannot be opened, or not be copied.
@@ -75,7 +77,8 @@ fn remove(copy: &Path) {
     }
 }
 
-/// Puts the texts right that are nearly the expected ones. SQLite leaves out definitions that it cannot read meanwhile.
+/// Corrects texts that are nearly the expected ones. SQLite ignores the definitions that it cannot
+/// parse meanwhile.
 fn put_right(path: &Path, expected: &[Definition]) -> rusqlite::Result<()> {
     let connection = Connection::open(path)?;
     connection.execute_batch("PRAGMA writable_schema = ON")?;
@@ -90,7 +93,7 @@ fn put_right(path: &Path, expected: &[Definition]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The definitions of a database by their rows.
+/// The definitions in a database, with the numbers of their rows.
 fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(i64, Definition)>> {
     let mut statement = connection.prepare(
         "SELECT rowid, CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema",
@@ -101,7 +104,7 @@ fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(i64, Definition
     rows.collect()
 }
 
-/// Rows that are nearly an expected definition, and are none.
+/// Rows that nearly equal a missing definition, with this definition.
 fn repairs<'e>(
     found: &[(i64, Definition)],
     expected: &'e [Definition],

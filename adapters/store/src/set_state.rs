@@ -1,17 +1,17 @@
-//! What the writer knows of a set between two batches, and how pages follow the set's log.
+//! The writer's data about a set between two batches, and how pages follow the set's log.
 
 use crate::shards::LiveShards;
 use crate::version_state::{Collector, References, Versions};
 use abreast_core::{Beginning, Head, NewSet, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 
-/// The page that still grows.
+/// The open page, which gets further changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenPage {
     pub(crate) number: u64,
     pub(crate) after: Position,
     pub(crate) from: Timestamp,
-    /// Time of its first change.
+    /// Time of the page's first change.
     pub(crate) first: Option<Timestamp>,
 }
 
@@ -21,7 +21,7 @@ impl OpenPage {
     }
 }
 
-/// Everything about a set that one writer needs to know to record the next change.
+/// The data about a set that the writer needs to record the next change.
 #[derive(Clone, Debug)]
 pub(crate) struct SetState {
     pub(crate) created: Timestamp,
@@ -29,20 +29,21 @@ pub(crate) struct SetState {
     pub(crate) in_log: bool,
     pub(crate) rule: PageRule,
     pub(crate) position: Position,
-    /// Time of the last change; the set's creation while there is none.
+    /// Time of the last change; the set's creation if the log is empty.
     pub(crate) time: Timestamp,
     pub(crate) page: OpenPage,
     pub(crate) resources: u64,
     pub(crate) shards: LiveShards,
     pub(crate) versions: Versions,
-    /// As the store has it.
+    /// The values in the store.
     pub(crate) stored_versions: Versions,
-    /// What the batch did to the contents that are needed, until it is written.
+    /// Changes by the batch to the counts of needed contents, until they are written.
     pub(crate) references: References,
 }
 
 impl SetState {
-    /// A new set, created now. Its base is still to come if it begins with one.
+    /// A new set, created now. A set with [`Beginning::Base`] is importing until its base is
+    /// complete.
     pub(crate) fn new(created: Timestamp, new: &NewSet, shards: LiveShards) -> Self {
         let page = OpenPage { number: 1, after: Position(0), from: created, first: None };
         let position = Position(0);
@@ -63,7 +64,7 @@ impl SetState {
         }
     }
 
-    /// Whether the base is being imported: changes come after it.
+    /// Whether the base is being imported; changes are refused until it is complete.
     pub(crate) const fn takes_base(&self) -> bool {
         self.importing && !self.in_log
     }
@@ -89,7 +90,7 @@ impl SetState {
         }
     }
 
-    /// Ends the import: the log begins now, unless it began before.
+    /// Ends the import. The log starts now, unless the set was created with a log.
     pub(crate) fn complete_import(&mut self, now: Timestamp) {
         self.importing = false;
         if self.in_log {
@@ -100,8 +101,8 @@ impl SetState {
         self.page.from = self.created;
     }
 
-    /// The page to close before a change at `time` is recorded, if it is old or, under a new rule,
-    /// full.
+    /// The page to close before a change at `time` is recorded, because it is too old, or full
+    /// under a new rule.
     pub(crate) fn close_before(&mut self, time: Timestamp) -> Option<Page> {
         let first = self.page.first?;
         let age = time.as_micros().saturating_sub(first.as_micros());
@@ -109,7 +110,7 @@ impl SetState {
         if old || self.is_full() { Some(self.close()) } else { None }
     }
 
-    /// Takes note of a change; returns the page that it closed.
+    /// Adds a change to the open page; returns the page if this closes it.
     pub(crate) fn recorded(&mut self, position: Position, time: Timestamp) -> Option<Page> {
         (self.position, self.time) = (position, time);
         self.page.first.get_or_insert(time);

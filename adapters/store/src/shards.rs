@@ -1,9 +1,9 @@
-//! The shards of a set: which one holds a key, and when one becomes two.
+//! The shards of a set: finding the shard of a key, and splitting a shard.
 
 use abreast_core::{Position, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
 
-/// A shard that is in use. It ends where the next one starts.
+/// A shard in use. It ends at the start of the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiveShard {
     pub(crate) id: ShardId,
@@ -12,23 +12,24 @@ pub(crate) struct LiveShard {
     pub(crate) bytes: u64,
     pub(crate) version: Position,
     pub(crate) time: Timestamp,
-    /// Whether it differs from the stored one.
+    /// Whether the shard differs from the stored row.
     pub(crate) dirty: bool,
 }
 
-/// Where to cut a shard in two.
+/// The position at which to split a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SplitPoint {
     /// First key of the second half.
     pub(crate) key: String,
-    /// Resources before it.
+    /// Number of resources before the key.
     pub(crate) resources: u64,
-    /// About how many bytes of document they make.
+    /// Estimated bytes of these resources in a document.
     pub(crate) bytes: u64,
 }
 
 impl SplitPoint {
-    /// Whether to split before the next resource, after this much of a shard.
+    /// Whether to start a new shard before the next resource, after this number of resources and
+    /// bytes.
     pub(crate) fn is_due(shard: &LiveShard, resources: u64, bytes: u64) -> bool {
         resources > 0 && (resources * 2 >= shard.resources || bytes * 2 >= shard.bytes)
     }
@@ -37,9 +38,9 @@ impl SplitPoint {
 /// A change of a resource in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastChange {
-    /// Where in the log; 0 for the base of a new set.
+    /// Position in the log; 0 for the base of a new set.
     pub(crate) position: Position,
-    /// When.
+    /// Time of the change.
     pub(crate) time: Timestamp,
 }
 
@@ -48,10 +49,10 @@ pub(crate) struct LastChange {
 pub(crate) struct LiveShards {
     list: Vec<LiveShard>,
     next_id: u64,
-    /// No key of the last shard is beyond this one; `None` while it holds none.
+    /// An upper bound of the keys in the last shard; `None` while the shard is empty.
     highest: Option<String>,
     rule: ShardRule,
-    /// Where the last key was found: the next one is often there too.
+    /// Index at which the last key was found: the next key is often in the same shard.
     recent: usize,
 }
 
@@ -85,17 +86,17 @@ impl LiveShards {
         &self.list
     }
 
-    /// Resources in all of them.
+    /// Number of resources in all shards.
     pub(crate) fn resources(&self) -> u64 {
         self.list.iter().map(|shard| shard.resources).sum()
     }
 
-    /// Where the shard at a place ends.
+    /// The end of the shard at an index.
     pub(crate) fn end_of(&self, place: usize) -> Option<&str> {
         self.list.get(place + 1).map(|next| next.start.as_str())
     }
 
-    /// Takes note that everything is stored.
+    /// Marks all shards as stored.
     pub(crate) fn stored(&mut self) {
         for shard in &mut self.list {
             shard.dirty = false;
@@ -110,18 +111,18 @@ impl LiveShards {
         self.recent
     }
 
-    /// Whether a key is beyond all keys of resources.
+    /// Whether a key is greater than the keys of all resources.
     pub(crate) fn is_beyond(&self, key: &str) -> bool {
         self.list.last().is_some_and(|last| last.start.as_str() <= key)
             && self.highest.as_deref().is_none_or(|highest| highest < key)
     }
 
-    /// The place of a shard that is too large.
+    /// Index of a shard, if it is too large.
     pub(crate) fn full(&self, id: ShardId) -> Option<usize> {
         self.list.iter().position(|shard| shard.id == id).filter(|place| self.is_full(*place))
     }
 
-    /// A resource was added. Returns its shard if that may be too large now.
+    /// Counts an added resource. Returns its shard if the shard may be too large now.
     pub(crate) fn inserted(&mut self, key: &str, bytes: u64, touch: LastChange) -> Option<ShardId> {
         let place = self.place_of(key);
         let beyond = self.is_beyond(key);
@@ -142,12 +143,13 @@ impl LiveShards {
         shard.resources += 1;
         shard.bytes += bytes;
         shard.touch(touch);
-        // One that is filled in key order is closed by the key after its last, so that it stays as
-        // it is.
+        // A shard that is filled in key order is closed by the first key after it, so that it never
+        // changes again.
         (self.is_full(place) && !beyond).then(|| self.list[place].id)
     }
 
-    /// A resource got another state. Returns its shard if that may be too large now.
+    /// Records changed properties of a resource. Returns its shard if the shard may be too large
+    /// now.
     pub(crate) fn updated(
         &mut self,
         key: &str,
@@ -163,7 +165,7 @@ impl LiveShards {
         grown.then_some(shard.id)
     }
 
-    /// A resource was removed.
+    /// Counts a removed resource.
     pub(crate) fn deleted(&mut self, key: &str, bytes: u64, touch: LastChange) {
         let place = self.place_of(key);
         let shard = &mut self.list[place];
@@ -172,7 +174,7 @@ impl LiveShards {
         shard.touch(touch);
     }
 
-    /// Replaces a shard by its two halves and returns it as it was.
+    /// Replaces a shard by its two halves, and returns the old shard.
     pub(crate) fn cut(&mut self, place: usize, cut: SplitPoint) -> LiveShard {
         let second = LiveShard {
             id: ShardId(self.next_id + 1),
@@ -227,8 +229,7 @@ impl LiveShard {
     }
 }
 
-/// About how many bytes one resource takes in a document: its markup, its URI, its digests and
-/// links.
+/// Estimated bytes of a resource's entry in a document: its markup, its URI, its digests and links.
 pub(crate) fn entry_bytes(
     key: &str,
     media_type: usize,

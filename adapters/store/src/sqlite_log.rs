@@ -40,24 +40,24 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 ];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;
-/// The same in the first part.
+/// Changes in the first transaction of a read.
 const READ_FIRST: i64 = 32;
 
-/// How a [`SqliteLog`] is opened.
+/// Options for opening a [`SqliteLog`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SqliteOptions {
     shard_rule: ShardRule,
 }
 
 impl SqliteOptions {
-    /// Splits shards at other sizes than [`ShardRule::DEFAULT`].
+    /// Sets other sizes for shards than [`ShardRule::DEFAULT`].
     #[must_use]
     pub fn with_shard_rule(mut self, rule: ShardRule) -> Self {
         self.shard_rule = rule;
         self
     }
 
-    /// See [`SqliteLog::open`].
+    /// Opens a store with these options. See [`SqliteLog::open`].
     ///
     /// # Errors
     /// See [`SqliteLog::open`].
@@ -87,7 +87,7 @@ impl SqliteOptions {
     }
 }
 
-/// The writer, and the lock that keeps other processes out while it runs.
+/// The writer's thread, and the lock that prevents other processes from opening the store.
 struct Running {
     thread: JoinHandle<()>,
     _lock: DatabaseLock,
@@ -99,12 +99,13 @@ struct Running {
 /// reply after the commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use
 /// connections of their own and see committed changes only. A second process is refused.
 ///
-/// [`ChangeLog::scan`] is one read transaction for as long as it runs: scan a shard at a time,
-/// since the write-ahead log cannot start again meanwhile. [`ChangeLog::read`] reads a part at a
-/// time and ends at what was the head when it began.
+/// [`ChangeLog::scan`] is one read transaction, during which the write-ahead log grows: scan a
+/// shard at a time. [`ChangeLog::read`] uses a short transaction for each part, and ends at the
+/// position that was the head at the start.
 ///
-/// After a failure of the disk nothing more is accepted until the store is opened again: what the
-/// disk holds then is what counts. A full disk refuses the changes and continues.
+/// After a failure of the disk, changes are refused until the store is opened again, because the
+/// disk may have more or less than the writer's memory. A full disk refuses the changes and
+/// continues.
 pub struct SqliteLog {
     queue: Arc<Queue<Job>>,
     heads: Arc<Heads>,
@@ -131,7 +132,7 @@ const LATEST: &str = concat!(
 );
 
 impl SqliteLog {
-    /// Opens a store, creating the file if it is not there.
+    /// Opens a store; creates the file if it does not exist.
     ///
     /// # Errors
     /// When another process has it open, the disk fails, or it was written by a newer version.
@@ -139,7 +140,8 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
-    /// Whether opening the store in this file would change it: it has an older schema, or is as a backup has it. Only reads it.
+    /// Whether opening this file would change it: it has an older schema, or the form that it has
+    /// in a backup. Read-only.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -147,7 +149,7 @@ impl SqliteLog {
         crate::migration::is_changed_by_opening(path, MIGRATIONS)
     }
 
-    /// Records what is waiting, then ends the writer. Later changes are refused, reads continue.
+    /// Records the waiting jobs, then ends the writer. Later changes are refused, reads continue.
     pub fn close(&self) {
         self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
@@ -167,8 +169,8 @@ impl SqliteLog {
         })
     }
 
-    /// Visits a part of the changes that a statement selects; `until` is where they end. Returns
-    /// where the part ended.
+    /// Visits a part of the changes that a statement selects, up to the position `until`. Returns
+    /// the last position of the part.
     fn read_page(
         &self,
         sql: &str,
@@ -194,8 +196,8 @@ impl SqliteLog {
     }
 
     /// Visits the changes that a statement selects, a part at a time, up to a position. The first
-    /// part is small: many need one change only, and a statement may find the positions of a whole
-    /// part before it returns the first.
+    /// part is small, because many callers need one change only, and a statement may have to find
+    /// the positions of a whole part before it returns the first change.
     fn read_pages(
         &self,
         sql: &str,
@@ -332,7 +334,7 @@ impl ChangeLog for SqliteLog {
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
         self.head(set)?;
-        // Not up to the head: the latest change of a resource that changes meanwhile is behind it.
+        // Continue after the head: the latest change of a resource that changes meanwhile is there.
         self.read_pages(LATEST, set, (after, Position(i64::MAX as u64)), visit)
     }
 
@@ -363,11 +365,11 @@ impl ChangeLog for SqliteLog {
                 "SELECT position, time FROM changes WHERE set_id = ?1 AND position >= ?2 AND position < ?3 \
                  ORDER BY position LIMIT 1",
             )?;
-            // A restarted log may have changes of the previous one.
+            // A restarted log may contain changes from before the restart.
             let mut found: i64 = connection
                 .prepare_cached("SELECT after FROM pages WHERE set_id = ?1 ORDER BY number LIMIT 1")?
                 .query_row([set.0], |row| row.get(0))?;
-            // Decides for a position between the two whether its time is beyond.
+            // Moves one of the two bounds to a position between them, by its time.
             let mut narrow = |middle: i64, found: &mut i64, beyond: &mut i64| {
                 let next = statement
                     .query_row(params![set.0, middle, *beyond], |row| {
@@ -380,8 +382,8 @@ impl ChangeLog for SqliteLog {
                 }
                 Ok::<_, rusqlite::Error>(())
             };
-            // Most ask for the beginning of the log or for recent changes: neither costs more in a
-            // long log.
+            // Most callers pass a time near the start or the end of the log. Both are found fast in
+            // a long log too.
             if found + 1 < beyond {
                 narrow(found + 1, &mut found, &mut beyond)?;
             }
@@ -620,7 +622,7 @@ fn shard(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Shard> {
     })
 }
 
-/// A retired shard now answers with the live shards that start in it: they cover exactly its range.
+/// The sum of a retired shard: the live shards that start in its range cover this range exactly.
 fn sum_of_live(
     connection: &Connection,
     set: SetId,
@@ -655,7 +657,7 @@ fn resource_of(
         .optional()
 }
 
-/// The current state of a resource as a version; `created` is when its set was.
+/// The present content of a resource as a version; `created` is the set's creation time.
 fn current_version(
     connection: &Connection,
     set: SetId,

@@ -1,15 +1,15 @@
 //! A checksum (CRC-32) of each row, compared whenever the row is read.
 //!
-//! A change's covers its place and time as well; a resource's leaves out its position, which the
-//! log has too. What may change by itself and is noticed otherwise is left out: where a resource's
-//! bytes are kept, and its witness.
+//! The checksum of a change covers its position and time too. The checksum of a resource does not
+//! cover its position, which the log contains. Columns that change alone and whose damage has other
+//! checks are not covered: the address of the stored bytes, and the fingerprint.
 
 use crate::set_rows::Encoded;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use std::fmt;
 
-/// The checksum in the making.
+/// A checksum while it is computed.
 #[derive(Default)]
 pub(crate) struct Sum(crc32fast::Hasher);
 
@@ -45,7 +45,7 @@ impl Sum {
     }
 }
 
-/// Which table's row is it?
+/// The table of a row, which is part of its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowKind {
     Resource,
@@ -53,9 +53,9 @@ pub(crate) enum RowKind {
     Version,
 }
 
-/// The checksum of a row about to be written; `numbers` are those that are not part of the state,
-/// `texts` are columns that older rows do not have: they count only where there is one, so that the
-/// checksums of older rows still hold.
+/// The checksum of a row about to be written. `numbers` are columns in addition to the resource's
+/// properties. `texts` are columns that older rows do not have: an absent text is not covered, so
+/// that the checksums of older rows remain valid.
 pub(crate) fn of_row(
     key: &str,
     numbers: &[i64],
@@ -89,8 +89,9 @@ pub(crate) fn of_row(
     sum.finish()
 }
 
-/// Compares a row that begins with the columns of a state (modified to content) with its checksum;
-/// `key`, `numbers` and `texts` are the columns of the rest, `sum` is the checksum's own.
+/// Compares a row with its checksum. The first columns are the resource's properties, from
+/// `modified` to `content`; `key`, `numbers` and `texts` are the indexes of the other columns,
+/// `sum` is that of the checksum.
 pub(crate) fn check(
     row: &Row<'_>,
     of: RowKind,
@@ -129,7 +130,7 @@ pub(crate) fn damaged(column: usize) -> rusqlite::Error {
     )
 }
 
-/// A row is not what was written.
+/// Error for a row that differs from its checksum.
 #[derive(Debug)]
 struct Damaged;
 

@@ -103,7 +103,7 @@ impl<'c> SqliteTables<'c> {
         self
     }
 
-    /// Stores what the batch did to the shards.
+    /// Stores the shards that the batch changed.
     pub(crate) fn store_shards(&mut self, set_state: &mut SetState) -> rusqlite::Result<()> {
         for (place, shard) in
             set_state.shards.list().iter().enumerate().filter(|(_, shard)| shard.dirty)
@@ -158,8 +158,8 @@ impl Tables for SqliteTables<'_> {
             let mut resource = Box::<Resource>::default();
             let is_damaged = read_resource(row, &mut resource).is_err();
             if is_damaged {
-                // Any state replaces it: no resource has this length. Its bytes are let go as those
-                // of any other.
+                // Every new change replaces the row: a resource never has this length. The stored
+                // bytes are released as for other rows.
                 let state = State {
                     length: Some(u64::MAX),
                     content: content(row, 6).ok().flatten(),
@@ -234,7 +234,7 @@ impl Tables for SqliteTables<'_> {
         left: &[(&str, Position)],
         returned: &[&str],
     ) -> rusqlite::Result<()> {
-        // Few sets have any.
+        // Most sets do not have tombstones.
         if !returned.is_empty() && self.has_tombstones.exists([self.set])? {
             for key in returned {
                 self.remove_tombstone.execute(params![self.set, key])?;
@@ -317,7 +317,8 @@ fn put(
     Ok(())
 }
 
-/// About the size of a stored resource in a document; the columns that this needs begin at `first`.
+/// Estimated size of a stored resource's entry in a document, in bytes; `first` is the index of the
+/// first column.
 fn row_bytes(row: &Row<'_>, key: &str, first: usize) -> rusqlite::Result<u64> {
     let length = |column: usize| {
         Ok::<_, rusqlite::Error>(match row.get_ref(first + column)? {

@@ -4,7 +4,7 @@ use abreast_core::{ContentId, Kind, Position};
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
 
-/// How far each bound of a policy is applied.
+/// The positions up to which each bound of a policy was applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Collector {
     /// The bound on the count to which `counted` applies.
@@ -14,21 +14,22 @@ pub(crate) struct Collector {
     pub(crate) sized: Position,
 }
 
-/// State of a set's versions between batches.
+/// Values about a set's versions between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Versions {
     /// Whether versions are recorded.
     pub(crate) keep: bool,
-    /// The head when they were recorded for the first time: nothing before it superseded a version.
+    /// The head when versions were recorded for the first time: earlier changes did not supersede a
+    /// version.
     pub(crate) begun: Option<Position>,
-    /// The head when they were recorded again, after they had not been.
+    /// The head when the recording of versions was enabled again.
     pub(crate) since: Option<Position>,
-    /// Bytes of kept contents, equal ones once.
+    /// Bytes of stored contents; equal contents count once.
     pub(crate) kept_bytes: u64,
     pub(crate) collector: Collector,
 }
 
-/// A change, as far as collecting needs it.
+/// The parts of a change that the removal of old versions needs.
 pub(crate) struct PastChange {
     pub(crate) position: Position,
     pub(crate) time: Timestamp,
@@ -39,21 +40,21 @@ pub(crate) struct PastChange {
 /// The content of a dropped version.
 pub(crate) type Dropped = Option<ContentId>;
 
-/// The change of the number of rows that have a content.
+/// The change in the number of rows with a content.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) more: i64,
-    /// Length of the bytes, where a row was added.
+    /// Length of the bytes, if a row was added.
     pub(crate) length: Option<u64>,
 }
 
-/// Changes of a batch to the number of rows for each content. They are written once and in the order
-/// of addresses, since the rows are scattered over all pages of the table.
+/// Changes by a batch to the number of rows for each content. They are written once and in the
+/// order of addresses, since the rows are scattered over all pages of the table.
 pub(crate) type References = BTreeMap<ContentId, Counted>;
 
 impl Counted {
-    /// A row of the table that counts: its new count and length, and by how many bytes those that are
-    /// needed grew. `None` where nothing is written.
+    /// Applies the change to a row of the table: returns its new count and length, and by how many
+    /// bytes the needed contents grew. `None` if the row does not change.
     pub(crate) fn apply(self, before: Option<(i64, u64)>) -> Option<(i64, u64, i64)> {
         let (needed, known) = match before {
             Some(before) => before,

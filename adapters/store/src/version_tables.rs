@@ -1,4 +1,5 @@
-//! Statements that change a set's versions, prepared when first needed: most sets keep none.
+//! Statements that change a set's versions, prepared when first needed: most sets do not record
+//! versions.
 
 use crate::rows::{content, kind_of};
 use crate::set_rows::{Encoded, VersionTables};
@@ -12,7 +13,7 @@ use abreast_webtypes::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
 impl SqliteTables<'_> {
-    /// Stores what the batch did to the set's account of its versions.
+    /// Stores the changes by the batch to the set's values about versions.
     pub(crate) fn store_versions(&mut self, set_state: &mut SetState) -> rusqlite::Result<()> {
         let new = set_state.versions;
         if new == set_state.stored_versions {
@@ -37,7 +38,7 @@ impl SqliteTables<'_> {
         Ok(())
     }
 
-    /// Forgets contents that nobody needs.
+    /// Deletes contents that are not needed any more.
     pub(crate) fn forget_contents(&mut self, ids: &[ContentId]) -> rusqlite::Result<()> {
         let mut statement =
             self.connection.prepare_cached("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;

@@ -8,14 +8,14 @@ use crate::version_state::{Collector, Dropped, PastChange};
 use abreast_core::{Collected, Order, Position, Resource, Version, VersionPolicy};
 use abreast_webtypes::Timestamp;
 
-/// Most versions of one resource dropped at once.
+/// Most versions of a resource that are dropped at once.
 const DROP_MAX: usize = 1_000;
 
-/// The stored time of what was imported: before every change, whenever the import ends.
+/// The stored time of imported versions: before every change, however long the import runs.
 pub(crate) const BASE_TIME: Timestamp = Timestamp::from_micros(i64::MIN);
 
-/// Where to begin among stored times, which put what was imported before everything; `None` when
-/// nothing can follow.
+/// Converts the start of a range to stored times, in which imported versions are first; `None` if
+/// the range is empty.
 pub(crate) fn stored_from(from: Timestamp, order: Order, created: Timestamp) -> Option<Timestamp> {
     match order {
         Order::OldestFirst if from <= created => Some(BASE_TIME),
@@ -24,7 +24,7 @@ pub(crate) fn stored_from(from: Timestamp, order: Order, created: Timestamp) -> 
     }
 }
 
-/// The current state of a resource as a version, since that time; `None` if its bytes are not kept.
+/// The present content of a resource as a version since `time`; `None` if its bytes are not stored.
 pub(crate) fn current(resource: &Resource, time: Timestamp) -> Option<Version> {
     resource.state.content.as_ref()?;
     let mut state = resource.state.clone();
@@ -34,8 +34,9 @@ pub(crate) fn current(resource: &Resource, time: Timestamp) -> Option<Version> {
     Some(Version { time, position: resource.position, state: Some(state) })
 }
 
-/// Adds the current state to versions that were read, where it is asked for. One that came while no versions were recorded has no row of
-/// its own until it is superseded ([`record_former`]).
+/// Adds the present content to versions that were read, if the range includes it. Content from a
+/// time without recording of versions does not have a row until it is superseded
+/// ([`record_former`]).
 pub(crate) fn add_current(
     found: &mut Vec<Version>,
     current: Option<Version>,
@@ -57,7 +58,7 @@ pub(crate) fn add_current(
     }
 }
 
-/// From now on versions are recorded, or no longer.
+/// Enables or disables the recording of versions.
 pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
     let versions = &mut set_state.versions;
     if keep && !versions.keep {
@@ -69,7 +70,7 @@ pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
     }
 }
 
-/// Records what a resource became, if the set keeps versions; `None`: it is gone.
+/// Records a resource after a change, if the set records versions; `None` for a deleted resource.
 pub(crate) fn record<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -81,13 +82,13 @@ pub(crate) fn record<T: Tables>(
         return Ok(());
     }
     let content = new.and_then(|new| new.content);
-    // A state whose bytes are not kept ends the version before it, if there is one.
+    // Content without stored bytes ends the version before it, if there is one.
     if content.is_none() && !tables.has_versions(key)? {
         return Ok(());
     }
     let time = if touch.position == Position(0) { BASE_TIME } else { touch.time };
     if touch.position == Position(0) {
-        // Imported twice: the later state counts.
+        // A second import of the same key replaces the first.
         let before = tables.version_content(key, time)?.flatten();
         let_go(set_state, before);
     }
@@ -96,8 +97,8 @@ pub(crate) fn record<T: Tables>(
     Ok(())
 }
 
-/// Records the state that a change replaces, if its bytes are kept and it came while no versions
-/// were.
+/// Records the content that a change replaces, if its bytes are stored and it is from a time
+/// without recording of versions.
 pub(crate) fn record_former<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -116,7 +117,7 @@ pub(crate) fn record_former<T: Tables>(
     Ok(())
 }
 
-/// The bytes of a state recorded before are kept only now, or elsewhere.
+/// Adds stored bytes, or their new address, to a version that was recorded without them.
 pub(crate) fn found_content<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -135,7 +136,7 @@ pub(crate) fn found_content<T: Tables>(
     Ok(())
 }
 
-/// The stored time of a state, by where it was recorded.
+/// The stored time of a version, by the position of its change.
 fn stored_time<T: Tables>(
     tables: &mut T,
     recorded_at: Position,
@@ -143,7 +144,7 @@ fn stored_time<T: Tables>(
     if recorded_at == Position(0) { Ok(Some(BASE_TIME)) } else { tables.time_of(recorded_at) }
 }
 
-/// Counts a row that names the bytes of a state.
+/// Counts one more row with these bytes.
 pub(crate) fn hold(set_state: &mut SetState, new: Option<&Encoded>) {
     let Some(new) = new else { return };
     let Some(id) = new.content else { return };
@@ -152,13 +153,13 @@ pub(crate) fn hold(set_state: &mut SetState, new: Option<&Encoded>) {
     counted.length = Some(new.state.length.unwrap_or(0));
 }
 
-/// Counts a row less.
+/// Counts one row with this content less.
 pub(crate) fn let_go(set_state: &mut SetState, content: Dropped) {
     let Some(id) = content else { return };
     set_state.references.entry(id).or_default().more -= 1;
 }
 
-/// Writes what was counted.
+/// Writes the counts of the batch to the table.
 pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Result<(), T::Error> {
     let kept_bytes = &mut set_state.versions.kept_bytes;
     for (id, counted) in std::mem::take(&mut set_state.references) {
@@ -168,10 +169,10 @@ pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Res
     Ok(())
 }
 
-/// One step of applying a policy: checks no more than `limit` changes.
+/// Runs a part of applying a policy, for at most `limit` changes.
 ///
-/// Every bound is applied by walking the log once: a change supersedes what its resource was
-/// before.
+/// Every bound is applied by one pass over the log: a change supersedes the earlier version of its
+/// resource.
 pub(crate) fn collect<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -200,7 +201,7 @@ pub(crate) fn collect<T: Tables>(
             |cursors| &mut cursors.aged,
             |_, change| change.time < oldest,
             |tables, _, change| {
-                // The last trace of what is deleted goes as well.
+                // Delete the end of a deleted resource's history too.
                 let last = !change.kind.keeps_resource()
                     && tables.newest(&change.key, 1)? == Some(change.time);
                 Ok(Some(if last { change.time.next() } else { change.time }))
@@ -234,8 +235,8 @@ impl<T: Tables> Step<'_, T> {
         self.walk_until(set_state, cursor, |_, _| true, bound)
     }
 
-    /// Visits changes after the cursor while they are `due`, and drops what their resource was
-    /// before `bound`. Returns whether no more are due.
+    /// Visits changes after the cursor while they are `due`, and drops the versions of their
+    /// resources from before `bound`. Returns whether all due changes were visited.
     fn walk_until(
         &mut self,
         set_state: &mut SetState,
@@ -261,7 +262,7 @@ impl<T: Tables> Step<'_, T> {
                 for content in dropped {
                     let_go(set_state, content);
                 }
-                // Whether more is dropped depends on what is still kept.
+                // The counts decide whether more is dropped.
                 settle(set_state, self.tables)?;
                 if many {
                     return Ok(false);

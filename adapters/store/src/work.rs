@@ -7,17 +7,18 @@ use abreast_core::{
 };
 use std::sync::mpsc::SyncSender;
 
-/// Most jobs that wait; then callers block.
+/// Most waiting jobs; then callers block.
 const JOBS_MAX: usize = 64;
-/// Most changes in the jobs that wait; then callers block.
+/// Most changes in waiting jobs; then callers block.
 const WAITING_MAX: usize = 20_000;
-/// No job is added to a transaction that has this many changes.
+/// A transaction that has this many changes gets no more jobs.
 const GROUP_MAX: usize = 1_000;
 
 /// The jobs of the writer.
 pub(crate) enum Work {
     Append(SetId, Vec<Change>),
-    /// Refused before it came here; answered in turn, by the writer's thread.
+    /// A request that was refused earlier; answered by the writer's thread, so that answers are in
+    /// order.
     Refuse(LogError),
     OpenSet(NewSet),
     Import(SetId, Vec<Imported>),
@@ -52,7 +53,7 @@ pub(crate) enum Outcome {
     Done,
 }
 
-/// The receiver of a result.
+/// The receiver of a job's result.
 pub(crate) enum Reply {
     Append(AppendDone),
     Call(SyncSender<Result<Outcome, LogError>>),
@@ -72,7 +73,7 @@ impl Reply {
     }
 }
 
-/// One job.
+/// A job with the receiver of its result.
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) reply: Reply,

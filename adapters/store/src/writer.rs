@@ -10,34 +10,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long readers are waited for when the write-ahead log has grown too far.
+/// How long the writer waits for readers if the write-ahead log has become too large.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 
-/// Writes jobs, and caches state so that it is not read back.
+/// Writes jobs, and caches values so that they are not read back.
 pub(crate) trait Recorder {
     type Job: QueueItem;
     /// The result that a job's caller gets once the job is durable.
     type Outcome;
 
-    /// Reads what is to be known: at the beginning, and after a group that was undone.
+    /// Reads the cached values: at the start, and after a group was rolled back.
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()>;
 
-    /// Writes a group inside a transaction. A job that is refused changes nothing and harms no
-    /// other.
+    /// Writes a group inside a transaction. A refused job changes nothing and does not affect the
+    /// others.
     fn record(
         &mut self,
         connection: &Connection,
         group: &mut [Self::Job],
     ) -> rusqlite::Result<Vec<Self::Outcome>>;
 
-    /// The loaded or recorded state is durable: readers may see it.
+    /// The loaded or recorded values are durable: readers may see them.
     fn committed(&mut self);
 
     /// Sends the result to a job's caller.
     fn reply(job: Self::Job, outcome: Self::Outcome);
 }
 
-/// The only one who writes.
+/// The writer, which owns the only writing connection.
 pub(crate) struct Writer<R> {
     connection: Connection,
     path: PathBuf,
@@ -45,19 +45,18 @@ pub(crate) struct Writer<R> {
     recorder: R,
     /// Frames in the write-ahead log at which it is next copied into the database.
     checkpoint_at: i64,
-    /// Why nothing more is accepted.
+    /// The reason why further jobs are refused.
     stopped: Option<String>,
 }
 
 impl<R: Recorder> Writer<R> {
-    /// Takes over an open database of the newest schema.
+    /// Starts with an open database of the newest schema.
     pub(crate) fn new(
         connection: Connection,
         path: PathBuf,
         mut recorder: R,
     ) -> Result<Self, LogError> {
-        // Copying is done by `checkpoint`, after callers got their results, where its failures are
-        // handled.
+        // `checkpoint` copies the log after callers got their results, and handles its failures.
         connection
             .pragma_update(None, "wal_autocheckpoint", 0)
             .and_then(|()| recorder.load(&connection))
@@ -76,7 +75,7 @@ impl<R: Recorder> Writer<R> {
         })
     }
 
-    /// Works until the queue is closed and empty.
+    /// Processes jobs until the queue is closed and empty.
     pub(crate) fn run(mut self, queue: &Queue<R::Job>) {
         let _abandon = AbandonOnDrop(queue);
         loop {
@@ -116,7 +115,7 @@ impl<R: Recorder> Writer<R> {
         }
     }
 
-    /// One transaction for the whole group.
+    /// Writes the whole group in one transaction.
     fn commit(&mut self, group: &mut [R::Job]) -> rusqlite::Result<Vec<R::Outcome>> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let results = self.recorder.record(&self.connection, group)?;
@@ -125,7 +124,7 @@ impl<R: Recorder> Writer<R> {
         Ok(results)
     }
 
-    /// Undoes a failed group, or stops when it is not certain what the disk holds now.
+    /// Rolls back a failed group, or stops the writer if the content of the disk is not certain.
     fn failed(&mut self, cause: rusqlite::Error) -> LogError {
         let transient = matches!(
             code_of(&cause),
@@ -152,7 +151,7 @@ impl<R: Recorder> Writer<R> {
         )
     }
 
-    /// Copies the write-ahead log into the database when it has grown, so that it can start again.
+    /// Copies a large write-ahead log into the database, so that the log is restarted.
     fn checkpoint(&mut self) -> rusqlite::Result<()> {
         let frames: i64 = self
             .connection
@@ -164,8 +163,7 @@ impl<R: Recorder> Writer<R> {
             self.checkpoint_at = frames + CHECKPOINT_FRAMES;
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             if frames > WAL_FRAMES_MAX {
-                // Readers that follow each other closely keep it from starting again: these are
-                // waited for.
+                // Overlapping readers prevent a restart of the log: wait until they end.
                 self.connection.busy_timeout(RESTART_WAIT)?;
                 let restarted =
                     self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -185,7 +183,7 @@ impl<J: QueueItem> Drop for AbandonOnDrop<'_, J> {
     }
 }
 
-/// A caller's code must not end the writer.
+/// Calls a caller's function; a panic in it must not end the writer.
 fn answer(reply: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(reply)).is_err() {
         tracing::error!(

@@ -1,4 +1,4 @@
-//! The account a client logs in with, and its limits.
+//! The account of a client, and its limits.
 
 use crate::error::{Error, ErrorKind};
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use tokio_xmpp::jid::BareJid;
 
 /// Most bytes of a stanza that is received, by default.
 const RECEIVED_MAX: usize = 4 << 20;
-/// Most bytes of a stanza that is sent, whatever [`Account::max_sent`] allows: services declare prefixes
-/// again at each element, and receivers like ours take no more than 4 MiB.
+/// Most bytes of a stanza that is sent, also with a larger [`Account::max_sent`]: services repeat
+/// namespace prefixes at each element, and receivers such as this one accept at most 4 MiB.
 pub const SENT_MAX: usize = 2_000_000;
 
-/// An account on an XMPP server. Every limit has a default; none can be switched off.
+/// An account on an XMPP server. Every limit has a default and cannot be disabled.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Account {
@@ -19,22 +19,22 @@ pub struct Account {
     pub(crate) password: String,
     /// The server to connect to, `host:port`. Default: the domain of the address, port 5222.
     pub server: Option<String>,
-    /// A PEM file with certificates that are trusted besides the built-in ones.
+    /// A PEM file with certificates that are trusted in addition to the built-in ones.
     pub ca_file: Option<PathBuf>,
-    /// To resolve, connect, agree on TLS and log in. Default 10 s.
+    /// Time limit to resolve, connect, negotiate TLS and log in. Default 10 s.
     pub connect_timeout: Duration,
-    /// For the answer to one request. Default 30 s.
+    /// Time limit for the response to a request. Default 30 s.
     pub request_timeout: Duration,
-    /// Silence after which the server is asked whether it is there; after a quarter of it more, the
-    /// connection counts as lost. Default 60 s.
+    /// Silence after which the server is pinged; after another quarter of this time, the connection
+    /// counts as lost. Default 60 s.
     pub silence: Duration,
     /// Most bytes of a stanza that is sent: servers end connections that send more than their
     /// limit, often 256 KiB. Default 200,000; at most [`SENT_MAX`].
     pub max_sent: usize,
     /// Most bytes of a stanza that is received. Default 4 MiB.
     pub max_received: usize,
-    /// Items that a node which is created keeps. Services may read and write all of them for each item
-    /// that is published, as Prosody does by default. Default 1.
+    /// Items that a new node stores. Services may read and write all items for each publication, as
+    /// Prosody does by default. Default 1.
     pub kept_items: u32,
 }
 
@@ -42,7 +42,7 @@ impl Account {
     /// An account `user@domain` and its password.
     ///
     /// # Errors
-    /// The address is not one of a user.
+    /// The address is not that of a user.
     pub fn new(address: &str, password: impl Into<String>) -> Result<Self, Error> {
         let wrong = |why: String| {
             Error::new(
@@ -69,12 +69,12 @@ impl Account {
         })
     }
 
-    /// Its address, `user@domain`.
+    /// Address of the account, `user@domain`.
     pub fn address(&self) -> &str {
         self.jid.as_str()
     }
 
-    /// The server to connect to, `host:port`.
+    /// Address of the server to connect to, `host:port`.
     pub fn server(&self) -> String {
         self.server.clone().unwrap_or_else(|| format!("{}:5222", self.jid.domain()))
     }

@@ -1,4 +1,4 @@
-//! From an address to a stream that is logged in: TCP, TLS, SASL, the resource [rfc6120 §13].
+//! From an address to a logged-in stream: TCP, TLS, SASL, the resource [rfc6120 §13].
 
 use crate::account::Account;
 use crate::error::{Error, ErrorKind};
@@ -21,14 +21,14 @@ use tokio_xmpp::xmlstream::{
     XmppStream, XmppStreamElement, initiate_stream,
 };
 
-/// Addresses of a server that are tried.
+/// Most addresses of a server that are tried.
 const ADDRESSES: usize = 8;
 
-/// A stream that is logged in.
+/// A logged-in stream.
 pub(crate) struct Stream {
     pub(crate) elements: Elements,
     pub(crate) wire: Shared,
-    /// Our own address, with the resource.
+    /// Address of the account, with the resource.
     pub(crate) jid: String,
 }
 
@@ -81,7 +81,7 @@ async fn connect_now(account: &Account) -> Result<Stream, Error> {
     bind(elements, account).await
 }
 
-/// Connects to the first address of the server that takes the connection.
+/// Connects to the first address of the server that accepts the connection.
 async fn dial(account: &Account, server: &str) -> Result<(TcpStream, SocketAddr), Error> {
     let failed = |error: std::io::Error| {
         Error::new(
@@ -99,8 +99,8 @@ async fn dial(account: &Account, server: &str) -> Result<(TcpStream, SocketAddr)
     Ok((stream, address))
 }
 
-/// The first address that takes a connection. Each has its share of three quarters of the time: one that
-/// does not answer leaves time for the others, and to log in.
+/// The first address that accepts a connection. All share three quarters of the time, so that an
+/// unresponsive address leaves time for the others, and for the login.
 async fn first(
     addresses: &[SocketAddr],
     time: Duration,
@@ -155,7 +155,7 @@ async fn start_tls(
     }
     match stream.into_inner().into_connection() {
         Some(Connection::Plain(stream)) => tls::secure(stream, account).await,
-        // Bytes that are not protected must not count as protected ones.
+        // Unprotected bytes must not be treated as protected.
         _ => Err(no_tls("it sent more than its answer")),
     }
 }
@@ -206,7 +206,7 @@ fn not_logged_in(account: &Account, error: tokio_xmpp::Error) -> Error {
     .with_help("check the address and the password")
 }
 
-/// The name of a condition by that of its variant: `not-authorized` by `NotAuthorized`.
+/// The name of a condition from the name of its variant: `not-authorized` from `NotAuthorized`.
 fn name_of(variant: &str) -> String {
     let mut name = String::with_capacity(variant.len() + 2);
     for character in variant.chars() {
@@ -218,7 +218,7 @@ fn name_of(variant: &str) -> String {
     name
 }
 
-/// A stream that the server did not open.
+/// Error for a stream that the server did not open.
 fn refused(account: &Account, error: &RecvFeaturesError) -> Error {
     let RecvFeaturesError::StreamError(ReceivedStreamError(stream)) = error else {
         return broken(account, error);

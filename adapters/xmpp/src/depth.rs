@@ -1,5 +1,5 @@
-//! How deep the elements of a stream are within each other, seen in its bytes. What is not well-formed
-//! may be counted wrongly: the parser ends the stream there.
+//! Nesting depth of the elements in a stream, computed from its bytes. XML that is not well-formed
+//! may be counted wrongly: the parser then ends the stream.
 
 /// Counts elements.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ enum At {
 }
 
 impl Depth {
-    /// Reads on, and returns how many elements began.
+    /// Processes more bytes, and returns the number of elements that start there.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> usize {
         let mut begun = 0;
         for &byte in bytes {
@@ -68,7 +68,7 @@ impl Depth {
         begun
     }
 
-    /// The deepest so far.
+    /// The deepest nesting so far.
     pub(crate) fn deepest(&self) -> usize {
         self.deepest
     }

@@ -1,8 +1,8 @@
-//! What fails, and what helps.
+//! Errors, with help texts.
 
 use std::fmt;
 
-/// What kind of failure it is.
+/// Kinds of failures, for callers to match on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -10,17 +10,17 @@ pub enum ErrorKind {
     Usage,
     /// The server cannot be reached, or ended the connection.
     Connection,
-    /// No secure connection: the certificate, or no TLS at all.
+    /// The connection is not secure: an invalid certificate, or no TLS at all.
     Tls,
     /// The server does not accept the account or its password.
     Login,
-    /// No answer in time.
+    /// The server did not answer in time.
     Timeout,
-    /// The service does not allow it.
+    /// The account does not have the permission.
     Forbidden,
-    /// There is no such node, or no such service.
+    /// The node or the service does not exist.
     NotFound,
-    /// The node is not as the request wants it.
+    /// The node does not have the properties that the request needs.
     Conflict,
     /// The payload is too large for the server or for our own limits.
     TooLarge,
@@ -28,11 +28,11 @@ pub enum ErrorKind {
     Unavailable,
     /// The service refuses for another reason.
     Refused,
-    /// What came is not what the protocol allows.
+    /// The received data violates the protocol.
     Protocol,
 }
 
-/// A failure: what failed and why. Texts of servers in it are on one line.
+/// A failure with its reason. Texts of servers in the message are on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -50,12 +50,12 @@ impl Error {
         self
     }
 
-    /// Its kind.
+    /// The kind of failure, for the caller's decision.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Names the task that failed, and what to do about it where the failure itself does not state that.
+    /// Adds the failed task to the message, and a help text if the failure does not have one.
     pub(crate) fn about(self, task: impl fmt::Display, help: Option<&'static str>) -> Self {
         let message = format!("{task}: {}", self.message);
         Self { message, help: self.help.or(help), ..self }
@@ -66,12 +66,12 @@ impl Error {
         &self.message
     }
 
-    /// What to do about it, where that is known.
+    /// Help text for the user, if there is one.
     pub fn help(&self) -> Option<&'static str> {
         self.help
     }
 
-    /// Whether a later attempt may succeed without anybody changing a setting.
+    /// Whether a later attempt may succeed with the same settings.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, ErrorKind::Connection | ErrorKind::Timeout | ErrorKind::Unavailable)
     }

@@ -4,47 +4,47 @@ use tokio_xmpp::minidom::Element;
 
 const EVENT: &str = "http://jabber.org/protocol/pubsub#event";
 
-/// An item of a node.
+/// An item of a node, as published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Item {
-    /// The node's name.
+    /// Name of the node in its service.
     pub node: String,
-    /// Its name in the node.
+    /// Identifier of the item within the node.
     pub id: String,
-    /// The payload, a document of its own; `None` where the service sends none, or more than one.
+    /// The payload as a separate document; `None` if the service sends none, or more than one.
     pub payload: Option<String>,
 }
 
 impl Item {
-    /// An item of a node.
+    /// Creates an item of a node.
     pub fn new(node: &str, id: &str, payload: Option<String>) -> Self {
         Self { node: node.to_owned(), id: id.to_owned(), payload }
     }
 }
 
-/// What a service notifies its subscribers of.
+/// An event about a node that a service sends to subscribers [xep-0060 §7.1].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A new or replaced item.
     Item(Item),
-    /// An item was removed.
+    /// An item of a node was removed.
     Retracted {
-        /// The node's name.
+        /// Name of the node in its service.
         node: String,
-        /// The item's name.
+        /// Identifier of the item within the node.
         id: String,
     },
     /// All items of a node were removed.
     Emptied {
-        /// The node's name.
+        /// Name of the node in its service.
         node: String,
     },
-    /// A node was removed, or its owner ended our subscription: nothing comes any more until we
-    /// subscribe again.
+    /// A node was removed, or its owner ended our subscription: there are no further events until
+    /// we subscribe again.
     Unsubscribed {
-        /// The node's name.
+        /// Name of the node in its service.
         node: String,
     },
     /// Events came faster than they were read: some are lost.
@@ -52,7 +52,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The bytes of what it holds.
+    /// Number of bytes in the texts of the event.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Item(Item { node, id, payload }) => {
@@ -65,7 +65,8 @@ impl Event {
     }
 }
 
-/// The events in a message. One that came back as an error has none, whatever it contains.
+/// The events in a message. A message that came back as an error does not have events, even if it
+/// contains some.
 pub(crate) fn events(message: &Element) -> Vec<Event> {
     if message.attr("type") == Some("error") {
         return Vec::new();

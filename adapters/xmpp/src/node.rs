@@ -10,7 +10,7 @@ use tokio_xmpp::jid::Jid;
 /// Longest name of a node, in bytes [rfc6120]: as long as each part of an address.
 const NAME_MAX: usize = 1_023;
 
-/// What must be encoded in the query of such an address.
+/// Characters that must be percent-encoded in the query of an address.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -31,7 +31,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The node of that name at a service, such as `pubsub.example.org`.
+    /// The node with this name at a service, such as `pubsub.example.org`.
     ///
     /// # Errors
     /// The service is not an address, or the name is empty or too long.
@@ -55,7 +55,7 @@ impl Node {
         &self.service
     }
 
-    /// Its name.
+    /// Name of the node in its service.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -81,7 +81,7 @@ impl FromStr for Node {
             .filter(|scheme| scheme.eq_ignore_ascii_case("xmpp:"))
             .map(|_| &text[5..])
             .ok_or_else(|| wrong("it does not begin with xmpp:"))?;
-        // An authority would name the account, which is given elsewhere.
+        // An authority in the URI would be an account, which is configured separately.
         if rest.starts_with("//") {
             return Err(wrong("it names an account"));
         }

@@ -1,4 +1,4 @@
-//! Nodes: created, published to, subscribed to, read [xep-0060].
+//! Operations on nodes: create, publish, subscribe, read [xep-0060].
 
 use crate::error::{Error, ErrorKind};
 use crate::events::{Item, items_of};
@@ -18,13 +18,13 @@ const PING: &[u8] = b"<ping xmlns=\"urn:xmpp:ping\"/>";
 const FORM: &str = "jabber:x:data";
 
 impl Session {
-    /// Publishes an item. An item of that name is replaced. The payload is a document with one root
-    /// element; it is sent as it is, without its XML declaration.
+    /// Publishes an item, replacing an item with the same identifier. The payload is a document
+    /// with one root element; it is sent as it is, without its XML declaration.
     ///
     /// # Errors
     /// The service refuses, the payload is not one, or is too large, or the connection ended.
     pub async fn publish(&self, node: &Node, id: &str, payload: &[u8]) -> Result<(), Error> {
-        // What is too large is not read to its end.
+        // Before a payload that is too large is parsed.
         self.check_size(payload.len())?;
         let payload = element_of(payload)?;
         let mut request = format!(
@@ -46,12 +46,13 @@ impl Session {
         })
     }
 
-    /// Creates a node that everybody may subscribe to and only publishers publish to, which keeps
-    /// the last [`kept_items`](crate::Account::kept_items), of `payload_type`, the namespace of their
-    /// root elements. `false` when it exists, and is checked: see [`check_node`](Self::check_node).
+    /// Creates a node that everybody may subscribe to and only publishers publish to, and which
+    /// stores the last [`kept_items`](crate::Account::kept_items) items. `payload_type` is the
+    /// namespace of their root elements. Returns `false` if the node exists; an existing node is
+    /// checked by [`check_node`](Self::check_node).
     ///
     /// # Errors
-    /// Creating it is not allowed, a node of that name is not ours, the service refuses for another
+    /// Creating it is not allowed, an existing node is not ours, the service refuses for another
     /// reason, or the connection ended.
     pub async fn create(
         &self,
@@ -94,7 +95,8 @@ impl Session {
                 _ => return Err(not_created(node, error)),
             },
         }
-        // A service that does not know one of the settings may still have nodes; its own settings count.
+        // A service that does not support one of the settings may still have nodes, with default
+        // settings.
         let created = match self.request(node.service(), "set", plain.as_bytes()).await {
             Ok(_) => true,
             Err(error) if error.kind() == ErrorKind::Conflict => false,
@@ -106,7 +108,8 @@ impl Session {
         self.check_node(node).await.map(|()| created)
     }
 
-    /// Checks a node that we may not create: where there is none, that is why.
+    /// Checks a node that we may not create. If it does not exist, the error includes why it was
+    /// not created.
     async fn check_forbidden(&self, node: &Node, forbidden: Error) -> Result<bool, Error> {
         match self.check_node(node).await {
             Ok(()) => Ok(false),
@@ -121,11 +124,11 @@ impl Session {
         }
     }
 
-    /// Checks that a node which somebody else may have created is ours to publish to: only
-    /// publishers publish there, and our account is one of them, or an owner.
+    /// Checks that we may publish to a node that another account may have created: only publishers
+    /// may publish there, and our account is a publisher or owner.
     ///
     /// # Errors
-    /// It is not, there is no such node, or the connection ended.
+    /// It is not, the node does not exist, or the connection ended.
     pub async fn check_node(&self, node: &Node) -> Result<(), Error> {
         let refused = |why: String| {
             Error::new(ErrorKind::Conflict, format!("{node} is not used: {why}")).with_help(
@@ -139,7 +142,7 @@ impl Session {
                 let model = abreast_webtypes::excerpt(model);
                 return Err(refused(format!("others may publish there (publish model `{model}`)")));
             }
-            // Where nothing is stated, only publishers publish [xep-0060].
+            // By default, only publishers may publish [xep-0060].
             None if is_configuration => {}
             None => {
                 return Err(refused("the service does not state who may publish there".to_owned()));
@@ -150,13 +153,13 @@ impl Session {
                 let owner = format!("it belongs to others, and {} is not a publisher", self.bare());
                 Err(refused(owner))
             }
-            // Where it is not stated, the service allows publishing, or does not.
+            // If the service does not list affiliations, publishing shows whether it is allowed.
             _ => Ok(()),
         }
     }
 
-    /// Who may publish, by the node's configuration, or by what the service lists for everybody, and
-    /// whether it was the configuration.
+    /// The publish model of a node, from its configuration or from the information that the service
+    /// gives to all users. The second value is true if it is from the configuration.
     async fn publish_model(&self, node: &Node) -> Result<(Option<String>, bool), Error> {
         let name = escaped(node.name());
         let configure = format!("<pubsub xmlns=\"{OWNER}\"><configure node=\"{name}\"/></pubsub>");
@@ -176,10 +179,11 @@ impl Session {
         Ok((answer.get_child("query", DISCO).and_then(publish_model_of), false))
     }
 
-    /// What our account is to a node, where the service states that; `none` if it is nothing.
+    /// Our account's affiliation with a node [xep-0060]. `None` if the service does not report
+    /// affiliations.
     async fn affiliation(&self, node: &Node) -> Result<Option<String>, Error> {
         let name = escaped(node.name());
-        // First as an owner, who sees everybody's; then our own.
+        // First as an owner, who gets all affiliations; then only ours.
         for namespace in [OWNER, PUBSUB] {
             let request =
                 format!("<pubsub xmlns=\"{namespace}\"><affiliations node=\"{name}\"/></pubsub>");
@@ -209,7 +213,7 @@ impl Session {
     /// Subscribes our account to a node, for all its connections and until it unsubscribes.
     ///
     /// # Errors
-    /// The service refuses, has to be asked by hand first, or the connection ended.
+    /// The service refuses, requires an approval by its owner, or the connection ended.
     pub async fn subscribe(&self, node: &Node) -> Result<(), Error> {
         let request = format!(
             "<pubsub xmlns=\"{PUBSUB}\"><subscribe node=\"{}\" jid=\"{}\"/></pubsub>",
@@ -235,25 +239,26 @@ impl Session {
         }
     }
 
-    /// Lets the server deliver events to this connection, from when this returns on: without
-    /// presence they are lost.
+    /// Sends presence, and waits until the server has processed it: without presence, the server
+    /// drops events for this connection.
     ///
     /// # Errors
     /// When the connection ended.
     pub async fn be_present(&self) -> Result<(), Error> {
         self.announce("<presence/>").await?;
-        // The server works off one connection in order. It need not know pings to answer.
+        // The server processes the stanzas of a connection in order. It answers pings even if it
+        // does not support them.
         match self.request(self.domain(), "get", PING).await {
             Err(error) if error.kind() == ErrorKind::Timeout || self.is_closed() => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// The newest items of a node, at most `most`, in the order of the service; `None` where it does
-    /// not hand them out, which services need not [xep-0060 §6.5].
+    /// The newest items of a node, at most `most`, in the order of the service; `None` if the
+    /// service does not offer this request, which is optional [xep-0060 §6.5].
     ///
     /// # Errors
-    /// There is no such node, the service cannot answer at this moment, or the connection ended.
+    /// The node does not exist, the service cannot answer at this moment, or the connection ended.
     pub async fn items(&self, node: &Node, most: u32) -> Result<Option<Vec<Item>>, Error> {
         let request = format!(
             "<pubsub xmlns=\"{PUBSUB}\"><items node=\"{}\" max_items=\"{most}\"/></pubsub>",
@@ -269,7 +274,8 @@ impl Session {
         Ok(Some(items.collect()))
     }
 
-    /// The names of a node's items, the oldest first where the service keeps their order.
+    /// The identifiers of a node's items. The oldest are first if the service stores the items in
+    /// order.
     ///
     /// # Errors
     /// The service refuses, or the connection ended.
@@ -282,7 +288,7 @@ impl Session {
         let items = query.into_iter().flat_map(Element::children);
         let mut ids: Vec<String> =
             items.filter_map(|item| item.attr("name")).map(str::to_owned).collect();
-        // Services list the newest first, or last.
+        // Some services list the newest item first, others last.
         if ids.len() > 1
             && let Some(newest) = self.items(node, 1).await?
             && newest.first().is_some_and(|item| item.id == ids[0])
@@ -292,7 +298,7 @@ impl Session {
         Ok(ids)
     }
 
-    /// One item of a node, if it is there.
+    /// The item of a node with this identifier, if it exists.
     ///
     /// # Errors
     /// The service refuses, or the connection ended.
@@ -345,7 +351,7 @@ fn not_read(node: &Node, error: Error) -> Error {
     error.about(format_args!("cannot read {node}"), help)
 }
 
-/// What somebody can do who only reads.
+/// Help for a user who only reads.
 const fn help_of_reader(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::NotFound => {
@@ -356,8 +362,8 @@ const fn help_of_reader(kind: ErrorKind) -> Option<&'static str> {
     }
 }
 
-/// Whether a service does not answer a question: only owners may put it, or it does not know it
-/// [xep-0060]. What may work later is another failure.
+/// Whether a service refuses a request: it is for owners only, or is not implemented [xep-0060]. A
+/// transient failure is not a refusal.
 fn is_not_told(error: &Error, session: &Session) -> bool {
     let is_answer = match error.kind() {
         ErrorKind::Forbidden | ErrorKind::Refused => true,
@@ -374,8 +380,8 @@ fn publish_model_of(around: &Element) -> Option<String> {
     field.get_child("value", FORM).map(Element::text).filter(|model| !model.is_empty())
 }
 
-/// The root element of a document, without what may not be sent: a declaration, comments,
-/// processing instructions and document types [rfc6120 §11.1].
+/// The root element of a document, without declaration, comments, processing instructions and
+/// document types, which must not be sent [rfc6120 §11.1].
 fn element_of(document: &[u8]) -> Result<&str, Error> {
     let wrong =
         |why: &str| Error::new(ErrorKind::Protocol, format!("a payload cannot be sent: {why}"));
@@ -387,7 +393,8 @@ fn element_of(document: &[u8]) -> Result<&str, Error> {
         }
         None => text,
     };
-    // Anything else than one well-formed element would end the stream, or continue it in our name.
+    // Anything except one well-formed element would end the stream, or send further stanzas in our
+    // name.
     if ["<?", "<!"].iter().any(|start| text.starts_with(start))
         || ["?>", "-->"].iter().any(|end| text.ends_with(end))
     {

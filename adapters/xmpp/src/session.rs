@@ -1,4 +1,4 @@
-//! A session: one connection, the requests that wait for answers, the events that come.
+//! A session: a connection, the requests that wait for responses, the received events.
 
 use crate::account::{Account, SENT_MAX};
 use crate::connect::{Stream, connect};
@@ -14,18 +14,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_xmpp::minidom::Element;
 use tokio_xmpp::xmlstream::ReadError;
 
-/// Requests that wait to be written.
+/// Most requests that wait to be written.
 const REQUESTS: usize = 16;
-/// Events that wait for their reader; further ones are dropped, which the reader is notified of.
+/// Most events that wait to be read. Further events are dropped, and the reader is notified with
+/// [`Event::Missed`].
 const EVENTS: usize = 32;
-/// Most bytes of these; one event is not larger than a stanza.
+/// Most bytes of waiting events; a single event is not larger than a stanza.
 const EVENT_BYTES: usize = 8 << 20;
 /// How long a stanza may take to be written.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long the end of the stream may take to be written.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// One connection to a server, for requests. It ends when it is dropped.
+/// A connection to a server, for requests. It is closed on drop.
 #[derive(Debug)]
 pub struct Session {
     requests: mpsc::Sender<Request>,
@@ -33,7 +34,7 @@ pub struct Session {
     jid: String,
     request_timeout: Duration,
     max_sent: usize,
-    /// Items that a node which is created keeps.
+    /// Items that a new node stores.
     pub(crate) kept_items: u32,
     number: AtomicU64,
 }
@@ -42,7 +43,7 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Events {
     arrived: mpsc::Receiver<Event>,
-    /// Bytes of those that wait.
+    /// Bytes of the waiting events.
     bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicBool>,
     ended: Arc<OnceLock<Error>>,
@@ -55,7 +56,7 @@ struct Request {
     answer: Option<(String, Waiting)>,
 }
 
-/// Who waits for an answer.
+/// A request that waits for its response.
 #[derive(Debug)]
 struct Waiting {
     from: String,
@@ -99,7 +100,7 @@ impl Session {
         tokio::spawn(async move {
             let mut link = link;
             let error = link.run(to_do).await;
-            // What is still to be written was not refused.
+            // Requests that were not written yet were not refused: their callers may retry them.
             let _ = why.set(match error.kind() {
                 ErrorKind::TooLarge => Error::new(ErrorKind::Connection, error.message()),
                 _ => error.clone(),
@@ -111,7 +112,7 @@ impl Session {
         Ok((session, Events { arrived, bytes, missed, ended }))
     }
 
-    /// Our own address, without the resource.
+    /// Address of the account, without the resource.
     pub(crate) fn bare(&self) -> &str {
         self.jid.split('/').next().unwrap_or_default()
     }
@@ -126,7 +127,7 @@ impl Session {
         self.requests.is_closed()
     }
 
-    /// Sends a request and returns the answer.
+    /// Sends a request and returns the response.
     pub(crate) async fn request(
         &self,
         to: &str,
@@ -157,7 +158,7 @@ impl Session {
         Ok(answer)
     }
 
-    /// Checks the size of a stanza, or of a part of it.
+    /// Checks the size of a stanza, or of its part.
     pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Error> {
         if bytes <= self.max_sent {
             return Ok(());
@@ -183,9 +184,9 @@ impl Events {
     /// The next event.
     ///
     /// # Errors
-    /// The connection has ended, for the reason that the error states.
+    /// The connection has ended; the error contains the reason.
     pub async fn next(&mut self) -> Result<Event, Error> {
-        // Those that came before the ones that are lost come first.
+        // Events that arrived before the loss are returned first.
         if let Ok(event) = self.arrived.try_recv() {
             return Ok(self.taken(event));
         }
@@ -196,7 +197,7 @@ impl Events {
         Ok(self.taken(event))
     }
 
-    /// Makes room for others.
+    /// Frees the bytes of an event that was read.
     fn taken(&self, event: Event) -> Event {
         self.bytes.fetch_sub(event.length(), Relaxed);
         event
@@ -219,7 +220,7 @@ struct Link {
     events: mpsc::Sender<Event>,
     bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicBool>,
-    /// The server was asked whether it is there.
+    /// Whether the server was pinged.
     asked: bool,
 }
 
@@ -242,7 +243,7 @@ impl Link {
     }
 
     async fn send(&mut self, request: Request) -> Result<(), Error> {
-        // Nobody waits for it any more: those that gave up would only fill the table.
+        // Remove requests whose callers stopped waiting, so that the table does not grow.
         self.waiting.retain(|_, waiting| !waiting.answer.is_closed());
         if let Some((id, waiting)) = request.answer {
             if waiting.answer.is_closed() {
@@ -254,7 +255,8 @@ impl Link {
             Ok(()) => return Ok(()),
             Err(failed) => failed,
         };
-        // A server that refuses a stanza reports that before it closes: what it sent is still there.
+        // A server that refuses a stanza reports this before it closes the connection: read its
+        // last elements.
         let reported = async {
             loop {
                 match self.stream.elements.next().await {
@@ -268,8 +270,8 @@ impl Link {
         Err(reported.ok().and_then(Result::err).unwrap_or(failed))
     }
 
-    /// Notifies all who wait for an answer that none comes. Where the server refused a stanza, that is the
-    /// largest of those without an answer: whatever is not smaller than the one it refused is too large, too.
+    /// Ends all waiting requests with an error. If the server refused a stanza as too large, only
+    /// the largest unanswered request gets this error: it is at least as large as the refused one.
     fn give_up(&mut self, error: &Error) {
         let largest = self.waiting.values().map(|waiting| waiting.length).max();
         for (_, waiting) in self.waiting.drain() {
@@ -350,10 +352,12 @@ impl Link {
             };
             return self.write(answer.as_bytes()).await;
         }
-        // What others send is ignored: anybody may send a message that looks like an event.
+        // Stanzas from other senders are ignored: anybody may send a message that resembles an
+        // event.
         if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
             for event in events::events(&element) {
-                // After a lost one nothing comes before its reader knows that.
+                // After a lost event, no further ones are queued until the reader was notified of
+                // the loss.
                 let length = event.length();
                 let has_room = self.bytes.load(Relaxed).saturating_add(length) <= EVENT_BYTES;
                 if has_room && !self.missed.load(Relaxed) {
@@ -371,7 +375,7 @@ impl Link {
 
     fn broken(&self, error: &dyn std::fmt::Display) -> Error {
         let error = error.to_string();
-        // As TLS states it.
+        // The TLS library reports a missing `close_notify`.
         let error =
             if error.contains("close_notify") { "it was closed without notice" } else { &error };
         let error = abreast_webtypes::visible(error);

@@ -1,4 +1,4 @@
-//! Stanzas: what is read of them, and how text gets into them.
+//! Stanzas: reading their parts, and escaping text for them.
 
 use crate::error::{Error, ErrorKind};
 use crate::wire::Wire;
@@ -6,10 +6,10 @@ use tokio_xmpp::minidom::Element;
 use tokio_xmpp::parsers::ns;
 use tokio_xmpp::xmlstream::XmlStream;
 
-/// The incoming stanzas, not interpreted: one that is odd does not end the stream.
+/// The incoming stanzas, not interpreted, so that an invalid one does not end the stream.
 pub(crate) type Elements = XmlStream<Wire, Element>;
 
-/// A stanza, or an element beside them.
+/// A stanza, or another element of the stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Stanza<'a>(&'a Element);
 
@@ -26,7 +26,7 @@ impl<'a> Stanza<'a> {
         self.0.attr(name).unwrap_or_default()
     }
 
-    /// Whether it is the answer to a request.
+    /// Whether the stanza is the response to a request.
     pub(crate) fn is_answer_to(self, id: &str) -> bool {
         self.is("iq")
             && self.attribute("id") == id
@@ -40,20 +40,20 @@ impl<'a> Stanza<'a> {
             .then(|| (condition(self.0), text_of(self.0.get_child("text", ns::XMPP_STREAMS))))
     }
 
-    /// The failure that an answer states; `whom` answers.
+    /// The failure in a response; `whom` is its sender.
     pub(crate) fn result(self, whom: &str) -> Result<(), Error> {
         if self.attribute("type") == "result" {
             return Ok(());
         }
         let error = self.0.get_child("error", ns::JABBER_CLIENT);
         let defined = error.map_or_else(|| "undefined-condition".to_owned(), condition);
-        // What the service adds, such as `payload-too-big` [xep-0060 §7.1.3].
+        // Conditions that the service adds, such as `payload-too-big` [xep-0060 §7.1.3].
         let more = error.into_iter().flat_map(Element::children);
         let more = more.filter(|child| child.ns() == PUBSUB_ERRORS).map(Element::name);
         let conditions: Vec<&str> = std::iter::once(defined.as_str()).chain(more).collect();
         let waits = error.is_some_and(|error| error.attr("type") == Some("wait"));
         let kind = match defined.as_str() {
-            // The service itself asks for another attempt [rfc6120 §8.3.2].
+            // The service asks for another attempt [rfc6120 §8.3.2].
             _ if waits => ErrorKind::Unavailable,
             _ if conditions.contains(&"payload-too-big") => ErrorKind::TooLarge,
             "policy-violation" => ErrorKind::TooLarge,
@@ -76,12 +76,12 @@ impl<'a> Stanza<'a> {
     }
 }
 
-/// What a server adds for people, in parentheses.
+/// The server's text for users, in parentheses.
 fn text_of(text: Option<&Element>) -> String {
     in_parentheses(text.map(Element::text).as_deref())
 }
 
-/// The same of a text.
+/// A text of a server for users, in parentheses.
 pub(crate) fn in_parentheses(text: Option<&str>) -> String {
     let text = text.map(str::trim).filter(|text| !text.is_empty());
     text.map_or_else(String::new, |text| format!(" ({})", abreast_webtypes::excerpt(text)))
@@ -97,7 +97,7 @@ fn condition(error: &Element) -> String {
         .map_or_else(|| "undefined-condition".to_owned(), |child| child.name().to_owned())
 }
 
-/// Text for an attribute or an element.
+/// Escapes a text for an attribute or an element.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     abreast_webtypes::xml::write_escaped(&mut out, text);

@@ -1,4 +1,4 @@
-//! TLS: the certificates that are trusted, and what a failed handshake means.
+//! TLS: trusted certificates, and explanations of failed handshakes.
 
 use crate::account::Account;
 use crate::error::{Error, ErrorKind};
@@ -34,7 +34,7 @@ fn config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
             roots.add(certificate).map_err(|error| unreadable(path, &error))?;
         }
     }
-    // The provider is named here, so that no process-wide default has to be installed first.
+    // With an explicit provider, a process-wide default does not have to be installed.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -44,10 +44,10 @@ fn config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(config))
 }
 
-/// Checks a file for [`Account::ca_file`] before anything is done with it.
+/// Checks a file for [`Account::ca_file`] before it is used.
 ///
 /// # Errors
-/// It cannot be read, or holds no certificate.
+/// It cannot be read, or does not contain a certificate.
 pub fn check_certificates(path: &Path) -> Result<(), Error> {
     config(Some(path)).map(drop)
 }
@@ -66,7 +66,7 @@ fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Error {
     .with_help("give a PEM file with the certificates that are trusted")
 }
 
-/// A handshake that failed.
+/// The error for a failed handshake, with its cause.
 fn failed(error: &std::io::Error, account: &Account) -> Error {
     let (server, domain) = (account.server(), account.jid.domain());
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -79,7 +79,7 @@ fn failed(error: &std::io::Error, account: &Account) -> Error {
     let mut help =
         "have the certificate corrected, or name that of its authority with `ca_file` (--ca-file)";
     let why = match cause {
-        // Of the verifier only the text is known here.
+        // The verifier's error is available as text only.
         rustls::Error::InvalidCertificate(CertificateError::Other(other))
             if format!("{other:?}").contains("CaUsedAsEndEntity") =>
         {

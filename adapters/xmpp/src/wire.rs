@@ -1,5 +1,5 @@
-//! The connection under a stream: what is read counts against a limit, and whole stanzas can be
-//! written beside the XML writer of the stream.
+//! The connection under a stream. Received bytes count against a limit, and whole stanzas can be
+//! written without the XML writer of the stream.
 
 use crate::depth::Depth;
 use std::io;
@@ -13,8 +13,8 @@ use tokio_rustls::client::TlsStream;
 
 /// Bytes read at once.
 const BUFFER: usize = 16 << 10;
-/// Most elements within each other, the stream included: trees of them are built and dropped by
-/// recursion.
+/// Deepest nesting of elements, including the stream: the parser builds and drops elements
+/// recursively.
 const DEPTH_MAX: usize = 64;
 /// Most elements of a stanza, each of which costs far more memory than its bytes.
 const ELEMENTS_MAX: usize = 100_000;
@@ -22,13 +22,13 @@ const ELEMENTS_MAX: usize = 100_000;
 /// The connection.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    /// Not encrypted: before TLS, and within this machine.
+    /// Not encrypted: before TLS, and for servers on this machine.
     Plain(TcpStream),
-    /// Encrypted.
+    /// Encrypted with TLS.
     Secure(Box<TlsStream<TcpStream>>),
 }
 
-/// The reading end, which the stream owns, and through which it writes what it negotiates.
+/// The reading end, which the stream owns. The stream writes its negotiation through it too.
 #[derive(Debug)]
 pub(crate) struct Wire {
     shared: Shared,
@@ -38,7 +38,7 @@ pub(crate) struct Wire {
     filled: usize,
 }
 
-/// The end at which whole stanzas are written, and the limit of what is read.
+/// The end to which whole stanzas are written, and the limit of received bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     connection: Arc<Mutex<Connection>>,
@@ -60,7 +60,7 @@ impl Wire {
         self.shared.clone()
     }
 
-    /// Checks what was read, before anything is built of it.
+    /// Checks received bytes before the parser builds elements from them.
     fn check(&mut self, filled: usize) -> io::Result<()> {
         let begun = self.depth.feed(&self.buffer[..filled]);
         let elements = self.shared.elements.fetch_add(begun, Relaxed) + begun;
@@ -74,7 +74,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The connection, if nothing was read that nobody took and nobody else writes.
+    /// The connection, if all received bytes were processed and nothing else writes.
     pub(crate) fn into_connection(self) -> Option<Connection> {
         if self.read < self.filled {
             return None;
@@ -85,7 +85,7 @@ impl Wire {
 }
 
 impl Shared {
-    /// A stanza was read to its end: the next one may be as long.
+    /// Resets the limits after a complete stanza.
     pub(crate) fn renew(&self) {
         self.left.store(self.limit, Relaxed);
         self.elements.store(0, Relaxed);

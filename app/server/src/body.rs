@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
-/// Bytes read from a file at a time, and so what a client that does not read holds in memory.
+/// Bytes read from a file at a time: the memory that a client occupies if it does not read the
+/// response.
 const CHUNK: u64 = 128 * 1024;
 
 /// A response body.
@@ -31,7 +32,7 @@ impl ResponseBody {
     }
 }
 
-/// A body whose request is in flight until all of it was handed on.
+/// A body that counts its request as in flight until the last byte was sent.
 pub(crate) struct Guarded {
     pub(crate) body: ResponseBody,
     pub(crate) _in_flight: InFlight,
@@ -98,10 +99,10 @@ impl Body for ResponseBody {
 /// A range of a file, read by blocking threads a chunk ahead of the network.
 ///
 /// A file that shrank or was written meanwhile ends the connection before the last byte: the
-/// promised length is never filled with bytes of another state.
+/// promised length is never filled with bytes from another version.
 pub(crate) struct FileBody {
     file: Arc<File>,
-    /// As it was when the answer began.
+    /// Metadata of the file at the start of the response.
     stat: Stat,
     at: u64,
     remaining: u64,
@@ -109,7 +110,7 @@ pub(crate) struct FileBody {
 }
 
 impl FileBody {
-    /// The bytes from `start` on, `length` of them.
+    /// The `length` bytes from `start` on.
     pub(crate) fn new(file: Arc<File>, stat: Stat, start: u64, length: u64) -> Self {
         Self { file, stat, at: start, remaining: length, reading: None }
     }
@@ -132,7 +133,7 @@ fn read_chunk(file: &File, stat: &Stat, at: u64, wanted: usize, last: bool) -> i
     Ok(chunk)
 }
 
-/// Are the bytes read from this file those of the state it had?
+/// Whether the file is unchanged since `before`, so that all bytes are from the same version.
 pub(crate) fn unchanged(file: &File, before: &Stat) -> io::Result<bool> {
     let now = Stat::of(file).map_err(io::Error::other)?;
     Ok((now.size, now.mtime_ns) == (before.size, before.mtime_ns))

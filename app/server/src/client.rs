@@ -5,7 +5,7 @@ use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Header fields that proxies add: a request with any of them was forwarded.
+/// Header fields that proxies add: a request with any was forwarded.
 const FORWARDED: [&str; 6] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
@@ -16,7 +16,7 @@ const MAPPED_BITS: u8 = 96;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     address: IpAddr,
-    /// Of this machine.
+    /// Whether the address is on this machine.
     is_local: bool,
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The preconditions of a GET or HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precondition {
-    /// Send it.
+    /// Send the representation, with the requested status.
     Send,
     /// 304
     NotModified,
@@ -16,10 +16,11 @@ pub(crate) enum Precondition {
     Failed,
 }
 
-/// Judges the preconditions for a representation with this entity tag (quoted, strong) and
-/// modification time in seconds. `is_coarse`: several states may have that time, so that it shows
-/// that the representation was modified, but not that it was not. Without a modification time,
-/// `If-Unmodified-Since` is ignored [rfc9110 §13.1.4]; a time that is known and not sent is one.
+/// Evaluates the preconditions for a representation with this entity tag (quoted, strong) and
+/// modification time in seconds. With `is_coarse`, several versions may have this time: then a
+/// different time shows that the representation was modified, but an equal time does not show the
+/// opposite. If the modification time is unknown, `If-Unmodified-Since` is ignored
+/// [rfc9110 §13.1.4]; a known time is used even if it is not sent.
 pub(crate) fn judge(
     headers: &HeaderMap,
     tag: &str,

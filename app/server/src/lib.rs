@@ -1,4 +1,4 @@
-//! HTTP: what a Source answers.
+//! The HTTP server of a Source: documents, resources, API and hub.
 #![doc = include_str!("../README.md")]
 
 pub mod api;

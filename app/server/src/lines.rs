@@ -5,8 +5,8 @@
 //! §2.2, §11.2]. Bodies pass untouched, so it is known where they end; after a body whose end only
 //! its own bytes determine nothing more is checked: such a request is the last one on its connection.
 
-/// Bytes of a head that are kept to learn the length of its body; a longer head is refused by the
-/// parser.
+/// Bytes of a head that are buffered to find the length of its body; the parser refuses longer
+/// heads.
 const MAX_HEAD: usize = 64 * 1024;
 
 /// The expected input.
@@ -20,11 +20,11 @@ enum State {
     Unknown,
 }
 
-/// Follows the bytes of one connection.
+/// Tracks the line endings of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     state: State,
-    /// The last bytes before those at hand.
+    /// The last bytes that were read before.
     tail: [u8; 3],
 }
 
@@ -45,8 +45,8 @@ impl Lines {
                     read = &mut read[taken as usize..];
                 }
                 State::Start => {
-                    // Readers have no body; one that comes all the same is refused, and the
-                    // connection closed.
+                    // Methods for reading do not have a body; a request with one is refused, and
+                    // the connection closed.
                     let reader = matches!(read[0], b'G' | b'H' | b'\r' | b'\n');
                     self.state = State::Head((!reader).then(Vec::new));
                 }
@@ -94,7 +94,7 @@ impl Lines {
     }
 }
 
-/// Bytes of the body after a head; `None` if the head does not state it.
+/// Bytes of the body after a head; `None` if the head does not contain its length.
 fn body_after(head: &[u8]) -> Option<u64> {
     let mut length = None;
     for line in head.split(|byte| *byte == b'\n').skip(1) {

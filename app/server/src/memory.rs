@@ -1,23 +1,26 @@
-//! The memory that requests take for a while: to render something large, and to read what they sent.
+//! The memory that requests need temporarily: to render large documents, and to process their
+//! bodies.
 //!
-//! Requests wait for it in the order in which they came, and hold it only while the server itself works: a client
-//! that is slow to send or to receive holds none, as large bodies are in files then.
+//! Requests wait for it in the order in which they came, and hold it only while the server itself
+//! works: a client that is slow to send or to receive holds none, as large bodies are in files
+//! then.
 
 use crate::places::{ClientPlaces, Place};
 use abreast_hub::Client;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes for all requests together, and of one unit.
+/// Bytes for all requests together, and bytes of a unit.
 const TOTAL: u64 = 160 << 20;
 const UNIT: u64 = 64 << 10;
-/// Documents that are made for one request, and bodies that are received, at once; one client alone has half of them.
-/// Bodies are at most an eighth of the connections.
+/// Most documents that are made for requests at a time, and most bodies that are received; a single
+/// client may have half. Bodies are limited to an eighth of the connections.
 const SHARES: usize = 64;
-/// Event streams at a time, and at most half of the connections. One client alone has half of them.
+/// Most event streams at a time, and at most half of the connections. A single client may have
+/// half.
 const STREAMS: usize = 1_024;
 
-/// What is left for requests, and for event streams.
+/// The remaining memory for requests, and places for event streams.
 #[derive(Debug)]
 pub struct Memory {
     bytes: Arc<Semaphore>,
@@ -44,7 +47,8 @@ impl Memory {
         self.received.limit(connections / 8);
     }
 
-    /// For what may wait on a thread of its own until it can be made: so many at once that others find a thread.
+    /// A place for rendering work, which may wait on a blocking thread. The limit leaves threads
+    /// for other requests.
     pub(crate) async fn make(&self, client: &Client) -> Option<Place> {
         self.made.enter(client).await
     }
@@ -54,11 +58,11 @@ impl Memory {
         self.received.enter(client).await
     }
 
-    /// Waits for so many bytes; a request that needs more than there are has all of them. The work that takes
-    /// them holds the permit, as it continues when a client leaves.
+    /// Waits for this many bytes; a request that needs more than the total gets all. The task that
+    /// uses the memory holds the permit, because it continues when a client disconnects.
     pub(crate) async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let units = bytes.min(TOTAL).div_ceil(UNIT) as u32;
-        // It is never closed.
+        // The semaphore is never closed.
         Arc::clone(&self.bytes).acquire_many_owned(units).await.ok()
     }
 }

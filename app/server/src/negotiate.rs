@@ -1,17 +1,17 @@
-//! What a client accepts [rfc9110 §12.5.1].
+//! Content negotiation by `Accept` [rfc9110 §12.5.1].
 
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// What the client accepts; several headers count as one.
+/// The value of `Accept`; several header lines are joined.
 pub(crate) fn accept_of(headers: &HeaderMap) -> Option<String> {
     let values: Vec<&str> =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     (!values.is_empty()).then(|| values.join(", "))
 }
 
-/// Whether the client names a media type, and wants it at least as much as the usual one. A wildcard
-/// is not a wish for anything unusual.
+/// Whether the client lists a media type explicitly, with at least the weight of the usual type. A
+/// wildcard does not count.
 pub(crate) fn prefers(headers: &HeaderMap, media_type: &str, usual: &str) -> bool {
     let accept = accept_of(headers).unwrap_or_default();
     let named = accept.split(',').filter_map(|range| range.split(';').next());
@@ -19,8 +19,7 @@ pub(crate) fn prefers(headers: &HeaderMap, media_type: &str, usual: &str) -> boo
         && choose(headers, &[media_type, usual]) == Some(0)
 }
 
-/// The place of the media type for a client among those that are offered; `None` when it accepts
-/// none of them.
+/// Index of the offered media type for a client; `None` if it does not accept any.
 pub(crate) fn choose(headers: &HeaderMap, offered: &[&str]) -> Option<usize> {
     abreast_rdf::choose(accept_of(headers).as_deref(), offered)
 }

@@ -9,9 +9,10 @@ use tokio::sync::oneshot;
 /// Places that each client may take, however few are free.
 const EACH_MIN: usize = 2;
 
-/// A number of places. A client (an address, or a /64 network of IPv6) may take another place while fewer are taken by
-/// it than are free: alone it takes half of all, and the next client half of the rest. Clients whose addresses a proxy
-/// hides cannot be distinguished: they have no such share, and leave a quarter of all places to others.
+/// A limited number of places. A client (an address, or a /64 network of IPv6) may take another
+/// place while it has fewer than are free: a single client can take half, and the next client half
+/// of the rest. Clients behind a proxy that hides their addresses cannot be distinguished: they can
+/// take three quarters of all places together.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientPlaces(Arc<Mutex<Taken>>);
 
@@ -64,7 +65,8 @@ impl ClientPlaces {
         self.take(&mut self.lock(), client)
     }
 
-    /// A place for a client, as soon as it may have one; those that may have one get it in the order in which they came.
+    /// Waits until the client may have a place. Waiting clients get places in the order in which
+    /// they came.
     pub(crate) async fn enter(&self, client: &Client) -> Option<Place> {
         let place = {
             let mut taken = self.lock();
@@ -75,7 +77,7 @@ impl ClientPlaces {
             taken.waiting.push_back((*client, sender));
             place
         };
-        // It is sent a place before it is forgotten.
+        // The sender is dropped only after a place was sent.
         place.await.ok()
     }
 
@@ -109,13 +111,13 @@ impl Drop for Place {
                     taken.by_client.remove(&self.client);
                 }
             }
-            // Those that left no longer wait.
+            // Remove clients that stopped waiting.
             taken.waiting.retain(|(_, sender)| !sender.is_closed());
             let first = taken.waiting.iter().position(|(client, _)| taken.may_enter(client));
             let next = first.and_then(|at| taken.waiting.remove(at));
             next.and_then(|(client, sender)| Some((sender, self.places.take(&mut taken, &client)?)))
         };
-        // One that left meanwhile gives its place to the next.
+        // If the client left meanwhile, dropping the place gives it to the next one.
         if let Some((sender, place)) = next {
             drop(sender.send(place));
         }

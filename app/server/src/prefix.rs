@@ -3,8 +3,9 @@
 use http::Uri;
 use http::uri::PathAndQuery;
 
-/// The target without the path of the public URL `base`; `None` if it does not begin with it. It is removed once, whatever
-/// follows: a path that a proxy does not hand on cannot be asked for by another one.
+/// Removes the path of the public URL `base` from the target; `None` if the target has another
+/// prefix. The prefix is removed only once: a path behind it that equals the prefix again is part
+/// of the target.
 pub(crate) fn without_prefix(target: &Uri, base: &str) -> Option<Uri> {
     let (_, rest) = base.split_once("://")?;
     let prefix = rest.find('/').map(|at| rest[at..].trim_end_matches('/'))?;

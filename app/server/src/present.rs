@@ -12,10 +12,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 const PROBLEM: &str = "application/problem+json";
-/// Only what is in the page itself is shown.
+/// Forbids all content except the styles in the page itself.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// What a page shows of a problem document.
+/// The parts of a problem document that a page shows.
 #[derive(Deserialize)]
 struct Problem {
     title: String,
@@ -45,7 +45,7 @@ pub(crate) async fn present(
         Err(_) => Bytes::new(),
     };
     let text = String::from_utf8_lossy(&bytes);
-    // Details of other errors repeat what the client sent.
+    // Details of client errors only repeat the request.
     let is_of_server = is_probe || head.status.is_server_error();
     let shown = if is_of_server { without_paths(&text) } else { text.clone() };
     // Clients that accept JSON read problem documents.
@@ -69,7 +69,7 @@ pub(crate) async fn present(
     Response::from_parts(head, ResponseBody::from(body))
 }
 
-/// Which form an error has depends on what the client accepts [rfc9110 §12.5.5].
+/// Adds `Vary`, because the form of an error depends on `Accept` [rfc9110 §12.5.5].
 fn vary_by_accept(headers: &mut HeaderMap) {
     let names = |value: &HeaderValue| {
         let fields = value.to_str().unwrap_or_default().split(',');
@@ -113,8 +113,8 @@ fn escaped(text: &str) -> String {
     })
 }
 
-/// The text with the last part alone of each absolute path of the file system. URLs, and addresses of this server, are
-/// no such paths.
+/// Shortens each absolute path of the file system to its last part. URLs, and paths in this
+/// server's addresses, do not change.
 fn without_paths(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut done = 0;

@@ -7,7 +7,7 @@ const MAX_RANGES: usize = 16;
 /// A parsed Range header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestedRange {
-    /// All of it: no range, or one that may be ignored.
+    /// The whole representation: the header is missing, or may be ignored.
     Whole,
     /// Bytes `start ..= end` of each.
     Ranges(Vec<(u64, u64)>),

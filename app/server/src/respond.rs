@@ -63,7 +63,7 @@ pub(crate) enum Content {
     Memory(Bytes),
     /// An open file, and how it was when it was opened.
     File(Arc<File>, Stat),
-    /// A part of an open file, and where it begins.
+    /// A part of an open file, and its offset.
     Part(Arc<File>, Stat, u64),
 }
 
@@ -94,12 +94,13 @@ pub(crate) struct Representation {
     pub(crate) more: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// How exactly the second of `modified` identifies a state.
+/// How exactly the second of `modified` identifies a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dated {
     /// A further change in that second is possible. Until it is over, the date is compared, and not sent.
     Live,
-    /// Several states may share the second: only the entity tag identifies the state of the client.
+    /// Several versions may have the same second, so only the entity tag identifies the client's
+    /// version.
     Coarse,
     /// The representation never changes.
     Final,

@@ -1,6 +1,6 @@
 //! The paths of the server itself; all others belong to projections.
 
-/// The part of the server that answers a path; `S` is how a set is named.
+/// The part of the server that answers a path; `S` is the type that identifies a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route<S> {
     Live,

@@ -47,7 +47,7 @@ const MAX_HEAD: usize = 64 * 1024;
 /// Bytes of a request target: twice the longest URI published.
 const MAX_TARGET: usize = 16 * 1024;
 
-/// Limits of a server.
+/// Limits of a server, and its trusted proxies.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Connections at a time; for more, the client with most gives up its oldest idle one.
@@ -61,7 +61,8 @@ pub struct ServerOptions {
     pub stop_timeout: Duration,
     /// Proxies whose reports of client addresses are believed. Default: none.
     pub trusted_proxies: TrustedProxies,
-    /// Whether paths of requests begin with the path of the public URL, which is removed. Default: no, as a proxy removes it.
+    /// Whether the paths of requests include the path of the public URL, which the server then
+    /// removes. Default: no, because proxies usually remove it.
     pub strip_prefix: bool,
 }
 
@@ -78,7 +79,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// The server cannot start.
+/// The server cannot listen on its address.
 #[derive(Debug, Error)]
 #[error("cannot listen on {address}")]
 pub struct ServerError {
@@ -104,7 +105,7 @@ impl Server {
         Ok(Self { listener, options })
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     ///
     /// # Errors
     /// The system does not report the address.
@@ -112,7 +113,7 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers until `stop` becomes true, then finishes what is in flight.
+    /// Answers until `stop` becomes true, then finishes the requests in flight.
     pub async fn run(self, site: Arc<Site>, stop: watch::Receiver<bool>) {
         let heads = match Heads::start(Arc::clone(site.publisher.log())) {
             Ok(heads) => heads,
@@ -160,7 +161,7 @@ struct Shared {
     site: Arc<Site>,
     options: ServerOptions,
     stopping: AtomicBool,
-    /// Ends streams that have no end of their own.
+    /// Ends event streams, which would not end by themselves.
     stop: watch::Receiver<bool>,
     counters: Counters,
     /// Documents that are made now.
@@ -223,7 +224,7 @@ async fn handle(
     {
         *request.uri_mut() = uri;
     }
-    // What is decided by the request once it is handed over.
+    // Read the needed parts of the request before it is consumed.
     let accepted: HeaderMap =
         request.headers().get_all(ACCEPT).iter().map(|value| (ACCEPT, value.clone())).collect();
     let is_probe = request.uri().path() == "/readyz";
@@ -298,7 +299,7 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>, client: Cl
         shared.counters.count(StatusCode::OK);
         return preflight();
     }
-    // Answers to a token are for its owner: scripts of other pages have none.
+    // Scripts of other pages must not read responses to a token.
     let is_public = reader
         && !request.headers().contains_key(AUTHORIZATION)
         && api::is_public(&shared.site, request.uri().path());
@@ -496,7 +497,7 @@ fn nothing(site: &Site, path: &str) -> Answer {
     problem(StatusCode::NOT_FOUND, &detail)
 }
 
-/// A URI in a path keeps its query.
+/// Appends the query to a path that contains a URI.
 fn with_query(path: String, query: Option<&str>) -> String {
     match query {
         Some(query) => format!("{path}?{query}"),

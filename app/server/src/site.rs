@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct ServedSet {
     /// The set as it is published.
     pub published: Arc<PublishedSet>,
-    /// Its title for people.
+    /// Title of the set for users.
     pub title: String,
     /// The Link header on every resource: where the documents about it are ([`set_link`]).
     pub link: SetLink,
@@ -27,8 +27,8 @@ pub struct ServedSet {
     /// Puts content that comes through the API into its folder; `None` when the API does not write
     /// there.
     pub deposit: Option<Arc<Deposit>>,
-    /// Records descriptions of entities that come through the API; `None` when there are none, or
-    /// files decide.
+    /// Records descriptions of entities that come through the API; `None` for other sets, and for
+    /// entities whose descriptions are files.
     pub entities: Option<Arc<EntityWriter>>,
 }
 
@@ -49,7 +49,7 @@ impl ServedSet {
         self.published.representations.selects(key) || self.holds(log, key)
     }
 
-    /// Whether its folder was not there since the start: nothing of it can be answered.
+    /// Whether the set's folder has been missing since the start: then the set cannot be served.
     pub(crate) fn is_absent(&self) -> bool {
         self.published.representations.is_absent()
     }
@@ -88,7 +88,7 @@ impl FromIterator<ServedSet> for ServedSets {
 }
 
 impl ServedSets {
-    /// All sets.
+    /// All sets, in their configured order.
     pub fn all(&self) -> &[Arc<ServedSet>] {
         &self.all
     }
@@ -105,9 +105,9 @@ impl ServedSets {
 
 /// Everything a request can reach.
 pub struct Site {
-    /// Documents.
+    /// The publisher of the documents.
     pub publisher: Publisher,
-    /// The sets that the publisher has, with what the server needs of them.
+    /// The publisher's sets, with the data that the server needs.
     pub sets: ServedSets,
     /// The API, if there is one.
     pub api: Option<Api>,
@@ -115,13 +115,13 @@ pub struct Site {
     pub hub: Option<SiteHub>,
     /// What requests take to render and to read large things.
     pub memory: Memory,
-    /// Renders `/metrics`.
+    /// Renders the text for `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
 
 /// The hub of a site.
 pub struct SiteHub {
-    /// It delivers; its store has the topics.
+    /// The hub that delivers; its store has the topics.
     pub hub: Hub,
     /// Anybody may subscribe at `/hub`. Otherwise it only notifies other hubs.
     pub serves: bool,

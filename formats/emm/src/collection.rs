@@ -1,4 +1,4 @@
-//! The members of a collection or a page: what it is, its pages and its activities.
+//! Reading a collection or a page: its kind, its pages and its activities.
 
 use crate::flexible::{Items, Keep, Members, Part, Term, Url};
 use crate::item::Link;
@@ -8,7 +8,7 @@ use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt;
 
-/// A collection or a page, as it is found.
+/// The members of a collection or a page, before they are checked.
 #[derive(Default)]
 pub(crate) struct Raw {
     pub(crate) contexts: Contexts,
@@ -21,12 +21,12 @@ pub(crate) struct Raw {
     pub(crate) part_of: Way,
     pub(crate) links: Vec<Link>,
     pub(crate) has_items: bool,
-    /// `totalItems` is 0.
+    /// Whether `totalItems` is 0.
     pub(crate) is_empty: bool,
     pub(crate) items: Option<Items>,
 }
 
-/// A context, as it is named.
+/// The IRI of a JSON-LD context.
 struct Context(String);
 
 impl Part for Context {
@@ -46,7 +46,7 @@ impl Part for Context {
     }
 }
 
-/// What the contexts of a document show.
+/// Properties of a document that follow from its contexts.
 #[derive(Default)]
 pub(crate) struct Contexts {
     pub(crate) is_iiif: bool,
@@ -66,7 +66,7 @@ impl Keep<Context> for Contexts {
 #[derive(Default)]
 pub(crate) struct Way {
     pub(crate) url: Option<Url>,
-    /// It has a value without a URL.
+    /// Whether the member has a value that does not contain a URL.
     pub(crate) is_odd: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for Whole<'_> {
     }
 }
 
-/// Reads a link to a page: without it, other pages would seem to be all.
+/// Reads a link to a page. If the link were ignored, the feed would seem to end there.
 fn way<'de, A: MapAccess<'de>>(
     members: &mut Members<'_, A>,
     name: Name,
@@ -136,14 +136,14 @@ fn way<'de, A: MapAccess<'de>>(
             "a URL of more than {MAX_URI_LENGTH} bytes: {name:?}"
         )));
     }
-    // A page is read without its collection.
+    // A page can be read without its collection.
     if to.is_odd && to.url.is_none() && name != Name::PartOf {
         return Err(reading.refuse(format!("its member {name:?} has no URL")));
     }
     Ok(())
 }
 
-/// Parts of the contexts of the specifications.
+/// Parts of the IRIs of the specifications' contexts.
 const CONTEXTS: [&str; 4] =
     ["w3.org/ns/activitystreams", "emm-spec.org/", "entity_metadata_management/", IIIF];
 const IIIF: &str = "iiif.io/api/discovery/";

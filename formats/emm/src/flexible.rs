@@ -1,4 +1,4 @@
-//! Members that are written as a string, an object or an array of these.
+//! Members whose value is a string, an object or an array of these.
 
 use crate::item::{Action, Item, Link, Object, action, is_patch};
 use crate::name::{Name, NameOf};
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can be made of a string or an object.
+/// A value that can be read from a string or an object.
 pub(crate) trait Part: Sized {
     fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E>;
 
@@ -18,11 +18,11 @@ pub(crate) trait Part: Sized {
     ) -> Result<Option<Self>, A::Error>;
 }
 
-/// Where parts are kept: the first, or all.
+/// Storage for the parts that are read: the first, or all.
 pub(crate) trait Keep<P> {
     fn keep(&mut self, part: P);
 
-    /// There is a value, which is not such a part.
+    /// Reports a value that is not such a part.
     fn pass(&mut self) {}
 }
 
@@ -44,7 +44,7 @@ impl<P> Keep<P> for Vec<P> {
     }
 }
 
-/// Reads any JSON as a list; what has another form is left out.
+/// Reads any JSON as a list; values with another form are left out.
 struct Several<'t, P, K> {
     to: &'t mut K,
     reading: &'t Reading<'t>,
@@ -113,7 +113,7 @@ impl<'de, P: Part, K: Keep<P>> Visitor<'de> for Several<'_, P, K> {
     }
 }
 
-/// The members of an object, one after another.
+/// Iterator over the members of an object.
 pub(crate) struct Members<'r, A> {
     map: A,
     pub(crate) reading: &'r Reading<'r>,
@@ -159,7 +159,7 @@ impl<'de, 'r, A: MapAccess<'de>> Members<'r, A> {
     }
 }
 
-/// Whether a value is the number 0, perhaps as a text.
+/// Whether a value is the number 0, also as a string.
 struct Zero;
 
 impl<'de> DeserializeSeed<'de> for Zero {
@@ -211,13 +211,13 @@ impl<'de> Visitor<'de> for Zero {
     }
 }
 
-/// Reads past an object.
+/// Skips the rest of an object.
 fn skip<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
     while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
     Ok(())
 }
 
-/// Declares parts that only a string can be.
+/// Implements parts that can only be strings.
 macro_rules! of_text_only {
     ($($name:ty),*) => {$(
         impl Part for $name {
@@ -234,7 +234,7 @@ macro_rules! of_text_only {
 
 of_text_only!(Term, Content, Time, Kind, IsPatch);
 
-/// A type or a media type. Longer ones than URLs are are left out.
+/// A type or a media type. Values longer than a URL may be are left out.
 pub(crate) struct Term(pub(crate) String);
 
 impl Term {
@@ -257,7 +257,7 @@ impl Content {
     }
 }
 
-/// A date and time, or a date; anything else is none.
+/// A date and time, or a date; `None` for other texts.
 struct Time(Option<W3cDatetime>);
 
 impl Time {
@@ -267,7 +267,7 @@ impl Time {
     }
 }
 
-/// A type of an activity: what it means, or the begin of its text.
+/// The type of an activity: its meaning, or the first characters of an unknown type.
 struct Kind(Result<Action, String>);
 
 impl Kind {
@@ -286,7 +286,7 @@ impl Kind {
     }
 }
 
-/// The first type that is known, and the first that is not.
+/// The first known type, and the first unknown one.
 #[derive(Default)]
 struct Kinds {
     action: Option<Action>,
@@ -316,7 +316,7 @@ impl IsPatch {
 pub(crate) struct Url(pub(crate) String);
 
 impl Part for Url {
-    /// An empty one would be that of the document itself, and no URL has control characters.
+    /// An empty URL would be the document's, and URLs must not have control characters.
     fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
         let text = text.trim();
         let overlong = || {
@@ -356,7 +356,7 @@ impl Part for Url {
     }
 }
 
-/// Links: strings, or objects with `href`.
+/// A link: a string, or an object with `href`.
 impl Part for Link {
     fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
         let Some(Url(href)) = Url::of_text(text, reading)? else { return Ok(None) };
@@ -391,7 +391,7 @@ impl Part for Link {
     }
 }
 
-/// An entity, an IRI or an object, and its time.
+/// An entity, which is an IRI or an object, with its time.
 struct Entity {
     object: Option<Object>,
     updated: Option<W3cDatetime>,
@@ -439,7 +439,7 @@ impl Part for Entity {
     }
 }
 
-/// Entities, and the time of the first.
+/// Entities, with the time of the first.
 #[derive(Default)]
 struct Entities {
     objects: Vec<Object>,
@@ -458,7 +458,7 @@ impl Keep<Entity> for Entities {
     }
 }
 
-/// What led to the change: an Entity Patch, or anything else.
+/// The instrument of a change: an Entity Patch, or another object.
 struct Instrument(Option<(Option<String>, Option<String>)>);
 
 impl Part for Instrument {
@@ -488,7 +488,7 @@ impl Part for Instrument {
 }
 
 impl Part for Item {
-    /// The URL of an activity alone does not state which entity changed.
+    /// The URL of an activity alone does not show which entity changed.
     fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
         Err(reading.refuse(of_reference(text)))
     }
@@ -554,7 +554,7 @@ fn of_reference(id: &str) -> String {
     format!("`orderedItems` has the address of an activity, {}, and not the activity", excerpt(id))
 }
 
-/// Activities; members that are none are counted.
+/// Activities, and the number of members that are not activities.
 #[derive(Default)]
 pub(crate) struct Items {
     pub(crate) items: Vec<Item>,
@@ -590,12 +590,12 @@ impl<'de> Visitor<'de> for Activities<'_> {
         }
     }
 
-    /// The URL of one activity alone.
+    /// A single activity, given by its URL only.
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
         Err(self.0.refuse(of_reference(text)))
     }
 
-    /// One activity, as compacted JSON-LD has it.
+    /// A single activity, which compacted JSON-LD may have in place of a list.
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         if let Some(item) = Item::of_map(map, self.0)? {
             return Ok(Some(Items { items: vec![item], unreadable: 0 }));
@@ -609,10 +609,10 @@ impl<'de> Visitor<'de> for Activities<'_> {
     }
 }
 
-/// Reads a time as it is found: without a zone it is taken for UTC; a date may have a zone, and a
-/// zone may be written without a colon.
+/// Reads a time leniently: a time without a zone is in UTC; a date may have a zone, and a zone may
+/// be written without a colon.
 fn read_time(text: &str) -> Option<W3cDatetime> {
-    // Longer than any form of a time.
+    // No form of a time is longer.
     if text.len() > 64 {
         return None;
     }
@@ -624,6 +624,6 @@ fn read_time(text: &str) -> Option<W3cDatetime> {
     parse(text)
         .or_else(|| parse(&format!("{text}Z")))
         .or_else(|| parse(&with_colon()?))
-        // A date: the zone moves its begin, which is compared inclusively.
+        // A date: its zone would move the start of the day, which is compared inclusively.
         .or_else(|| parse(text.get(..10).filter(|_| !text.contains('T'))?))
 }

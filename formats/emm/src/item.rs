@@ -2,44 +2,45 @@
 
 use abreast_webtypes::{Moment, Precision, Timestamp, W3cDatetime};
 
-/// What an activity is about.
+/// The kind of change that an activity reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The entity is new or different: Create, Add, Update.
     Put,
-    /// It is still there, and no longer to be used.
+    /// The entity still exists, but is deprecated.
     Deprecate,
-    /// It left the feed: Remove.
+    /// The entity left the feed: Remove.
     Remove,
     /// The entity does not exist any more: Delete.
     Delete,
-    /// It has another IRI now, that of `target`.
+    /// The entity has another IRI now, which is in `target`.
     Move,
-    /// All entities are listed again from here on.
+    /// The feed lists all entities again after this activity.
     Refresh,
     /// A type that this crate does not know.
     Other,
 }
 
-/// One activity of a feed: a change of an entity.
+/// An activity of a feed, which is a change of entities.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its URL, as it states.
+    /// URL of the activity, as written in it.
     pub id: Option<Box<str>>,
-    /// What happened to the entities, by the type of the activity.
+    /// The change of the entities, by the type of the activity.
     pub action: Action,
-    /// When: `published`, else `endTime`, `updated`, `created`, `startTime`, or the time of the object.
+    /// Time of the change: `published`, otherwise `endTime`, `updated`, `created`, `startTime`, or
+    /// the time of the object.
     pub time: Option<Timestamp>,
-    /// The same time as precisely as it is written.
+    /// The same time with the precision of the text.
     pub moment: Option<Moment>,
-    /// Whether the time is a day, and nothing more precise.
+    /// Whether the time is a date without time of day.
     pub is_day: bool,
-    /// The entities; one, almost always.
+    /// The changed entities; nearly always one.
     pub objects: Vec<Object>,
     rare: Option<Box<Rare>>,
 }
 
-/// What few activities have.
+/// Members that few activities have.
 #[derive(Clone, Debug)]
 struct Rare {
     target: Vec<String>,
@@ -70,7 +71,7 @@ impl Item {
         }
     }
 
-    /// The URLs of what it is added to, or moved to.
+    /// The URLs of the collections to which the entity is added, or its new URL after a move.
     ///
     /// # Examples
     /// ```
@@ -91,7 +92,7 @@ impl Item {
         self.rare.as_ref().map_or(&[], |rare| &rare.target)
     }
 
-    /// The URLs of what it is removed from.
+    /// The URLs of the collections from which the entity is removed.
     pub fn origin(&self) -> &[String] {
         self.rare.as_ref().map_or(&[], |rare| &rare.origin)
     }
@@ -119,7 +120,7 @@ impl Item {
     }
 }
 
-/// An entity that an activity is about.
+/// An entity as an activity describes it.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     /// The IRI of the entity.
@@ -141,12 +142,12 @@ pub struct Link {
     pub updated: Option<Timestamp>,
 }
 
-/// The last part of a type, which may be an IRI or have a prefix.
+/// The last segment of a type, which may be an IRI or have a prefix.
 pub(crate) fn local(kind: &str) -> &str {
     kind.rsplit([':', '#', '/']).next().unwrap_or(kind)
 }
 
-/// The action of a type, if it is known, and whether it is written as in the specifications.
+/// The action of a known type, and whether the type is written as in the specifications.
 pub(crate) fn action(kind: &str) -> Option<(Action, bool)> {
     const ACTIONS: [(&str, Action); 8] = [
         ("Create", Action::Put),
@@ -163,7 +164,7 @@ pub(crate) fn action(kind: &str) -> Option<(Action, bool)> {
     Some((*action, *exact == name))
 }
 
-/// Whether it is the type, or the media type, of an Entity Patch.
+/// Whether a type, or media type, is that of an Entity Patch.
 pub(crate) fn is_patch(kind: &str) -> bool {
     kind.ends_with("rdf_patch") || kind == "application/rdf-patch"
 }

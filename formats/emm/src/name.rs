@@ -1,11 +1,12 @@
-//! The names of members, and those that are nearly right.
+//! The known members of objects, and their misspellings.
 
 use crate::reading::Reading;
 use abreast_webtypes::excerpt;
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 use std::fmt;
 
-/// The names of members that count; those of one structure are unknown ones in another.
+/// The known members of objects. A member that belongs to another kind of object is treated as
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Context,
@@ -32,9 +33,9 @@ pub(crate) enum Name {
     MediaType,
     Content,
     TotalItems,
-    /// One of these with a prefix, or as an IRI.
+    /// A known member with a prefix, or as an IRI.
     Prefixed,
-    /// A member of a collection in other letters.
+    /// A member of a collection in a wrong letter case.
     Misspelt,
     Other,
 }
@@ -43,7 +44,7 @@ impl Name {
     /// The namespace of Activity Streams, and its prefix.
     const PREFIXES: [&str; 3] =
         ["as:", "https://www.w3.org/ns/activitystreams#", "http://www.w3.org/ns/activitystreams#"];
-    /// Without one of these a collection would seem shorter.
+    /// If one of these were ignored, a collection would seem to have fewer activities.
     const OF_COLLECTION: [&str; 8] = [
         "orderedItems",
         "ordered_items",
@@ -85,7 +86,7 @@ impl Name {
         }
     }
 
-    /// A name that is not one of those that count.
+    /// Classifies a member that is not known.
     fn of_unknown(text: &str) -> Self {
         let mut rests = Self::PREFIXES.iter().filter_map(|prefix| text.strip_prefix(prefix));
         if rests.any(|rest| Self::of(rest) != Self::Other) {
@@ -98,7 +99,7 @@ impl Name {
     }
 }
 
-/// Reads the name of a member.
+/// Reads the key of a member.
 pub(crate) struct NameOf<'r>(pub(crate) &'r Reading<'r>);
 
 impl<'de> DeserializeSeed<'de> for NameOf<'_> {

@@ -3,8 +3,8 @@
 /// A specification of change feeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Entity Metadata Management API 0.1: the draft that has Entity Patches and activities with
-    /// documents of their own [emm-0.1].
+    /// Entity Metadata Management API 0.1: the draft, which has Entity Patches and activities in
+    /// separate documents [emm-0.1].
     Emm01,
     /// Entity Metadata Management API 1.0 [emm-1.0].
     #[default]
@@ -37,7 +37,7 @@ impl Profile {
         }
     }
 
-    /// The media types that its documents have, the first for clients that ask for none.
+    /// The media types of the profile's documents, the first for clients without preference.
     ///
     /// # Examples
     /// ```
@@ -70,22 +70,22 @@ impl Profile {
 pub enum ActivityType {
     /// The entity is new, and was not known elsewhere.
     Create,
-    /// Known elsewhere before, new in the feed.
+    /// The entity is new in the feed, and was known elsewhere before.
     Add,
     /// The description of the entity changed.
     #[default]
     Update,
-    /// Still there, no longer to be used.
+    /// The entity still exists, but is deprecated.
     Deprecate,
-    /// Left the feed, exists elsewhere.
+    /// The entity left the feed, and exists elsewhere.
     Remove,
     /// The entity does not exist any more.
     Delete,
 }
 
 impl ActivityType {
-    /// The value of `type` in a profile. IIIF has no deprecation: a deprecated resource is written as
-    /// updated [iiif-discovery §3.3].
+    /// The value of `type` in a profile. IIIF does not have a deprecation: a deprecated resource is
+    /// written as updated [iiif-discovery §3.3].
     ///
     /// # Examples
     /// ```

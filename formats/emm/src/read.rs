@@ -1,4 +1,4 @@
-//! Entry Points and Change Sets, read: of any of the three specifications, and as they are found.
+//! Reading Entry Points and Change Sets of all three specifications, with common deviations.
 //!
 //! Types, references and links are read as strings, objects or arrays of these; unknown members are
 //! ignored, and contexts are never fetched.
@@ -14,31 +14,31 @@ use thiserror::Error;
 /// The kind of a document that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// An `OrderedCollection` that names its pages.
+    /// An `OrderedCollection` with links to its pages.
     #[default]
     EntryPoint,
-    /// An `OrderedCollectionPage`, or a collection with its activities inside.
+    /// An `OrderedCollectionPage`, or a collection that contains its activities.
     Page,
 }
 
-/// An Entry Point or a Change Set that was read [emm-1.0 §3.1, §3.2]. All URLs are absolute.
+/// An Entry Point or a Change Set [emm-1.0 §3.1, §3.2]. All URLs are absolute.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     /// Whether the document is an Entry Point or a page.
     pub kind: DocumentKind,
-    /// Its URL, as it states.
+    /// URL of the document, as written in it.
     pub id: Option<String>,
-    /// Whether it has the context of IIIF Change Discovery.
+    /// Whether the document has the context of IIIF Change Discovery.
     pub is_iiif: bool,
     /// URL of the first page.
     pub first: Option<String>,
     /// URL of the last page.
     pub last: Option<String>,
-    /// The page after this one.
+    /// URL of the next page.
     pub next: Option<String>,
-    /// The page before this one.
+    /// URL of the previous page.
     pub prev: Option<String>,
-    /// The Entry Point of a page.
+    /// URL of a page's Entry Point.
     pub part_of: Option<String>,
     /// Links to downloads of the whole set.
     pub downloads: Vec<Link>,
@@ -47,40 +47,40 @@ pub struct Document {
     /// Members of `orderedItems` that are not activities: they have neither a type of activities nor
     /// an object.
     pub unreadable: u64,
-    /// The begin of the type of the first activity whose type is not known; empty where that has none.
+    /// The first characters of the first unknown type of an activity; empty for an activity without
+    /// type.
     pub unknown_type: Option<String>,
     /// URLs in activities and links that are longer than 8 KiB; they are left out.
     pub overlong: u64,
-    /// How the first type of an activity is written that has other letters than in the
-    /// specification.
+    /// The first type of an activity in a wrong letter case, as written.
     pub other_letters: Option<String>,
-    /// The first context, if none of them is known.
+    /// The first context, if all contexts are unknown.
     pub unknown_context: Option<String>,
 }
 
-/// A document cannot be read.
+/// The reason why a document cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It is not JSON, or a member has no form that is known.
+    /// The text is not JSON, or a member has an unknown form.
     #[error("it is not a document of Activity Streams: {0}")]
     Json(String),
-    /// It is something else than JSON.
+    /// The document has another format than JSON.
     #[error("it is {0}, and not JSON")]
     NotJson(&'static str),
-    /// It is JSON of something else.
+    /// The document is JSON, but not a collection of activities.
     #[error("it is {0}, and neither an OrderedCollection nor an OrderedCollectionPage")]
     Type(String),
-    /// Something in it that counts would be left out.
+    /// A relevant part of the document would be left out.
     #[error("{0}")]
     Shape(String),
-    /// It has more than is read.
+    /// The document exceeds a limit of this crate.
     #[error("{0}")]
     Limit(String),
 }
 
 impl ReadError {
-    /// The document is JSON, and not an object; `None` for a text with `{` first.
+    /// Error for JSON that is not an object; `None` if the first character is `{`.
     pub fn of_other_json(text: &[u8]) -> Option<Self> {
         let kind = match without_mark(text).trim_ascii_start().first()? {
             b'[' => "a JSON array",
@@ -93,7 +93,7 @@ impl ReadError {
         Some(Self::Type(kind.to_owned()))
     }
 
-    /// The document is an object with these types, of which none is that of a collection or page.
+    /// Error for an object whose types are neither a collection nor a page.
     ///
     /// # Examples
     /// ```
@@ -121,7 +121,7 @@ impl ReadError {
         if let Some(other) = Self::of_other_json(bytes).filter(|_| error.is_data()) {
             return other;
         }
-        // The message of a value of another type has that value.
+        // The message about a value of a wrong type contains the value.
         let shown = error.to_string();
         let shown: String = { shown.chars() }.take(SHOWN_MAX).collect();
         let shown = visible(shown.split(" at line ").next().unwrap_or_default());
@@ -151,8 +151,8 @@ pub fn has_mark(begin: &[u8]) -> bool {
         && MARKS.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
 }
 
-/// The kind of a document that does not begin as JSON does; `None` for JSON, and for bytes of no
-/// known kind.
+/// The kind of a document whose first bytes are not JSON; `None` for JSON, and for bytes of an
+/// unknown kind.
 ///
 /// # Examples
 /// ```
@@ -185,20 +185,20 @@ pub fn not_json(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A text without the byte order mark that some programs write before it.
+/// Removes the byte order mark that some programs write.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Characters of the document that a message shows.
+/// Most characters of the document in a message.
 const SHOWN_MAX: usize = 100;
 
 impl Document {
-    /// Most activities of one document.
+    /// Most activities in a document.
     pub const ITEMS_MAX: usize = ITEMS_MAX;
 
-    /// Reads a document; `url` is the address at which it was found, to which other URLs are relative.
-    /// A byte order mark is skipped.
+    /// Reads a document; `url` is the address at which it was found, to which other URLs are
+    /// relative. A byte order mark is skipped.
     ///
     /// # Examples
     /// ```
@@ -224,9 +224,9 @@ impl Document {
     /// ```
     ///
     /// # Errors
-    /// It is not JSON, neither an Entry Point nor a Change Set, has activities or pages that would be
-    /// left out, or has more than
-    /// [`ITEMS_MAX`](Self::ITEMS_MAX) activities, or more than is kept of one document: 256 MiB.
+    /// It is not JSON, neither an Entry Point nor a Change Set, has activities or pages that would
+    /// be left out, or has more than [`ITEMS_MAX`](Self::ITEMS_MAX) activities, or needs more than
+    /// 256 MiB of memory.
     pub fn from_slice(bytes: &[u8], url: &str) -> Result<Self, ReadError> {
         Self::read(bytes, &Reading::new(url))
     }
@@ -251,7 +251,7 @@ impl Document {
             return Err(ReadError::Shape("it is a page without `orderedItems`".to_owned()));
         }
         let has_pages = raw.first.url.is_some() || raw.last.url.is_some();
-        // An empty collection needs no pages.
+        // An empty collection does not need pages.
         let has_items = raw.items.is_some() || raw.is_empty && !has_pages;
         let Items { items, unreadable } = raw.items.unwrap_or_default();
         if items.is_empty() && unreadable > 0 {

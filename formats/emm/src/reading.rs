@@ -1,33 +1,33 @@
-//! The limits and notes while one document is read.
+//! Limits and counters while a document is read.
 
 use crate::item::Item;
 use serde::de::Error;
 use std::cell::Cell;
 
-/// Activities of one document. Feeds have 100 to 10,000 on a page, or all of them in one document.
+/// Most activities in a document. Feeds have 100 to 10,000 on a page, or all in one document.
 pub(crate) const ITEMS_MAX: usize = 1_000_000;
-/// Bytes that are kept of one document, those of the structures around texts included.
+/// Bytes in memory for a document, including the structures around texts.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// How a document is read: where it is, and how much of it may still be kept.
+/// How a document is read: its address, and the remaining memory.
 ///
-/// What each element takes is larger than its text: `{}` in an array takes three bytes in a document,
-/// and a relative URL becomes as long as that of the document.
+/// An element needs more memory than its text: `{}` in an array takes three bytes in a document,
+/// and a relative URL becomes as long as the document's URL.
 pub(crate) struct Reading<'u> {
     pub(crate) url: &'u str,
     items: Cell<usize>,
     bytes: Cell<usize>,
-    /// URLs that were left out for their length.
+    /// URLs that were left out because they are too long.
     pub(crate) overlong: Cell<u64>,
-    /// The type of the first activity whose type is not known; empty where it has none.
+    /// The first unknown type of an activity; empty for an activity without type.
     pub(crate) unknown: Cell<Option<String>>,
-    /// How the first type of an activity that is written in other letters is written.
+    /// The first type of an activity in a wrong letter case, as written.
     pub(crate) other_letters: Cell<Option<String>>,
-    /// How the last member with another name than its own is named.
+    /// The last member with a misspelt key, as written.
     pub(crate) odd_name: Cell<Option<String>>,
-    /// The limit that was reached.
+    /// Message about the exceeded limit.
     pub(crate) limit: Cell<Option<String>>,
-    /// Why something that counts would be left out.
+    /// Message about a relevant part that would be left out.
     pub(crate) shape: Cell<Option<String>>,
 }
 
@@ -50,7 +50,7 @@ impl<'u> Reading<'u> {
         }
     }
 
-    /// Makes room for a part with a text of so many bytes.
+    /// Reserves memory for a part with a text of this length.
     pub(crate) fn keep<P, E: Error>(&self, text_bytes: usize) -> Result<(), E> {
         let left = self.bytes.get().checked_sub(size_of::<P>() + text_bytes);
         self.bytes.set(left.ok_or_else(|| {
@@ -67,14 +67,14 @@ impl<'u> Reading<'u> {
         self.keep::<Item, E>(0)
     }
 
-    /// Something that counts would be left out.
+    /// Error for a relevant part that would be left out.
     pub(crate) fn refuse<E: Error>(&self, why: String) -> E {
         let error = E::custom(&why);
         self.shape.set(Some(why));
         error
     }
 
-    /// A member has another name than that by which it counts.
+    /// Error for a member with a misspelt key.
     pub(crate) fn refuse_name<E: Error>(&self) -> E {
         let name = self.odd_name.take().unwrap_or_default();
         self.refuse(format!(

@@ -1,4 +1,4 @@
-//! Entry Points, Change Sets, activities and Entity Patches, written.
+//! Writing Entry Points, Change Sets, activities and Entity Patches.
 
 use crate::{ActivityType, Profile};
 use abreast_webtypes::Timestamp;
@@ -10,17 +10,17 @@ use serde::{Serialize, Serializer};
 pub struct EntryPoint<'a> {
     /// URL of the Entry Point.
     pub id: &'a str,
-    /// Distinguishes it from other Entry Points of the same set.
+    /// Text that distinguishes this Entry Point from others for the same set.
     pub summary: &'a str,
-    /// Full downloads, and pages that describe them.
+    /// Links to full downloads, and to pages that describe them.
     pub downloads: &'a [LinkTo],
     /// The URL of its first page.
     pub first: &'a str,
     /// The URL of its last page.
     pub last: &'a str,
-    /// Activities on all pages, if they are counted.
+    /// Number of activities on all pages, if it is known.
     pub total_items: Option<u64>,
-    /// Larger Entry Points of which it is a part.
+    /// URL of the larger Entry Point that includes this one.
     pub part_of: Option<&'a str>,
 }
 
@@ -31,13 +31,13 @@ pub struct Page<'a> {
     pub id: &'a str,
     /// The URL of its Entry Point.
     pub part_of: &'a str,
-    /// The URL of the page before it.
+    /// The URL of the previous page.
     pub prev: Option<&'a str>,
-    /// The URL of the page that follows.
+    /// The URL of the next page.
     pub next: Option<&'a str>,
 }
 
-/// One change of one entity [emm-1.0 §3.3, iiif-discovery §3.3].
+/// One change of an entity [emm-1.0 §3.3, iiif-discovery §3.3].
 ///
 /// # Examples
 /// ```
@@ -61,7 +61,7 @@ pub struct Activity<'a> {
     pub id: &'a str,
     /// The kind of the change.
     pub kind: ActivityType,
-    /// A sentence about the change, for people.
+    /// A sentence about the change, for users.
     pub summary: Option<&'a str>,
     /// Time of publication, which is also the time of the change in the feed.
     pub time: Timestamp,
@@ -72,7 +72,7 @@ pub struct Activity<'a> {
     pub collection: Option<&'a str>,
     /// The differences that the change made to the description.
     pub instrument: Option<Instrument<'a>>,
-    /// The URL of the page on which it is, in a document of its own.
+    /// The URL of the activity's page, for an activity in a separate document.
     pub part_of: Option<&'a str>,
 }
 
@@ -81,7 +81,7 @@ pub struct Activity<'a> {
 pub struct Object<'a> {
     /// The IRI of the entity.
     pub id: &'a str,
-    /// Its types: IRIs, or terms of the context.
+    /// Types of the entity: IRIs, or terms of the context.
     pub types: &'a [&'a str],
     /// Time of the last change of the entity.
     pub updated: Option<Timestamp>,
@@ -96,7 +96,7 @@ pub struct Object<'a> {
 pub struct Instrument<'a> {
     /// The URL of the Entity Patch.
     pub id: &'a str,
-    /// Its text, if it is inline.
+    /// Text of the patch, if it is inline.
     pub content: Option<&'a str>,
 }
 
@@ -126,9 +126,9 @@ pub struct LinkTo {
     pub href: String,
     /// Media type of the representation.
     pub media_type: &'static str,
-    /// The state that it has: that after the last change at this time.
+    /// Time of the last change that the representation includes.
     pub updated: Option<Timestamp>,
-    /// The number of that change in the log, written as `urn:abreast:position`.
+    /// Position of this change in the log, written as `urn:abreast:position`.
     pub position: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Collection {
     }
 }
 
-/// The media type of an Entity Patch as it is.
+/// The media type of an Entity Patch.
 const PATCH: &str = "application/rdf-patch";
 
 /// Writes an Entry Point as a document, with a line feed at the end [emm-1.0 §3.1].
@@ -220,7 +220,7 @@ impl PageWriter {
             }
             Ok(())
         });
-        // The members that follow are written here.
+        // Further members are written here.
         bytes.truncate(bytes.len() - 2);
         bytes.extend_from_slice(b",\n\"orderedItems\":[");
         Self { profile, bytes, drained: false, items: 0 }
@@ -239,7 +239,7 @@ impl PageWriter {
         self.items
     }
 
-    /// The bytes written so far. A caller may take any number of them, to send a long page while it is
+    /// The bytes written so far. A caller may take any part, to send a long page while it is
     /// written.
     ///
     /// # Examples
@@ -263,10 +263,10 @@ impl PageWriter {
         &mut self.bytes
     }
 
-    /// Ends the Change Set, and returns all bytes that were not taken.
+    /// Ends the Change Set, and returns all bytes that the caller did not take.
     pub fn finish(mut self) -> Vec<u8> {
-        // IIIF has no such member on pages, and Activity Streams another meaning: the number in the
-        // whole collection. In the Entity Metadata Management API it is that of the page
+        // Pages of IIIF do not have this member. In Activity Streams it is the number of items in
+        // the whole collection, in the Entity Metadata Management API the number on the page
         // [emm-1.0 §3.2].
         let total = match self.profile {
             Profile::Iiif1 => String::new(),
@@ -277,13 +277,13 @@ impl PageWriter {
     }
 }
 
-/// Writes an activity as a document of its own [emm-0.1 §4.1].
+/// Writes an activity as a separate document [emm-0.1 §4.1].
 pub fn write_activity(profile: Profile, activity: &Activity<'_>) -> Vec<u8> {
     document(profile, |map| members(profile, activity, map))
 }
 
-/// Writes an Entity Patch as a document [emm-0.1 §4.2]: its text, and the activity whose changes
-/// it has.
+/// Writes an Entity Patch as a document [emm-0.1 §4.2]: its text, and the activity that it belongs
+/// to.
 ///
 /// # Examples
 /// ```
@@ -350,7 +350,7 @@ fn members<M: serde::ser::SerializeMap>(
         map.serialize_entry("summary", summary)?;
     }
     if let Some(page) = activity.part_of {
-        // A string [emm-0.1 §4.1].
+        // As a string [emm-0.1 §4.1].
         map.serialize_entry("partOf", page)?;
     }
     if profile != Profile::Iiif1 {
@@ -399,7 +399,7 @@ impl Serialize for ProfiledPatch<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Instrument { id, content } = self.instrument;
         let mut map = serializer.serialize_map(None)?;
-        // The term is of version 0.1 only.
+        // Only version 0.1 defines the type.
         if self.profile == Profile::Emm01 {
             map.serialize_entry("type", "rdf_patch")?;
         } else {
@@ -454,7 +454,7 @@ impl Serialize for LinkTo {
     }
 }
 
-/// Another collection: an object, since many readers take no string.
+/// A reference to another collection. It is an object, since many readers do not accept a string.
 struct Reference<'a>(Collection, &'a str);
 
 impl Serialize for Reference<'_> {

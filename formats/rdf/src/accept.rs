@@ -1,13 +1,13 @@
-//! Proactive negotiation: which of several media types a client gets [rfc9110 §12.5.1].
+//! Proactive negotiation: the choice among several media types for a client [rfc9110 §12.5.1].
 
-/// Media ranges of one field; more are ignored.
+/// Most media ranges of a header field; more are ignored.
 const MAX_RANGES: usize = 64;
 
 /// Chooses among the offered media types, best first; `None` is 406.
 ///
-/// The most specific range that matches a type decides its weight; the first of those with the
-/// highest weight is chosen. Without the field, or with one that has no readable range, it is the
-/// first.
+/// The most specific range that matches a type decides its weight; the first type with the highest
+/// weight is chosen. If the field is missing or does not have a valid range, the first type is
+/// chosen.
 ///
 /// ```
 /// use abreast_rdf::choose;
@@ -40,7 +40,7 @@ pub fn choose(accept: Option<&str>, offered: &[&str]) -> Option<usize> {
     best.map(|(index, _)| index)
 }
 
-/// One range of the field.
+/// A media range of the field.
 struct Range<'a> {
     kind: &'a str,
     subtype: &'a str,
@@ -51,7 +51,7 @@ struct Range<'a> {
 impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = split(text, ';');
-        // Lenient: `*` alone, which the Java libraries send.
+        // Lenient: `*` alone, which Java's HTTP client sends.
         let essence = match parts.next()?.trim() {
             "*" => "*/*",
             essence => essence,
@@ -64,7 +64,8 @@ impl<'a> Range<'a> {
         for (name, value) in parts.filter_map(parameter) {
             if name.eq_ignore_ascii_case("q") {
                 range.thousandths = thousandths(value)?;
-                // What follows the weight is an extension that no specification defines.
+                // Ignore the rest: extensions after the weight are not defined by any
+                // specification.
                 break;
             }
             range.parameters.push((name, value));
@@ -72,7 +73,7 @@ impl<'a> Range<'a> {
         Some(range)
     }
 
-    /// How exactly the range names the media type; `None` when it does not.
+    /// How exactly the range matches the media type; `None` if it does not match.
     fn specificity(&self, media_type: &str) -> Option<usize> {
         let mut parts = split(media_type, ';');
         let (kind, subtype) = parts.next()?.trim().split_once('/')?;
@@ -95,7 +96,8 @@ impl<'a> Range<'a> {
             match same {
                 Some((_, offered)) if offered.eq_ignore_ascii_case(value) => specificity += 1,
                 Some(_) => return None,
-                // Lenient: a parameter that the offer lacks, such as `charset`, excludes nothing.
+                // Lenient: a parameter that the offered type does not have, such as `charset`, is
+                // ignored.
                 None => {}
             }
         }
@@ -103,7 +105,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Splits outside quoted strings.
+/// Splits a text at separators outside of quoted strings.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |character| {
@@ -131,7 +133,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_allowed)
 }
 
-/// A weight in thousandths; `None` when it is not one.
+/// A weight in thousandths; `None` if it is invalid.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -139,7 +141,7 @@ fn thousandths(text: &str) -> Option<u16> {
     match whole {
         "1" if part == 0 => Some(1_000),
         "0" => Some(part),
-        // Lenient: `.2`, which the Java libraries send.
+        // Lenient: `.2`, which Java's HTTP client sends.
         "" if text.len() > 1 => Some(part),
         _ => None,
     }

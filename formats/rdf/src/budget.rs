@@ -1,12 +1,13 @@
-//! What the descriptions of one input may take together.
+//! Limits for all descriptions of an input together.
 
 use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, canonical_triples};
 
 use crate::statement::{Statement, StatementError, statements};
 use oxrdf::TripleRef;
 
-/// What descriptions take of their input together. Blank nodes that several entities lead to are part of each
-/// description, so a small input can have large descriptions, and a part that is hard to name is named in each.
+/// Limits for all descriptions of an input together. Blank nodes that several entities lead to are
+/// part of each description. Therefore a small input can have large descriptions, and a part whose
+/// blank nodes are hard to label is labelled again in each.
 #[derive(Debug)]
 pub struct DescriptionBudget {
     bytes: u64,
@@ -15,34 +16,36 @@ pub struct DescriptionBudget {
 }
 
 impl DescriptionBudget {
-    /// Bytes of descriptions for each byte of the input, beside those that any input may have.
+    /// Bytes of descriptions for each byte of the input, in addition to
+    /// [`FREE_MAX`](Self::FREE_MAX).
     const RATIO: u64 = 32;
     /// Bytes of descriptions that any input may have.
     const FREE_MAX: u64 = 64 << 20;
-    /// Statements of blank nodes that are read to name them: as in this many descriptions of the most
-    /// work, and for each byte of the input.
+    /// Statements of blank nodes that are read for their labels: as many as the largest work of
+    /// this number of descriptions, and a number for each byte of the input.
     const HARD: u64 = 40;
     const WORK_RATIO: u64 = 8;
-    /// Bytes that one search for the statements of a blank node counts as: a search takes about as long as
-    /// copying so many. A tree that many entities lead to is searched again for each, also if it is too large.
+    /// Bytes that a search for the statements of a blank node counts as, because it takes about as
+    /// long as copying them. A tree that many entities lead to is searched again for each, also if
+    /// it is too large.
     const SEARCH: u64 = 256;
 
-    /// For an input of this many bytes: 64 MiB of descriptions, and 32 times the input.
+    /// The budget for an input of this many bytes: 64 MiB of descriptions, and 32 times the input.
     pub fn of_input(bytes: u64) -> Self {
         let most = bytes.saturating_mul(Self::RATIO).saturating_add(Self::FREE_MAX);
         let work = bytes.saturating_mul(Self::WORK_RATIO).saturating_add(Self::HARD * MAX_WORK);
         Self { bytes: most, most, work }
     }
 
-    /// For descriptions that are held in memory: 32 MiB.
+    /// The budget for descriptions in memory: 32 MiB.
     pub fn in_memory() -> Self {
         Self { bytes: 32 << 20, most: 32 << 20, ..Self::of_input(0) }
     }
 
-    /// Takes the bytes of a description.
+    /// Subtracts the bytes of a description.
     ///
     /// # Errors
-    /// Those before it have taken too many.
+    /// The descriptions before it have used the limit up.
     pub fn take(&mut self, root: &str, bytes: usize) -> Result<(), TooLarge> {
         let rest = self.bytes.checked_sub(bytes as u64);
         self.bytes = rest.unwrap_or(0);
@@ -54,22 +57,22 @@ impl DescriptionBudget {
         TooLarge { root: root.to_owned(), limit }
     }
 
-    /// Takes the searches for blank nodes of a description, whether or not the description is within its limits.
-    /// [`DescriptionBudget::take`] reports that too many were made.
+    /// Subtracts the searches for blank nodes of a description, whether or not the description is
+    /// within its limits. [`DescriptionBudget::take`] then reports that the budget is used up.
     pub fn take_searches(&mut self, count: u64) {
         self.bytes = self.bytes.saturating_sub(count.saturating_mul(Self::SEARCH));
     }
 
-    /// Fails if nothing is left, so that no further description is gathered in vain.
+    /// Fails if the budget is used up, so that no further description is gathered.
     ///
     /// # Errors
-    /// The descriptions before this one have taken all.
+    /// The descriptions before this one have used the budget up.
     pub fn check(&self, root: &str) -> Result<(), TooLarge> {
         if self.bytes == 0 { Err(self.spent(root)) } else { Ok(()) }
     }
 
-    /// As [`canonical_lines`](crate::canonical_lines). When the work is spent, blank nodes that content does
-    /// not name are named by the order of the input.
+    /// As [`canonical_lines`](crate::canonical_lines). When the work is used up, blank nodes that
+    /// their content does not distinguish are labelled in the order of the input.
     ///
     /// # Errors
     /// A line is not a statement as this crate writes it.
@@ -78,7 +81,7 @@ impl DescriptionBudget {
         Ok(self.canonical_statements(statements?))
     }
 
-    /// As [`canonical`](crate::canonical()), within the same work.
+    /// As [`canonical`](crate::canonical()), within the same budget.
     pub fn canonical<'a>(&mut self, triples: impl IntoIterator<Item = TripleRef<'a>>) -> Canonical {
         self.within(|work| canonical_triples(triples, work))
     }

@@ -1,12 +1,14 @@
-//! Canonical N-Triples of one description: sorted lines, blank nodes named by content.
+//! Canonical N-Triples of a description: sorted lines, with labels of blank nodes made of their
+//! content.
 //!
-//! 1. Blank nodes are named by as little of their content and surroundings as makes them different
-//!    from the others, so that a change renames few of them. Equal trees are numbered.
-//! 2. Connected blank nodes that remain equal and cannot be numbered safely, in cycles or with shared
-//!    nodes, are named together: by refinement of colours and, where colours remain equal, by a
-//!    search for the least of all orders, without the orders that an automorphism makes equal.
+//! 1. The label of a blank node is made of the smallest part of its content and surroundings that
+//!    distinguishes it from the others, so that a change alters few labels. Equal trees are
+//!    numbered.
+//! 2. Connected blank nodes that remain equal and cannot be numbered safely, in cycles or with
+//!    shared nodes, are labelled together: by refinement of colours and, if colours remain equal,
+//!    by a search for the least of all orders. Orders that an automorphism makes equal are skipped.
 //! 3. When the search needs more than [`MAX_WORK`], the order of the input decides: the graph is
-//!    right, but its bytes may differ from those of an equal description.
+//!    right, but its bytes may differ from the bytes of an equal description.
 
 mod by_content;
 mod graph;
@@ -22,7 +24,7 @@ use self::graph::Graph;
 pub(crate) use self::work::Work;
 use crate::statement::{Statement, StatementError, is_blank, statements, write_terms};
 
-/// Statements of blank nodes that refinement and search read before they give up: about a second.
+/// Statements of blank nodes that refinement and search read before they stop: about a second.
 pub const MAX_WORK: u64 = 5_000_000;
 
 /// A description in canonical form.
@@ -30,7 +32,7 @@ pub const MAX_WORK: u64 = 5_000_000;
 pub struct Canonical {
     /// Lines of N-Triples in the order of their bytes, without duplicates.
     pub lines: Vec<u8>,
-    /// How its blank nodes are named.
+    /// How the labels of its blank nodes were found.
     pub naming: Naming,
 }
 
@@ -58,7 +60,7 @@ pub fn canonical<'a>(triples: impl IntoIterator<Item = TripleRef<'a>>) -> Canoni
     canonical_within(triples, MAX_WORK)
 }
 
-/// As [`canonical`], with a limit of its own in place of [`MAX_WORK`].
+/// As [`canonical`], with the given limit in place of [`MAX_WORK`].
 pub fn canonical_within<'a>(
     triples: impl IntoIterator<Item = TripleRef<'a>>,
     max_work: u64,
@@ -85,9 +87,9 @@ pub(crate) fn canonical_triples<'a>(
     canonical_statements(statements.collect(), work)
 }
 
-/// The canonical form of statements written by [`write_statement`](crate::write_statement), in
-/// any order and with any labels of blank nodes. Terms are not read, so that this costs little more
-/// than to sort the lines.
+/// The canonical form of statements written by [`write_statement`](crate::write_statement), in any
+/// order and with any labels of blank nodes. Terms are not parsed, so this is little slower than
+/// sorting the lines.
 ///
 /// # Examples
 /// ```
@@ -129,9 +131,9 @@ pub(crate) fn canonical_statements(
     Canonical { lines: sorted_lines(&mut renamed), naming }
 }
 
-/// A hash of the content of each blank node of canonical lines, by its name: equal in all
-/// descriptions that contain the same node, which is not so for its name. Equal contents within
-/// the description are numbered.
+/// A hash of the content of each blank node of canonical lines, by its label. The hash is equal in
+/// all descriptions that contain the same node, the label is not. Equal contents within the
+/// description are numbered.
 pub(crate) fn content_hashes(statements: Vec<Statement<'_>>) -> BTreeMap<&[u8], [u8; 32]> {
     let mut whole = b"description".to_vec();
     for statement in &statements {
@@ -147,7 +149,7 @@ pub(crate) fn content_hashes(statements: Vec<Statement<'_>>) -> BTreeMap<&[u8], 
         terms.filter_map(|(term, node)| node.map(|node| (term, node))).collect();
     let mut copies: HashMap<[u8; 32], u64> = HashMap::new();
     let hash = |(term, node): (_, usize)| {
-        // Nodes with a way into a cycle have a hash in this description only.
+        // Nodes with a path into a cycle have a hash that is valid in this description only.
         let content = contents[node].unwrap_or_else(|| {
             let mut own = whole.clone();
             hash_part(&mut own, term);
@@ -161,8 +163,8 @@ pub(crate) fn content_hashes(statements: Vec<Statement<'_>>) -> BTreeMap<&[u8], 
     terms.into_iter().map(hash).collect()
 }
 
-/// Terms in this order compare as the lines do: no term is the beginning of another one but where a
-/// space, the least byte of all, follows it.
+/// In this order, terms compare as their lines do: a term is a prefix of another one only if a
+/// space, the smallest byte, follows it.
 fn sorted_lines(statements: &mut Vec<Statement<'_>>) -> Vec<u8> {
     statements.sort_unstable();
     statements.dedup();

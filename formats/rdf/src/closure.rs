@@ -1,5 +1,5 @@
-//! Descriptions of entities: their statements, and those of the blank nodes in them, recursively
-//! [sdshare §Fragments Feed].
+//! Descriptions of entities: their statements, and the statements of blank nodes in them,
+//! recursively [sdshare §Fragments Feed].
 
 use crate::budget::{DescriptionBudget, TooLarge};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,12 +10,12 @@ use oxrdf::{NamedOrBlankNodeRef, TermRef, TripleRef};
 use crate::canonical::Canonical;
 use crate::statement::{Statement, TermText, write_terms};
 
-/// Limits of the description of one entity.
+/// Limits for the description of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptionLimits {
     /// Bytes of its lines, 10 MiB by default.
     pub bytes: usize,
-    /// Its statements, 100,000 by default.
+    /// Number of its statements, 100,000 by default.
     pub statements: usize,
 }
 
@@ -42,7 +42,7 @@ pub enum DescribeError {
     },
 }
 
-/// Finds the statements of one blank node among many.
+/// Finds the statements of a blank node among many.
 pub trait BlankStatements {
     /// Appends the lines whose subject is this blank node, each with its line feed. The label is as
     /// it is written, without `_:`.
@@ -52,8 +52,8 @@ pub trait BlankStatements {
     fn append(&mut self, label: &[u8], lines: &mut Vec<u8>) -> std::io::Result<()>;
 }
 
-/// The lines of one description: those of the entity, then those of each blank node that they
-/// reach, once.
+/// The lines of a description: first the lines of the entity, then the lines of each blank node
+/// that they lead to, once.
 ///
 /// `own_lines` are the lines whose subject is the entity. Lines are N-Triples; the result is made
 /// canonical by [`canonical_lines`](crate::canonical_lines).
@@ -105,7 +105,7 @@ fn too_large(root: &str, limit: String) -> TooLarge {
     TooLarge { root: root.to_owned(), limit }
 }
 
-/// The subject of a line of N-Triples, as it is written; `None` when there is none.
+/// The subject of a line of N-Triples, as it is written; `None` if the line is not a statement.
 ///
 /// # Examples
 /// ```
@@ -144,7 +144,8 @@ fn split_subject(line: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// A label ends before a space, a comment or the next term; a final `.` ends the statement.
+/// Splits off a label, which ends before a space, a comment or the next term; a final `.` ends the
+/// statement.
 fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let label = text.strip_prefix(b"_:")?;
     let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'<' | b'"' | b'#');
@@ -155,8 +156,8 @@ fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (length > 0).then(|| text.split_at(length + 2))
 }
 
-/// A graph in memory, by its entities: the IRIs that are subjects. A statement that is added again
-/// changes nothing.
+/// A graph in memory, by its entities: the IRIs that are subjects. A statement that is added twice
+/// is stored once.
 #[derive(Default)]
 pub struct Entities {
     text: Vec<u8>,
@@ -171,7 +172,7 @@ pub struct Entities {
     numbers: HashMap<String, usize>,
 }
 
-/// Where a statement is in the text.
+/// The range of a statement in the text.
 struct Written {
     start: usize,
     subject_end: usize,
@@ -181,7 +182,7 @@ struct Written {
     object_blank: Option<usize>,
 }
 
-/// The description of one entity.
+/// An entity with its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The IRI of the entity, without brackets.
@@ -190,7 +191,7 @@ pub struct Description {
     pub canonical: Canonical,
 }
 
-/// What separate descriptions do not preserve of a graph.
+/// Losses if a graph is split into separate descriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Blank nodes in several descriptions, each of which has its own copy; at most
@@ -207,13 +208,13 @@ pub struct Findings {
 /// A blank node that several entities reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedBlank {
-    /// Its label in the input, without `_:`.
+    /// Label of the node in the input, without `_:`.
     pub label: String,
     /// Two of the entities as they are written: `<iri>`.
     pub entities: [String; 2],
 }
 
-/// Findings that are kept of each kind.
+/// Most findings of each kind that are listed.
 pub const MAX_FINDINGS: usize = 100;
 
 impl Entities {
@@ -278,7 +279,7 @@ impl Entities {
         self.own.len()
     }
 
-    /// Whether there is no entity.
+    /// Whether the graph does not have entities.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
@@ -286,7 +287,8 @@ impl Entities {
     /// The description of each entity, in the order of their IRIs.
     ///
     /// # Errors
-    /// For each entity whose description is larger than `limits`, and for those after 32 MiB of descriptions.
+    /// For each entity whose description is larger than `limits`, and for every entity after 32 MiB
+    /// of descriptions.
     pub fn descriptions(
         &self,
         limits: DescriptionLimits,

@@ -1,14 +1,15 @@
-//! JSON-LD contexts by their IRI; documents name them, nothing fetches them.
+//! JSON-LD contexts by their IRI. Documents refer to them; contexts are never fetched.
 
 use crate::term_chains::{self, Terms};
 use abreast_webtypes::SyntaxError;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// The contexts that a JSON-LD document may name.
+/// The contexts that JSON-LD documents may use by their IRI.
 ///
-/// [`Contexts::bundled`], the default, has those that come with this crate: `https://www.w3.org/ns/activitystreams`,
-/// `https://linked.art/ns/v1/linked-art.json` and `http://iiif.io/api/presentation/2/context.json`.
+/// [`Contexts::bundled`], the default, has the contexts that come with this crate:
+/// `https://www.w3.org/ns/activitystreams`, `https://linked.art/ns/v1/linked-art.json` and
+/// `http://iiif.io/api/presentation/2/context.json`.
 #[derive(Clone, Debug)]
 pub struct Contexts {
     documents: Arc<BTreeMap<String, Context>>,
@@ -18,13 +19,14 @@ pub struct Contexts {
 struct Context {
     document: String,
     terms: Result<Terms, SyntaxError>,
-    /// It names other contexts.
+    /// Whether the context refers to other contexts.
     has_others: bool,
 }
 
 const ACTIVITY_STREAMS: &str = include_str!("../contexts/activitystreams.jsonld");
 
-/// Contexts of models, by their IRIs without the scheme: `contexts/README.md` has where they are from.
+/// Contexts of models, by their IRIs without the scheme; see `contexts/README.md` for their
+/// sources.
 const MODELS: [(&str, &str); 2] = [
     ("//linked.art/ns/v1/linked-art.json", include_str!("../contexts/linked-art.jsonld")),
     (
@@ -33,7 +35,7 @@ const MODELS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Checked once: each reader of a document begins with them.
+/// Checked once, because every reader of a document needs them.
 static OF_PROTOCOLS: LazyLock<Contexts> = LazyLock::new(|| {
     Contexts::none().with_both("//www.w3.org/ns/activitystreams", ACTIVITY_STREAMS)
 });
@@ -50,29 +52,29 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// No context: documents must contain all they need.
+    /// An empty list: documents must contain their contexts.
     pub fn none() -> Self {
         Self { documents: Arc::default() }
     }
 
-    /// The contexts of this crate.
+    /// All contexts of this crate.
     pub fn bundled() -> Self {
         BUNDLED.clone()
     }
 
-    /// Those of the contexts of this crate that protocols need; documents that state a model, such as that of Linked Art,
-    /// are not read with these.
+    /// The contexts of this crate that protocols need. Documents with the context of a model, such
+    /// as Linked Art, cannot be read with these.
     pub fn of_protocols() -> Self {
         OF_PROTOCOLS.clone()
     }
 
-    /// Adds a context by its IRIs of `http` and `https`.
+    /// Adds a context with its IRI in the schemes `http` and `https`.
     fn with_both(self, iri: &str, document: &str) -> Self {
         self.with(&format!("https:{iri}"), document).with(&format!("http:{iri}"), document)
     }
 
-    /// Adds a context: a JSON document with `@context` in it. One that [`check`](Self::check) refuses makes the
-    /// documents that use it errors.
+    /// Adds a context: a JSON document with `@context`. If [`check`](Self::check) refuses it,
+    /// documents with this context cannot be read.
     ///
     /// # Examples
     /// ```
@@ -112,7 +114,7 @@ impl Contexts {
     /// ```
     ///
     /// # Errors
-    /// It is not JSON, or its terms refer to each other over more than 64 terms.
+    /// It is not JSON, or it has a chain of more than 64 terms that refer to each other.
     pub fn check(document: &str) -> Result<(), SyntaxError> {
         term_chains::check(document.as_bytes(), &mut |_| {}).map(|_| ())
     }
@@ -122,22 +124,22 @@ impl Contexts {
         self.documents.get(iri).map(|context| context.document.as_str())
     }
 
-    /// Why a context cannot be used, if it is one of these.
+    /// The fault of a context that cannot be used.
     pub(crate) fn fault(&self, iri: &str) -> Option<&SyntaxError> {
         self.documents.get(iri)?.terms.as_ref().err()
     }
 
-    /// How large the terms are that a document may use which names this context.
+    /// The sizes of terms that a document with this context may use.
     pub(crate) fn terms(&self, iri: &str) -> Terms {
         let of = |context: &Context| context.terms.clone().unwrap_or_default();
         match self.documents.get(iri).filter(|context| !context.has_others) {
             Some(context) => of(context),
-            // It leads to any of them: by a relative IRI, for example.
+            // The context may lead to any other one, for example by a relative IRI.
             None => self.documents.values().map(of).fold(Terms::default(), Terms::max),
         }
     }
 
-    /// A number that is another one for other contexts, in all builds of the same release.
+    /// A number that identifies the set of contexts, for all builds of the same release.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for (iri, context) in &*self.documents {

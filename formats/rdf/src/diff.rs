@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use crate::statement::split_lines;
 
-/// The lines to remove from one version and to add to it, so that it becomes the other one; both in
-/// the order of their bytes.
+/// The lines to remove from one version and to add to it to get the other version, both in the
+/// order of their bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Lines of the old version only.
@@ -14,16 +14,16 @@ pub struct Difference {
     pub added: Vec<u8>,
 }
 
-/// A difference that was made for another version.
+/// Error for a difference between other versions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the difference is for another version: {} `{line}`\n  help: fetch the whole description",
     if *.is_missing { "it removes a line that is missing," } else { "it adds a line that exists," }
 )]
 pub struct OtherVersion {
-    /// Whether a line is missing that is to be removed; otherwise one exists that is to be added.
+    /// Whether a line to be removed is missing; otherwise, a line to be added exists already.
     pub is_missing: bool,
-    /// The line that does not fit the version.
+    /// The line of the difference that does not fit.
     pub line: String,
 }
 
@@ -76,7 +76,7 @@ impl Difference {
         (split_lines(&self.removed).count(), split_lines(&self.added).count())
     }
 
-    /// Makes the new version from the old one.
+    /// Applies the difference to the old version, and returns the new one.
     ///
     /// # Examples
     /// ```

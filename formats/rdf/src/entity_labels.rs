@@ -1,8 +1,8 @@
-//! The labels of an entity, and whether it is still to be used, from canonical lines.
+//! The labels of an entity, and its deprecation, from canonical lines.
 
 use crate::statement::{Statement, TermText, split_lines};
 
-/// Predicates of labels, the best first: those of SKOS, RDF Schema, MADS/RDF, schema.org, DCMI and
+/// Predicates of labels, the best first: from SKOS, RDF Schema, MADS/RDF, schema.org, DCMI and
 /// FOAF.
 const LABELS: [&str; 7] = [
     "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -15,7 +15,7 @@ const LABELS: [&str; 7] = [
 ];
 
 const DEPRECATED: &[u8] = b"<http://www.w3.org/2002/07/owl#deprecated>";
-/// Predicates that lead to what is to be used instead.
+/// Predicates whose objects replace a deprecated entity.
 const INSTEAD: [&[u8]; 2] =
     [b"<http://purl.org/dc/terms/isReplacedBy>", b"<http://www.loc.gov/mads/rdf/v1#useInstead>"];
 
@@ -28,12 +28,12 @@ pub struct Label {
     pub text: String,
 }
 
-/// Finds the labels of `iri`: those of the first predicate that it has, sorted and each once. Without
-/// `predicates`, these are `skos:prefLabel`, `rdfs:label`, `madsrdf:authoritativeLabel`,
-/// `schema:name`, `dcterms:title` and `foaf:name`.
+/// Finds the labels of `iri`: all objects of the first predicate with a label, sorted and each
+/// once. If `predicates` is empty, the predicates are `skos:prefLabel`, `rdfs:label`,
+/// `madsrdf:authoritativeLabel`, `schema:name`, `dcterms:title` and `foaf:name`.
 ///
-/// With `languages` it is one label: in the first of them that there is (`en` includes `en-GB`), else
-/// without a language, else in any.
+/// With `languages` the result is one label: in the first language that has one (`en` includes
+/// `en-GB`), otherwise without a language, otherwise in any language.
 ///
 /// # Examples
 /// ```
@@ -89,18 +89,18 @@ fn matches(tag: &str, range: &str) -> bool {
     start && matches!(tag.as_bytes().get(range.len()), None | Some(b'-'))
 }
 
-/// What an entity states about its own use.
+/// Whether an entity is deprecated, by its statements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deprecation {
-    /// Whether it is no longer to be used.
+    /// Whether the entity is deprecated.
     pub is_deprecated: bool,
-    /// What is to be used instead, in the order of lines.
+    /// IRIs of the entities to use instead, in the order of lines.
     pub replaced_by: Vec<String>,
 }
 
 /// Finds whether `iri` is deprecated: `owl:deprecated` is true, or `dcterms:isReplacedBy` or
-/// `madsrdf:useInstead` lead to another entity. `owl:deprecated` with another value counts more than
-/// these. `None` if none of them is stated.
+/// `madsrdf:useInstead` lead to another entity. `owl:deprecated` with another value takes
+/// precedence over these. `None` if the entity does not have any of these statements.
 ///
 /// # Examples
 /// ```

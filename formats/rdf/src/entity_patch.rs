@@ -1,9 +1,9 @@
-//! Patches of one entity: RDF Patch from one version of its description to the next, and the
-//! application to a copy of the earlier one.
+//! Patches of an entity: RDF Patch from one version of its description to the next, and the
+//! application to a copy of the earlier version.
 //!
-//! Rows hold the statements of canonical lines, with a term in place of each blank node. A copy
-//! writes its description in the same way and compares the digest before it applies them, and the
-//! digest of the result: no mistake of either side is kept.
+//! Rows contain the statements of canonical lines, with a term in place of each blank node. A copy
+//! writes its description in the same way, and compares the digest before it applies the rows and
+//! the digest of the result. Therefore an error of either side is not stored.
 
 use crate::skolem::{ANY_LABEL, PATH, SkolemError, blank_by_prefix, name_by_prefix, prefix};
 use std::borrow::Cow;
@@ -22,40 +22,40 @@ use crate::closure::DescriptionLimits;
 use crate::diff::{Difference, difference};
 use crate::statement::{StatementError, split_lines, statements, write_statement};
 
-/// What labels of blank nodes begin with in the rows of this crate.
+/// Prefix of blank node labels in the rows of this crate.
 const LABEL: &str = "<_:b";
 
-/// What stands for blank nodes in the rows of a patch. Every form has a name for each blank node
-/// that is made of the entity and its name in the description: the same in each version where the
-/// blank node is, and another one for each entity.
+/// The terms for blank nodes in the rows of a patch. Every form makes the term from the entity and
+/// the label in the description: it is the same in each version with this label, and different for
+/// each entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchBlankNodes<'a> {
-    /// IRIs that begin with `BASE/.well-known/genid/` [rdf11-concepts §3.5]. Labels, where the
+    /// IRIs with the prefix `BASE/.well-known/genid/` [rdf11-concepts §3.5]. Labels, if the
     /// descriptions have such IRIs already.
     Skolem(&'a str),
-    /// Labels, `<_:label>`: for stores that keep them, as those behind RDF Delta do.
+    /// Labels, `<_:label>`: for stores that preserve labels, such as the stores behind RDF Delta.
     Labels,
-    /// Labels, and where a statement with a blank node differs, all statements of all blank nodes
-    /// connected with it: for consumers that cannot match labels.
+    /// Labels; if a statement with a blank node differs, the rows include all statements of all
+    /// blank nodes connected with it. For consumers that cannot match labels.
     Subtrees,
 }
 
-/// A change of an entity.
+/// The change of an entity's description, to be written as a patch.
 #[derive(Clone, Copy, Debug)]
 pub struct EntityPatch<'a> {
     /// The IRI of the entity, without brackets.
     pub entity: &'a str,
-    /// Canonical lines of the earlier description; none before it exists.
+    /// Canonical lines of the earlier description; empty for a new entity.
     pub old: &'a [u8],
-    /// Canonical lines of the later description; none after it is deleted.
+    /// Canonical lines of the later description; empty for a deleted entity.
     pub new: &'a [u8],
     /// The IRI of the patch: `H id`.
     pub id: &'a str,
-    /// The IRI of the patch before it in the log: `H prev`.
+    /// The IRI of the previous patch in the log: `H prev`.
     pub prev: Option<&'a str>,
-    /// The IRI of the patch before it that is about the entity: `H entityPrev`.
+    /// The IRI of the previous patch about the entity: `H entityPrev`.
     pub entity_prev: Option<&'a str>,
-    /// What stands for blank nodes.
+    /// Form of the terms for blank nodes.
     pub blank_nodes: PatchBlankNodes<'a>,
 }
 
@@ -68,11 +68,11 @@ pub struct PatchRows {
     pub added: usize,
 }
 
-/// Why a patch cannot be written.
+/// Errors while a patch is written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntityPatchError {
-    /// The base is wrong, or a line is not a statement as this crate writes it.
+    /// The base is invalid, or a line is not a statement as this crate writes it.
     #[error(transparent)]
     Lines(#[from] SkolemError),
     /// An identifier is not an IRI.
@@ -162,7 +162,7 @@ impl EntityPatch<'_> {
         Ok(PatchRows { removed, added })
     }
 
-    /// What the terms in place of blank nodes begin with.
+    /// The prefix of the terms in place of blank nodes.
     fn prefix(&self) -> Result<Cow<'static, str>, SkolemError> {
         if let PatchBlankNodes::Skolem(base) = self.blank_nodes {
             let prefix = prefix(base)?;
@@ -175,7 +175,7 @@ impl EntityPatch<'_> {
     }
 }
 
-/// The digest of a description as `H before` and `H after` state it, for one without blank nodes:
+/// The digest of a description without blank nodes, as in the headers `H before` and `H after`:
 /// `sha256:` and the hexadecimal digits.
 ///
 /// # Examples
@@ -200,7 +200,7 @@ pub fn digest_text(lines: &[u8]) -> String {
 
 const SHA_256: &str = "sha256:";
 
-/// The lines with terms in place of blank nodes; borrowed when there are none.
+/// The lines with terms in place of blank nodes; borrowed if there are no blank nodes.
 fn named<'a>(lines: &'a [u8], prefix: &str, entity: &str) -> Result<Cow<'a, [u8]>, StatementError> {
     if memmem::find(lines, b"_:").is_none() {
         return Ok(lines.into());
@@ -213,7 +213,7 @@ fn named<'a>(lines: &'a [u8], prefix: &str, entity: &str) -> Result<Cow<'a, [u8]
     Ok(lines.into())
 }
 
-/// Adds to a difference all statements of the blank nodes that are connected with those in it.
+/// Adds all statements of blank nodes that are connected with blank nodes in the difference.
 fn widen(
     change: &mut Difference,
     old: &[u8],
@@ -258,7 +258,7 @@ fn widen(
     Ok(())
 }
 
-/// Sets of terms that are joined step by step.
+/// Disjoint sets of terms (union-find).
 #[derive(Default)]
 struct Groups<'a> {
     numbers: BTreeMap<&'a [u8], usize>,
@@ -285,37 +285,37 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// What a patch made of a description.
+/// The result of applying a patch to a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedPatch {
-    /// The later description; without lines, the entity is deleted.
+    /// The later description; empty if the entity was deleted.
     pub description: Canonical,
-    /// Whether the patch states the digest of the result.
+    /// Whether the patch has the digest of the result.
     pub is_verified: bool,
     /// Rows about other subjects, which were skipped.
     pub other_subjects: usize,
 }
 
-/// Why a patch is not applied. The whole description is to be fetched then.
+/// The reason why a patch cannot be applied. Then fetch the whole description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
-    /// It is for another version of the description.
+    /// The patch is for another version of the description.
     #[error(
         "the patch is for another version: it states `{stated}` before, and the description has `{found}`"
     )]
     OtherVersion {
-        /// The digest that the patch states.
+        /// The digest in the patch.
         stated: String,
-        /// The digest of the description at hand.
+        /// The digest of the given description.
         found: String,
     },
-    /// The result is not what the patch states.
+    /// The result does not have the digest in the patch.
     #[error(
         "the patch does not lead to what it states: `{stated}` after, and the result has `{found}`"
     )]
     OtherResult {
-        /// The digest that the patch states.
+        /// The digest in the patch.
         stated: String,
         /// The digest of the computed result.
         found: String,
@@ -323,15 +323,16 @@ pub enum ApplyError {
     /// A digest is not one of SHA-256.
     #[error("`{0}` is not a digest: `sha256:` and 64 hexadecimal digits")]
     Digest(String),
-    /// IRIs in place of blank nodes begin as others do.
+    /// IRIs in place of blank nodes have the same prefix as other IRIs.
     #[error(
         "`H skolem` is <{0}>: expected one that ends with `/.well-known/genid/` and is not used by the description"
     )]
     Skolem(String),
-    /// The patch has blank nodes, and does not state what it applies to.
+    /// The patch has blank nodes, and does not contain the digest of the version to which it
+    /// applies.
     #[error("the patch has blank nodes and no `H before`: their labels cannot be compared")]
     BlankNodes,
-    /// A statement is in a named graph.
+    /// A statement is in a graph other than the default graph.
     #[error("the patch has a statement in the graph {0}")]
     Graph(String),
     /// The result is larger than a description may be.
@@ -342,14 +343,15 @@ pub enum ApplyError {
     Statement(#[from] StatementError),
 }
 
-/// Applies a patch of one entity, or the rows about it of a larger one, to the canonical lines of
-/// its earlier description.
+/// Applies a patch of an entity, or the rows about this entity in a larger patch, to the canonical
+/// lines of the entity's earlier description.
 ///
-/// Without `H before`, rows apply to any description: one that adds what is there, or removes what is
-/// not, has no effect.
+/// Without `H before`, rows apply to any description: adding an existing statement, or removing a
+/// missing one, has no effect.
 ///
 /// # Errors
-/// - The description is not what `H before` states, or the result not what `H after` states.
+/// - The description differs from the digest in `H before`, or the result from the digest in
+///   `H after`.
 /// - The patch has named graphs, or blank nodes without `H before`.
 /// - The result is larger than [`DescriptionLimits`] permits by default.
 pub fn apply_entity_patch(
@@ -418,7 +420,7 @@ pub(crate) fn named_for<'l>(
 ) -> Result<Cow<'l, [u8]>, ApplyError> {
     let skolem = header.iri(SKOLEM).map(|iri| format!("<{iri}"));
     if let Some(prefix) = &skolem {
-        // Otherwise IRIs of the description would become blank nodes.
+        // Otherwise, IRIs of the description would be read as blank nodes.
         let is_taken = format!("<{entity}>").starts_with(prefix)
             || memmem::find(lines, prefix.as_bytes()).is_some();
         if is_taken || !prefix.ends_with(PATH) {
@@ -428,7 +430,7 @@ pub(crate) fn named_for<'l>(
     Ok(named(lines, skolem.as_deref().unwrap_or(LABEL), entity)?)
 }
 
-/// The digest that a patch states, if it does.
+/// The digest in a header of a patch, if there is one.
 pub(crate) fn stated<'a>(header: &'a Header, word: &str) -> Result<Option<&'a str>, ApplyError> {
     let Some(term) = header.get(word) else { return Ok(None) };
     let digest = header.text(word).filter(|text| {
@@ -439,7 +441,7 @@ pub(crate) fn stated<'a>(header: &'a Header, word: &str) -> Result<Option<&'a st
     digest.map(Some).ok_or_else(|| ApplyError::Digest(term.to_string().chars().take(100).collect()))
 }
 
-/// The statement as the row has it, without a line feed, and whether it has a label.
+/// The statement of a row without a line feed, and whether it has a label.
 fn row_line(quad: &Quad) -> (Vec<u8>, bool) {
     let mut triple = Triple::from(quad.clone());
     let mut has_label = false;

@@ -1,4 +1,4 @@
-//! Parts that readers share.
+//! Helper functions for all readers.
 
 use crate::read_options::Visit;
 use oxrdf::{BlankNode, BlankNodeRef, GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
@@ -6,7 +6,7 @@ use std::io;
 use std::io::{Cursor, Read};
 use std::ops::ControlFlow;
 
-/// A text without its byte order mark.
+/// Skips the byte order mark of a text.
 pub(crate) fn without_mark(input: &mut dyn Read) -> io::Result<impl Read> {
     let mut first = [0; 3];
     let length = fill(input, &mut first)?;
@@ -14,7 +14,7 @@ pub(crate) fn without_mark(input: &mut dyn Read) -> io::Result<impl Read> {
     Ok(Cursor::new(first).take(length).chain(input))
 }
 
-/// Reads until the buffer is full or the input ends; how many bytes.
+/// Reads until the buffer is full or the input ends; returns the number of bytes.
 pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -28,7 +28,7 @@ pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize>
     Ok(filled)
 }
 
-/// Visits a statement with its blank nodes named after their document.
+/// Visits a statement with the number of the document in its blank node labels.
 pub(crate) fn renamed(quad: QuadRef<'_>, number: u64, visit: &mut Visit<'_>) -> ControlFlow<()> {
     let name =
         |node: BlankNodeRef<'_>| BlankNode::new_unchecked(format!("d{number}_{}", node.as_str()));
@@ -49,7 +49,7 @@ pub(crate) fn renamed(quad: QuadRef<'_>, number: u64, visit: &mut Visit<'_>) -> 
     visit(quad)
 }
 
-/// About the bytes of a statement of N-Quads.
+/// Estimated bytes of a statement in N-Quads.
 pub(crate) fn length(quad: QuadRef<'_>) -> u64 {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => node.as_str(),

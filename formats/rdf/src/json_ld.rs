@@ -1,4 +1,4 @@
-//! JSON-LD, with the contexts that were given and no others.
+//! JSON-LD, with the given contexts only.
 
 use crate::contexts::Contexts;
 use crate::json_ld_base::{NO_BASE, NO_BASE_SCHEME, is_relative, relative, shown};
@@ -14,11 +14,11 @@ use oxjsonld::{JsonLdErrorCode, JsonLdParser, JsonLdRemoteDocument, JsonLdSyntax
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Brackets inside each other, whatever the options allow.
+/// Deepest nesting of brackets, also if the options allow more.
 const MAX_DEPTH: usize = 128;
 
 /// Bytes of all keys and values if each was as long as the longest term of the contexts: the parser
-/// holds those of an object in full.
+/// has the keys and values of an object in memory.
 const MAX_EXPANDED: usize = 64 << 20;
 const SIZE_HELP: &str = "split it, write it as an array of nodes at the top, or publish N-Triples";
 
@@ -61,7 +61,7 @@ pub(crate) fn read(
     let mut context = Terms::default();
     let mut unknown = false;
     let mut add = |iri: &str| {
-        // Once is enough for all that are not known.
+        // The sizes of all contexts are counted once for all unknown IRIs.
         if options.contexts.get(iri).is_some() || !std::mem::replace(&mut unknown, true) {
             context = context.max(options.contexts.terms(iri));
         }
@@ -91,7 +91,7 @@ pub(crate) fn read(
     let allowed = options.limits.expansion.allowed(document.len() as u64);
     let mut examined = match examine(parse(true)?, allowed, options.left_out.as_ref()) {
         Ok(examined) => examined,
-        // The way out that it names helps only if nothing else refuses the document.
+        // The help of this error is useful only if the document does not have another fault.
         Err(invalid) => {
             let mut others = parse(false)?.filter_map(Result::err);
             let other = others.find(|error| !is_about_datatype(error));
@@ -101,7 +101,7 @@ pub(crate) fn read(
     for quad in parse(false)? {
         let quad = match quad {
             Ok(quad) => quad,
-            // It was examined.
+            // The fault was found when the document was examined.
             Err(error) if examined.is_whole && is_about_datatype(&error) => continue,
             Err(error) => return Err(fault(&error)),
         };
@@ -120,22 +120,23 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Whether an error is about a datatype that is not an IRI: the parser leaves its statement out and continues.
+/// Whether the error is an invalid datatype: the parser then leaves its statement out and
+/// continues.
 fn is_about_datatype(error: &JsonLdSyntaxError) -> bool {
     matches!(error.code(), Some(JsonLdErrorCode::InvalidTypedValue))
         && error.to_string().contains("must be an IRI")
 }
 
-/// The contexts that a document leads to. Clones are the same.
+/// The contexts that a document loads. Clones share the list.
 #[derive(Clone, Default)]
 struct Loaded(Arc<Mutex<LoadedContexts>>);
 
 #[derive(Default)]
 struct LoadedContexts {
     last: String,
-    /// The last one cannot be used.
+    /// Whether the last context cannot be used.
     is_unusable: bool,
-    /// What is wrong with it; nothing where it was not given.
+    /// The fault of the context; `None` if the context was not given.
     fault: Option<SyntaxError>,
 }
 
@@ -187,7 +188,8 @@ fn fault(error: &JsonLdSyntaxError, loaded: &Loaded, document: &[u8]) -> ReadErr
         .location()
         .map_or((0, 0), |location| (location.start.line + 1, location.start.column + 1));
     let message = shown(&error.to_string());
-    // Keys of an object are put in order, but the key of a type map comes after the `@id` of its node.
+    // The keys of objects are sorted before, but the key of a type map is after the `@id` of its
+    // node.
     let is_type_map = message.starts_with(TYPE_LATE);
     ReadError::new("rdf.syntax", place, message, is_type_map.then_some(TYPE_MAP_HELP))
 }

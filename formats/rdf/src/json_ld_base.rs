@@ -1,26 +1,27 @@
-//! Relative IRIs of JSON-LD without a base: the parser drops statements with them, so they are resolved
-//! against a base of this crate's own, which messages must not show.
+//! Relative IRIs of JSON-LD without a base. The parser drops statements with them, so they are
+//! resolved against an internal base, which messages must not show.
 
 use abreast_webtypes::excerpt;
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 
-/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
+/// The base if the caller does not give one: otherwise the parser drops statements with relative
+/// IRIs silently.
 pub(crate) const NO_BASE: &str = "abreast-no-base://document/";
-/// The scheme of [`NO_BASE`], also of IRIs that are resolved against that base.
+/// The scheme of [`NO_BASE`], and of IRIs that are resolved against it.
 pub(crate) const NO_BASE_SCHEME: &str = "abreast-no-base:";
 
-/// What is wrong with an IRI that is relative where there is no base.
+/// Message for a relative IRI in a document without a base.
 pub(crate) fn is_relative(iri: &str) -> String {
     format!("the IRI `{}` is relative, and there is no base", excerpt(iri))
 }
 
-/// A text for people, in which relative IRIs are as they are written.
+/// A text for messages, with relative IRIs as they are written.
 pub(crate) fn shown(text: &str) -> String {
     let text = text.replace(NO_BASE, "").replace(NO_BASE_SCHEME, "");
     abreast_webtypes::visible(&text).chars().take(300).collect()
 }
 
-/// An IRI of a statement that was relative, as it was written in most cases.
+/// A relative IRI of a statement, usually as it was written.
 pub(crate) fn relative(quad: QuadRef<'_>) -> Option<&str> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => without_base(node),

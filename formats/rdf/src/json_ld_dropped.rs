@@ -1,8 +1,8 @@
-//! Statements that a parser of JSON-LD drops without notice: with an IRI, a label or a language tag that is not valid. They
-//! are found before the statements are visited, by a parser that drops nothing.
+//! Statements that the JSON-LD parser drops silently, because an IRI, a label or a language tag is
+//! invalid. Another parser, which drops nothing, finds them before the statements are visited.
 //!
-//! A key that no context maps to an IRI makes no statement, and neither does its content; a blank node is not a predicate.
-//! Both are dropped, as the algorithms of JSON-LD require.
+//! A key that contexts do not map to an IRI makes no statements, and neither does its content; a
+//! blank node cannot be a predicate. Both are dropped, as the algorithms of JSON-LD require.
 
 use crate::input::length;
 use crate::json_ld_base::{is_relative, relative, shown};
@@ -16,29 +16,31 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 
 const HELP: &str = "correct it, or leave out what is not valid (`--leave-out-invalid`)";
-/// Spellings of language tags that are kept apart; a document that has more has the rest in lower case.
+/// Spellings of language tags that are distinguished; the tags of a document with more are in lower
+/// case from there on.
 const SPELLINGS_MAX: usize = 10_000;
-/// Runs that are searched for a tag.
+/// Most runs that are searched for a tag.
 const SEARCHED_MAX: usize = 1_000;
 
-/// The language tags of a document, which the other parser hands over in lower case.
+/// The language tags of a document as written, because the other parser returns them in lower case.
 #[derive(Default)]
 pub(crate) struct WrittenTags {
     spellings: Vec<Box<str>>,
     places: HashMap<Box<str>, usize>,
-    /// Of the literals in order: a spelling, and how many have it one after the other.
+    /// For the literals in order: a spelling, and the number of consecutive literals with it.
     runs: VecDeque<(usize, u32)>,
 }
 
-/// What was found in a document.
+/// The result of examining a document.
 #[derive(Default)]
 pub(crate) struct Examined {
     pub(crate) tags: WrittenTags,
-    /// All of it was examined.
+    /// Whether the whole document was examined.
     pub(crate) is_whole: bool,
 }
 
-/// Finds what is dropped. A document with another fault has it found by the other parser.
+/// Finds the statements that the parser drops. If the document has another fault, the other parser
+/// finds it.
 pub(crate) fn examine(
     quads: impl Iterator<Item = Result<Quad, JsonLdSyntaxError>>,
     allowed: u64,
@@ -73,7 +75,7 @@ pub(crate) fn examine(
     Ok(Examined { tags, is_whole: true })
 }
 
-/// A label that no other syntax can have.
+/// The fault of a label that other syntaxes do not allow.
 fn fault_of_label(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::BlankNode(node) => Some(node),
@@ -93,8 +95,9 @@ fn fault_of_label(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     Some(("rdf.syntax", format!("`_:{}` is not a label of a blank node", excerpt(label))))
 }
 
-/// What is inside keys that make no statement: it follows directly. Only objects without a name of their own are known to
-/// be inside: a named one may be described elsewhere as well, and what is wrong there is not dropped without notice.
+/// Objects inside keys that do not make statements; they follow directly. Only objects without
+/// `@id` are known to be inside: an object with `@id` may be described elsewhere too, and its
+/// faults are then not dropped silently.
 #[derive(Default)]
 struct Unmapped {
     nodes: HashSet<String>,
@@ -150,7 +153,7 @@ impl WrittenTags {
         visit(QuadRef { object: literal.as_ref().into(), ..quad })
     }
 
-    /// The next tag that is this one in lower case.
+    /// The next tag whose lower-case form is `tag`.
     fn written(&mut self, tag: &str) -> Option<&str> {
         let is_tag = |(place, _): &(usize, u32)| self.spellings[*place].eq_ignore_ascii_case(tag);
         let at = self.runs.iter().take(SEARCHED_MAX).position(is_tag)?;

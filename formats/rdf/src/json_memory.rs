@@ -1,7 +1,7 @@
-//! The memory that the JSON-LD parser takes for a document, estimated before it begins.
+//! The memory that the JSON-LD parser needs for a document, estimated before parsing.
 //!
-//! The parser holds each object that is not closed, once for each object around it, and the statements
-//! of an object until it is read. Of an array at the top it holds one element at a time.
+//! The parser stores each open object once for each object around it, and the statements of an
+//! object until it is read. For an array at the top level it stores one element at a time.
 
 use json_event_parser::{JsonEvent, SliceJsonParser};
 
@@ -12,29 +12,29 @@ const STATEMENT: u64 = 450;
 /// Bytes for each byte of an element.
 const TEXT: u64 = 3;
 
-/// Values of these keys make no statement of their own.
+/// Values of these keys do not make separate statements.
 const QUIET: [&str; 7] =
     ["@id", "@value", "@language", "@direction", "@index", "@graph", "@context"];
 
-/// An object or array that is not closed.
+/// An object or array that is open.
 #[derive(Default)]
 struct Open {
     is_object: bool,
-    /// The last key is one of [`QUIET`].
+    /// Whether the last key is in [`QUIET`].
     is_quiet: bool,
-    /// Keys, values and brackets inside.
+    /// Number of keys, values and brackets inside.
     events: u64,
-    /// What the parser holds of the largest object inside.
+    /// Memory for the largest object inside, in bytes.
     held: u64,
 }
 
-/// What one element of the array at the top takes.
+/// Counts for one element of the array at the top level.
 #[derive(Default)]
 struct Element {
     begin: u64,
     keys: u64,
     statements: u64,
-    /// Lists have two statements for each item.
+    /// Whether there is a list, which has two statements for each item.
     has_list: bool,
 }
 
@@ -45,12 +45,12 @@ impl Element {
     }
 }
 
-/// About how many bytes the parser takes for this document at most.
+/// Estimated upper limit of the memory that the parser needs for this document, in bytes.
 pub(crate) fn needed(document: &[u8]) -> u64 {
     let mut parser = SliceJsonParser::new(document);
     let (mut open, mut element, mut most): (Vec<Open>, _, u64) = (vec![], Element::default(), 0);
     let mut length = 0;
-    // A fault is reported by the parser itself.
+    // The parser itself will report a syntax error.
     while let Ok(event) = parser.parse_next() {
         let around = open.last_mut();
         let is_quiet = around.as_ref().is_some_and(|around| around.is_quiet);
@@ -71,7 +71,7 @@ pub(crate) fn needed(document: &[u8]) -> u64 {
                 element.statements += u64::from(!is_quiet);
                 open.push(Open { is_object: true, ..Open::default() });
             }
-            // Its items are values of the same key.
+            // The items are values of the same key.
             JsonEvent::StartArray => open.push(Open { is_quiet, ..Open::default() }),
             JsonEvent::EndObject | JsonEvent::EndArray => {
                 let Some(closed) = open.pop() else { continue };
@@ -92,7 +92,7 @@ pub(crate) fn needed(document: &[u8]) -> u64 {
             }
             JsonEvent::String(text) => {
                 element.statements += u64::from(!is_quiet);
-                // In a context: a term whose values are lists.
+                // Also in a context, for a term whose values are lists.
                 element.has_list |= text == "@list";
                 length += text.len() as u64;
             }

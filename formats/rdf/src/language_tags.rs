@@ -1,5 +1,6 @@
-//! Language tags as they are written. The parsers of the Turtle family hand them over in lower case, and end at one
-//! that is none: so they are taken down before the parser reads them, and put back into its statements.
+//! Language tags as they are written. The parsers of the Turtle family return tags in lower case,
+//! and stop at an invalid tag. Therefore the tags are recorded before the parser reads them, and
+//! put back into its statements.
 
 use crate::read_options::Visit;
 use crate::statement::is_language_tag;
@@ -9,23 +10,23 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// Wrong tags that are remembered, for the words about them.
+/// Most invalid tags that are remembered for messages.
 const WRONG_MAX: usize = 1_000;
 
-/// The tags of a document, in order, from its reader to its statements. A clone is the same queue: as long as what the
-/// parser has read and not handed over.
+/// The tags of a document in order, passed from its reader to its statements. A clone is the same
+/// queue. It has the tags that the parser has read and not returned yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LanguageTags(Rc<RefCell<Queue>>);
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// The parser reads letters in place of all other bytes, so that a tag that is none is read as well.
+    /// Whether the parser reads letters in place of other bytes, so that it accepts invalid tags.
     hides: bool,
-    /// Of the tag in hand.
+    /// Bytes of the current tag.
     bytes: Vec<u8>,
-    /// `None` for one that the parser hands over as it is written.
+    /// `None` for a tag that the parser returns as it is written.
     found: VecDeque<Option<Box<str>>>,
-    /// Those that are none, if what follows without white space is part of them.
+    /// Invalid tags, including any text that follows without white space.
     wrong: Vec<WrongTag>,
 }
 
@@ -33,17 +34,17 @@ struct Queue {
 struct WrongTag {
     text: Box<str>,
     line: u64,
-    /// Behind its last character.
+    /// Column after the last character.
     column: u64,
 }
 
 impl LanguageTags {
-    /// With `hides` tags that are none are no errors of the parser: they are in the statements then.
+    /// With `hides`, invalid tags are not errors of the parser; the statements then contain them.
     pub(crate) fn new(hides: bool) -> Self {
         Self(Rc::new(RefCell::new(Queue { hides, ..Queue::default() })))
     }
 
-    /// Takes down a byte of a tag.
+    /// Records a byte of a tag.
     pub(crate) fn push(&self, byte: &mut u8) {
         let mut queue = self.0.borrow_mut();
         queue.bytes.push(*byte);
@@ -52,13 +53,13 @@ impl LanguageTags {
         }
     }
 
-    /// Whether the tag in hand, before a colon, may be a tag and the prefix of a name: `"x"@ené:b`.
+    /// Whether the current tag, before a colon, may be a tag and the prefix of a name: `"x"@ené:b`.
     pub(crate) fn may_be_name(&self) -> bool {
         let queue = self.0.borrow();
         queue.hides && !queue.bytes.is_ascii()
     }
 
-    /// Ends a tag; `place` is the line and the column behind it.
+    /// Ends a tag; `place` returns the line and the column after it.
     pub(crate) fn end(&self, place: impl FnOnce() -> (u64, u64)) {
         let queue = &mut *self.0.borrow_mut();
         let tag = String::from_utf8_lossy(&queue.bytes);
@@ -71,7 +72,7 @@ impl LanguageTags {
         queue.bytes.clear();
     }
 
-    /// The wrong tag at a place, if there is one.
+    /// The invalid tag at a position, if there is one.
     pub(crate) fn wrong_at(&self, line: u64, column: u64) -> Option<String> {
         let is_at = |tag: &&WrongTag| {
             let begin = tag.column.saturating_sub(tag.text.chars().count() as u64 + 1);
@@ -80,7 +81,8 @@ impl LanguageTags {
         self.0.borrow().wrong.iter().find(is_at).map(|tag| tag.text.to_string())
     }
 
-    /// Visits a statement with its tag as it is written. Each literal of a document is in one statement, in its order.
+    /// Visits a statement with its tag as it is written. Each literal of a document must be in one
+    /// statement, in the order of the document.
     pub(crate) fn visit(&self, quad: QuadRef<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let TermRef::Literal(literal) = quad.object else { return visit(quad) };
         let Some(language) = literal.language() else { return visit(quad) };
@@ -89,7 +91,8 @@ impl LanguageTags {
             drop(queue);
             return visit(quad);
         };
-        // What follows a tag without white space is not part of it: `"x"@en1` is a text and a number.
+        // Text after a tag without white space is not part of the tag: `"x"@en1` is a literal and a
+        // number.
         let tag = if queue.hides { Some(&*found) } else { found.get(..language.len()) };
         let tag = tag.filter(|tag| queue.hides || tag.eq_ignore_ascii_case(language));
         drop(queue);

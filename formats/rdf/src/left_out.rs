@@ -1,4 +1,4 @@
-//! Statements that cannot be used: left out, and counted.
+//! Invalid statements: left out, and counted.
 
 use crate::read_error::ReadError;
 use crate::statement::is_language_tag;
@@ -7,17 +7,17 @@ use oxiri::Iri;
 use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Statements that are named.
+/// Most statements that are listed.
 const NAMED: usize = 10;
 
 /// Datatypes of literals with a language tag, and of no others [rdf11-concepts §3.3].
 const LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString";
 const DIR_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString";
 
-/// What readers leave out while the rest is used: lines of N-Triples and N-Quads that are no
-/// statements, and in any syntax statements with an IRI or a language tag that is not one [rfc3987 §2.2].
-/// A last line without an end that is no statement, and more such lines than statements, are still errors.
-/// Clones count together.
+/// Counts statements that readers leave out while the rest is used: invalid lines of N-Triples and
+/// N-Quads, and in any syntax statements with an invalid IRI or language tag [rfc3987 §2.2]. A
+/// truncated last line, and more invalid lines than statements, are still errors. Clones share
+/// their count.
 ///
 /// ```
 /// use abreast_rdf::{LeftOut, ReadOptions, Syntax, read};
@@ -49,25 +49,25 @@ struct Found {
 }
 
 impl LeftOut {
-    /// The same, for a document of that name.
+    /// The same counter, for a document with this name.
     #[must_use]
     pub fn of(&self, document: &str) -> Self {
         Self { document: document.into(), ..self.clone() }
     }
 
-    /// The same, for documents that may break off, such as answers of endpoints: lines that are no statements
-    /// are errors.
+    /// The same counter, for documents that may be truncated, such as responses of endpoints:
+    /// invalid lines are errors.
     #[must_use]
     pub fn of_statements(self) -> Self {
         Self { are_lines_statements: true, ..self }
     }
 
-    /// How many statements were left out.
+    /// Number of statements that were left out.
     pub fn count(&self) -> u64 {
         self.found().count
     }
 
-    /// The first ten of them: document, place and fault.
+    /// The first ten left-out statements: document, place and fault.
     pub fn first(&self) -> Vec<String> {
         self.found().first.clone()
     }
@@ -89,12 +89,12 @@ impl LeftOut {
         }
     }
 
-    /// Notes a fault of a line.
+    /// Counts a line with a fault.
     pub(crate) fn line(&self, error: &ReadError) {
         self.note(error);
     }
 
-    /// Whether a statement that was read without checks can be used; else it is noted.
+    /// Whether a statement that was read without checks is valid; otherwise counts it.
     pub(crate) fn passes(&self, quad: QuadRef<'_>) -> bool {
         let fault = fault_in(quad);
         if let Some((_, fault)) = &fault {
@@ -104,7 +104,7 @@ impl LeftOut {
     }
 }
 
-/// Why a statement cannot be used: the code of the error, and the fault.
+/// The fault of an invalid statement: the code of the error, and the message.
 pub(crate) fn fault_in(quad: QuadRef<'_>) -> Option<(&'static str, String)> {
     let subject = match quad.subject {
         NamedOrBlankNodeRef::NamedNode(node) => Some(node),

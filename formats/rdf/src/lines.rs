@@ -1,4 +1,4 @@
-//! N-Triples and N-Quads: whole lines at a time.
+//! Reading N-Triples and N-Quads in pieces of whole lines.
 
 use crate::input::{fill, renamed, without_mark};
 use crate::language_tags::LanguageTags;
@@ -35,8 +35,8 @@ pub(crate) fn read(
     reading.check()
 }
 
-/// Reads N-Triples and visits its statements as [`write_statement`] writes them, without their ends. Lines that
-/// are written like that are not parsed, which is many times as fast.
+/// Reads N-Triples and visits its statements as [`write_statement`] writes them, without their
+/// ends. Lines in this form are not parsed, which is many times faster.
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,7 @@ pub(crate) fn read(
 /// ```
 ///
 /// # Errors
-/// As of [`read`](crate::read()).
+/// As [`read`](crate::read()).
 pub fn read_lines(
     mut input: impl Read,
     options: &ReadOptions,
@@ -83,7 +83,7 @@ pub fn read_lines(
         }
     };
     pieces(&mut without_mark(&mut input)?, options, &mut |lines, mut before| {
-        // Lines from `odd` to `at` are to be parsed.
+        // Lines from `odd` to `at` must be parsed.
         let (mut odd, mut at, mut subject): (usize, usize, &[u8]) = (0, 0, &[]);
         while at < lines.len() {
             let end = memchr(b'\n', &lines[at..]).map_or(lines.len(), |end| at + end);
@@ -120,7 +120,7 @@ pub fn read_lines(
 
 type EachPiece<'a> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, ReadError> + 'a;
 
-/// Hands over whole lines, as many as a buffer has room for, with the number of those before them.
+/// Passes on whole lines, as many as fit into a buffer, with the number of lines before them.
 fn pieces(
     input: &mut dyn Read,
     options: &ReadOptions,
@@ -152,12 +152,12 @@ fn pieces(
     }
 }
 
-/// Where the last whole line of a full buffer ends.
+/// The end of the last whole line in a full buffer.
 fn end_of_lines(buffer: &[u8]) -> usize {
     if let Some(last) = memrchr(b'\n', buffer) {
         return last + 1;
     }
-    // Lines may end with `\r` alone; one at the very end may be half of `\r\n`.
+    // Lines may end with `\r` alone; a `\r` at the very end may be half of `\r\n`.
     memrchr(b'\r', &buffer[..buffer.len() - 1]).map_or(0, |last| last + 1)
 }
 
@@ -170,13 +170,13 @@ fn count_lines(lines: &[u8]) -> u64 {
     (memchr_iter(b'\n', lines).count() + lone) as u64
 }
 
-/// The reading of a document.
+/// A document while it is read.
 struct Reading<'o> {
     syntax: Syntax,
     options: &'o ReadOptions,
     /// Statements that were visited.
     used: Cell<u64>,
-    /// Lines that are no statements.
+    /// Number of invalid lines.
     broken: Cell<u64>,
     first_broken: RefCell<Option<ReadError>>,
 }
@@ -199,7 +199,7 @@ impl<'o> Reading<'o> {
         }
     }
 
-    /// Parses line by line, and leaves out what cannot be used.
+    /// Parses line by line, and leaves out invalid statements.
     fn parse_each(
         &self,
         lines: &[u8],
@@ -219,7 +219,7 @@ impl<'o> Reading<'o> {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
                 Err(error) if is_statement(syntax, text) => left_out.line(&error),
-                // The document may break off there.
+                // The document may be truncated there.
                 Err(error)
                     if left_out.are_lines_statements
                         || !line.ends_with(b"\n") && !line.ends_with(b"\r") =>
@@ -238,14 +238,15 @@ impl<'o> Reading<'o> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Refuses a document most of which is no statements: it is of another syntax, such as a page with an error.
+    /// Refuses a document with more invalid lines than statements: it has another syntax, for
+    /// example a page with an error message.
     fn check(self) -> Result<(), ReadError> {
         let error = self.first_broken.into_inner();
         error.filter(|_| self.broken.get() > self.used.get()).map_or(Ok(()), Err)
     }
 }
 
-/// Whether a line that cannot be used is a statement, apart from its IRIs and language tags.
+/// Whether an invalid line is a statement, except for its IRIs and language tags.
 fn is_statement(syntax: Syntax, line: &[u8]) -> bool {
     let mut is_statement = false;
     let mut hidden = line.to_vec();
@@ -257,15 +258,15 @@ fn is_statement(syntax: Syntax, line: &[u8]) -> bool {
     parsed.is_ok() && is_statement
 }
 
-/// Takes down the language tags of some lines.
+/// Records the language tags of some lines.
 fn take_down(lines: &mut [u8], tags: &LanguageTags) {
-    // Lines are short enough already, and have no brackets.
+    // The length of lines was checked already, and N-Triples does not have brackets.
     let limits =
         ReadLimits { token_length: usize::MAX, depth: usize::MAX, ..ReadLimits::default() };
     let _ = Brackets::turtle(limits).with_tags(tags.clone()).feed(lines);
 }
 
-/// Whether there may be a language tag that the parser does not hand over as it is written.
+/// Whether there may be a language tag that the parser does not return as written.
 fn may_have_upper_case_tag(lines: &[u8]) -> bool {
     memchr_iter(b'@', lines).any(|at| {
         let tag = lines[at + 1..]
@@ -277,7 +278,7 @@ fn may_have_upper_case_tag(lines: &[u8]) -> bool {
     })
 }
 
-/// Parses whole lines, of which `before` come before them; language tags stay as they are written.
+/// Parses whole lines, after `before` earlier ones; language tags do not change.
 pub(crate) fn parse(
     syntax: Syntax,
     lines: &[u8],
@@ -326,14 +327,15 @@ pub(crate) fn parse(
     Ok(ControlFlow::Continue(()))
 }
 
-/// A fault found by the parsers of the Turtle family in a text with these tags, that many lines further on.
+/// Converts a syntax error of the Turtle parsers in a text with these tags, after `lines_before`
+/// earlier lines.
 pub(crate) fn syntax_error(
     error: &TurtleSyntaxError,
     lines_before: u64,
     tags: &LanguageTags,
 ) -> ReadError {
     let place = error.location().start;
-    // The parser ends a tag at the first character that none may have, and refuses what follows.
+    // The parser ends a tag at the first invalid character, and then fails at that character.
     if let Some(tag) = tags.wrong_at(place.line + 1, place.column + 1) {
         let message = format!("`{}` is not a language tag", excerpt(&tag));
         let place = (lines_before + place.line + 1, place.column + 1);
@@ -348,7 +350,7 @@ pub(crate) fn syntax_error(
         ("rdf.syntax", None)
     };
     let place = (lines_before + place.line + 1, place.column + 1);
-    // Messages quote the document.
+    // Messages quote the document, so they are shortened.
     let message = abreast_webtypes::visible(message).chars().take(300).collect::<String>();
     ReadError::new(code, place, message, help)
 }

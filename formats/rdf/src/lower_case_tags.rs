@@ -1,12 +1,12 @@
-//! Lines as stores return them that write language tags in lower case.
+//! Lines in the form of stores that write language tags in lower case.
 
 use crate::canonical::canonical_lines;
 use crate::statement::{StatementError, split_lines};
 use memchr::memmem;
 use std::borrow::Cow;
 
-/// Canonical lines with their language tags in lower case, as some stores hand them back. Two that differ in nothing else
-/// become one.
+/// Canonical lines with their language tags in lower case, as some stores return them. Lines that
+/// differ only in the case of tags are merged.
 ///
 /// # Examples
 /// ```

@@ -1,5 +1,5 @@
-//! Limits that the parsers do not have: brackets inside each other, and the length of a token; and the language
-//! tags that the parsers do not hand over as they are written.
+//! Limits that the parsers lack: nested brackets, and the length of a token. Also records the
+//! language tags that the parsers do not return as written.
 
 use crate::input::fill;
 use crate::language_tags::LanguageTags;
@@ -8,19 +8,19 @@ use abreast_webtypes::SyntaxError;
 use memchr::{memchr_iter, memrchr};
 use std::io::{self, Read};
 
-/// Follows a document from bracket to bracket.
+/// Scans a document for brackets, tokens and language tags.
 #[derive(Debug)]
 pub(crate) struct Brackets {
     is_json: bool,
     limits: ReadLimits,
     state: State,
-    /// A string has ended, with only white space and comments since then: a language tag may begin.
+    /// Whether only white space and comments follow a string, so that a language tag may start.
     is_after_text: bool,
     tags: Option<LanguageTags>,
     depth: usize,
-    /// Bytes of the token in hand.
+    /// Bytes of the current token.
     token: usize,
-    /// Whole lines before, and characters of this one.
+    /// Number of whole lines before, and of characters in the current line.
     line: u64,
     column: u64,
 }
@@ -34,12 +34,12 @@ enum State {
     Iri,
     /// In a language tag, or before its first byte.
     Tag,
-    /// One quote was read, or two.
+    /// After one opening quote, or two.
     Opening(u8),
     Opened(u8),
     Text(u8),
     TextEscape(u8),
-    /// Between three quotes; how many of the closing ones were read.
+    /// Inside three quotes; the second number counts closing quotes.
     Long(u8, u8),
     LongEscape(u8),
 }
@@ -67,15 +67,15 @@ impl Brackets {
         }
     }
 
-    /// Takes down language tags.
+    /// Enables the recording of language tags.
     pub(crate) fn with_tags(self, tags: LanguageTags) -> Self {
         Self { tags: Some(tags), ..self }
     }
 
-    /// Reads on.
+    /// Scans the next piece.
     ///
     /// # Errors
-    /// Too deep, or a token too long.
+    /// The nesting is too deep, or a token too long.
     pub(crate) fn feed(&mut self, piece: &mut [u8]) -> Result<(), SyntaxError> {
         for at in 0..piece.len() {
             let before = self.state;
@@ -118,7 +118,7 @@ impl Brackets {
         Ok(())
     }
 
-    /// Line and column, from 1, behind this much of a piece.
+    /// Line and column, from 1, at the end of a piece.
     fn place(&self, piece: &[u8]) -> (u64, u64) {
         let characters =
             |text: &[u8]| text.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
@@ -131,7 +131,7 @@ impl Brackets {
         }
     }
 
-    /// The state behind a byte, with the one that follows it if that is known.
+    /// The state after a byte; `following` is the next byte if it is known.
     fn next(&mut self, byte: u8, following: Option<u8>) -> State {
         match self.state {
             State::Tag if is_in_tag(byte) && (byte, following) != (b'_', Some(b':')) => State::Tag,
@@ -187,8 +187,8 @@ impl Brackets {
     }
 }
 
-/// Whether a byte after the `@` behind a string belongs to the language tag, or to what is written in its place:
-/// anything that neither ends the term nor begins another one.
+/// Whether a byte after the `@` of a string is part of the language tag, or of the text in its
+/// place: any byte that neither ends the term nor starts another one.
 const fn is_in_tag(byte: u8) -> bool {
     byte > b' '
         && !matches!(
@@ -198,7 +198,7 @@ const fn is_in_tag(byte: u8) -> bool {
         && !matches!(byte, b'"' | b'\'' | b'#' | b'^' | b'@' | b'|' | b'\\' | b':' | b'+')
 }
 
-/// An input that fails where a limit is exceeded, and fills buffers as far as it can.
+/// An input that fails when a limit is exceeded, and fills buffers completely.
 pub(crate) struct Guarded<R> {
     input: R,
     brackets: Brackets,
@@ -212,7 +212,7 @@ impl<R: Read> Guarded<R> {
 
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Short reads would make the parser search an unfinished token again and again.
+        // After short reads, the parser would search an unfinished token repeatedly.
         let filled = fill(&mut self.input, buffer)?;
         self.brackets.feed(&mut buffer[..filled]).map_err(io::Error::other)?;
         Ok(filled)

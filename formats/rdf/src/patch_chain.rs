@@ -1,4 +1,4 @@
-//! Patches of successive changes of one entity, applied to whichever version is known.
+//! Patches of successive changes of an entity, applied to any known version.
 //!
 //! Headers are read first, then the rows of one patch after the other: a chain needs the memory of
 //! its largest patch.
@@ -16,41 +16,40 @@ use crate::entity_patch::{ApplyError, apply_entity_patch, named_for, stated};
 
 /// Most bytes of descriptions and patches that are read to apply a chain.
 const WORK_MAX: usize = 256 << 20;
-/// Most different `H skolem` in a chain: for each of them, all known versions are written and
-/// hashed.
+/// Most different `H skolem` in a chain: for each, all known versions are written and hashed.
 const SKOLEM_MAX: usize = 4;
-/// Most rows of a patch beside its changes.
+/// Most rows of a patch in addition to its changes.
 const OTHER_ROWS_MAX: u64 = 1_000;
 
-/// What a chain of patches made.
+/// The result of applying a chain of patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedChain {
     /// Canonical lines of the last version.
     pub lines: Vec<u8>,
-    /// Which of the known versions it was made of; `None` if it begins with nothing.
+    /// Index of the known version that was used; `None` if the chain starts from nothing.
     pub base: Option<usize>,
     /// How many patches were applied; 0 if that version is the last one.
     pub applied: usize,
 }
 
-/// Why a chain of patches leads nowhere. The whole description is to be fetched then.
+/// The reason why a chain of patches cannot be applied. Then fetch the whole description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// A patch is not strict RDF Patch, or has more rows than two descriptions can have statements.
+    /// A patch is not strict RDF Patch, or has more rows than two descriptions may have statements.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A patch does not state which versions it leads from and to.
+    /// A patch does not have the digests of the versions before and after it.
     #[error("a patch has no `H before` and `H after`")]
     NoDigests,
     /// A patch has rows about another entity.
     #[error("a patch has rows about another entity")]
     OtherSubject,
-    /// A patch names another one than that before it as the one before, or leads from the version
+    /// `H entityPrev` of a patch is not the patch before it, or a patch starts from the version
     /// that the last one leads to.
     #[error("the patches do not follow each other")]
     Order,
-    /// No patch applies to a version that is known.
+    /// None of the patches applies to a known version.
     #[error("no patch applies to the version that is kept")]
     NoBase,
     /// The last patch deletes the description.
@@ -67,21 +66,21 @@ pub enum ChainError {
     Apply(#[from] ApplyError),
 }
 
-/// A patch whose rows are not read yet.
+/// A patch whose rows were not read yet.
 #[derive(Clone, Copy)]
 struct Unread<'p> {
     text: &'p [u8],
     header: &'p Header,
 }
 
-/// Applies patches of one entity as text, the oldest first, to one of the known versions: to that
-/// which is the latest by their digests. Those before it are left out, and so is one that is there
-/// twice.
+/// Applies patches of an entity as text, the oldest first, to one of the known versions: the
+/// version that is the latest by the digests of the patches. Earlier patches are skipped, and
+/// duplicates too.
 ///
 /// # Errors
-/// - A patch from there on is not strict RDF Patch, states no digests, or is about another entity.
-/// - The patches do not follow each other, by `H entityPrev` where it is stated, or lead from no known
-///   version.
+/// - A later patch is not strict RDF Patch, does not have digests, or is about another entity.
+/// - The patches do not follow each other, by `H entityPrev` if present, or do not start from a
+///   known version.
 /// - A patch or a version has more than [`DescriptionLimits`] permits by default.
 pub fn apply_entity_patches(
     entity: &str,
@@ -135,15 +134,15 @@ pub fn apply_entity_patches(
     Err(ChainError::NoBase)
 }
 
-/// Reads a patch that leads from one description to another: it can remove all statements of the
-/// one, and add all of the other.
+/// Reads a patch from one description to another. It may remove all statements of the first, and
+/// add all of the second.
 fn read(text: &[u8]) -> Result<Patch, ReadError> {
     let mut limits = ReadLimits::default();
     limits.rows = 2 * DescriptionLimits::default().statements as u64 + OTHER_ROWS_MAX;
     Patch::read(text, &ReadOptions::default().with_limits(limits)).map(|(patch, _)| patch)
 }
 
-/// Reads what a chain needs of the header of a patch.
+/// Reads the rows of a patch's header that a chain needs.
 fn read_header(text: &[u8]) -> Result<Header, ReadError> {
     let mut header = Header::default();
     for row in Reader::new(text, ReadOptions::default()) {
@@ -169,7 +168,7 @@ fn check_skolem(headers: &[Header]) -> Result<(), ChainError> {
     Ok(())
 }
 
-/// The patches without those that were read again: a patch has a name of its own.
+/// The patches without duplicates: patches are identified by their `H id`.
 fn each_once<'p>(patches: &[&'p [u8]], headers: &'p [Header]) -> Vec<Unread<'p>> {
     let (mut known, mut once) = (HashMap::new(), Vec::with_capacity(patches.len()));
     for (text, header) in patches.iter().zip(headers) {
@@ -181,7 +180,7 @@ fn each_once<'p>(patches: &[&'p [u8]], headers: &'p [Header]) -> Vec<Unread<'p>>
     once
 }
 
-/// Patches in a wrong order would lead to an earlier version.
+/// Checks the order, because patches in a wrong order would lead to an earlier version.
 fn check_order(patches: &[Unread<'_>]) -> Result<(), ChainError> {
     let mut pairs = patches.windows(2).filter(|pair| pair[0].text != pair[1].text);
     let of = |patch: &Unread<'_>, word| patch.header.get(word).cloned();
@@ -189,7 +188,7 @@ fn check_order(patches: &[Unread<'_>]) -> Result<(), ChainError> {
     let is_right = if has_names {
         pairs.all(|pair| of(&pair[0], ID).is_some_and(|id| of(&pair[1], ENTITY_PREV) == Some(id)))
     } else {
-        // Some may be missing, but none may lead on from the last one.
+        // Patches may be missing, but the last patch must be the end of the chain.
         let end = patches.last().and_then(|last| of(last, AFTER));
         pairs.all(|pair| of(&pair[0], AFTER) == of(&pair[1], BEFORE))
             || end.is_none()
@@ -204,7 +203,7 @@ fn digest_of_nothing() -> &'static str {
     &NOTHING
 }
 
-/// The digests of the known versions, as patches state them: by what is in place of blank nodes.
+/// The digests of the known versions, by the terms that a patch has in place of blank nodes.
 struct Digests<'k> {
     entity: &'k str,
     known: &'k [&'k [u8]],
@@ -212,7 +211,7 @@ struct Digests<'k> {
 }
 
 impl Digests<'_> {
-    /// The known version with a digest as a patch with this header states them.
+    /// The known version with this digest, computed as in a patch with this header.
     fn find(&mut self, header: &Header, digest: &str) -> Option<usize> {
         let skolem = header.iri(SKOLEM);
         let position = self.found.iter().position(|(known, _)| known.as_deref() == skolem);

@@ -1,23 +1,24 @@
 //! Recognises statements that are canonical N-Triples already, at the speed of a scan.
 //!
-//! A line is plain when the parser accepts it and [`crate::write_statement`] writes the same bytes. What is
-//! rare (escapes, IRIs that are not ASCII, comments) is not recognised: the parser reads it.
+//! A line is plain when the parser accepts it and [`crate::write_statement`] writes the same bytes.
+//! Rare forms (escapes, IRIs that are not ASCII, comments) are not recognised: the parser reads
+//! them.
 
 use memchr::memchr;
 use oxrdf::vocab::xsd;
 
-/// Where a plain line has blank nodes.
+/// The parts of a plain line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
-    /// Bytes of the subject.
+    /// Length of the subject in bytes.
     pub(crate) subject: usize,
-    /// Where the object begins.
+    /// Offset of the object in the line.
     object: usize,
     has_blank: bool,
 }
 
 impl Plain {
-    /// Reads a line without its end; `subject` is one that is known to be a plain IRI, in its brackets.
+    /// Scans a line without its end. `subject` is a known plain IRI, with its brackets.
     pub(crate) fn of(line: &[u8], subject: &[u8]) -> Option<Self> {
         let known = !subject.is_empty() && line.starts_with(subject);
         let (subject, has_blank_subject) = match line.first()? {
@@ -43,7 +44,7 @@ impl Plain {
         self.has_blank
     }
 
-    /// Appends the line with its blank nodes renamed: `prefix` is put before their labels.
+    /// Appends the line with renamed blank nodes: `prefix` is put before their labels.
     pub(crate) fn renamed(self, line: &[u8], prefix: &[u8], out: &mut Vec<u8>) {
         let mut from = 0;
         for at in [0, self.object] {
@@ -57,8 +58,9 @@ impl Plain {
     }
 }
 
-/// Whether lines, each with its end, are certainly canonical: statements without blank nodes as
-/// [`crate::write_statement`] writes them, sorted, each once. Other lines may be canonical too.
+/// Whether lines, each with its line feed, are certainly canonical: statements without blank nodes
+/// as [`crate::write_statement`] writes them, sorted, without duplicates. Other lines may be
+/// canonical too.
 ///
 /// # Examples
 /// ```
@@ -84,7 +86,7 @@ pub fn are_canonical(mut lines: &[u8]) -> bool {
     lines.is_empty()
 }
 
-/// Bytes that may stand anywhere behind the scheme of an IRI.
+/// Bytes that may occur anywhere after the scheme of an IRI.
 const IN_IRI: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0);
     while byte < 128 {
@@ -115,7 +117,7 @@ const IN_IRI: [bool; 256] = {
     table
 };
 
-/// The length of an absolute IRI in its brackets.
+/// The length of an absolute IRI with its brackets.
 fn iri(text: &[u8]) -> Option<usize> {
     let end = memchr(b'>', text)?;
     let iri = text[..end].strip_prefix(b"<")?;
@@ -151,7 +153,7 @@ fn literal(text: &[u8]) -> Option<usize> {
     let value = &text[1..];
     let end = memchr(b'"', value)?;
     let value = &value[..end];
-    // Those that are escaped, or may be: U+FFFE and U+FFFF begin with 0xEF.
+    // Bytes that are escaped, or may be: the first byte of U+FFFE and U+FFFF is 0xEF.
     let is_odd = |byte: u8| byte < b' ' || byte == b'\\' || byte == 0x7F || byte == 0xEF;
     let has_odd = value.iter().fold(false, |odd, byte| odd | is_odd(*byte));
     if has_odd || (!value.is_ascii() && str::from_utf8(value).is_err()) {
@@ -165,7 +167,7 @@ fn literal(text: &[u8]) -> Option<usize> {
             let datatype = rest.strip_prefix(b"^^")?;
             let length = iri(datatype)?;
             let name = &datatype[1..length - 1];
-            // These two are written otherwise, or not accepted.
+            // Literals with these datatypes are written in another form, or not accepted.
             let is_other = name != xsd::STRING.as_str().as_bytes() && !name.starts_with(RDF);
             is_other.then_some(behind + 2 + length)
         }
@@ -175,7 +177,7 @@ fn literal(text: &[u8]) -> Option<usize> {
 
 const RDF: &[u8] = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
-/// The length of a language tag of the common kinds: `en`, `en-GB`, `zh-Hans`.
+/// The length of a language tag in a common form: `en`, `en-GB`, `zh-Hans`.
 fn language(text: &[u8]) -> Option<usize> {
     let letters = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let first = letters(text);

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// Reads a document and visits its statements in order; statements may come more than once.
 ///
 /// Memory does not grow with the document, except for JSON-LD. Statements before a fault are
-/// visited: keep them apart until the whole document is read.
+/// visited: do not use them until the whole document is read.
 ///
 /// ```
 /// use abreast_rdf::{ReadOptions, Syntax, read};
@@ -38,7 +38,7 @@ use std::ops::ControlFlow;
 /// ```
 ///
 /// # Errors
-/// The document is not of that syntax or exceeds a limit, or the input cannot be read.
+/// The document does not have this syntax or exceeds a limit, or the input cannot be read.
 pub fn read(
     syntax: Syntax,
     input: impl Read,
@@ -49,7 +49,7 @@ pub fn read(
     let read = Cell::new(0);
     let mut input = Counted { input, read: &read };
     let (mut written, mut is_exceeded) = (0_u64, false);
-    // Lines are checked one by one, and JSON-LD before its statements are visited.
+    // Lines were checked one by one, and JSON-LD before its statements are visited.
     let is_checked = matches!(syntax, Syntax::NTriples | Syntax::NQuads | Syntax::JsonLd);
     let left_out = options.left_out.as_ref().filter(|_| !is_checked);
     let mut visit = |quad: QuadRef<'_>| {
@@ -68,7 +68,7 @@ pub fn read(
     if is_exceeded { Err(expansion.exceeded(read.get())) } else { done }
 }
 
-/// An input whose bytes are counted.
+/// An input with a count of the bytes read.
 struct Counted<'c, R> {
     input: R,
     read: &'c Cell<u64>,

@@ -1,9 +1,9 @@
-//! Why RDF cannot be read.
+//! Errors while RDF is read.
 
 use abreast_webtypes::SyntaxError;
 use std::io;
 
-/// A document that cannot be read.
+/// The reason why a document cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -19,7 +19,7 @@ pub enum ReadError {
     /// | `jsonld.context` | a context that was not given; none is ever fetched |
     /// | `xml.*` | XML that is refused: see [`abreast_webtypes::xml`] |
     ///
-    /// Where a parser does not state the place, the line is 0.
+    /// The line is 0 if the parser does not report the position.
     #[error(transparent)]
     Syntax(SyntaxError),
     /// The input could not be read.
@@ -41,7 +41,7 @@ impl ReadError {
         })
     }
 
-    /// The fault in the document, if it is one.
+    /// The fault in the document, unless the input failed.
     pub fn syntax(&self) -> Option<&SyntaxError> {
         match self {
             Self::Syntax(error) => Some(error),
@@ -57,7 +57,7 @@ impl From<SyntaxError> for ReadError {
 }
 
 impl From<io::Error> for ReadError {
-    /// A fault that a wrapped input found in the document becomes one again.
+    /// Restores a syntax error that a wrapped input reported as an I/O error.
     fn from(error: io::Error) -> Self {
         match error.downcast::<SyntaxError>() {
             Ok(fault) => Self::Syntax(fault),

@@ -1,4 +1,4 @@
-//! How RDF is read, and within which limits.
+//! Options and limits for reading RDF.
 
 use crate::contexts::Contexts;
 use crate::left_out::LeftOut;
@@ -9,25 +9,25 @@ use oxiri::Iri;
 use oxrdf::QuadRef;
 use std::ops::ControlFlow;
 
-/// What is done with each statement; [`ControlFlow::Break`] ends the reading.
+/// Callback for each statement; [`ControlFlow::Break`] ends the reading.
 pub type Visit<'a> = dyn FnMut(QuadRef<'_>) -> ControlFlow<()> + 'a;
 
-/// How a document is read.
+/// Options for reading a document.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Relative IRIs are resolved against this one. Without it they are refused, unless the
-    /// document states its own base.
+    /// Base for relative IRIs. If `None`, relative IRIs are refused unless the document contains a
+    /// base.
     pub base: Option<String>,
     /// Skips the checks of IRIs and language tags in N-Triples, N-Quads, Turtle and TriG: for
     /// documents that were checked before.
     pub lenient: bool,
-    /// A number for the document: its blank nodes are called `d<NUMBER>_<LABEL>`, so that equal
-    /// labels in documents with different numbers are different nodes.
+    /// A number for the document: the labels of its blank nodes become `d<NUMBER>_<LABEL>`, so that
+    /// equal labels in documents with different numbers are different nodes.
     pub document: Option<u64>,
-    /// The contexts that JSON-LD may name.
+    /// The contexts that JSON-LD may use.
     pub contexts: Contexts,
-    /// Where statements that cannot be used are counted; without it the first one is an error.
+    /// Counter for statements that cannot be used; if `None`, the first one is an error.
     pub left_out: Option<LeftOut>,
     /// Limits of the document and its statements.
     pub limits: ReadLimits,
@@ -88,14 +88,14 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the contexts that JSON-LD may name.
+    /// Sets the contexts that JSON-LD may use.
     #[must_use]
     pub fn with_contexts(mut self, contexts: Contexts) -> Self {
         self.contexts = contexts;
         self
     }
 
-    /// Sets where unusable statements are counted: [`ReadOptions::left_out`].
+    /// Sets the counter for unusable statements: [`ReadOptions::left_out`].
     #[must_use]
     pub fn with_left_out(mut self, left_out: LeftOut) -> Self {
         self.left_out = Some(left_out);
@@ -109,7 +109,7 @@ impl ReadOptions {
         self
     }
 
-    /// The base IRI, checked.
+    /// The base IRI, after a check.
     pub(crate) fn base_iri(&self) -> Result<Option<Iri<String>>, ReadError> {
         let Some(base) = &self.base else { return Ok(None) };
         Iri::parse(base.clone()).map(Some).map_err(|error| {
@@ -119,21 +119,22 @@ impl ReadOptions {
     }
 }
 
-/// Limits of one document, with their defaults in brackets.
+/// Limits of a document, with their defaults in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadLimits {
-    /// Bytes of a line of N-Triples and N-Quads; of a literal, IRI or comment in the others
+    /// Bytes of a line in N-Triples and N-Quads; of a literal, IRI or comment in the other syntaxes
     /// [16 MiB, which is also the most for Turtle and TriG].
     pub token_length: usize,
-    /// Brackets inside each other in Turtle, TriG and JSON-LD, and elements in RDF/XML [256; in
-    /// JSON-LD 128 at most].
+    /// Most nested brackets in Turtle, TriG and JSON-LD, and elements in RDF/XML [256; in JSON-LD
+    /// 128 at most].
     pub depth: usize,
-    /// Bytes of a JSON-LD document, which is held in memory [32 MiB].
+    /// Most bytes of a JSON-LD document, which is read into memory [32 MiB].
     pub json_ld_length: usize,
-    /// Bytes of memory that the JSON-LD parser takes for a document, estimated from its structure [128 MiB].
+    /// Most bytes of memory for the JSON-LD parser, estimated from the structure of the document
+    /// [128 MiB].
     pub json_ld_memory: u64,
-    /// Bytes of the statements, written in full.
+    /// Limits on the bytes of all statements, written in full.
     pub expansion: Expansion,
 }
 
@@ -150,36 +151,36 @@ impl Default for ReadLimits {
 }
 
 impl ReadLimits {
-    /// The limits of a document whose statements are collected in memory: 32 MiB of statements at most, and 1 MiB
-    /// that does not count for the ratio.
+    /// The limits for a document whose statements are collected in memory: at most 32 MiB of
+    /// statements, of which 1 MiB does not count for the ratio.
     pub fn in_memory() -> Self {
         let expansion = Expansion { free: 1 << 20, most: 32 << 20, ..Expansion::default() };
         Self { expansion, ..Self::default() }
     }
 
-    /// About how much memory a document takes that is read within these limits and collected.
+    /// Estimated memory for a document that is read within these limits and collected, in bytes.
     pub fn memory(&self, syntax: Syntax, length: u64) -> u64 {
         let parser = if syntax == Syntax::JsonLd {
-            // An item of two bytes takes a thousand in a list.
+            // An item of two bytes in a list needs a thousand.
             self.json_ld_memory.min(length.saturating_mul(500))
         } else {
             0
         };
-        // A list that grows is there twice for a moment.
+        // A growing list needs twice its size for a short time.
         let statements = self.expansion.allowed(length).saturating_mul(3);
         parser.saturating_add(statements).saturating_add(length)
     }
 }
 
-/// How many bytes statements may have, written in full as N-Quads, with the defaults in brackets.
-/// Prefixes, vocabularies and lists make many from few.
+/// Limits on the bytes of statements, written in full as N-Quads, with the defaults in brackets.
+/// Prefixes, vocabularies and lists expand a short document to many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expansion {
     /// Bytes for each byte of the document that was read [default 32].
     pub ratio: u64,
     /// Bytes that do not count for the ratio [16 MiB].
     pub free: u64,
-    /// Bytes in total, whatever the document; by default there is no such limit.
+    /// Bytes in total, for documents of any size; unlimited by default.
     pub most: u64,
 }
 
@@ -190,12 +191,12 @@ impl Default for Expansion {
 }
 
 impl Expansion {
-    /// The bytes that are allowed after this much of the document.
+    /// The allowed bytes of statements after reading this many bytes.
     pub(crate) fn allowed(&self, read: u64) -> u64 {
         self.most.min(read.saturating_mul(self.ratio).saturating_add(self.free))
     }
 
-    /// The refusal of a document.
+    /// The error for a document that exceeds the limit.
     pub(crate) fn exceeded(&self, read: u64) -> ReadError {
         let Self { ratio, most, .. } = self;
         if self.allowed(read) == *most {

@@ -1,10 +1,10 @@
 //! IRIs in place of blank nodes, and back [rdf11-concepts §3.5].
 //!
-//! The IRI is made of the content, so that equal descriptions have equal IRIs in each copy and no
-//! table of names is needed.
+//! The IRI is made of the node's content. Therefore equal descriptions have equal IRIs in each
+//! copy, and no table of labels is needed.
 //!
-//! Other programs make such IRIs of their own. One that something is stated of, and that an entity
-//! leads to, is a blank node of this entity: a name that the next version may not have.
+//! Other programs create such IRIs too. If such an IRI is a subject, and an entity leads to it, it
+//! is a blank node of this entity: the next version may have another IRI.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use crate::canonical::{Canonical, MAX_WORK, Work, canonical_statements, content_
 use crate::statement::{Statement, StatementError, is_blank, statements};
 
 pub(crate) const PATH: &str = "/.well-known/genid/";
-/// Begins the labels that stand for IRIs of other programs.
+/// Prefix of the labels that stand for IRIs of other programs.
 const LABEL: &[u8] = b"_:genid";
-/// Hexadecimal digits of a name that [`skolemize`] makes.
+/// Hexadecimal digits of the last segment in an IRI of [`skolemize`].
 const NAME_DIGITS: usize = 32;
 
-/// Why blank nodes and IRIs cannot be exchanged.
+/// Errors of the conversion between blank nodes and IRIs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkolemError {
-    /// The base is not an IRI.
+    /// The base of the IRIs is not an IRI.
     #[error("`{base}` is not the beginning of an IRI\n  help: use one like `https://example.org`")]
     Base {
         /// The base that was given.
@@ -36,8 +36,8 @@ pub enum SkolemError {
     Statement(#[from] StatementError),
 }
 
-/// Whether an IRI stands for a blank node: it is one of `http` or `https`, with the path
-/// `/.well-known/genid/` and a name [rdf11-concepts §3.5].
+/// Whether an IRI stands for a blank node: it has the scheme `http` or `https`, and the path
+/// `/.well-known/genid/` with a further segment [rdf11-concepts §3.5].
 ///
 /// # Examples
 /// ```
@@ -50,7 +50,7 @@ pub fn is_skolem_iri(iri: &str) -> bool {
     split_skolem(iri).is_some()
 }
 
-/// Whether an IRI for a blank node has the form of names that this program makes.
+/// Whether an IRI for a blank node has the form that this program creates.
 pub fn is_own_skolem_iri(iri: &str) -> bool {
     split_skolem(iri).is_some_and(|(_, name)| {
         let (hash, number) = name.split_at_checked(NAME_DIGITS).unwrap_or_default();
@@ -61,8 +61,8 @@ pub fn is_own_skolem_iri(iri: &str) -> bool {
     })
 }
 
-/// Splits an IRI for a blank node into the part that all such IRIs of a server share, and the name
-/// of the blank node.
+/// Splits an IRI for a blank node into the prefix of all such IRIs of a server, and the rest, which
+/// identifies the blank node.
 ///
 /// # Examples
 /// ```
@@ -79,7 +79,7 @@ pub fn split_skolem(iri: &str) -> Option<(&str, &str)> {
     Some(iri.split_at(iri.len() - name.len()))
 }
 
-/// The blank node that a term `<IRI>` stands for, with a label made of the IRI.
+/// The label of the blank node for a term `<IRI>`, made of the IRI.
 pub fn skolem_label(term: &[u8]) -> Vec<u8> {
     [LABEL, &blake3::hash(term).to_hex().as_bytes()[..NAME_DIGITS]].concat()
 }
@@ -90,8 +90,8 @@ fn is_skolem_term(term: &[u8]) -> bool {
     iri.and_then(|iri| std::str::from_utf8(iri).ok()).is_some_and(is_skolem_iri)
 }
 
-/// Blank nodes in place of the IRIs for blank nodes of which a document states something, except
-/// the entity that it describes. Others are kept.
+/// Replaces IRIs for blank nodes that are subjects in the document by blank nodes, except the
+/// entity that it describes. Other IRIs do not change.
 ///
 /// # Errors
 /// A line is not a statement as this crate writes it.
@@ -112,7 +112,7 @@ pub fn blank_skolems(lines: &[u8], entity: &str) -> Result<Vec<u8>, StatementErr
     Ok(renamed)
 }
 
-/// The first IRI for a blank node that is an object of lines and of which they state nothing.
+/// The first IRI for a blank node that is an object in these lines, but not a subject.
 ///
 /// # Examples
 /// ```
@@ -129,8 +129,8 @@ pub fn loose_skolem(lines: &[u8]) -> Option<&str> {
     std::str::from_utf8(&object[1..object.len() - 1]).ok()
 }
 
-/// The only IRI for a blank node of which lines state something, apart from those that another one
-/// leads to.
+/// The only IRI for a blank node that is a subject in these lines and not an object of another
+/// subject.
 pub fn skolem_root(lines: &[u8]) -> Option<&str> {
     let all = || statements(lines).filter_map(Result::ok);
     let led_to = all().filter(|statement| statement.subject != statement.object);
@@ -161,10 +161,11 @@ pub fn skolem_prefix(base: &str) -> Result<String, SkolemError> {
 /// Replaces each blank node of canonical lines by `BASE/.well-known/genid/HASH`. The result is
 /// canonical too.
 ///
-/// With a salt, usually the entity, the hash is that of the name in this description: blank nodes of
-/// different entities have different IRIs, and an IRI remains the same where the name does. Without
-/// one, it is that of all that is stated of the blank node: one that several entities share
-/// has the same IRI in each, and so have blank nodes of equal content in different descriptions.
+/// With a salt, usually the entity, the hash is made of the salt and the label in this description:
+/// blank nodes of different entities have different IRIs, and an IRI changes only with the label.
+/// With `None`, the hash is made of all statements of the blank node: a blank node that several
+/// entities share has the same IRI in each, and blank nodes with equal content in different
+/// descriptions do too.
 ///
 /// # Examples
 /// ```
@@ -194,7 +195,7 @@ pub fn skolemize(lines: &[u8], base: &str, salt: Option<&str>) -> Result<Vec<u8>
     Ok(replaced(all, &hashes, &prefix))
 }
 
-/// As [`skolemize`] with a salt, where `prefix` is the beginning of the terms, with `<`.
+/// As [`skolemize`] with a salt; `prefix` is the start of the terms, including `<`.
 pub(crate) fn name_by_prefix(
     lines: &[u8],
     prefix: &str,
@@ -223,8 +224,8 @@ fn replaced(all: Vec<Statement<'_>>, hashes: &BTreeMap<&[u8], [u8; 32]>, prefix:
     canonical_statements(renamed, &mut Work::new(MAX_WORK)).lines
 }
 
-/// Replaces the IRIs that [`skolemize`] makes with this base by blank nodes. Other IRIs are kept,
-/// even those of other hosts that have the same path.
+/// Replaces the IRIs that [`skolemize`] makes with this base by blank nodes. Other IRIs do not
+/// change, even if they have the same path on another host.
 ///
 /// # Errors
 /// As [`skolemize`].
@@ -232,7 +233,7 @@ pub fn unskolemize(lines: &[u8], base: &str) -> Result<Canonical, SkolemError> {
     Ok(blank_by_prefix(lines, &prefix(base)?)?)
 }
 
-/// As [`unskolemize`], where `prefix` is the beginning of the terms, with `<`.
+/// As [`unskolemize`]; `prefix` is the start of the terms, including `<`.
 pub(crate) fn blank_by_prefix(lines: &[u8], prefix: &str) -> Result<Canonical, StatementError> {
     let statements: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
     let statements = statements?;
@@ -254,7 +255,7 @@ pub(crate) fn blank_by_prefix(lines: &[u8], prefix: &str) -> Result<Canonical, S
     Ok(canonical_statements(renamed.collect(), &mut Work::new(MAX_WORK)))
 }
 
-/// `<BASE/.well-known/genid/`.
+/// The prefix of terms, `<BASE/.well-known/genid/`.
 pub(crate) fn prefix(base: &str) -> Result<String, SkolemError> {
     let base = base.strip_suffix('/').unwrap_or(base);
     let iri = format!("{base}{PATH}");
@@ -276,7 +277,7 @@ fn skolem_iri(prefix: &str, hash: [u8; 32]) -> Vec<u8> {
     [prefix.as_bytes(), &hash.as_bytes()[..NAME_DIGITS], b">"].concat()
 }
 
-/// What they begin with in any rows.
+/// Prefix of blank node labels in all rows.
 pub(crate) const ANY_LABEL: &str = "<_:";
 
 #[cfg(test)]

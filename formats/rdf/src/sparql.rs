@@ -1,16 +1,16 @@
-//! SPARQL 1.1 Update for a store that keeps descriptions: one request that removes exactly the old
+//! SPARQL 1.1 Update for a store of descriptions: one request that removes exactly the old
 //! description of each entity and inserts the new one [sparql-update §3.1].
 //!
 //! Removing `ENTITY ?p ?o` alone would leave the blank nodes of the old description behind, and a
 //! property path would continue through IRIs into other entities. Here each operation follows blank
 //! nodes only, to the depth of the old description. Small descriptions are matched by one
-//! operation; for those that are deep, or that have very many paths, the blank nodes are marked step
-//! by step first, several items of a list in one step. A mark is a statement of the entity itself,
-//! and is removed with it: if a store is interrupted between operations, the same request,
+//! operation. In descriptions that are deep or have very many paths, the blank nodes are marked
+//! step by step first, several items of a list in one step. A mark is a statement of the entity
+//! itself, and is removed with it: if a store is interrupted between operations, the same request,
 //! repeated, removes the marks too.
 //!
-//! Terms are written by the grammar of SPARQL [sparql-query §19.8]; IRIs that it does not permit are
-//! an error, so that no description can end a term or a request.
+//! Terms are written by the grammar of SPARQL [sparql-query §19.8]; IRIs that it does not permit
+//! are an error, so that no description can end a term or a request.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const ONE_OPERATION_DEPTH: usize = 4;
 /// Most paths through blank nodes that one operation matches.
 const ONE_OPERATION_PATHS: u64 = 1_000;
 
-/// The deepest description that is removed: as many operations are in the request.
+/// Greatest depth of a description that is removed; the request has as many operations.
 pub const MAX_DEPTH: usize = 10_000;
 
 /// Items of a list that one step marks: stores limit the number of operations in a request.
@@ -34,31 +34,30 @@ const REST: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
 /// Marks blank nodes of the description that is being removed.
 const MARK: &str = "<urn:x-abreast:replaced>";
 
-/// How far blank nodes reach from an entity.
+/// The distances of blank nodes from an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Fewest statements from the entity to the blank node that is farthest from it; 0 without
-    /// blank nodes.
+    /// Distance in statements of the farthest blank node from the entity; 0 without blank nodes.
     pub depth: usize,
     /// Number of paths to blank nodes, each with at most `depth` statements.
     pub paths: u64,
-    /// Steps that mark all blank nodes: fewer than `depth` where there are lists.
+    /// Steps that mark all blank nodes: fewer than `depth` if there are lists.
     pub steps: usize,
 }
 
-/// A change of a store: the description that replaces another one.
+/// The replacement of a description in a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Replacement<'a> {
     /// The IRI of the entity, without brackets.
     pub entity: &'a str,
-    /// How far the description reaches that the store has: [`Reach::of`] it, or
-    /// [`Reach::of_depth`] found by [`ask_deeper`].
+    /// The blank nodes of the old description in the store: [`Reach::of`] its lines, or
+    /// [`Reach::of_depth`] with the depth from [`ask_deeper`].
     pub old: Reach,
-    /// The lines of the new description; without any, the entity is deleted.
+    /// The lines of the new description; if empty, the entity is deleted.
     pub new: &'a [u8],
 }
 
-/// Why a request cannot be written.
+/// The reason why a request cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SparqlError {
@@ -90,7 +89,7 @@ pub enum SparqlError {
 }
 
 impl Reach {
-    /// How far the blank nodes of a description reach.
+    /// The distances of a description's blank nodes from the entity.
     ///
     /// # Examples
     /// ```
@@ -141,7 +140,7 @@ impl Reach {
         let depth = levels(1);
         let steps = if has_lists { levels(LIST_STEP) } else { depth };
         let mut reach = Self { depth, paths: 0, steps };
-        // Paths are counted for one operation only, which is not used for deeper ones.
+        // Paths are counted for a single operation only, which is not used for deeper descriptions.
         let mut counts: HashMap<&[u8], u64> = HashMap::from([(root.as_bytes(), 1)]);
         for _ in 0..reach.depth.min(ONE_OPERATION_DEPTH) {
             let mut next: HashMap<&[u8], u64> = HashMap::new();
@@ -157,7 +156,7 @@ impl Reach {
         Ok(reach)
     }
 
-    /// A description of which only the depth is known.
+    /// For a description with a known depth only.
     pub fn of_depth(depth: usize) -> Self {
         Self { depth, paths: if depth < 2 { 0 } else { u64::MAX }, steps: depth }
     }
@@ -228,8 +227,8 @@ pub fn insert<'a>(
     insertion(graph.as_deref(), descriptions.into_iter())
 }
 
-/// The request that inserts descriptions, each into a graph of its own choice or the default graph.
-/// Equal labels in two descriptions are two blank nodes. Without any statement it is empty.
+/// The request that inserts descriptions, each into its graph or the default graph. Equal labels in
+/// two descriptions are two blank nodes. The request is empty if the descriptions are.
 ///
 /// # Errors
 /// - A term or a graph is an IRI that SPARQL does not permit.
@@ -269,7 +268,7 @@ pub fn insert_into<'a>(
 pub fn ask_deeper(graph: Option<&str>, entity: &str, depth: usize) -> Result<String, SparqlError> {
     let graph = graph.map(iri).transpose()?;
     let entity = iri(entity)?;
-    // A cycle has paths of any length, so that nodes which a shorter one reaches do not count.
+    // A cycle has paths of any length, so nodes that a shorter path reaches are excluded.
     let mut pattern = format!("{} ", path_to(&entity, "q", depth + 1, "?b"));
     for shorter in 1..=depth {
         let _ = write!(
@@ -334,7 +333,8 @@ fn write_removal(
     }
     let first = format!("{entity} ?p ?b . FILTER(isBlank(?b)) ");
     write_modify(update, graph, "INSERT", &format!("{entity} {MARK} ?b . "), &first);
-    // Each branch starts at the marks, so that no store begins with all of its statements.
+    // Each branch starts at the marks, so that a store does not evaluate all of its statements
+    // first.
     let mut step = format!("{{ {entity} {MARK} ?a . ?a ?p ?b . FILTER(isBlank(?b)) }} ");
     for length in (2..=LIST_STEP).filter(|_| steps < depth) {
         let _ = write!(step, "UNION {{ {entity} {MARK} ?a . ?a {REST} ?c1 . ");
@@ -357,7 +357,7 @@ fn write_removal(
     Ok(())
 }
 
-/// The pattern of a path of this length through blank nodes, which ends in the blank node `last`.
+/// The pattern of a path with this length through blank nodes to the blank node `last`.
 fn path_to(entity: &str, prefix: &str, length: usize, last: &str) -> String {
     let mut pattern = String::new();
     let mut filters = String::new();
@@ -403,7 +403,7 @@ fn insertion<'a>(
     })
 }
 
-/// Writes the statements of one description; `blanks` are the blank nodes written before.
+/// Writes the statements of a description; `blanks` is the number of blank nodes written before.
 fn write_data(data: &mut String, lines: &[u8], blanks: &mut usize) -> Result<(), SparqlError> {
     let mut labels: HashMap<&[u8], usize> = HashMap::new();
     for statement in statements(lines) {
@@ -464,7 +464,7 @@ fn write_term(out: &mut String, term: &[u8]) -> Result<(), SparqlError> {
 }
 
 /// A string in quotes. A store may resolve `\u` in the whole request before it reads the strings:
-/// `\\u0022` would then become `\"`. So a `u` after a backslash is written as an escape of its own,
+/// `\\u0022` would then become `\"`. So a `u` after a backslash is written as a separate escape,
 /// which has the same meaning in either order.
 fn write_string(out: &mut String, value: &str) {
     out.push('"');

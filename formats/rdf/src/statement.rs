@@ -1,8 +1,9 @@
-//! Statements of canonical N-Triples: writing them, and taking one line apart without a copy.
+//! Statements of canonical N-Triples: writing, and splitting a line without a copy.
 //!
-//! Terms are written as RDF canonicalisation writes them: one space between terms, `\t \n \r \b \f
-//! \" \\` and `\uXXXX` for other control characters, no escape where none is needed, `xsd:string`
-//! left out. The subject, the predicate and the object of a line then compare as the line does.
+//! Terms are written as RDF canonicalisation writes them: one space between terms,
+//! `\t \n \r \b \f \" \\` and `\uXXXX` for other control characters, no unnecessary escapes,
+//! `xsd:string` left out. Comparing subject, predicate and object of two lines then gives the same
+//! order as comparing the lines.
 
 use std::borrow::Cow;
 
@@ -21,7 +22,7 @@ pub struct Statement<'a> {
     pub subject: &'a [u8],
     /// The predicate, an IRI in brackets: `<iri>`.
     pub predicate: &'a [u8],
-    /// `<iri>`, `_:label` or a literal.
+    /// The object: `<iri>`, `_:label` or a literal.
     pub object: &'a [u8],
 }
 
@@ -37,7 +38,7 @@ pub struct StatementError {
     pub fault: &'static str,
 }
 
-/// A term, its escapes resolved.
+/// A term with its escapes resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermText<'a> {
     /// An IRI, without its brackets.
@@ -56,7 +57,7 @@ pub enum TermText<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Takes one line apart; the line feed is not part of it.
+    /// Splits a line without its line feed into three terms.
     ///
     /// # Examples
     /// ```
@@ -73,7 +74,7 @@ impl<'a> Statement<'a> {
     /// ```
     ///
     /// # Errors
-    /// What is expected, when the line is not `subject predicate object .` with one space between
+    /// The expected form, if the line is not `subject predicate object .` with one space between
     /// them. Escapes inside of terms are not checked.
     pub fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         let (subject, rest) = match line.first() {
@@ -113,7 +114,7 @@ impl<'a> Statement<'a> {
         is_blank(self.subject) || is_blank(self.object)
     }
 
-    /// The statement as terms of `oxrdf`; `None` when a term is not well-formed.
+    /// The statement as terms of `oxrdf`; `None` if a term is invalid.
     pub fn to_triple(&self) -> Option<Triple> {
         let subject: NamedOrBlankNode = match TermText::parse(self.subject)? {
             TermText::Iri(iri) => NamedNode::new(iri).ok()?.into(),
@@ -144,7 +145,7 @@ impl<'a> Statement<'a> {
 }
 
 impl<'a> TermText<'a> {
-    /// Reads one term as it is written; `None` when it is not well-formed.
+    /// Parses a written term; `None` if it is invalid.
     pub fn parse(term: &'a [u8]) -> Option<Self> {
         let text = str::from_utf8(term).ok()?;
         match term.first()? {
@@ -192,7 +193,7 @@ pub(crate) fn is_language_tag(text: &str) -> bool {
     LanguageTag::parse(text).is_ok()
 }
 
-/// Lines without their line feeds; the last one may lack its own.
+/// Lines without their line feeds; the last line need not have one.
 pub(crate) fn split_lines(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -220,7 +221,7 @@ fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (length > 0).then(|| text.split_at(length + 2))
 }
 
-/// What is between the quotes, and what follows them: nothing, `@tag` or `^^<iri>`.
+/// The content between the quotes, and the rest: empty, `@tag` or `^^<iri>`.
 fn literal_parts(term: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = term.strip_prefix(b"\"")?;
     let mut from = 0;
@@ -248,7 +249,7 @@ fn literal_parts(term: &[u8]) -> Option<(&[u8], &[u8])> {
     is_suffix.then_some((&inside[..end], suffix))
 }
 
-/// Resolves `\t`, `\u0041` and the like; `None` for an escape that does not exist.
+/// Resolves escapes such as `\t` and `\u0041`; `None` for an invalid escape.
 fn resolve_escapes(text: &str) -> Option<Cow<'_, str>> {
     if memchr(b'\\', text.as_bytes()).is_none() {
         return Some(Cow::Borrowed(text));
@@ -316,7 +317,7 @@ pub fn write_statement(triple: TripleRef<'_>, out: &mut Vec<u8>) {
     write_terms(triple, out);
 }
 
-/// Writes a statement, and returns where subject and predicate end.
+/// Writes a statement, and returns the ends of subject and predicate.
 pub(crate) fn write_terms(triple: TripleRef<'_>, out: &mut Vec<u8>) -> (usize, usize) {
     match triple.subject {
         NamedOrBlankNodeRef::NamedNode(node) => write_iri(node.as_str(), out),
@@ -352,7 +353,7 @@ fn write_blank(label: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(label.as_bytes());
 }
 
-/// Characters that an IRI cannot contain are escaped, so that none ends the line or the term.
+/// Escapes characters that an IRI cannot contain, so that none ends the line or the term.
 pub(crate) fn write_iri(iri: &str, out: &mut Vec<u8>) {
     out.push(b'<');
     let mut from = 0;
@@ -373,7 +374,7 @@ pub(crate) fn is_iri_byte(byte: u8) -> bool {
 fn write_escaped(value: &str, out: &mut Vec<u8>) {
     let bytes = value.as_bytes();
     let mut from = 0;
-    // U+FFFE and U+FFFF are written with the first byte 0xEF.
+    // The first byte of U+FFFE and U+FFFF is 0xEF.
     let special = |byte: u8| matches!(byte, 0..=0x1F | b'"' | b'\\' | 0x7F | 0xEF);
     for (at, byte) in bytes.iter().copied().enumerate().filter(|(_, byte)| special(*byte)) {
         let (length, code) = match byte {

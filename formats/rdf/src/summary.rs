@@ -1,11 +1,11 @@
-//! What people recognise an entity by: a label and its classes, from canonical lines.
+//! A label and the classes of an entity, for display, from canonical lines.
 
 use crate::statement::{Statement, TermText, split_lines};
 
-/// Classes that a summary keeps.
+/// Most classes in a summary.
 pub const MAX_CLASSES: usize = 32;
 
-/// Characters of a label that a summary keeps.
+/// Most characters of the label in a summary.
 pub const MAX_LABEL_LENGTH: usize = 200;
 
 const TYPE: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
@@ -27,7 +27,7 @@ const LABELS: [&[u8]; 8] = [
 pub struct Summary {
     /// The IRIs of its classes (`rdf:type`), at most [`MAX_CLASSES`].
     pub classes: Vec<String>,
-    /// Its best label, at most [`MAX_LABEL_LENGTH`] characters of it.
+    /// The best label, cut off after [`MAX_LABEL_LENGTH`] characters.
     pub label: Option<String>,
     /// The language of the label, if it has one.
     pub language: Option<String>,
@@ -36,7 +36,7 @@ pub struct Summary {
 /// Finds label and classes of `root`, an IRI as it is written: `<iri>`.
 ///
 /// Labels in the languages of the reader come first, in their order (`en` includes `en-GB`), then
-/// those without a language, then all others. Among these, `rdfs:label` comes before
+/// labels without a language, then all others. Among these, `rdfs:label` comes before
 /// `skos:prefLabel`, `dcterms:title`, `dc:title`, `schema:name` and `foaf:name`.
 ///
 /// # Examples
@@ -53,7 +53,7 @@ pub struct Summary {
 pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
     let mut summary = Summary::default();
     let mut best: Option<((usize, usize), TermText<'_>)> = None;
-    // The lines of an IRI are next to each other, before those of blank nodes.
+    // The lines of an IRI are adjacent, before the lines of blank nodes.
     let is_own = |line: &&[u8]| line.strip_prefix(root.as_bytes()).is_some_and(starts_with_space);
     let own = split_lines(lines).skip_while(|line| !is_own(line)).take_while(is_own);
     for statement in own.filter_map(|line| Statement::parse(line).ok()) {
@@ -64,7 +64,7 @@ pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
                 summary.classes.push(class.into_owned());
             }
         } else if let Some(rank) = LABELS.iter().position(|label| *label == statement.predicate) {
-            // The language is after the last quote, so that the text need not be read for it.
+            // The language is after the last quote, so the text need not be parsed.
             let rank = (language_rank(statement.object, languages), rank);
             if best.as_ref().is_none_or(|(best, _)| rank < *best)
                 && let Some(label @ TermText::Literal { .. }) = TermText::parse(statement.object)
@@ -80,8 +80,8 @@ pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
     summary
 }
 
-/// The statements of `iri` that label it, as they are written: those with these predicates, or
-/// those of which [`summary`] takes one if there are none.
+/// The statements of `iri` that label it, as they are written: statements with these predicates, or
+/// if `predicates` is empty, with the predicates of [`summary`].
 ///
 /// # Examples
 /// ```

@@ -1,9 +1,9 @@
-//! The syntaxes of RDF: media types and file names.
+//! The syntaxes of RDF: media types and file name extensions.
 
 use memchr::memmem;
 use std::fmt;
 
-/// A syntax that can be read and written.
+/// A syntax of RDF that this crate reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Syntax {
@@ -21,12 +21,12 @@ pub enum Syntax {
     JsonLd,
 }
 
-/// A syntax found by the name of a file, and how the file is compressed.
+/// The syntax and the compression of a file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSyntax {
     /// The syntax of the unpacked content.
     pub syntax: Syntax,
-    /// `gz`, `bz2`, `xz` or `zst`, if the name ends so.
+    /// `gz`, `bz2`, `xz` or `zst`, if the file name has this extension.
     pub compression: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ impl Syntax {
         }
     }
 
-    /// The name of the syntax, for people.
+    /// Name of the syntax, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NTriples => "N-Triples",
@@ -59,7 +59,7 @@ impl Syntax {
         }
     }
 
-    /// The usual extension of file names, without the point.
+    /// The usual file name extension, without the point.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::NTriples => "nt",
@@ -71,14 +71,14 @@ impl Syntax {
         }
     }
 
-    /// Whether statements of the syntax may be in named graphs.
+    /// Whether the syntax supports graphs other than the default graph.
     pub const fn has_graphs(self) -> bool {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
     }
 
     /// The syntax of a media type; parameters and case do not matter.
     ///
-    /// Also known are the types used before registration: `application/x-turtle`,
+    /// The types used before registration are known too: `application/x-turtle`,
     /// `application/x-trig` and `text/x-nquads`. `text/plain` is not: see
     /// [`Syntax::of_sdshare_media_type`].
     ///
@@ -163,7 +163,7 @@ pub fn is_rdf_xml(start: &[u8]) -> bool {
         rest = &rest[at..];
         let end = match rest {
             [_, b'!', b'-', b'-', ..] => memmem::find(rest, b"-->"),
-            // Declarations in a DOCTYPE begin alike, and are passed one by one.
+            // Declarations in a DOCTYPE start in the same way, and are skipped one by one.
             [_, b'!' | b'?', ..] => Some(1),
             _ => {
                 let name = rest[1..].split(|byte| b" \t\r\n/>".contains(byte)).next();

@@ -1,38 +1,38 @@
 //! How far the terms of JSON-LD contexts refer to each other, and how long they are.
 //!
-//! A context may define a term by another one, that by a third and so on, and a term may have a
-//! context of its own. The JSON-LD parser follows them by recursion, and holds the keys of an object
-//! in full, so both are limited before it begins.
+//! A context may define a term by another term, this one by a third and so on, and a term may have
+//! a separate context. The JSON-LD parser follows the definitions by recursion, and has the keys of
+//! an object in memory, so both are limited before parsing.
 
 use abreast_webtypes::SyntaxError;
 use json_event_parser::{JsonEvent, JsonSyntaxError, SliceJsonParser};
 use std::collections::HashMap;
 
-/// Terms that may be passed on the way from one to the last one it needs.
+/// Longest chain of terms that refer to each other.
 const MAX_CHAIN: usize = 64;
 
-/// How large terms are that a document uses.
+/// The sizes of the terms that a document uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Keys and values that may be terms, of one element of an array at the top at most.
+    /// Most keys and values that may be terms, in one element of an array at the top level.
     uses: usize,
-    /// Values that may be relative IRIs, likewise.
+    /// Most values that may be relative IRIs, in one element as well.
     relative: usize,
     /// Bytes of the longest text in a context.
     text: usize,
-    /// The longest chain.
+    /// Length of the longest chain.
     chain: usize,
 }
 
 impl Terms {
-    /// Most bytes that its uses have in full, with a base of this length.
+    /// Most bytes of all used terms, written in full, with a base of this length.
     pub(crate) fn expanded(self, context: Self, base: usize) -> usize {
         let longest = |terms: Self| terms.text.saturating_mul(terms.chain.max(1));
         let terms = self.uses.saturating_mul(longest(self).max(longest(context)));
         terms.saturating_add(self.relative.saturating_mul(base))
     }
 
-    /// The larger of both, for the contexts of a document.
+    /// The larger values, for several contexts of a document.
     pub(crate) fn max(self, other: Self) -> Self {
         let (text, chain) = (self.text.max(other.text), self.chain.max(other.chain));
         Self { uses: 0, relative: 0, text, chain }
@@ -41,7 +41,7 @@ impl Terms {
 
 #[derive(Default)]
 struct Term {
-    /// Texts of the definition, each of which may name another term.
+    /// Texts of the definition, each of which may be another term.
     texts: Vec<String>,
     /// The longest chain in the contexts inside the definition.
     inside: usize,
@@ -51,17 +51,18 @@ enum Level {
     Context(HashMap<String, Term>),
     /// Several contexts.
     Contexts,
-    /// Of a term in the context around it.
+    /// The definition of a term in the context around it.
     Definition,
     Other,
 }
 
-/// Refuses documents whose contexts have longer chains; visits the contexts that are named.
+/// Refuses documents whose contexts have longer chains; visits the IRIs of the contexts that the
+/// document refers to.
 pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Terms, SyntaxError> {
     let (mut found, mut uses, mut relative) = (Terms::default(), 0, 0);
     let mut parser = SliceJsonParser::new(document);
     let mut open: Vec<(Level, String)> = Vec::new();
-    // At the top.
+    // In an array at the top level.
     let mut is_array = false;
     loop {
         let event = match parser.parse_next() {
@@ -134,7 +135,7 @@ pub(crate) fn check(document: &[u8], named: &mut dyn FnMut(&str)) -> Result<Term
     }
 }
 
-/// The term whose definition a text directly belongs to.
+/// The term whose definition directly contains a text.
 fn term_here(open: &mut [(Level, String)]) -> Option<&mut Term> {
     match open {
         [.., (Level::Context(terms), key)] => Some(terms.entry(key.clone()).or_default()),
@@ -145,7 +146,7 @@ fn term_here(open: &mut [(Level, String)]) -> Option<&mut Term> {
     }
 }
 
-/// The term whose definition is around, however far.
+/// The term whose definition is around the current position, at any distance.
 fn term_around(open: &mut [(Level, String)]) -> Option<&mut Term> {
     open.iter_mut().rev().find_map(|(level, key)| match level {
         Level::Context(terms) => Some(terms.entry(key.clone()).or_default()),
@@ -166,7 +167,7 @@ fn longest(terms: &HashMap<String, Term>) -> usize {
             .collect()
     };
     let weight = |name: &str| 1 + terms.get(name).map_or(0, |term| term.inside);
-    // `None` while the terms that one needs are followed.
+    // `None` while the terms that a term refers to are followed.
     let mut lengths: HashMap<&str, Option<usize>> = HashMap::new();
     let mut longest = 0;
     for name in terms.keys() {
@@ -181,7 +182,7 @@ fn longest(terms: &HashMap<String, Term>) -> usize {
             }
             due.pop();
             if lengths.get(name) == Some(&None) {
-                // In a circle no order is known: all its terms may be passed.
+                // In a cycle the order is unknown: count all its terms.
                 let of =
                     |other: &&str| lengths.get(other).copied().flatten().unwrap_or(terms.len());
                 let length = weight(name) + needed.iter().map(of).max().unwrap_or(0);

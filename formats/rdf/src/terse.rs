@@ -19,7 +19,7 @@ pub(crate) fn read(
     visit: &mut Visit<'_>,
 ) -> Result<(), ReadError> {
     let base = options.base_iri()?;
-    // What is left out is found in the statements.
+    // Invalid parts are left out later, by their statements.
     let is_lenient = options.lenient || options.left_out.is_some();
     let tags = LanguageTags::new(options.left_out.is_some());
     let brackets = Brackets::turtle(options.limits).with_tags(tags.clone());
@@ -32,7 +32,7 @@ pub(crate) fn read(
         }
         TurtleParseError::Io(error) => error.into(),
     };
-    // Checked above, so that nothing fails here.
+    // Checked above, so this cannot fail.
     macro_rules! parser {
         ($parser:expr) => {{
             let parser = $parser;
@@ -71,8 +71,8 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Refuses IRIs with characters that a prefixed name may have and an IRI may not, such as U+FFFD:
-/// the parser checks other parts of IRIs only [rfc3987 §2.2].
+/// Refuses IRIs with characters that a prefixed name allows and an IRI does not, such as U+FFFD.
+/// The parser checks the other parts of IRIs only [rfc3987 §2.2].
 fn check(quad: QuadRef<'_>, options: &ReadOptions) -> Result<(), ReadError> {
     if options.lenient || options.left_out.is_some() {
         return Ok(());
@@ -92,7 +92,7 @@ fn check(quad: QuadRef<'_>, options: &ReadOptions) -> Result<(), ReadError> {
     };
     for node in [subject, Some(quad.predicate), object, graph].into_iter().flatten() {
         let iri = node.as_str();
-        // All of those characters begin with such a byte.
+        // The encoding of all these characters starts with such a byte.
         if iri.bytes().any(|byte| byte >= 0xef)
             && let Err(error) = Iri::parse(iri)
         {

@@ -1,22 +1,22 @@
-//! Names of the members of Resource Dump and Change Dump packages [rs-core §11.2, §13.2].
+//! Paths of the members of Resource Dump and Change Dump packages [rs-core §11.2, §13.2].
 //!
-//! A package is a ZIP file with `manifest.xml` at its top level; each entry of the manifest names
-//! its bitstream by a `path` that begins with `/` and is the member's name behind it.
+//! A package is a ZIP file with `manifest.xml` at its top level. Each entry of the manifest has the
+//! `path` of its bitstream: `/` and the name of the member.
 
 use abreast_webtypes::decode_segment;
 
-/// The member that describes all others.
+/// The member that lists all others.
 pub const MANIFEST: &str = "manifest.xml";
 
 /// Media type of a package.
 pub const ZIP: &str = "application/zip";
 
-/// The `path` of a bitstream: the resource's own path below a folder of the package, readable for
-/// anyone who unpacks it by hand. Two keys never share a path.
+/// The `path` of a bitstream: the resource's key below a folder of the package, readable for anyone
+/// who unpacks it by hand. Two keys never share a path.
 ///
-/// `key` is a reference relative to the set's base, each segment percent-encoded. One whose names
-/// cannot stand in a ZIP everywhere (no UTF-8, control characters, a backslash, a blank at the end)
-/// keeps its encoding, below `encoded`, where no readable one is.
+/// `key` is a reference relative to the set's base, each segment percent-encoded. A key with
+/// segments that some systems cannot unpack (no UTF-8, control characters, a backslash, a blank at
+/// the end) remains percent-encoded, below `encoded`, where it cannot equal a readable path.
 ///
 /// # Examples
 /// ```
@@ -43,7 +43,7 @@ pub fn bitstream_path(folder: &str, key: &str) -> String {
     path
 }
 
-/// The member that a manifest's `path` names.
+/// The name of the member for a manifest's `path`.
 ///
 /// Lenient: the slash at its beginning may be missing, as some publishers leave it out.
 ///
@@ -58,7 +58,7 @@ pub fn member_name(path: &str) -> &str {
     path.strip_prefix('/').unwrap_or(path)
 }
 
-/// May this name stand in a package as it is?
+/// Whether every system can unpack a member with this name.
 fn is_readable(name: &str) -> bool {
     let odd = |character: char| {
         character.is_control() || matches!(character, '/' | '\\' | '\u{fffe}' | '\u{ffff}')

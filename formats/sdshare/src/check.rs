@@ -1,17 +1,17 @@
-//! What an entry and a feed must have: the requirements of SDShare and Atom, noticed while reading.
+//! Requirements of SDShare and Atom for entries and feeds, checked while reading.
 
 use crate::finding::Findings;
 use crate::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Link, Relation};
 use abreast_webtypes::excerpt;
 
-/// The elements of an entry whose presence its fields do not show.
+/// The elements that an entry had, if its fields do not show them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) content: bool,
     pub(crate) updated: bool,
 }
 
-/// What the end of the feed is judged by.
+/// Counts for the checks at the end of the feed.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// The line of the root, from 1.
@@ -21,11 +21,11 @@ pub(crate) struct Tally {
     entries: u64,
     snapshots_feeds: u64,
     fragments_feeds: u64,
-    /// The line of the first entry without an author of its own.
+    /// The line of the first entry without an author.
     without_author: Option<u64>,
 }
 
-/// Checks an entry that is complete.
+/// Checks a complete entry.
 pub(crate) fn check_entry(entry: &Entry, seen: Seen, tally: &mut Tally, findings: &mut Findings) {
     let mut add = |code, message: String| findings.add(code, entry.line, message);
     if entry.id.is_empty() {
@@ -140,7 +140,7 @@ pub(crate) fn check_entry(entry: &Entry, seen: Seen, tally: &mut Tally, findings
 }
 
 impl Tally {
-    /// Checks a feed that is complete.
+    /// Checks a complete feed.
     pub(crate) fn check(&self, feed: &Feed, base: &str, findings: &mut Findings) {
         let mut add = |code, message: String| findings.add(code, self.line, message);
         if feed.id.is_empty() {

@@ -5,16 +5,16 @@ use crate::{Entry, Error, Feed, FeedKind, Finding, Limits, Parser, Step};
 /// A whole feed in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// The feed's own title, time, author and links.
+    /// Title, time, author and links of the feed.
     pub feed: Feed,
     /// The entries, in the order of the feed.
     pub entries: Vec<Entry>,
-    /// Deviations from Atom and SDShare that were accepted.
+    /// Accepted deviations from Atom and SDShare.
     pub findings: Vec<Finding>,
 }
 
 impl Document {
-    /// Reads a feed at an address; relative links are resolved against that.
+    /// Reads a feed at an address, against which relative links are resolved.
     ///
     /// # Errors
     /// See [`Parser::next`].
@@ -22,7 +22,7 @@ impl Document {
         Self::from_answer(bytes, "", base, limits)
     }
 
-    /// Reads the body of an answer with that `Content-Type`, whose `charset` may state the encoding.
+    /// Reads the body of a response with this `Content-Type`, whose `charset` is used as encoding.
     ///
     /// # Examples
     /// ```
@@ -61,8 +61,7 @@ impl Document {
         Ok(Self { feed, entries, findings })
     }
 
-    /// The kind of feed: that of the first entry which shows one; `None` for a feed without such an
-    /// entry.
+    /// The kind of feed, by the first entry that shows a kind; `None` if none does.
     ///
     /// # Examples
     /// ```

@@ -1,24 +1,25 @@
-//! What a feed contains: its head, entries and links [rfc4287 §4.1].
+//! The parts of a feed: its head, entries and links [rfc4287 §4.1].
 
 use crate::{ATOM_MEDIA_TYPE, Relation};
 use abreast_webtypes::Timestamp;
 
-/// What a feed states of itself [rfc4287 §4.1.1].
+/// The metadata of a feed [rfc4287 §4.1.1].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Feed {
-    /// A permanent identifier; empty when the feed has none.
+    /// A permanent identifier; empty if it is missing.
     pub id: String,
-    /// Its title, as text; may be markup that others wrote.
+    /// Title of the feed as text; may be markup of the publisher.
     pub title: String,
-    /// A description of the feed, for people.
+    /// A description of the feed, for users.
     pub subtitle: Option<String>,
     /// Time of the last change of the feed.
     pub updated: Option<Timestamp>,
     /// The name of the author of the feed.
     pub author: Option<String>,
-    /// Links of the feed as a whole, such as those to other pages.
+    /// Links of the whole feed, such as links to other pages.
     pub links: Vec<Link>,
-    /// Whether its fragments are files as they are, not descriptions in RDF; see [`CATEGORIES`].
+    /// Whether the fragments of the feed are files in any format, not descriptions in RDF; see
+    /// [`CATEGORIES`].
     ///
     /// [`CATEGORIES`]: crate::CATEGORIES
     pub has_files: bool,
@@ -40,7 +41,7 @@ impl Feed {
         self.links.iter().find(|link| link.relation == *relation)
     }
 
-    /// Adds a link at the end of the links.
+    /// Appends a link to the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);
@@ -51,25 +52,27 @@ impl Feed {
 /// An entry of a feed [rfc4287 §4.1.2].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// A permanent identifier; empty when the entry has none.
+    /// A permanent identifier; empty if it is missing.
     pub id: String,
-    /// Its title, as text; may be markup that others wrote.
+    /// Title of the entry as text; may be markup of the publisher.
     pub title: String,
-    /// When the collection, snapshot or resource changed; `None` when that cannot be read.
+    /// Time of the last change of the collection, snapshot or resource; `None` if it cannot be
+    /// read.
     pub updated: Option<Timestamp>,
-    /// A description of the entry, for people.
+    /// A description of the entry, for users.
     pub summary: Option<String>,
-    /// Who made it; the author of the feed when `None`.
+    /// Author of the entry; `None` for the author of the feed.
     pub author: Option<String>,
-    /// All links of the entry, in their order.
+    /// All links of the entry, in order.
     pub links: Vec<Link>,
-    /// The resources that it is about: exactly one in a fragments feed [sdshare §Fragments Feed].
-    /// Older servers name several, and all of them are in the fragment.
+    /// The IRIs of the entry's resources: exactly one in a fragments feed
+    /// [sdshare §Fragments Feed]. Entries of older servers have several, and the fragment describes
+    /// all.
     pub resources: Vec<String>,
-    /// Whether the resource is stated to be deleted; see [`CATEGORIES`](crate::CATEGORIES). Most
-    /// servers do not state that: the fragment is empty then.
+    /// Whether the entry is marked as a deletion; see [`CATEGORIES`](crate::CATEGORIES). Most
+    /// servers do not mark deletions: then the fragment is empty.
     pub is_deleted: bool,
-    /// The line where it begins, from 1; 0 in an entry that was not read.
+    /// The line of the entry's start tag, from 1; 0 for an entry that was not read.
     pub line: u64,
 }
 
@@ -80,7 +83,7 @@ pub struct Link {
     pub relation: Relation,
     /// URL of the target, absolute.
     pub href: String,
-    /// The media type behind it, as written.
+    /// The media type of the target, as written.
     pub media_type: Option<String>,
     /// The language of the target, as written.
     pub hreflang: Option<String>,
@@ -104,7 +107,7 @@ impl Link {
         self
     }
 
-    /// The media type without parameters, in lower case; empty when the link has none.
+    /// The media type without parameters, in lower case; empty if it is missing.
     ///
     /// # Examples
     /// ```
@@ -148,8 +151,8 @@ impl FeedKind {
         }
     }
 
-    /// The relation of the link that an entry of such a feed has; for a collection feed that of one
-    /// of its two entries.
+    /// The relation of the link in an entry of this kind of feed. For a collection feed, the
+    /// relation in one of its two entries.
     ///
     /// # Examples
     /// ```
@@ -173,8 +176,8 @@ impl FeedKind {
 }
 
 impl Entry {
-    /// The kind of feed that it belongs to, by its links and resources; `None` when nothing shows
-    /// it.
+    /// The kind of feed that the entry belongs to, by its links and resources; `None` if they do
+    /// not show it.
     ///
     /// # Examples
     /// ```
@@ -199,11 +202,11 @@ impl Entry {
         })
     }
 
-    /// The links with a relation; when there are none, those with `alternate`, which are all that
-    /// some older servers have.
+    /// The links with a relation. If the entry does not have one, the links with `alternate`, the
+    /// only relation that some older servers use.
     ///
-    /// In a collection feed `alternate` does not show which of the two feeds is meant: there no
-    /// other link is taken.
+    /// In a collection feed, `alternate` does not show which of the two feeds is meant, so it is
+    /// not used there.
     ///
     /// # Examples
     /// ```
@@ -225,14 +228,14 @@ impl Entry {
         self.links.iter().filter(move |link| link.relation == wanted)
     }
 
-    /// Adds a link at the end of the links.
+    /// Appends a link to the links.
     #[must_use]
     pub fn with_link(mut self, link: Link) -> Self {
         self.links.push(link);
         self
     }
 
-    /// Empties the entry and keeps its allocations, for the next entry of a feed.
+    /// Empties the entry for the next one in a feed, reusing its allocations.
     pub fn clear(&mut self) {
         self.id.clear();
         self.title.clear();

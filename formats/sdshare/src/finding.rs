@@ -1,20 +1,20 @@
-//! Findings: deviations from Atom and SDShare that were accepted, with their lines.
+//! Findings: accepted deviations from Atom and SDShare, with their lines.
 
-/// A deviation that was accepted.
+/// An accepted deviation from the specifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// A stable code, see [`CODES`].
     pub code: &'static str,
-    /// The line where it was seen, from 1.
+    /// Line of the deviation, from 1.
     pub line: u64,
-    /// What it is, and the section that requires it.
+    /// Description of the deviation, with the section that it violates.
     pub message: String,
 }
 
-/// Findings of one code that are kept; more are only counted.
+/// Most findings with the same code that are listed; more are only counted.
 pub const MAX_FINDINGS_OF_A_CODE: u64 = 100;
 
-/// The codes of findings, with what each stands for.
+/// The codes of findings, each with its meaning.
 pub const CODES: &[(&str, &str)] = &[
     ("atom.alternate", "an entry without content and without a link `alternate`"),
     ("atom.alternate-twice", "two links `alternate` of an entry with the same type and language"),
@@ -39,7 +39,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("sdshare.type", "a link without type, or a link to a feed with another type than Atom"),
 ];
 
-/// Findings of a document, a bounded number of each code.
+/// Findings of a document, a limited number of each code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Findings {
     pub(crate) list: Vec<Finding>,

@@ -1,4 +1,4 @@
-//! The parser without IO: bytes in, entries out.
+//! The parser without I/O, which turns bytes into entries.
 
 use crate::check::{Seen, Tally, check_entry};
 use crate::finding::{Finding, Findings};
@@ -10,27 +10,28 @@ use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, Timestamp, excerpt, resolve};
 
 const ATOM: Ns = Ns::known(0);
-/// SDShare 1.0 as it should be, then without the last slash, then the draft of 2010 in both ways.
+/// The namespace of SDShare 1.0, then the same without the last slash, then the draft of 2010 in
+/// both forms.
 const SDSHARE: Ns = Ns::known(1);
 const OLDER: [Ns; 3] = [Ns::known(2), Ns::known(3), Ns::known(4)];
 
-/// Bytes of an IRI in an element, with the white space around it.
+/// Bytes of an IRI in an element, including the white space around it.
 const MAX_RAW_URI_LENGTH: usize = 2 * MAX_URI_LENGTH;
 
-/// Bytes of a title or the like that are kept.
+/// Bytes of a title or a similar text that are stored.
 const MAX_TEXT_LENGTH: usize = 4 * 1_024;
 
-/// How much of a feed is read before it is refused.
+/// Limits on a feed: it is refused when it exceeds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes, 512 MiB by default.
+    /// Most bytes, 512 MiB by default.
     pub bytes: u64,
-    /// Entries, 1,000,000 by default: many servers list every fragment on one page.
+    /// Most entries, 1,000,000 by default: many servers list every fragment on one page.
     pub entries: u64,
-    /// Links of one entry and of the feed, 100 by default.
+    /// Most links of an entry and of the feed, 100 by default.
     pub links: usize,
-    /// Resources of one entry, 1,000 by default.
+    /// Most resources of an entry, 1,000 by default.
     pub resources: usize,
 }
 
@@ -64,18 +65,18 @@ impl Limits {
 /// The result of a call of [`Parser::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing complete is in hand: feed more, or finish.
+    /// More input is needed: call `feed` or `finish`.
     NeedInput,
-    /// The next entry is in the `Entry` passed.
+    /// The next entry was written to the passed `Entry`.
     Entry,
-    /// The feed is complete. Before this, neither the links of the feed are, nor may anything be
-    /// concluded from what was not listed.
+    /// The feed is complete. Only now are the links of the feed complete, and may a caller conclude
+    /// that missing entries are not listed.
     End,
 }
 
 /// Reads a feed from chunks of any size, entry by entry, in memory bounded by a chunk and an entry.
 ///
-/// What the feed states of itself may stand behind its entries: it is complete at the end only.
+/// The metadata of the feed may follow its entries, so it is complete at the end only.
 ///
 /// ```
 /// use abreast_sdshare::{Entry, Limits, Parser, Relation, Step};
@@ -109,24 +110,24 @@ pub struct Parser {
     failed: Option<Error>,
 }
 
-/// Everything but the XML reader, which the token in hand borrows.
+/// Everything except the XML reader, which the current token borrows.
 struct State {
     limits: Limits,
     place: Place,
     base: String,
-    /// The base of the feed and of the entry, where `xml:base` gives another.
+    /// The base of the feed and of the entry, if it is set by `xml:base`.
     feed_base: Option<String>,
     entry_base: Option<String>,
     head: Feed,
     entry: Entry,
     entry_seen: Seen,
-    /// Resources in the spelling of older drafts, which count when there are no others.
+    /// Resources in the spelling of older drafts, used if the others are missing.
     older: Vec<String>,
     entries: u64,
     text: String,
     tally: Tally,
     findings: Findings,
-    /// What was noticed in the element in hand; the line is not known yet.
+    /// Deviations in the current element; the line is not known yet.
     notes: Vec<(&'static str, String)>,
 }
 
@@ -138,12 +139,12 @@ enum Parent {
     EntryAuthor,
 }
 
-/// Which element we are inside of.
+/// The element around the current position.
 #[derive(Clone, Copy)]
 enum Place {
     Outside,
     In(Parent),
-    /// An element whose text matters, with the number of open elements from it on.
+    /// An element whose text is read, with the number of open elements inside.
     Text(Field, u32, Parent),
     /// An ignored element and its descendants.
     Ignored(u32, Parent),
@@ -153,7 +154,7 @@ enum Place {
 enum Field {
     Id,
     Title,
-    /// `subtitle` of a feed, `summary` of an entry.
+    /// `subtitle` of a feed, or `summary` of an entry.
     Summary,
     Updated,
     Author,
@@ -162,7 +163,7 @@ enum Field {
 }
 
 impl Parser {
-    /// A parser for the feed at an address, against which relative links are resolved.
+    /// Creates a parser for the feed at an address, against which relative links are resolved.
     pub fn new(base: impl Into<String>, limits: Limits) -> Self {
         Self {
             xml: xml::Reader::with_limit(KNOWN, limits.bytes),
@@ -186,19 +187,20 @@ impl Parser {
         }
     }
 
-    /// Takes the media type of the document into account, before its first bytes: `charset` may state the
-    /// encoding [[`xml::Reader::use_charset`]].
+    /// Uses the parameter `charset` of the document's media type as encoding
+    /// [[`xml::Reader::use_charset`]]. Call it before the first bytes.
     pub fn use_charset(&mut self, media_type: &str) {
         self.xml.use_charset(media_type);
     }
 
-    /// Reads the begin of a document in any encoding [[`xml::Reader::guess_encoding`]].
+    /// Accepts documents in any encoding, guessed from their first bytes
+    /// [[`xml::Reader::guess_encoding`]].
     pub fn guess_encoding(&mut self) {
         self.xml.guess_encoding();
     }
 
-    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
-    /// else they accumulate.
+    /// Adds bytes to the input. Call [`Parser::next`] until it returns [`Step::NeedInput`] before
+    /// the next call, otherwise the bytes accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.xml.push(bytes);
     }
@@ -208,28 +210,28 @@ impl Parser {
         self.xml.finish();
     }
 
-    /// What the feed states of itself, as far as it was read; complete after [`Step::End`].
+    /// The metadata of the feed that was read so far; complete after [`Step::End`].
     pub fn head(&self) -> &Feed {
         &self.state.head
     }
 
-    /// How many entries were reported.
+    /// Number of entries that were returned.
     pub fn entries(&self) -> u64 {
         self.state.entries
     }
 
-    /// Deviations that were accepted so far, up to
-    /// [`MAX_FINDINGS_OF_A_CODE`](crate::MAX_FINDINGS_OF_A_CODE) of each code.
+    /// Accepted deviations so far, up to [`MAX_FINDINGS_OF_A_CODE`](crate::MAX_FINDINGS_OF_A_CODE)
+    /// of each code.
     pub fn findings(&self) -> &[Finding] {
         &self.state.findings.list
     }
 
-    /// How many findings of a code there were, those included that were not kept.
+    /// Number of findings with a code, including findings that are not listed.
     pub fn count_of(&self, code: &str) -> u64 {
         self.state.findings.count(code)
     }
 
-    /// What the feed states of itself, and the findings.
+    /// Returns the metadata of the feed, and the findings.
     pub fn into_parts(self) -> (Feed, Vec<Finding>) {
         (self.state.head, self.state.findings.list)
     }
@@ -237,18 +239,18 @@ impl Parser {
     /// Continues to the next entry or the end. The entry passed is cleared and its allocations are
     /// used again; its content means something only after [`Step::Entry`].
     ///
-    /// Lenient: whatever can be understood is read, and noticed in [`Parser::findings`]. An entry
-    /// that lacks its time or its resource is reported without them, so that nobody takes it for
-    /// processed.
+    /// Lenient: all parts that can be understood are read, and deviations added to
+    /// [`Parser::findings`]. An entry that lacks its time or its resource is returned without them,
+    /// so that a caller cannot treat it as processed.
     ///
     /// # Errors
     /// By [code](Error::code); after an error the same one is returned at every later call.
     /// - `xml.*`: see [`abreast_webtypes::xml`]
-    /// - `atom.root`: the document is no Atom feed
+    /// - `atom.root`: the document is not an Atom feed
     /// - `atom.namespace`, `sdshare.namespace`: an element or relation that counts is in another
     ///   namespace than its own
-    /// - `atom.nested`: an entry is inside something else than the feed
-    /// - `atom.paging`: a link to the next page that leads nowhere, or two that lead to different ones
+    /// - `atom.nested`: an entry is inside another element than the feed
+    /// - `atom.paging`: a link to the next page that leads nowhere, or two with different targets
     /// - `atom.updated`: an entry with two different times
     /// - `sdshare.limit`: too many entries, links or resources
     pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
@@ -306,7 +308,7 @@ impl State {
     fn text(&mut self, text: &str) {
         let field = match self.place {
             Place::Text(field, ..) => field,
-            // A `<` that is lost makes an element a text.
+            // If the `<` of an element is missing, the element becomes a text.
             Place::In(_) if !text.trim_ascii().is_empty() => {
                 let text = excerpt(text.trim_ascii());
                 return self.note("atom.text", format!("the text \"{text}\" between elements"));
@@ -314,7 +316,7 @@ impl State {
             _ => return,
         };
         let most = match field {
-            // One that is cut stays too long, however much of it is white space.
+            // A text that was cut remains too long, also if it has white space.
             Field::Id | Field::Resource | Field::OlderResource => MAX_RAW_URI_LENGTH + 4,
             _ => MAX_TEXT_LENGTH,
         };
@@ -322,10 +324,10 @@ impl State {
         self.text.push_str(cut(text, room));
     }
 
-    /// An element begins; whether an entry is complete.
+    /// Starts an element; returns whether an entry is complete.
     fn start(&mut self, element: &Element<'_>) -> Result<bool, Refusal> {
         self.place = match self.place {
-            // In an entry it may be content of another kind.
+            // In an entry, it may be content in another format.
             Place::Ignored(_, Parent::Feed)
                 if element.ns() == ATOM && element.local() == "entry" =>
             {
@@ -437,7 +439,7 @@ impl State {
         ("sdshare.limit", format!("more than {most} {what}"), None)
     }
 
-    /// An element ends; whether an entry is complete.
+    /// Ends an element; returns whether an entry is complete.
     fn end(&mut self) -> Result<bool, Refusal> {
         match self.place {
             Place::Ignored(1, parent) => self.place = Place::In(parent),
@@ -491,7 +493,7 @@ impl State {
                 let seen = if in_entry { self.entry_seen.updated } else { self.tally.feed_updated };
                 if seen {
                     if in_entry && self.entry.updated != time {
-                        // By one of them it may have been read already.
+                        // The entry may have been processed already, by one of the two times.
                         let message = "two different `updated` in one entry [rfc4287 §4.1.2]";
                         return Err(("atom.updated", message.to_owned(), None));
                     }
@@ -581,7 +583,7 @@ impl State {
         self.entry_base.as_deref().or(self.feed_base.as_deref()).unwrap_or(&self.base)
     }
 
-    /// A link of the feed to its next page leads to one.
+    /// Checks that a link to the next page has exactly one target.
     fn check_paging(&self, element: &Element<'_>, link: Option<&Link>) -> Result<(), Refusal> {
         let is_next = |rel: &str| Relation::parse(rel.trim_ascii()).0 == Relation::Next;
         let message = match (link, self.head.link(&Relation::Next)) {
@@ -598,12 +600,12 @@ impl State {
         Err(("atom.paging", message.to_owned(), None))
     }
 
-    /// Reads a link; `None` when it leads nowhere.
+    /// Reads a link; `None` if its target is not usable.
     fn read_link(&mut self, element: &Element<'_>) -> Result<Option<Link>, Refusal> {
         let base = self.base_of(element);
         let relation = element.attribute("rel");
         let (relation, older) = match relation.as_deref().map(str::trim_ascii) {
-            // Without `rel` it is `alternate` [rfc4287 §4.2.7.2].
+            // The default of `rel` is `alternate` [rfc4287 §4.2.7.2].
             None | Some("") => (Relation::Alternate, false),
             Some(text) => Relation::parse(cut(text, MAX_URI_LENGTH).trim_ascii()),
         };
@@ -637,7 +639,7 @@ impl State {
         self.notes.push((code, message));
     }
 
-    /// Whether the line of the element in hand is wanted.
+    /// Whether the line of the current element is needed.
     fn needs_line(&self, entry_is_done: bool) -> bool {
         let entry_began = matches!(self.place, Place::In(Parent::Entry)) && self.entry.line == 0;
         let feed_began = self.tally.line == 0;
@@ -653,7 +655,7 @@ impl State {
         }
         match self.place {
             Place::In(Parent::Entry) if self.entry.line == 0 => self.entry.line = line,
-            // It has just ended.
+            // The entry just ended.
             Place::In(Parent::Feed) if self.entry.line != 0 => {
                 check_entry(&self.entry, self.entry_seen, &mut self.tally, &mut self.findings);
             }
@@ -667,7 +669,7 @@ impl State {
     }
 }
 
-/// The beginning of a text, of at most that many bytes.
+/// The first bytes of a text, at most `most`.
 fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -676,13 +678,13 @@ fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// Whether a category is this one of [`CATEGORIES`].
+/// Whether a category has the scheme [`CATEGORIES`] and this term.
 fn is_category(element: &Element<'_>, term: &str) -> bool {
     let has = |name: &str, value: &str| element.attribute(name).is_some_and(|text| text == value);
     has("scheme", CATEGORIES) && has("term", term)
 }
 
-/// The root is `feed` of Atom.
+/// Checks that the root is `feed` of Atom.
 fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
     let help = match (element.ns(), element.local()) {
         (ATOM, "feed") => return Ok(()),
@@ -702,7 +704,7 @@ fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
     Err(("atom.root", message, Some(help)))
 }
 
-/// Has it a scheme, and no blanks or control characters?
+/// Whether a text has a scheme, and neither blanks nor control characters.
 pub(crate) fn is_absolute(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else { return false };
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

@@ -4,13 +4,13 @@ use crate::{Entry, Error, Feed, Finding, Limits, Parser, Step};
 use std::io::{self, Read};
 use thiserror::Error as ThisError;
 
-/// Bytes asked for at a time.
+/// Bytes requested from the input at a time.
 const CHUNK: usize = 64 * 1_024;
 
-/// Why reading ended: their document is wrong, or our input failed.
+/// The reason why reading failed: an invalid document, or a failed input.
 #[derive(Debug, ThisError)]
 pub enum ReadError {
-    /// The document is not a feed that can be read.
+    /// The document is not a readable feed.
     #[error(transparent)]
     Syntax(#[from] Error),
     /// The input could not be read.
@@ -45,13 +45,12 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the feed at an address; the input needs no buffer of its own.
+    /// Reads the feed at an address; the input need not be buffered.
     pub fn new(input: R, base: impl Into<String>, limits: Limits) -> Self {
         Self { input, parser: Parser::new(base, limits), buffer: vec![0; CHUNK], done: false }
     }
 
-    /// Reads the next entry into `entry`, whose allocations are used again; `false` at the end of
-    /// the feed.
+    /// Reads the next entry into `entry`, reusing its allocations; `false` at the end of the feed.
     ///
     /// # Errors
     /// See [`Parser::next`]; or the input fails.
@@ -72,12 +71,12 @@ impl<R: Read> Reader<R> {
         Ok(false)
     }
 
-    /// What the feed states of itself; complete when [`Reader::next`] has answered `false`.
+    /// The metadata of the feed; complete when [`Reader::next`] has returned `false`.
     pub fn head(&self) -> &Feed {
         self.parser.head()
     }
 
-    /// Deviations that were accepted so far.
+    /// Accepted deviations up to the last entry.
     pub fn findings(&self) -> &[Finding] {
         self.parser.findings()
     }

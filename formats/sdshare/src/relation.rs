@@ -1,15 +1,15 @@
-//! Relations of links, in the spelling of 1.0 and in older ones.
+//! Relations of links, in the spellings of 1.0 and of older drafts.
 
 use abreast_webtypes::excerpt;
 
 /// Namespace of Atom [rfc4287 §1.2].
 pub const ATOM_NAMESPACE: &str = "http://www.w3.org/2005/Atom";
-/// Namespace of SDShare 1.0: of the element `resource`, and the beginning of all relations.
+/// Namespace of SDShare 1.0, of the element `resource` and all relations.
 pub const SDSHARE_NAMESPACE: &str = "http://www.sdshare.org/2012/core/";
-/// Namespace of the draft of 2010, which is still served.
+/// Namespace of the draft of 2010, which some servers still use.
 pub const SDSHARE_2010_NAMESPACE: &str = "http://www.egovpt.org/sdshare";
 
-/// The scheme of the categories that state what SDShare has no sign for
+/// The scheme of categories for information that SDShare does not have an element for
 /// [rfc4287 §4.2.2]: `files` in a fragments feed whose fragments are files, and `deleted` in the
 /// entry of a resource that does not exist any more. They are hints, which other clients ignore.
 pub const CATEGORIES: &str = "urn:abreast:sdshare";
@@ -62,7 +62,7 @@ pub enum Relation {
     Other(String),
 }
 
-/// The names behind the namespace.
+/// The relations by the part after the namespace.
 const SDSHARE: [(&str, Relation); 7] = [
     ("collectionfeed", Relation::CollectionFeed),
     ("snapshotsfeed", Relation::SnapshotsFeed),
@@ -85,8 +85,7 @@ const REGISTERED: [(&str, Relation); 8] = [
 ];
 
 impl Relation {
-    /// Reads the value of `rel`, and whether it is written in another way than SDShare 1.0 and Atom
-    /// write it.
+    /// Reads the value of `rel`, and whether its spelling differs from SDShare 1.0 and Atom.
     ///
     /// Lenient: the namespace of the draft of 2010, and any letter case.
     ///
@@ -104,7 +103,7 @@ impl Relation {
             let same = |row: &&(&str, Self)| row.0.eq_ignore_ascii_case(name);
             table.iter().find(same).map(|(exact, relation)| (relation.clone(), *exact != name))
         };
-        // The longest namespace first: the short ones are its beginning.
+        // The longest namespace first, because the shorter ones are its prefixes.
         let namespaces = [KNOWN[1], KNOWN[4]];
         for (number, namespace) in namespaces.into_iter().enumerate() {
             let rest =
@@ -119,13 +118,13 @@ impl Relation {
         find(&REGISTERED, name).unwrap_or_else(|| (Self::Other(text.to_owned()), false))
     }
 
-    /// The relation of SDShare with that name behind its namespace, in any letter case.
+    /// The relation of SDShare with this name after its namespace, in any letter case.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         let (_, relation) = SDSHARE.iter().find(|(own, _)| own.eq_ignore_ascii_case(name))?;
         Some(relation.clone())
     }
 
-    /// The value of `rel`, in two parts that are written behind each other.
+    /// The value of `rel`, in two parts to be concatenated.
     pub fn parts(&self) -> (&'static str, &str) {
         if let Some((name, _)) = SDSHARE.iter().find(|(_, relation)| relation == self) {
             return (SDSHARE_NAMESPACE, name);
@@ -144,13 +143,13 @@ impl Relation {
 
     /// Whether a link with this relation must be repeated with `alternate`.
     ///
-    /// The link to the chunks comes beside that to the whole snapshot, which is repeated
+    /// Only the link to the whole snapshot is repeated, not the link to its chunks
     /// [sdshare §Snapshots Feed].
     pub fn needs_alternate(&self) -> bool {
         self.is_sdshare() && *self != Self::ChunkedSnapshot
     }
 
-    /// Whether it leads to a feed.
+    /// Whether the target of the link is a feed.
     pub fn leads_to_feed(&self) -> bool {
         matches!(
             self,
@@ -175,7 +174,8 @@ pub fn other_feed(title: &str) -> String {
     format!("an Atom feed{title} that is not of SDShare: no entry has a link of SDShare")
 }
 
-/// Whether the begin of an Atom feed has what only feeds of SDShare have: its namespace or a relation of it.
+/// Whether the first bytes of an Atom feed contain the namespace of SDShare or one of its
+/// relations.
 ///
 /// # Examples
 /// ```

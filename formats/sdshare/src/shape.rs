@@ -1,5 +1,5 @@
-//! Elements and links that would be ignored although a feed seems shorter without them: those in a
-//! misspelt namespace, and entries that are not where entries are due.
+//! Checks of elements and links that would otherwise be ignored, although without them a feed has
+//! fewer entries: elements in a misspelt namespace, and misplaced entries.
 
 use crate::Relation;
 use crate::relation::{ATOM_NAMESPACE, SDSHARE_NAMESPACE};
@@ -9,16 +9,16 @@ use abreast_webtypes::xml::Element;
 /// A reason to refuse the whole feed.
 pub(crate) type Refusal = (&'static str, String, Option<&'static str>);
 
-/// The elements of Atom that count.
+/// The elements of Atom that are read.
 const OF_ATOM: [&str; 5] = ["entry", "link", "updated", "category", "id"];
-/// Names of the element that names a resource, of 1.0 and of older drafts.
+/// Elements for the IRI of a resource, in 1.0 and in older drafts.
 const OF_SDSHARE: [&str; 3] = ["resource", "ResourceUri", "TopicSI"];
 const HELP: &str = "the server has to correct its feed: read without this, it would seem shorter";
 
-/// Checks a child of a feed or an entry that is ignored.
+/// Checks an ignored child of a feed or an entry.
 ///
 /// # Errors
-/// It is an entry, or an element that counts in another namespace than its own.
+/// It is an entry, or a known element in a wrong namespace.
 pub(crate) fn check_ignored(element: &Element<'_>, in_feed: bool) -> Result<(), Refusal> {
     let (local, namespace) = (element.local(), element.namespace());
     let is_entry = local.eq_ignore_ascii_case("entry");
@@ -39,7 +39,7 @@ pub(crate) fn check_ignored(element: &Element<'_>, in_feed: bool) -> Result<(), 
     Ok(())
 }
 
-/// An entry that is inside something else than the feed.
+/// The fault of an entry inside another element than the feed.
 pub(crate) fn nested(element: &Element<'_>) -> Refusal {
     let local = excerpt(element.local());
     ("atom.nested", format!("`{local}` inside another element than the feed"), Some(HELP))
@@ -54,7 +54,7 @@ fn wrong_namespace(code: &'static str, element: &Element<'_>, expected: &str) ->
     (code, message, Some(HELP))
 }
 
-/// A namespace in messages.
+/// A namespace as messages show it.
 pub(crate) fn name_of(namespace: &str) -> String {
     match namespace {
         "" => "no namespace".to_owned(),
@@ -69,7 +69,7 @@ fn mentions(namespace: &str, mark: &str) -> bool {
 /// Checks the relation of a link, as it is written.
 ///
 /// # Errors
-/// It is one of SDShare, in another namespace.
+/// It is a relation of SDShare in a wrong namespace.
 pub(crate) fn check_relation(relation: &Relation) -> Result<(), Refusal> {
     let Relation::Other(written) = relation else { return Ok(()) };
     let Some((namespace, name)) = written.rsplit_once(['/', '#']) else { return Ok(()) };

@@ -13,16 +13,16 @@ use thiserror::Error;
      `since=2026-01-31T09:00:00Z`; leave the parameter out for all fragments"
 )]
 pub struct SinceError {
-    /// The value, cut.
+    /// The value, shortened for the message.
     value: String,
     cause: ParseDatetimeError,
 }
 
-/// Reads the value of `since` [sdshare §Fragments Feed]; `None` when it is empty, which means all
+/// Reads the value of `since` [sdshare §Fragments Feed]; `None` for an empty value, which means all
 /// fragments.
 ///
 /// Lenient in the form of the time: offsets whose `+` was decoded to a blank, any number of digits
-/// in the fraction, lower-case letters, no zone (UTC). Digits beyond microseconds are dropped, which
+/// in the fraction, lower-case letters, no zone (UTC). Digits after microseconds are dropped, which
 /// makes the time earlier: the client reads a fragment twice, and misses none.
 ///
 /// # Examples
@@ -38,7 +38,7 @@ pub struct SinceError {
 /// ```
 ///
 /// # Errors
-/// The value is no time.
+/// The value is not a time.
 pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
     if value.trim_ascii().is_empty() {
         return Ok(None);
@@ -49,8 +49,8 @@ pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
     }
 }
 
-/// Reads `since` from a query; `None` when it is not there or empty. Of several the earliest
-/// counts, so that none of the fragments asked for is missing.
+/// Reads `since` from a query; `None` if it is missing or empty. If there are several, the earliest
+/// is used, so that no requested fragment is missing.
 ///
 /// # Examples
 /// ```
@@ -62,7 +62,7 @@ pub fn parse_since(value: &str) -> Result<Option<Timestamp>, SinceError> {
 /// ```
 ///
 /// # Errors
-/// A value is no time.
+/// A value is not a time.
 pub fn since_in_query(query: &str) -> Result<Option<Timestamp>, SinceError> {
     let mut earliest: Option<Timestamp> = None;
     for value in query_values(query, "since") {
@@ -72,8 +72,8 @@ pub fn since_in_query(query: &str) -> Result<Option<Timestamp>, SinceError> {
     Ok(earliest)
 }
 
-/// The values of a parameter in a query, decoded. A `+` stays, since it is the sign of an offset in
-/// times and no blank occurs in them.
+/// The decoded values of a parameter in a query. A `+` is not decoded to a blank: in times it is
+/// the sign of an offset, and they do not contain blanks.
 fn query_values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
     query.split('&').filter_map(move |pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -84,7 +84,7 @@ fn query_values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, 
 /// The address of a fragments feed with `since` [sdshare §Fragments Feed].
 ///
 /// The address may have a query already; a `since` in it is replaced. The time is written in UTC,
-/// so that nothing in it needs to be encoded.
+/// so that it needs no encoding.
 ///
 /// # Examples
 /// ```
@@ -102,8 +102,7 @@ pub fn with_since(feed: &str, since: Timestamp) -> String {
     out
 }
 
-/// The address of a fragments feed for all fragments: without `since`, and without a fragment of its
-/// own.
+/// The address of a fragments feed for all fragments, with neither `since` nor a URI fragment.
 ///
 /// # Examples
 /// ```

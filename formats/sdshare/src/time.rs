@@ -1,11 +1,11 @@
-//! Times of Atom: written in one width, read in every form that means one instant.
+//! Times of Atom: written with a fixed width, read in every unambiguous form.
 
 use abreast_webtypes::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 
-/// Bytes of a written time.
+/// Number of bytes in a written time.
 pub const STAMP_LENGTH: usize = 27;
 
-/// Bytes of a time; longer texts are refused.
+/// Most bytes of a time; longer texts are refused.
 const MAX_TIME_LENGTH: usize = 64;
 
 /// Appends `YYYY-MM-DDThh:mm:ss.ffffffZ`.
@@ -21,7 +21,7 @@ pub fn write_stamp(out: &mut Vec<u8>, time: Timestamp) {
     }
 }
 
-/// The time as text in one width, as [`write_stamp`] appends it.
+/// The time as text with a fixed width, as [`write_stamp`] appends it.
 ///
 /// # Examples
 /// ```
@@ -40,19 +40,19 @@ pub fn stamp(time: Timestamp) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A time as it was read.
+/// A time that was read, with its deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadTime {
     pub(crate) time: Timestamp,
-    /// How it deviates from RFC 3339 as Atom has it.
+    /// Deviation of the text from RFC 3339 as Atom uses it.
     pub(crate) deviation: Option<&'static str>,
 }
 
 /// Reads a time [rfc4287 §3.3].
 ///
 /// Lenient: lower-case letters, a blank for the `T` or for the `+` of the offset (a `+` in a query
-/// is decoded so), an offset without colon, a date alone. A time without zone is taken for UTC, as
-/// the servers mean that write it.
+/// is decoded so), an offset without colon, a date alone. A time without zone is read as UTC, which
+/// servers without zones use.
 pub(crate) fn read_time(text: &str) -> Result<ReadTime, ParseDatetimeError> {
     let text = text.trim_ascii().as_bytes();
     if text.len() > MAX_TIME_LENGTH {
@@ -64,7 +64,7 @@ pub(crate) fn read_time(text: &str) -> Result<ReadTime, ParseDatetimeError> {
         repaired[10] = b'T';
         deviation = Some("`T` is missing between date and time");
     }
-    // ` 01:00` and ` 0100` behind the seconds.
+    // ` 01:00` and ` 0100` after the seconds.
     if let Some(at) = repaired.iter().rposition(|byte| *byte == b' ')
         && at > 10
     {

@@ -1,4 +1,4 @@
-//! Writing a feed: straight to bytes, in pieces that the caller sends on.
+//! Writing a feed directly to bytes, in pieces that the caller can send.
 
 use crate::time::write_stamp;
 use crate::{CATEGORIES, Entry, Feed, Link, Relation};
@@ -7,8 +7,8 @@ use abreast_webtypes::xml::write_escaped;
 
 /// Appends the start of a feed, up to its first entry.
 ///
-/// The id, the title, the time and the author are written in any case, since Atom requires them
-/// [rfc4287 §4.1.1]; a feed without time is of 1970.
+/// The id, the title, the time and the author are always written, since Atom requires them
+/// [rfc4287 §4.1.1]; a feed without time gets a time of 1970.
 pub fn write_feed(out: &mut Vec<u8>, feed: &Feed) {
     out.extend_from_slice(
         b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -33,8 +33,8 @@ pub fn write_feed(out: &mut Vec<u8>, feed: &Feed) {
 /// Appends an entry.
 ///
 /// Each link that SDShare requires to be repeated with `alternate` is repeated, with the same type
-/// and address. Atom allows one `alternate` of each type and language in an entry
-/// [rfc4287 §4.1.2]: of two links with one type and language only the first is repeated.
+/// and address. Atom allows one `alternate` of each type and language in an entry [rfc4287 §4.1.2],
+/// so if two links have the same type and language, only the first is repeated.
 ///
 /// # Examples
 /// ```
@@ -68,7 +68,7 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
             |other: &Link| other.media_type == link.media_type && other.hreflang == link.hreflang;
         let before = &entry.links[..number];
         if link.relation == Relation::Alternate {
-            // One that repeats a link is written with that.
+            // An `alternate` that repeats another link is written with that link.
             let repeats = |other: &Link| other.relation.needs_alternate() && same(other);
             if entry.links.iter().any(repeats) {
                 continue;

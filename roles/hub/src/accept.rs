@@ -1,5 +1,5 @@
-//! Publishing: who may publish, and acceptance of notifications. A notification is accepted once it
-//! is durable.
+//! Publishing: permissions, and acceptance of notifications. A notification is accepted once it is
+//! durable.
 
 use crate::body_bytes::shared;
 use crate::client::{Client, Publisher};
@@ -19,7 +19,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 impl Inner {
-    /// A POST at the hub: a form, or a notification itself [rs-change-notification §4.2].
+    /// Handles a POST at the hub: a form, or a notification itself [rs-change-notification §4.2].
     pub(crate) async fn handle(self: &Arc<Self>, request: HubRequest) -> HubAnswer {
         if request.body.len() > self.options.max_body {
             self.counters.refused.fetch_add(1, Relaxed);
@@ -52,7 +52,7 @@ impl Inner {
         }
     }
 
-    /// A notification, whose headers name its topic.
+    /// Handles a notification, whose topic is in its headers.
     async fn notification(self: &Arc<Self>, request: HubRequest) -> HubAnswer {
         let refuse = |status, text: String| {
             self.counters.refused.fetch_add(1, Relaxed);
@@ -82,17 +82,17 @@ impl Inner {
             payload: Payload::Bytes(shared(&request.body)),
         };
         match self.publish(topic, &links.topic, notification).await {
-            // 200 and no other [rs-change-notification §4.2].
+            // The status must be 200 [rs-change-notification §4.2].
             Ok(offset) => HubAnswer::new(200, format!("accepted as number {}\n", offset.0))
                 .with("Abreast-Offset", offset.0.to_string()),
             Err(answer) => answer,
         }
     }
 
-    /// Permission to publish in a topic: parts of this process, clients with a token, and for
-    /// topics that are served clients that prove to act for the topic's own host: the topic names
-    /// this hub, and the request comes from an address of its host, or the topic itself has the
-    /// same bytes.
+    /// Checks the permission to publish in a topic. Parts of this process and clients with a token
+    /// have it. For served topics, clients have it that act for the topic's host: the topic has a
+    /// link to this hub, and the request comes from an address of the topic's host, or the topic
+    /// itself has the same bytes.
     async fn may_publish(
         self: &Arc<Self>,
         links: &PublishedLinks,
@@ -134,7 +134,7 @@ impl Inner {
         }
     }
 
-    /// Strangers make us ask others, so they may do that so often.
+    /// Limits the requests that anonymous clients can make the hub send.
     fn may_make_us_ask(&self, client: Client) -> Result<(), HubAnswer> {
         let allowed = self.lock_rates().clients.take(client.group(), Instant::now());
         allowed.map_err(|wait| {
@@ -142,8 +142,8 @@ impl Inner {
         })
     }
 
-    /// Topics reported as changed by a publisher: they are fetched from their own URL, so nobody
-    /// can forge them.
+    /// Handles reports of changed topics from a publisher. The topics are fetched from their URLs,
+    /// so a report cannot forge content.
     async fn ping(self: &Arc<Self>, topics: Vec<String>, request: &HubRequest) -> HubAnswer {
         let publisher = request.client.publisher();
         if publisher == Publisher::Anonymous
@@ -167,7 +167,7 @@ impl Inner {
             Publisher::Anonymous => ChangeReporter::Stranger(request.client.group()),
         };
         for topic in topics {
-            // Notifications of this server are in the log before anybody can request them.
+            // Notifications of this server are in the log before clients can request them.
             if self.engine.topic(&topic).is_some_and(|topic| self.engine.is_own(topic)) {
                 continue;
             }
@@ -205,7 +205,7 @@ impl Inner {
         opened.map_err(|_| LogError::new(abreast_core::ErrorKind::Io, "the hub stops"))?
     }
 
-    /// Records a notification and wakes its subscribers; ready when it is durable.
+    /// Records a notification and wakes its targets; ready when it is durable.
     pub(crate) async fn publish(
         self: &Arc<Self>,
         topic: TopicId,
@@ -255,7 +255,7 @@ impl Inner {
     }
 }
 
-/// Subscribers are sent to another hub [websub §5.1.2].
+/// The response that sends subscribers to another hub [websub §5.1.2].
 fn elsewhere(redirect: &Redirect) -> HubAnswer {
     let status = if redirect.permanent { 308 } else { 307 };
     HubAnswer::new(status, format!("ask the hub {}\n", redirect.url))

@@ -10,8 +10,8 @@ use abreast_store::hub::{
 use std::sync::mpsc::sync_channel;
 
 impl Hub {
-    /// Topics by number, those after one; begin with 0. The hub's own log of what is to be fetched
-    /// is not among them.
+    /// Topics with larger numbers than `after`, in order, at most `limit`. Pass 0 for the first
+    /// page. The hub's internal log of topics to be fetched is not included.
     ///
     /// # Errors
     /// When the store fails.
@@ -21,13 +21,14 @@ impl Hub {
         Ok(topics)
     }
 
-    /// The topic of that URL, if it is known. From memory.
+    /// The topic with this URL, if it is known. Reads memory only.
     pub fn topic(&self, url: &str) -> Option<TopicId> {
         self.inner().known(url)
     }
 
-    /// Targets by number, those after one, of one topic or of all; begin with 0. Their cursors and
-    /// failures are of this instant, all else is as it was recorded last.
+    /// Targets with larger numbers than `after`, for one topic or for all, in order, at most
+    /// `limit`. Pass 0 for the first page. Cursors and failures are up to date; other values are
+    /// from the last record in the store.
     ///
     /// # Errors
     /// When the store fails.
@@ -47,7 +48,7 @@ impl Hub {
         Ok(targets)
     }
 
-    /// One target.
+    /// The target with this number.
     ///
     /// # Errors
     /// When the store fails.
@@ -63,7 +64,7 @@ impl Hub {
         self.store().attempts(id)
     }
 
-    /// Dead letters of a target, by offset, those after one.
+    /// Dead letters of a target with a larger offset than `after`, in order, at most `limit`.
     ///
     /// # Errors
     /// When the store fails.
@@ -76,7 +77,8 @@ impl Hub {
         self.store().dead_letters(id, after, limit)
     }
 
-    /// Targets that ended, the newest first, those before a number; begin with `i64::MAX`.
+    /// Ended targets with smaller numbers than `before`, the newest first, at most `limit`. Pass
+    /// `i64::MAX` for the first page.
     ///
     /// # Errors
     /// When the store fails.
@@ -84,8 +86,8 @@ impl Hub {
         self.store().ended_targets(before, limit)
     }
 
-    /// Sets a target's cursor: what comes after is delivered again, as far as it is kept, and at
-    /// once. `None` when there is no such target.
+    /// Sets a target's cursor. Later notifications are delivered again at once, if they are still
+    /// stored. `None` if the target does not exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -97,8 +99,8 @@ impl Hub {
         Ok(target)
     }
 
-    /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` when there is no such
-    /// target.
+    /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` if the target does
+    /// not exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -126,7 +128,7 @@ impl Hub {
         Ok(ended)
     }
 
-    /// How much is kept.
+    /// Counts the rows and bytes of the hub's store.
     ///
     /// # Errors
     /// When the store fails.

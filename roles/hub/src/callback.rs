@@ -1,9 +1,9 @@
-//! Subscriptions as ResourceSync 0.1 has them [rs-0.1 §5.2.2]: another form, posted to an address
-//! for each topic, with the same result.
+//! Subscriptions of ResourceSync 0.1 [rs-0.1 §5.2.2]: another form, posted to an address for each
+//! topic, with the same result.
 //!
-//! The specification delivers to any URL that anybody names. Here a callback confirms by a
-//! challenge that it wants deliveries, and that it wants no more, as in WebSub [websub §5.3].
-//! Receivers of 2012 cannot: those that the operator lists by their exact URL are not asked.
+//! The specification delivers to any URL in a request. This hub sends a challenge as in WebSub, so
+//! that the callback confirms the start and the end of deliveries [websub §5.3]. Receivers of 2012
+//! cannot confirm: the hub does not ask callbacks that the operator lists by their exact URL.
 
 use crate::client::Client;
 use crate::hub::Inner;
@@ -14,7 +14,7 @@ use abreast_websub::{CallbackRequest, MAX_FORM_LENGTH, Request, is_form};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Inner {
-    /// A POST at the address at which a topic is subscribed to.
+    /// Handles a POST at the address for subscriptions to a topic.
     pub(crate) async fn call_back(
         &self,
         topic: &str,
@@ -42,7 +42,7 @@ impl Inner {
                 format!("the form is larger than the {MAX_FORM_LENGTH} bytes it may have\n"),
             );
         }
-        // The example of the specification has no content type.
+        // The example in the specification does not have a content type.
         if !content_type.trim().is_empty() && !is_form(content_type) {
             let text = "the body is not a form in UTF-8\n  help: send `callbackURI=URL` as \
                         `application/x-www-form-urlencoded`\n";
@@ -60,8 +60,8 @@ impl Inner {
         }
     }
 
-    /// A callback that is listed and has a secret is of a receiver that can answer; nobody else
-    /// may choose its secret.
+    /// A listed callback with a secret belongs to a receiver that can answer a challenge; other
+    /// clients must not choose its secret.
     fn proof_of(&self, request: &CallbackRequest) -> Proof {
         match request {
             CallbackRequest::Subscribe { callback, secret: None, .. }

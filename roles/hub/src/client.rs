@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// The client of a request.
+/// The client of a request, for permissions and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     address: IpAddr,
@@ -12,16 +12,17 @@ pub struct Client {
     publisher: Publisher,
 }
 
-/// How a request arrived.
+/// The path of a request to the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
-    /// The client connected itself.
+    /// The client connected directly.
     Direct,
-    /// It connected from this machine: a proxy here that marks nothing, perhaps, and not the client itself.
+    /// The connection is from this machine: from the client, or from a local proxy that does not
+    /// mark requests.
     Local,
     /// A trusted proxy reported the address.
     Reported,
-    /// The address is that of a proxy; the client's own is not known.
+    /// The address is a proxy's; the client's address is unknown.
     Hidden,
 }
 
@@ -30,9 +31,9 @@ enum Path {
 pub enum Publisher {
     /// A part of this process.
     Local,
-    /// It sent a token that permits to publish.
+    /// The client sent a token with permission to publish.
     Token,
-    /// It sent no token.
+    /// The client did not send a token.
     Anonymous,
 }
 
@@ -46,7 +47,8 @@ impl Client {
         }
     }
 
-    /// A client that connected from an address of this machine. Others may have it too, through a proxy here.
+    /// A client that connected from an address of this machine. Through a local proxy, other
+    /// clients may have this address too.
     pub const fn local(address: IpAddr) -> Self {
         Self { path: Path::Local, ..Self::direct(address) }
     }
@@ -56,8 +58,8 @@ impl Client {
         Self { path: Path::Reported, ..Self::direct(address) }
     }
 
-    /// A client behind a proxy with this address. The client's own address is not known, so limits
-    /// count the proxy, and the client never counts as a topic's host.
+    /// A client behind a proxy with this address. The client's address is unknown, so limits count
+    /// the proxy, and the client never counts as a topic's host.
     pub const fn behind(proxy: IpAddr) -> Self {
         Self { path: Path::Hidden, ..Self::direct(proxy) }
     }
@@ -68,7 +70,7 @@ impl Client {
         Self { publisher, ..self }
     }
 
-    /// The permission to publish.
+    /// The client's permission to publish notifications.
     pub const fn publisher(&self) -> Publisher {
         self.publisher
     }
@@ -78,7 +80,8 @@ impl Client {
         matches!(self.path, Path::Reported | Path::Hidden)
     }
 
-    /// Whether the request came from an address of this machine, which a proxy may have sent without marking it.
+    /// Whether the request came from an address of this machine, possibly through a proxy that does
+    /// not mark requests.
     pub const fn is_local(&self) -> bool {
         matches!(self.path, Path::Local)
     }
@@ -91,7 +94,7 @@ impl Client {
         }
     }
 
-    /// The unit that limits count: one IPv4 address, or the /64 network of an IPv6 address.
+    /// The unit that limits count: an IPv4 address, or the /64 network of an IPv6 address.
     pub fn group(&self) -> IpAddr {
         abreast_net::client_group(self.address)
     }

@@ -3,24 +3,24 @@
 use abreast_core::LogError;
 use thiserror::Error;
 
-/// A hub could not be started, or asked.
+/// The reason why a hub cannot be started or used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HubError {
-    /// The hub's own URL cannot be one.
+    /// The URL for the hub is not usable.
     #[error(
         "the hub's URL `{url}` cannot be used: {reason}\n  help: give the address under which subscribers reach it"
     )]
     Url {
-        /// As it was given.
+        /// The URL that was given.
         url: String,
-        /// The error.
+        /// The reason why it cannot be used.
         reason: String,
     },
-    /// The store failed.
+    /// An operation of the hub's store failed.
     #[error("the hub's store failed")]
     Store(#[from] LogError),
-    /// Messages cannot be sent.
+    /// The HTTP client for deliveries cannot be created.
     #[error("the hub cannot send messages")]
     Net(#[from] abreast_net::Error),
     /// The hub's thread cannot be started.

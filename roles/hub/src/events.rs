@@ -1,4 +1,4 @@
-//! Following a topic without a callback: the reader reads the log and waits at its end.
+//! Following a topic without a callback: a reader of the log that waits at its end.
 
 use crate::deliver::payloads::PayloadCache;
 use abreast_core::{LogError, Notification, Offset, TopicId, TopicLog as _};
@@ -12,20 +12,20 @@ use tokio::sync::watch;
 /// Notifications read at once.
 const PAGE: usize = 16;
 
-/// One notification.
+/// A notification as a follower of a topic reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubEvent {
-    /// Its number. A leap means that those between are no longer kept.
+    /// Offset of the notification. A gap between two offsets means that notifications were dropped.
     pub offset: Offset,
-    /// When it was accepted.
+    /// Time at which the hub accepted the notification.
     pub time: Timestamp,
-    /// Its media type.
+    /// Media type of the body.
     pub media_type: String,
-    /// Its content.
+    /// Bytes that subscribers receive as content.
     pub body: Bytes,
 }
 
-/// A topic's notifications from one on, without end. Holds at most 16 at a time, or 16 MiB.
+/// A topic's notifications from an offset on, without end. Has at most 16 in memory, or 16 MiB.
 pub struct Events {
     pub(crate) store: Arc<HubStore>,
     pub(crate) cache: Arc<PayloadCache>,
@@ -37,8 +37,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next notification, as soon as there is one; `None` when the hub stops. May be dropped
-    /// and called again.
+    /// Waits for the next notification; `None` when the hub stops. The future may be dropped and
+    /// the function called again.
     ///
     /// # Errors
     /// The store, or the renderer of the bytes, failed; the same notification can be requested
@@ -68,7 +68,7 @@ impl Events {
         }
     }
 
-    /// The last one that was given.
+    /// Offset of the last returned notification.
     pub fn after(&self) -> Offset {
         self.after
     }

@@ -7,27 +7,27 @@ use abreast_webtypes::{Timestamp, count};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailingHub {
-    /// Its number among the targets.
+    /// Number of the target in the store.
     pub target: TargetId,
-    /// The topic's URL.
+    /// URL of the topic whose notifications fail.
     pub topic: String,
     /// The hub's or the node's URL.
     pub hub: String,
     /// Attempts in a row that failed.
     pub attempts: u32,
-    /// When the first of them was.
+    /// Time of the first of these attempts.
     pub since: Option<Timestamp>,
-    /// The status of the last answer; `None` when none came since the start.
+    /// Status of the last response since the start, if any.
     pub status: Option<u16>,
 }
 
 impl FailingHub {
-    /// Whether it is a node of an XMPP service.
+    /// Whether the target is a node of an XMPP service.
     pub fn is_node(&self) -> bool {
         self.hub.starts_with("xmpp:")
     }
 
-    /// Whether it refuses, rather than being out of order: repeating alone does not help.
+    /// Whether the target refuses the notifications, so that repeating alone does not help.
     pub fn refuses(&self) -> bool {
         is_refusal(self.status)
     }
@@ -50,7 +50,7 @@ impl std::fmt::Display for FailingHub {
     }
 }
 
-/// Whether a status means that a retry does not help.
+/// Whether a retry after this status does not help.
 pub(crate) fn is_refusal(status: Option<u16>) -> bool {
     status.is_some_and(|status| {
         (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429)

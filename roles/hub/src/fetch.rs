@@ -1,10 +1,10 @@
-//! Topics fetched from their own hosts, after a report that they changed or a publication in their
+//! Topics fetched from their hosts, after a report that they changed or a publication in their
 //! name.
 //!
-//! Which topics are to be fetched is kept in a log of its own until it is done: what was answered
-//! with 202 is not lost. Those that publishers with tokens name have places of their own. Of the
-//! others the clients take turns, and the topics of each client by their hosts; a topic that waits
-//! for its next attempt holds no place.
+//! Topics to be fetched are stored in a separate log until they are fetched: a report that was
+//! answered with 202 is not lost. Reports by publishers with tokens have separate places. For other
+//! reports the clients take turns, and for each client the topics by their hosts. A topic that
+//! waits for its next attempt does not occupy a place.
 
 use crate::body_bytes::shared;
 use crate::client::Client;
@@ -30,31 +30,32 @@ use tokio::sync::{Notify, OnceCell};
 
 /// The log of topics to be fetched.
 const LOG: &str = "abreast:to-be-fetched";
-/// Most topics that wait to be fetched; as many again of publishers with tokens.
+/// Most topics that wait to be fetched; the same number for publishers with tokens.
 const MAX_WAITING: usize = 10_000;
-/// Of those that strangers name: of one client; of one host, unless somebody follows the topic.
+/// Most waiting topics of anonymous clients: for one client, and for one host unless a topic has
+/// subscribers.
 const MAX_WAITING_OF_CLIENT: usize = 1_000;
 const MAX_WAITING_OF_HOST: usize = 2_000;
-/// Topics fetched at the same time, and as many again for publishers with tokens: those fetched
-/// before, and new ones.
+/// Most topics that are fetched at a time, both for known and for new topics; the same numbers for
+/// publishers with tokens.
 const AT_ONCE: usize = 16;
-/// … that were slow or did not answer; … that gave up their place to others.
+/// Most fetches of slow or silent topics, and most that released their place to others.
 const SLOW_AT_ONCE: usize = 16;
 const ASIDE: usize = 64;
-/// … of one client; for publishers with tokens of one host.
+/// Most fetches for one client; for publishers with tokens, for one host.
 const PER_GROUP: usize = 4;
-/// Attempts to fetch a topic after each report that it changed; then it waits for the next report.
+/// Attempts to fetch a topic after each report of a change; then it waits for the next report.
 const ATTEMPTS: u32 = 4;
-/// How long the hub named by a topic is cached.
+/// How long the hub link of a topic is cached.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
-/// … if the topic names another hub.
+/// How long a topic's link to another hub is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
-/// Topics of which it is remembered.
+/// Most topics whose hub links are cached.
 const MAX_CHECKED: usize = 4_096;
 
 /// Fetches topics.
 pub(crate) struct Fetcher {
-    /// Where it is kept what is to be fetched.
+    /// The log of topics to be fetched.
     pub(crate) topic: TopicId,
     engine: Arc<Engine>,
     sender: Sender,
@@ -68,10 +69,10 @@ struct Waiting {
     topics: HashMap<Arc<str>, ChangedTopic>,
     numbers: HashMap<u64, Arc<str>>,
     next_number: u64,
-    /// Of strangers, and of publishers with tokens.
+    /// For anonymous clients, and for publishers with tokens.
     lanes: [Lanes<u64>; 2],
     retries: BinaryHeap<Reverse<(Instant, u64)>>,
-    /// How many wait: of strangers, and of publishers with tokens.
+    /// Number of waiting topics, from anonymous clients and from publishers with tokens.
     counts: [usize; 2],
     clients: HashMap<IpAddr, usize>,
     hosts: HashMap<String, usize>,
@@ -79,28 +80,28 @@ struct Waiting {
     trimmed: Offset,
 }
 
-/// A topic somebody has spoken of.
+/// A topic that was reported as changed.
 struct ChangedTopic {
     number: u64,
-    /// The last time, which is kept until it is done.
+    /// Offset of the last report in the log, which is stored until the topic is fetched.
     last: Offset,
-    /// Whose places it takes: 0 for those of strangers.
+    /// Index of the lane: 0 for anonymous clients.
     share: usize,
     client: Option<IpAddr>,
     attempts: u32,
-    /// Attempts after which it is given up: those of the last report.
+    /// Attempts after which the last report is given up.
     attempts_max: u32,
     pace: Pace,
 }
 
-/// Who reported that a topic changed.
+/// The client that reported a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeReporter {
     /// A part of this process, or a publisher with a token.
     Known,
-    /// Of this group of clients ([`Client::group`]).
+    /// An anonymous client, by its group ([`Client::group`]).
     Stranger(IpAddr),
-    /// It was before the start.
+    /// The report is from before the start.
     Forgotten,
 }
 
@@ -108,14 +109,14 @@ struct Job {
     exchange: Exchange<u64>,
     share: usize,
     url: Arc<str>,
-    /// A later report requires another fetch.
+    /// Offset of the report; a later report requires another fetch.
     spoken: Offset,
 }
 
 #[derive(Clone)]
 struct DiscoveryResult {
     at: Instant,
-    /// Who speaks for it, or why nobody may do so here.
+    /// The topic's host, or the reason why clients may not publish for it here.
     found: Arc<OnceCell<Result<TopicHost, String>>>,
 }
 
@@ -153,12 +154,12 @@ impl Waiting {
         }
     }
 
-    /// Gives a topic its turn.
+    /// Adds a topic to its lane.
     fn push(&mut self, url: &Arc<str>, now: Instant) {
         let Some(spoken) = self.topics.get(url) else { return };
         let lanes = &mut self.lanes[spoken.share];
         let to = if spoken.share == 0 {
-            // Clients take turns, and the topics of each by their hosts.
+            // Clients take turns, and for each client the topics by their hosts.
             let client = spoken.client.map_or_else(String::new, |client| client.to_string());
             lanes.name(&format!("{client} {}", origin_of(url)), &client)
         } else {
@@ -212,7 +213,7 @@ impl Fetcher {
         Ok(Arc::new(fetcher))
     }
 
-    /// Whether a topic may wait to be fetched; otherwise the status and the reason.
+    /// Checks whether another topic may wait; otherwise returns the status and the reason.
     pub(crate) fn has_room(
         &self,
         url: &str,
@@ -243,7 +244,7 @@ impl Fetcher {
         let mut waiting = self.lock();
         waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
-            // The new report is recorded, and stands for the earlier ones.
+            // The new report is recorded, and replaces the earlier ones.
             spoken.last = offset.max(spoken.last);
             spoken.attempts_max = spoken.attempts + ATTEMPTS;
             return;
@@ -260,7 +261,7 @@ impl Fetcher {
             }
             *waiting.hosts.entry(host_of(&url)).or_default() += 1;
         }
-        // Topics that somebody follows come before those that nobody knows.
+        // Topics with targets have priority over unknown topics.
         let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
         let spoken = ChangedTopic {
             number,
@@ -308,7 +309,7 @@ impl Fetcher {
                     while let Some(job) = next {
                         fetcher.fetch_one(job, &cut).await;
                         next = fetcher.next_job(&cut);
-                        // The next wake-up may have to be sooner.
+                        // The next wake-up may be earlier now.
                         fetcher.wake.notify_one();
                     }
                 });
@@ -359,7 +360,7 @@ impl Fetcher {
             let mut waiting = self.lock();
             let waiting = &mut *waiting;
             let lanes = &mut waiting.lanes[job.share];
-            // Many hosts are behind one client: none is left alone for another.
+            // A client reports topics on many hosts, so it is not paused when a single host fails.
             let pace = lanes.finish(
                 &job.exchange,
                 if fetched.is_ok() { ExchangeEnd::Answered } else { ExchangeEnd::Silent },
@@ -377,7 +378,7 @@ impl Fetcher {
                 Err(error) => {
                     spoken.attempts += 1;
                     let attempts = spoken.attempts;
-                    // An attempt that began before a report is none of its own.
+                    // Attempts that started before a report do not count for it.
                     if spoken.last > job.spoken {
                         spoken.attempts_max = attempts + ATTEMPTS;
                     }
@@ -394,22 +395,22 @@ impl Fetcher {
                     is_last
                 }
             };
-            // Before anybody can report it again.
+            // Before the next report of this topic can arrive.
             if is_done {
                 waiting.remove(&job.url);
             }
         }
-        // Also while attempts fail: later reports stand for earlier ones.
+        // Also if attempts fail, because later reports replace earlier ones.
         self.trim().await;
     }
 
-    /// Drops from the log what is done.
+    /// Drops fetched topics from the log.
     async fn trim(&self) {
         let up_to = {
             let mut waiting = self.lock();
             let first = waiting.topics.values().map(|spoken| spoken.last.0).min();
             let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
-            // Not one by one.
+            // Trim in steps of a hundred.
             if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty()
                 || up_to <= waiting.trimmed
             {
@@ -422,14 +423,14 @@ impl Fetcher {
         let _ = tokio::task::spawn_blocking(move || store.trim(topic, up_to)).await;
     }
 
-    /// Fetches a topic and records what is new.
+    /// Fetches a topic and records new content.
     async fn fetch(
         &self,
         url: &str,
         cut: &CancelSignal,
         exchange: &Exchange<u64>,
     ) -> Result<(), String> {
-        // Only asking is cut off: what is being recorded is recorded wholly.
+        // Only the request can be aborted: recording is always completed.
         let answer = cut.unless(exchange, self.get(url)).await;
         let answer = answer.ok_or("no answer in time, and other topics were waiting")??;
         self.engine.counters.fetched.fetch_add(1, Relaxed);
@@ -493,7 +494,7 @@ impl Fetcher {
         Ok(answer)
     }
 
-    /// The topic's URL by its own account; `None` when it does not name this hub.
+    /// The topic's URL from its own link; `None` if it does not have a link to this hub.
     fn named(&self, url: &str, answer: &Answer) -> Result<Option<String>, String> {
         let options = &self.engine.options;
         let links = links(answer);
@@ -519,8 +520,8 @@ impl Fetcher {
         }
     }
 
-    /// Whether it is known that somebody at that address may speak for the topic, so that nothing
-    /// has to be fetched.
+    /// Whether the client is known to be on the topic's host, so that the topic need not be
+    /// fetched.
     pub(crate) fn knows(&self, url: &str, client: Client) -> bool {
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(url).is_some_and(|one| {
@@ -531,8 +532,9 @@ impl Fetcher {
         })
     }
 
-    /// Whether a client may publish this in the topic's name. The topic must name this hub. Then
-    /// either the client's own address is one of its host's, or the topic itself has the same bytes.
+    /// Whether a client may publish this content for the topic. The topic must have a link to this
+    /// hub. In addition, the client's address must be one of the topic's host, or the topic must
+    /// have the same bytes.
     pub(crate) async fn speaks_for(
         &self,
         url: &str,
@@ -551,7 +553,8 @@ impl Fetcher {
             .to_owned())
     }
 
-    /// The hub that a topic names, at most a minute old. Fetched once for concurrent callers.
+    /// The host of a topic that has a link to this hub, cached for a minute. Fetched once for
+    /// concurrent callers.
     async fn check(&self, url: &str) -> Result<TopicHost, String> {
         let cell = {
             let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,18 +27,17 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Threads for name servers and for the store, at most; half of them for name servers, which may
-/// not answer.
+/// Most threads for DNS queries and for the store. At most half are used for DNS queries, which may
+/// block for long.
 const BLOCKING_THREADS: usize = 64;
-/// The least bytes of a request that is not durable yet.
+/// Least bytes that a request counts as until it is durable.
 const ROOM_UNIT: usize = 4 << 10;
-/// How long what is under way on those threads is waited for when the hub stops.
+/// How long the hub waits for running work on these threads when it stops.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often unused connections are checked.
+/// Interval of checks for unused connections.
 const TIDY: Duration = Duration::from_secs(10);
 
-/// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last of them is
-/// dropped.
+/// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Hub(Arc<Running>);
 
@@ -55,16 +54,16 @@ pub(crate) struct Inner {
     pub(crate) counters: Arc<Counters>,
     pub(crate) sender: Sender,
     pub(crate) runtime: Handle,
-    /// Room for what is not durable yet, in [`ROOM_UNIT`].
+    /// Limit of bytes that are not durable yet, in units of [`ROOM_UNIT`].
     pub(crate) accepting: Semaphore,
-    /// The store takes no more.
+    /// Whether the store accepts no more notifications.
     pub(crate) full: Arc<AtomicBool>,
     rates: Mutex<AllRates>,
 }
 
-/// How often strangers may make the hub ask somebody.
+/// Limits on the requests that anonymous clients can make the hub send.
 pub(crate) struct AllRates {
-    /// By a hash of the host's name.
+    /// By a hash of the host.
     pub(crate) hosts: Rates<u64>,
     pub(crate) hasher: RandomState,
     /// By the group of the client.
@@ -72,8 +71,8 @@ pub(crate) struct AllRates {
 }
 
 impl Hub {
-    /// Starts a hub on a thread of its own, with what its store has: topics, subscriptions, and
-    /// whatever was under way.
+    /// Starts a hub on a separate thread, with the topics, subscriptions and unfinished deliveries
+    /// of its store.
     ///
     /// # Errors
     /// When the hub's URL cannot be one, or the store fails.
@@ -85,7 +84,7 @@ impl Hub {
         Self::start_at(options, store, payloads, Arc::new(SystemClock))
     }
 
-    /// The same with another clock, for leases and for when something was tried.
+    /// As [`Hub::start`], with another clock for leases and attempts.
     ///
     /// # Errors
     /// As [`Hub::start`].
@@ -118,23 +117,23 @@ impl Hub {
         &self.0.inner
     }
 
-    /// Its store.
+    /// The store of the hub's topics and targets.
     pub fn store(&self) -> &Arc<HubStore> {
         &self.0.inner.engine.store
     }
 
-    /// Its options.
+    /// The options with which the hub was started.
     pub fn options(&self) -> &HubOptions {
         &self.0.inner.options
     }
 
-    /// Answers a POST at the hub's URL. From any runtime.
+    /// Answers a POST at the hub's URL. Works on any runtime.
     pub async fn handle(&self, request: HubRequest) -> HubAnswer {
         self.0.inner.handle(request).await
     }
 
-    /// Answers a POST at the address at which a topic is subscribed to by HTTP callback [rs-0.1
-    /// §5.2.2]. From any runtime.
+    /// Answers a POST at the address for subscriptions to a topic by HTTP callback [rs-0.1 §5.2.2].
+    /// Works on any runtime.
     pub async fn call_back(
         &self,
         topic_url: &str,
@@ -145,8 +144,8 @@ impl Hub {
         self.0.inner.call_back(topic_url, content_type, body, client).await
     }
 
-    /// The topic of that URL, made if there is none, which a part of this process publishes by
-    /// [`abreast_core::TopicLog`] and nobody else may. Blocks.
+    /// The topic with this URL, created if it does not exist. Only parts of this process may
+    /// publish in it, by [`abreast_core::TopicLog`]. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -154,13 +153,13 @@ impl Hub {
         self.0.inner.engine.open_topic(url, true)
     }
 
-    /// Something new is in a topic's log: to be called when a notification that somebody else
-    /// recorded is durable. Cheap, from any thread.
+    /// Reports that a notification, which another component recorded, is durable in a topic's log.
+    /// Cheap, and callable from any thread.
     pub fn published(&self, topic: TopicId) {
         self.0.inner.engine.published(topic);
     }
 
-    /// A topic's last notification and its bytes; `None` when there is no topic or none yet.
+    /// A topic's last notification and its bytes; `None` if the topic does not exist or is empty.
     /// Blocks.
     ///
     /// # Errors
@@ -172,7 +171,8 @@ impl Hub {
         Ok(Some((last, body)))
     }
 
-    /// A topic's notifications after one, or from now on; `None` when there is no such topic.
+    /// A topic's notifications after an offset, or all new ones; `None` if the topic does not
+    /// exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -190,14 +190,14 @@ impl Hub {
             cache: Arc::clone(&engine.cache),
             topic,
             url: topic_url.into(),
-            // A client that requests a future offset has seen another log.
+            // A client that requests a future offset has followed another log.
             after: after.map_or(head, |after| after.min(head)),
             heard,
             page: VecDeque::new(),
         }))
     }
 
-    /// Totals, and activity.
+    /// Totals since the start, and the present activity.
     pub fn metrics(&self) -> HubMetrics {
         let (inner, standing) = (&self.0.inner, self.0.inner.engine.standing());
         HubMetrics {
@@ -214,8 +214,8 @@ impl Hub {
         }
     }
 
-    /// Begins nothing more, waits a moment for what is under way and records where everybody
-    /// stands. Blocks.
+    /// Starts no more deliveries, waits for running ones for a short time and records all cursors.
+    /// Blocks.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -258,7 +258,7 @@ impl Inner {
             connect_timeout: options.sending.connect,
             timeout: options.sending.total,
             kept_per_origin: options.lanes.per_host,
-            // There are two senders.
+            // The hub has two senders.
             lookups: BLOCKING_THREADS / 4,
             public_only: !options.private_callbacks,
             extra_roots: options.extra_roots.clone(),
@@ -304,18 +304,18 @@ impl Inner {
         })
     }
 
-    /// The topic of that URL, if it is known; not the hub's own log.
+    /// The topic with this URL, if it is known; not the hub's internal log.
     pub(crate) fn known(&self, url: &str) -> Option<TopicId> {
         self.engine.topic(url).filter(|topic| *topic != self.fetcher.topic)
     }
 
-    /// Whether a topic can be subscribed to here.
+    /// Whether clients may subscribe to a topic here.
     pub(crate) fn serves(&self, topic: &str) -> bool {
         self.options.open || self.options.allows(topic) || self.known(topic).is_some()
     }
 
-    /// Room for a request that will be recorded, or the answer that there is none: nobody waits
-    /// here.
+    /// Reserves memory for a request that will be recorded, or returns the answer that it is
+    /// exhausted; does not wait.
     pub(crate) fn room(&self, bytes: usize) -> Result<SemaphorePermit<'_>, HubAnswer> {
         let all = (self.options.accepting_bytes / ROOM_UNIT).max(1);
         let units = bytes.div_ceil(ROOM_UNIT).clamp(1, all);

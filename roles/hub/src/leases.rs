@@ -1,4 +1,4 @@
-//! Expiry of subscriptions: leases are finite and are honoured [websub §5.3.1].
+//! Expiry of subscriptions: leases end, and the hub enforces this [websub §5.3.1].
 
 use crate::deliver::Engine;
 use std::sync::Arc;

@@ -2,47 +2,47 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Totals since the start, and current activity.
+/// Totals since the start, and the present activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HubMetrics {
-    /// Notifications that were handed over and kept.
+    /// Notifications that were accepted and stored.
     pub accepted: u64,
     /// Requests to publish that were refused.
     pub refused: u64,
     /// Topics that were fetched because they were reported as changed.
     pub fetched: u64,
-    /// Deliveries that were taken.
+    /// Deliveries that the recipient accepted.
     pub delivered: u64,
-    /// Attempts that failed.
+    /// Attempts to deliver that failed.
     pub failed: u64,
     /// Notifications that were given up, once for each target.
     pub given_up: u64,
     /// Requests to subscribe or to unsubscribe that were accepted.
     pub requested: u64,
-    /// … that the callback confirmed.
+    /// Requests that the callback confirmed.
     pub confirmed: u64,
-    /// … that it did not.
+    /// Requests that the callback did not confirm.
     pub unconfirmed: u64,
-    /// Subscriptions that ended.
+    /// Subscriptions that ended, for any reason.
     pub ended: u64,
-    /// Targets: subscriptions, and other hubs.
+    /// Number of targets: subscriptions, and other hubs.
     pub targets: u64,
-    /// Topics.
+    /// Number of topics at present.
     pub topics: u64,
-    /// Deliveries under way.
+    /// Number of deliveries that are running.
     pub in_flight: u64,
-    /// Of these slow.
+    /// Number of running deliveries that are slow.
     pub slow: u64,
     /// Deliveries that wait for a place.
     pub ready: u64,
     /// Deliveries that wait for the time of their next attempt.
     pub waiting: u64,
-    /// Origins that are left alone for a while.
+    /// Origins that are paused after failures.
     pub broken_origins: u64,
     /// Other hubs that do not accept notifications, once for each topic.
     pub failing_hubs: u64,
-    /// Requests whose callback is still to be asked.
+    /// Requests whose callback did not answer yet.
     pub unverified: u64,
 }
 

@@ -5,41 +5,40 @@ use abreast_websub::{LeaseLimits, Method};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Limits and manners of a [`Hub`](crate::Hub). Every limit has a default; none can be switched
-/// off.
+/// Limits and behaviour of a [`Hub`](crate::Hub). Every limit has a default and cannot be disabled.
 #[derive(Clone, Debug)]
 pub struct HubOptions {
-    /// The hub's public URL: as named by topics and in deliveries.
+    /// The hub's public URL, as it occurs in the links of topics and deliveries.
     pub url: String,
-    /// Send subscribers to another hub instead of taking them [websub §5.1.2].
+    /// Send subscribers to another hub instead of accepting them [websub §5.1.2].
     pub redirect: Option<Redirect>,
     /// The leases to grant. Default 10 days, at least 300 s, at most 31 days.
     pub leases: LeaseLimits,
-    /// Accept any topic, with content from its own host. Default false: the Source's own, those
-    /// that a known publisher has published, and `allow_topics`.
+    /// Accept any topic with content from its host. Default false: only the Source's topics, topics
+    /// of a known publisher, and `allow_topics`.
     pub open: bool,
-    /// Topics whose URL begins with one of these are taken too.
+    /// Prefixes of URLs of further topics to accept.
     pub allow_topics: Vec<String>,
-    /// Callbacks of ResourceSync 0.1 that get notifications without being asked, by their exact
-    /// URLs, for as long as they are listed [rs-0.1 §5.2.2]. Default none.
+    /// Callbacks of ResourceSync 0.1 that are subscribed without a challenge while they are listed,
+    /// by their exact URLs [rs-0.1 §5.2.2]. Default none.
     pub trusted_callbacks: Vec<String>,
-    /// Callbacks may be on this machine or in its network. Default false.
+    /// Whether callbacks may be on this machine or in its network. Default false.
     pub private_callbacks: bool,
-    /// Topics may be fetched from this machine or its network. Default false.
+    /// Whether topics may be fetched from this machine or its network. Default false.
     pub private_topics: bool,
-    /// Most bytes of a notification that is handed over. Default 1 MiB.
+    /// Most bytes of a published notification. Default 1 MiB.
     pub max_body: usize,
-    /// Most bytes of a topic that is fetched. Default 8 MiB.
+    /// Most bytes of a fetched topic. Default 8 MiB.
     pub max_topic: usize,
-    /// How deliveries are signed. Default `sha256`.
+    /// Hash algorithm of signatures. Default `sha256`.
     pub signature: Method,
-    /// Whom the answers may keep waiting.
+    /// Time limits of a delivery.
     pub sending: Sending,
-    /// How deliveries share what there is.
+    /// How deliveries share the available connections.
     pub lanes: LaneOptions,
-    /// When failed deliveries are tried again.
+    /// Pauses between attempts of failed deliveries.
     pub retries: Retries,
-    /// How subscribers are asked.
+    /// How requests to subscribe are verified.
     pub verification: VerificationOptions,
     /// Most subscriptions. Default 1,000,000; each takes about 300 bytes of memory.
     pub subscriptions: usize,
@@ -47,121 +46,123 @@ pub struct HubOptions {
     pub subscriptions_per_host: u32,
     /// Most bytes of notifications in memory. Default 64 MiB.
     pub memory_bytes: usize,
-    /// Most bytes handed over that are not durable yet, each request counted as 4 KiB at least;
-    /// then 503. Default 16 MiB.
+    /// Most bytes of published notifications that are not durable yet, with at least 4 KiB for each
+    /// request; then 503. Default 16 MiB.
     pub accepting_bytes: usize,
     /// Most bytes of bodies in the store; then 503. Default 16 GiB.
     pub store_bytes: u64,
-    /// How long notifications are kept. Those that somebody still waits for are kept twice as long.
-    /// Default 7 days.
+    /// How long notifications are stored. Notifications that a target has not received yet are
+    /// stored twice as long. Default 7 days.
     pub keep: Duration,
-    /// How often leases are checked, besides before each delivery. Default 60 s.
+    /// How often leases are checked, in addition to the check before each delivery. Default 60 s.
     pub lease_sweep: Duration,
-    /// How often old notifications are searched for. Default 10 minutes.
+    /// Interval of searches for old notifications. Default 10 minutes.
     pub retention_sweep: Duration,
-    /// How often progress is recorded: a crash repeats deliveries of that time. Default 250 ms.
+    /// How often progress is recorded: a crash repeats the deliveries since the last record.
+    /// Default 250 ms.
     pub save_every: Duration,
-    /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
+    /// A PEM file with certificates that are trusted in addition to the built-in ones. Default
+    /// none.
     pub extra_roots: Option<PathBuf>,
     /// The account that publishes to nodes of XMPP services. Default none.
     #[cfg(feature = "xmpp")]
     pub xmpp: Option<abreast_xmpp::Account>,
 }
 
-/// Where subscribers are sent instead.
+/// The hub to which subscribers are redirected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// The other hub.
+    /// URL of the other hub.
     pub url: String,
-    /// Permanent (308) or temporary (307) redirect.
+    /// Whether the redirect is permanent (308) or temporary (307).
     pub permanent: bool,
 }
 
-/// Times of one exchange.
+/// Time limits of an HTTP exchange.
 #[derive(Clone, Debug)]
 pub struct Sending {
-    /// To resolve, connect and agree on TLS. Default 5 s.
+    /// Time limit to resolve, connect and negotiate TLS. Default 5 s.
     pub connect: Duration,
-    /// For all of it. Default 30 s.
+    /// Longest time of a whole exchange. Default 30 s.
     pub total: Duration,
 }
 
-/// How deliveries share what there is. Each delivery under way takes a socket and no thread.
+/// How deliveries share the available connections. A running delivery needs a socket, but not a
+/// thread.
 #[derive(Clone, Debug)]
 pub struct LaneOptions {
-    /// Deliveries at the same time to recipients that answered soon the last time. Default 256.
+    /// Deliveries at the same time to recipients whose last response was fast. Default 256.
     pub all: usize,
-    /// … to recipients that nothing was sent to since the start. Default 64.
+    /// Deliveries at the same time to recipients without an exchange since the start. Default 64.
     pub new: usize,
-    /// … of either kind to one host. Default 8.
+    /// Deliveries at the same time to fast or to new recipients on one host. Default 8.
     pub per_host: usize,
-    /// … to recipients that took longer than `slow_after` the last time, a quarter of these to one
-    /// host. Default 256.
+    /// Deliveries at the same time to recipients that took longer than `slow_after` the last time,
+    /// a quarter of these to one host. Default 256.
     pub slow: usize,
-    /// … to recipients that did not answer several times in a row, a quarter of these to one host.
-    /// Default 64.
+    /// Deliveries at the same time to recipients that did not answer several times in a row, a
+    /// quarter of these to one host. Default 64.
     pub silent: usize,
-    /// Deliveries that gave up their place to others and continue, to fast recipients and to new
-    /// ones each; a quarter of these to one host. What would be more is cut off and repeated.
+    /// Deliveries that released their place to others and continue: this number each for fast and
+    /// for new recipients, a quarter of these to one host. Further ones are aborted and repeated.
     /// Default 1,024.
     pub aside: usize,
-    /// The longest that a delivery to a fast or new recipient keeps others waiting, four times what
-    /// is usual for its host where answers come fast; and from when on a recipient counts as slow.
-    /// Default 250 ms.
+    /// The longest that a delivery to a fast or new recipient may delay others. If the host usually
+    /// answers faster, the limit is four times its usual time. Recipients that take longer count as
+    /// slow. Default 250 ms.
     pub slow_after: Duration,
-    /// How long a delivery to a slow recipient keeps others waiting, or four times as long as it
-    /// took the last time; each fourth attempt in a row has the whole time of an exchange. Default
-    /// 1 s.
+    /// The time after which a delivery to a slow recipient is aborted if others wait, or four times
+    /// its last duration if that is longer. Each fourth attempt in a row has the whole time of an
+    /// exchange. Default 1 s.
     pub patience: Duration,
-    /// After so many connections in a row that could not be made, an origin is left alone. Default
-    /// 10.
+    /// Failed connections in a row after which an origin is paused. Default 10.
     pub breaker_failures: u32,
-    /// How long it is left alone; then one attempt decides. Default 30 s.
+    /// Length of this pause; then one attempt decides. Default 30 s.
     pub breaker_pause: Duration,
 }
 
-/// When what failed is tried again: after a random part of a time that doubles.
+/// Pauses between attempts: a random part of a time that doubles with each failure.
 #[derive(Clone, Debug)]
 pub struct Retries {
-    /// The first such time. Default 1 s.
+    /// The time after the first failure. Default 1 s.
     pub base: Duration,
-    /// The longest. Default 1 h.
+    /// The longest time between attempts. Default 1 h.
     pub most: Duration,
-    /// A notification that could not be delivered for so long is given up; the subscription stays.
+    /// Time after which an undeliverable notification is given up; the subscription remains.
     /// Default 24 h.
     pub give_up: Duration,
-    /// The longest pause that a subscriber may ask for by `Retry-After`. Default 10 h.
+    /// Longest pause that a subscriber may request by `Retry-After`. Default 10 h.
     pub retry_after: Duration,
 }
 
-/// How subscribers are asked, and how often strangers may make the hub ask.
+/// How callbacks are verified, and how often anonymous clients may cause this.
 #[derive(Clone, Debug)]
 pub struct VerificationOptions {
-    /// Questions at the same time, of these 8 to one host. Default 64; besides, a quarter as many
-    /// to callbacks that were slow and to those that are silent each, and half as many that gave up
-    /// their place to others.
+    /// Verifications at the same time, at most 8 to one host. Default 64. In addition, a quarter as
+    /// many each to slow and to silent callbacks, and half as many that released their place to
+    /// others.
     pub all: usize,
-    /// How often is asked when no answer comes, or 5xx. Default 3.
+    /// Attempts if a callback does not answer, or with 5xx. Default 3.
     pub attempts: u32,
-    /// The pause before the second question; then four times as long. Default 2 s.
+    /// Pause before the second attempt; later pauses are four times as long. Default 2 s.
     pub retry: Duration,
-    /// Requests not verified by then are dropped. Default 10 minutes.
+    /// Time after which unverified requests are dropped. Default 10 minutes.
     pub patience: Duration,
-    /// Questions to one callback host: so many at once, …. Default 2,000.
+    /// Verifications for the callbacks on one host: this many at once, …. Default 2,000.
     pub host_burst: u32,
-    /// … and so many a second from then on. Default 100.
+    /// … and this many a second from then on. Default 100.
     pub host_rate: f64,
-    /// Requests of one client address: so many at once, …. Default 2,000.
+    /// Requests of a client address: this many at once, …. Default 2,000.
     pub client_burst: u32,
-    /// … and so many a second from then on. Default 100.
+    /// … and this many a second from then on. Default 100.
     pub client_rate: f64,
-    /// Questions to one callback about one topic that were not confirmed: so many, then one a
-    /// minute. Default 5.
+    /// Unconfirmed verifications for one callback and topic: this many, then one a minute. Default
+    /// 5.
     pub refused_burst: u32,
 }
 
 impl HubOptions {
-    /// The defaults, for a hub at that URL.
+    /// The default options for a hub at this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -209,8 +210,8 @@ impl HubOptions {
         }
     }
 
-    /// Whether the topic is one of `allow_topics`. Its host must be the very one:
-    /// `http://example.org` does not stand for `http://example.org.elsewhere.example`.
+    /// Whether the topic matches `allow_topics`. The host must be equal: `http://example.org` does
+    /// not match `http://example.org.elsewhere.example`.
     pub(crate) fn allows(&self, topic: &str) -> bool {
         let is_allowed = |prefix: &String| {
             topic.starts_with(prefix.as_str()) && origin_of(topic) == origin_of(prefix)
@@ -218,18 +219,18 @@ impl HubOptions {
         self.allow_topics.iter().any(is_allowed)
     }
 
-    /// Whether a callback is one of `trusted_callbacks`.
+    /// Whether a callback is in `trusted_callbacks`.
     pub(crate) fn trusts(&self, callback: &str) -> bool {
         self.trusted_callbacks.iter().any(|trusted| trusted == callback)
     }
 
-    /// Whether a URL is this hub's, however scheme, host and port are written.
+    /// Whether a URL is this hub's, with any spelling of scheme, host and port.
     pub(crate) fn is_own(&self, url: &str) -> bool {
         url == self.url || parts(url) == parts(&self.url)
     }
 }
 
-/// Origin without a default port, and what comes behind it.
+/// Origin without a default port, and the rest of the URL.
 fn parts(url: &str) -> (String, &str) {
     let origin = origin_of(url);
     let rest = &url[origin.len()..];

@@ -1,13 +1,13 @@
-//! Rate limits: a burst, then a number of requests a second.
+//! Rate limits: a burst, then a number of requests per second.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Askers remembered; beyond that those with the most left are forgotten.
+/// Most askers remembered; then askers with the most requests left are forgotten.
 const MAX_ASKERS: usize = 65_536;
 
-/// Counts for each asker.
+/// Remaining requests of each asker.
 pub(crate) struct Rates<K> {
     burst: f64,
     per_second: f64,
@@ -23,7 +23,7 @@ impl<K: Hash + Eq> Rates<K> {
         }
     }
 
-    /// Takes one, or returns the time to wait.
+    /// Counts a request, or returns the time to wait.
     pub(crate) fn take(&mut self, asker: K, now: Instant) -> Result<(), Duration> {
         self.check(&asker, now)?;
         let left = self.left(&asker, now) - 1.0;
@@ -34,7 +34,7 @@ impl<K: Hash + Eq> Rates<K> {
         Ok(())
     }
 
-    /// Whether there is one left; otherwise how long to wait for it.
+    /// Checks whether a request is allowed; otherwise returns the time to wait.
     pub(crate) fn check(&self, asker: &K, now: Instant) -> Result<(), Duration> {
         let left = self.left(asker, now);
         if left >= 1.0 {

@@ -1,4 +1,4 @@
-//! Requests to the hub and its answers, independent of an HTTP server.
+//! Requests to the hub and its responses, independent of an HTTP server.
 
 use crate::client::Client;
 use bytes::Bytes;
@@ -6,24 +6,24 @@ use bytes::Bytes;
 /// A POST at the hub's URL.
 #[derive(Clone, Debug)]
 pub struct HubRequest {
-    /// The `Content-Type` header; empty when there is none.
+    /// The `Content-Type` header; empty if it is missing.
     pub content_type: String,
     /// The values of all `Link` headers.
     pub links: Vec<String>,
-    /// The body. Reading stops a little beyond [`crate::HubOptions::max_body`].
+    /// The body. Reading may stop after [`crate::HubOptions::max_body`] bytes.
     pub body: Bytes,
-    /// The client.
+    /// The client, with its permission to publish.
     pub client: Client,
 }
 
-/// The answer.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubAnswer {
-    /// Its status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// Its headers, `Content-Type` not among them: the body is `text/plain; charset=utf-8`.
+    /// Headers except `Content-Type`, which is `text/plain; charset=utf-8`.
     pub headers: Vec<(&'static str, String)>,
-    /// Text for people.
+    /// Text for the user of the client.
     pub body: String,
 }
 
@@ -38,7 +38,7 @@ impl HubAnswer {
         self
     }
 
-    /// Too much at the moment.
+    /// Response for a request that may succeed later.
     pub(crate) fn later(status: u16, seconds: u64, body: impl Into<String>) -> Self {
         Self::new(status, body).with("Retry-After", seconds.to_string())
     }

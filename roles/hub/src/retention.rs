@@ -1,4 +1,4 @@
-//! Retention: what is dropped from the logs, and when the store is full.
+//! Retention: dropping notifications from the logs, and the limit of the store.
 
 use crate::deliver::Engine;
 use abreast_core::{LogError, Offset, TopicId, TopicLog as _};
@@ -26,7 +26,8 @@ pub(crate) async fn sweep(engine: Arc<Engine>, full: Arc<AtomicBool>) {
 
 fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
     let most = engine.options.store_bytes;
-    // Near the limit age no longer counts, only whether somebody still waits.
+    // Near the limit, the age does not matter: notifications are dropped unless a target needs
+    // them.
     let crowded = engine.store.sizes()?.body_bytes > most / 5 * 4;
     let mut after = TopicId(0);
     loop {
@@ -44,8 +45,8 @@ fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Drops notifications beyond the retention time unless a target needs them, and beyond twice that
-/// time in any case; targets that needed them finds it among the dead letters.
+/// Drops notifications after the retention time unless a target needs them, and after twice that
+/// time in any case; targets then have a dead letter for them.
 fn trim(engine: &Engine, topic: TopicId, head: Offset, crowded: bool) -> Result<(), LogError> {
     let keep = engine.options.keep;
     let now = engine.now();

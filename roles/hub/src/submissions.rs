@@ -1,4 +1,4 @@
-//! Other hubs, and nodes of XMPP services, that notifications are submitted to: which they are, until
+//! Other hubs, and nodes of XMPP services, to which notifications are submitted: which ones, until
 //! when, and whether they accept them.
 
 use crate::failing::FailingHub;
@@ -10,14 +10,16 @@ use std::collections::{HashMap, HashSet};
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
 
-/// How another hub, or a node, is notified of a topic.
+/// How another hub, or a node, gets the notifications of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmissionKind {
-    /// It gets each notification itself, as ResourceSync wants it [rs-change-notification §4.2].
+    /// The hub receives each notification itself, as ResourceSync requires
+    /// [rs-change-notification §4.2].
     Fat,
-    /// It is notified that the topic changed, and fetches it.
+    /// The hub is notified that the topic changed, and fetches the topic.
     Form,
-    /// It is a node of an XMPP service, to which each notification is published [rs-0.1 §5.2.1].
+    /// The target is a node of an XMPP service, to which each notification is published
+    /// [rs-0.1 §5.2.1].
     Node,
 }
 
@@ -31,9 +33,9 @@ impl SubmissionKind {
     }
 }
 
-/// Ends the submissions to all hubs and nodes but these, which are notified in that way from now on:
-/// where the way is another, the new one begins where the old one ended. For a store that no hub
-/// runs on yet.
+/// Replaces the hubs and nodes that are notified of topics by `wanted`. Submissions to all others
+/// end. If only the kind of a submission changes, the new one continues at the offset of the old
+/// one. Requires that no hub uses the store.
 ///
 /// # Errors
 /// When the store fails.
@@ -84,8 +86,8 @@ fn each_submission(
 }
 
 impl Hub {
-    /// Submits everything that is published in a topic from now on to another hub or a node, over
-    /// restarts too. A node is created, or checked, at once. Blocks.
+    /// Submits all later notifications of a topic to another hub or a node, also after a restart. A
+    /// node is created, or checked, at once. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -120,7 +122,7 @@ impl Hub {
         Ok(id)
     }
 
-    /// Ends submissions of topics that are no longer published: at once, or for topics in
+    /// Ends submissions of topics that are not published any more: at once, or for topics in
     /// `last_words` when their last notification was accepted. Blocks.
     ///
     /// # Errors
@@ -145,8 +147,8 @@ impl Hub {
         })
     }
 
-    /// Ends publishing to nodes, except of these topics to these nodes: another set may have a node
-    /// now. Blocks.
+    /// Ends publishing to all nodes except these, each for its topic, because a node may belong to
+    /// another set now. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -162,7 +164,7 @@ impl Hub {
         })
     }
 
-    /// Other hubs, and nodes, that do not accept notifications at this moment. From memory.
+    /// Other hubs, and nodes, that do not accept notifications at present. Reads memory only.
     pub fn failing_hubs(&self) -> Vec<FailingHub> {
         self.inner().engine.failing_hubs()
     }

@@ -13,15 +13,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Longest `scheme://host:port`: a name has 255 characters at most.
+/// Longest `scheme://host:port`: a host name has at most 255 characters.
 const MAX_ORIGIN: usize = 300;
 
-/// What confirms a request.
+/// The kind of proof that a request is intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// The callback, by its answer to a challenge.
+    /// The callback's answer to a challenge.
     Challenge,
-    /// The operator, who listed the callback: it is not asked.
+    /// The operator's list of callbacks, without a challenge.
     Trusted,
 }
 
@@ -38,7 +38,7 @@ impl Inner {
             return HubAnswer::new(404, text);
         }
         if let Some(refusal) = self.limit_reached(&wish.callback) {
-            // A repeated request overrides the subscription, and adds none [websub §5.1].
+            // A repeated request replaces the subscription, and does not add one [websub §5.1].
             match self.is_subscribed(&wish).await {
                 Ok(true) => {}
                 Ok(false) => return refusal,
@@ -46,7 +46,7 @@ impl Inner {
             }
         }
         let verification = NewVerification {
-            // What the operator decided lasts as long as that.
+            // A callback in the operator's list does not need a lease.
             lease_seconds: (proof == Proof::Challenge)
                 .then(|| self.options.leases.grant(wish.lease_seconds)),
             secret: wish.secret.map(|secret| Secret::from(secret.into_bytes())),
@@ -55,7 +55,7 @@ impl Inner {
         self.verify(verification, client, proof).await
     }
 
-    /// The answer to a new subscription where there may be no more.
+    /// The response to a new subscription if a limit is reached.
     fn limit_reached(&self, callback: &str) -> Option<HubAnswer> {
         if self.engine.len() >= self.options.subscriptions {
             let text = "this hub takes no more subscriptions\n";
@@ -77,14 +77,14 @@ impl Inner {
         found.map_err(stopped)?.map(|target| target.is_some())
     }
 
-    /// The topic need not be there any more, and any lease that was asked for is ignored [websub
-    /// §5.1].
+    /// Handles an unsubscription. The topic may not exist any more, and a requested lease is
+    /// ignored [websub §5.1].
     pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: Client) -> HubAnswer {
         let verification = new(wish.topic, wish.callback, VerificationMode::Unsubscribe);
         self.verify(verification, client, Proof::Challenge).await
     }
 
-    /// Answers when the request is durable, whatever comes of it [websub §5.1.2].
+    /// Answers when the request is durable, before it is verified [websub §5.1.2].
     async fn verify(
         &self,
         mut verification: NewVerification,
@@ -141,7 +141,7 @@ impl Inner {
         }
     }
 
-    /// Checks that need no name server; the address is checked again when connecting.
+    /// Checks that need no DNS query; the address is checked again when connecting.
     fn check_callback(&self, callback: &str) -> Result<(), String> {
         let sender = &self.sender;
         let recipient =
@@ -184,7 +184,7 @@ fn seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(1)
 }
 
-/// 256 random bits in hex: nobody guesses that [websub §8.2].
+/// 256 random bits in hex, which cannot be guessed [websub §8.2].
 fn random_text() -> Result<String, LogError> {
     use std::fmt::Write as _;
     let mut bytes = [0; 32];

@@ -1,16 +1,16 @@
-//! Messages for people.
+//! Messages for clients and logs.
 
 use crate::request::HubAnswer;
 use abreast_core::{ErrorKind, LogError};
 use abreast_websub::FormError;
 
-/// A form that cannot be read.
+/// Response to an invalid form.
 pub(crate) fn no_request(error: &FormError) -> HubAnswer {
     let status = if matches!(error, FormError::TooLong) { 413 } else { 400 };
     HubAnswer::new(status, format!("{error} ({})\n", error.code()))
 }
 
-/// The store did not take something.
+/// Response to a request that the store did not record.
 pub(crate) fn not_stored(error: &LogError) -> HubAnswer {
     match error.kind() {
         ErrorKind::Busy => HubAnswer::later(503, 5, format!("too much is waiting: {error}\n")),
@@ -22,7 +22,7 @@ pub(crate) fn not_stored(error: &LogError) -> HubAnswer {
     }
 }
 
-/// An error and what caused it, on one line.
+/// An error with its causes, on one line.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -37,7 +37,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text.replace('\n', " ")
 }
 
-/// A failed exchange in a few words, with its code.
+/// A failed exchange as a short text, with its code.
 pub(crate) fn failure(error: &abreast_net::Error) -> String {
     format!("{} ({})", chain(error), error.code())
 }

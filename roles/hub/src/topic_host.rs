@@ -1,4 +1,4 @@
-//! The host of a topic: a client that publishes from there needs no token.
+//! The host of a topic: clients that publish from there do not need a token.
 
 use crate::client::Client;
 use abreast_net::{Error, Sender};
@@ -8,10 +8,11 @@ use std::net::{IpAddr, UdpSocket};
 #[derive(Clone, Debug)]
 pub(crate) struct TopicHost {
     addresses: Vec<IpAddr>,
-    /// It is written as `localhost` or a loopback address: each client on this machine is it.
+    /// Whether the URL has `localhost` or a loopback address: then each client on this machine is
+    /// on the topic's host.
     is_loopback: bool,
-    /// Addresses of this hub's own host: a proxy in front of the hub has one of them, and need not mark what it
-    /// forwards.
+    /// Addresses of this hub's host. A proxy in front of the hub has such an address, and may
+    /// forward requests without marking them.
     of_hub: Vec<IpAddr>,
 }
 
@@ -23,13 +24,13 @@ impl TopicHost {
         let of_hub = if is_loopback {
             Vec::new()
         } else {
-            // Where the hub's own host is not known, any address may be its proxy's.
+            // If the hub's host is unknown, any address may be its proxy's.
             self::addresses(sender, hub).await.unwrap_or_else(|_| addresses.clone())
         };
         Ok(Self { addresses, is_loopback, of_hub })
     }
 
-    /// Whether a client's own address is one of the host's.
+    /// Whether a client's address is one of the host's.
     pub(crate) fn has(&self, client: Client) -> bool {
         client.address().is_some_and(|address| {
             if !self.addresses.contains(&address) {
@@ -38,18 +39,18 @@ impl TopicHost {
             let may_be_proxy = || {
                 client.is_local() || self.of_hub.contains(&address) || is_of_this_machine(address)
             };
-            // A trusted proxy reports the client itself.
+            // A trusted proxy reports the client's address.
             self.is_loopback || client.is_forwarded() || !may_be_proxy()
         })
     }
 }
 
-/// Whether this machine has an address: no other one can be bound.
+/// Whether an address is on this machine: only then can it be bound.
 fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Whether a host is written as this machine.
+/// Whether a host in a URL means this machine.
 fn is_loopback(host: &str) -> bool {
     let address = host.parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())

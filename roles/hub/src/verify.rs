@@ -1,8 +1,8 @@
-//! Verification of intent: each request is confirmed at its callback before it counts [websub
-//! §5.3].
+//! Verification of intent: each request is confirmed at its callback before it takes effect
+//! [websub §5.3].
 //!
-//! Requests for one callback and topic are asked one after the other, in the order they came: the
-//! last one confirmed is what counts.
+//! Requests for the same callback and topic are verified one after the other, in the order of their
+//! arrival: the last confirmed request is in force.
 
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name};
@@ -29,7 +29,7 @@ use tokio::sync::{Notify, oneshot};
 /// Requests read from the store at once.
 const PAGE: usize = 1_000;
 
-/// Asks callbacks.
+/// Verifies requests at their callbacks.
 pub(crate) struct Verifier {
     engine: Arc<Engine>,
     sender: Sender,
@@ -48,8 +48,8 @@ struct State {
     hasher: RandomState,
 }
 
-/// Data of a request that is kept in memory: the request may have URLs of 8 KiB, and there may be
-/// many.
+/// Data of a request that is stored in memory, without the URLs of up to 8 KiB, because there may
+/// be many requests.
 struct Pending {
     /// The hash of its callback and topic.
     key: u64,
@@ -59,8 +59,8 @@ struct Pending {
     pace: Pace,
 }
 
-/// Requests for one callback and topic: one is being asked or waits to be asked again, others are
-/// behind it.
+/// Requests for one callback and topic: one is being verified or waits for a retry, the others wait
+/// for it.
 struct VerificationChain {
     current: VerificationId,
     waits: bool,
@@ -71,7 +71,7 @@ struct VerificationChain {
 enum Outcome {
     Confirmed,
     Refused(String),
-    /// To be asked again.
+    /// The callback did not answer: verify again later.
     Silent(String),
 }
 
@@ -119,7 +119,7 @@ impl Verifier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a request that is durable.
+    /// Adds a durable request.
     pub(crate) fn add(&self, id: VerificationId, request: &NewVerification) {
         let created = self.engine.now();
         let mut state = self.lock();
@@ -129,13 +129,13 @@ impl Verifier {
         self.wake.notify_one();
     }
 
-    /// Whether the callback may be asked about the topic: not if it did not confirm several times.
+    /// Whether the callback may be asked about the topic: not after several unconfirmed requests.
     pub(crate) fn may_ask(&self, callback: &str, topic: &str) -> Result<(), Duration> {
         let state = self.lock();
         state.refused.check(&state.hasher.hash_one((callback, topic)), Instant::now())
     }
 
-    /// Requests that are not settled.
+    /// Number of requests that are not settled.
     pub(crate) fn len(&self) -> usize {
         self.lock().pending.len()
     }
@@ -162,7 +162,7 @@ impl Verifier {
                     while let Some(job) = next {
                         verifier.verify(job, &cut).await;
                         next = verifier.next_job(&cut);
-                        // The next wake-up may have to be sooner.
+                        // The next wake-up may be earlier now.
                         verifier.wake.notify_one();
                     }
                 });
@@ -195,7 +195,7 @@ impl Verifier {
         }
     }
 
-    /// Reads a request, asks its callback and records what follows.
+    /// Reads a request, asks its callback and records the result.
     async fn verify(&self, job: Job, cut: &CancelSignal) {
         let (store, id) = (Arc::clone(&self.engine.store), job.exchange.item);
         let read = tokio::task::spawn_blocking(move || store.verification(id)).await;
@@ -213,8 +213,8 @@ impl Verifier {
             return self.take_trusted(&job, request).await;
         }
         let known = self.engine.topic(&request.topic_url);
-        // Notifications published from now on belong to a new subscription; its lease also runs
-        // from now on.
+        // A new subscription gets the notifications that are published from now on, and its lease
+        // starts now.
         let head = known.and_then(|topic| self.engine.store.head(topic).ok());
         let asked = self.engine.now();
         let url = match request.mode {
@@ -264,7 +264,7 @@ impl Verifier {
         self.conclude(&job, request, outcome, head, asked).await;
     }
 
-    /// A request that the operator's list of callbacks confirms: nobody is asked.
+    /// Accepts a request for a callback in the operator's list, without asking the callback.
     async fn take_trusted(&self, job: &Job, request: &NewVerification) {
         self.lock().lanes.finish(&job.exchange, ExchangeEnd::Answered, Instant::now());
         let outcome = if self.engine.options.trusts(&request.callback) {
@@ -277,8 +277,8 @@ impl Verifier {
         self.conclude(job, request, outcome, head, self.engine.now()).await;
     }
 
-    /// Records what follows from an outcome; `head` and `asked` are where the topic stood when it
-    /// was asked, and when that was.
+    /// Records the result of a verification. `head` is the topic's last offset when the callback
+    /// was asked, `asked` the time of the request.
     async fn conclude(
         &self,
         job: &Job,
@@ -315,7 +315,7 @@ impl Verifier {
         self.settle(job, request, settled).await;
     }
 
-    /// A request that cannot be read is not asked for the moment.
+    /// Drops an unreadable request until the next start.
     fn forget(&self, job: &Job) {
         let mut state = self.lock();
         state.lanes.finish(&job.exchange, ExchangeEnd::Silent, Instant::now());
@@ -344,8 +344,8 @@ impl Verifier {
         };
         let mut secret = request.secret.clone();
         if request.challenge.is_empty() {
-            // A secret that the callback confirmed is not dropped because of a client that it did
-            // not confirm.
+            // A confirmed secret must not be dropped because of a request that the callback did not
+            // confirm.
             let (store, callback) = (Arc::clone(&self.engine.store), request.callback.clone());
             let known = tokio::task::spawn_blocking(move || {
                 store.find_target(topic, &callback, TargetKind::Subscription)
@@ -407,7 +407,7 @@ impl Verifier {
                     self.engine.forget(target.id);
                 }
             }
-            // It is still in the store: it is asked again after the next start.
+            // The request is still in the store: it is verified again after the next start.
             Ok(Err(error)) => tracing::error!(%error, "the answer of a callback was not recorded"),
             Ok(Ok(_)) | Err(_) => {}
         }
@@ -421,8 +421,8 @@ impl Verifier {
         self.wake.notify_one();
     }
 
-    /// Plans another question, unless there were enough, it is too late, or a newer request is
-    /// there.
+    /// Plans another attempt, unless the attempts or the time are used up, or there is a newer
+    /// request.
     fn ask_again(&self, job: &Job, request: &NewVerification, error: &str) -> bool {
         let options = &self.engine.options.verification;
         let id = job.exchange.item;
@@ -465,7 +465,7 @@ impl State {
             callback: self.lanes.name_of(&request.callback),
             attempts,
             created,
-            // Why it failed before the start is not known.
+            // The reason of failures before the start is unknown.
             pace: if attempts > 0 { Pace::Slow } else { Pace::New },
         }
     }
@@ -480,8 +480,8 @@ impl State {
             );
             return self.ask(id, false, Instant::now());
         };
-        // Its turn comes when that one is settled; one that waits to be asked again is asked at
-        // once.
+        // The request is verified after the current one. If the current one waits for a retry,
+        // retry it at once.
         chain.behind.push_back(id);
         if chain.waits {
             let current = chain.current;
@@ -501,7 +501,7 @@ impl State {
         self.lanes.push(pending.callback, id, pending.pace, patience, now);
     }
 
-    /// The next request for the same callback and topic.
+    /// Starts the next request for the same callback and topic.
     fn go_on(&mut self, key: u64, now: Instant) {
         let Some(chain) = self.chains.get_mut(&key) else { return };
         match chain.behind.pop_front() {
@@ -517,7 +517,7 @@ impl State {
 
 fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome {
     match answer {
-        // A denial needs no confirmation.
+        // A denial does not need a confirmation.
         Ok(answer)
             if request.mode == VerificationMode::Denied
                 || is_confirmed(answer.status.as_u16(), &answer.body, &request.challenge) =>

@@ -1,9 +1,9 @@
 //! Compaction in the background: runs of similar size are merged, segments with much garbage are
 //! rewritten.
 //!
-//! A segment is read whole. What the index still finds in it is appended to the newest segment;
-//! when that is durable and nothing is left, the segment is removed. If something that is needed is
-//! damaged, it stays.
+//! A segment is read whole. Contents that the index still locates there are appended to the newest
+//! segment. When these are durable, the segment is removed, unless it has needed contents that are
+//! damaged.
 
 use super::record::{Marker, SEGMENT_HEAD, Scan};
 use super::run::{self, Merge, Part, Run, Span};
@@ -15,20 +15,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Garbage is at most one part in so many of what is kept and garbage, once nothing is being
+/// Garbage is at most one part in this number of all bytes in segments, while no contents are being
 /// removed.
 const GARBAGE_PART: u64 = 8;
-/// While contents are being removed, at most one part in so many: what is rewritten now might be
-/// garbage soon.
+/// The same while contents are being removed: a content that is rewritten now may be removed soon.
 const BUSY_GARBAGE_PART: u64 = 2;
-/// Segments with less garbage than one part in so many are not rewritten.
+/// Segments with less garbage than one part in this number are not rewritten.
 const LEAST_PART: u64 = 32;
-/// Time between two searches for something to do.
+/// Time between two checks for work.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The same after a failure.
+/// Time until the next check after a failure.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The thread that tidies; it ends when this is dropped.
+/// The thread that compacts; it ends when this is dropped.
 pub(crate) struct CompactionThread {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -42,7 +41,7 @@ struct Stop {
 }
 
 impl CompactionThread {
-    /// Starts it.
+    /// Starts the thread for a folder.
     pub(crate) fn start(packed: Arc<Packed>) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let stopping = Arc::clone(&stop);
@@ -87,7 +86,7 @@ impl Drop for CompactionThread {
 }
 
 impl Packed {
-    /// Does all that is due now.
+    /// Does all work that is due now.
     pub(crate) fn tidy_now(&self) -> io::Result<()> {
         self.tidy(GARBAGE_PART, &AtomicBool::new(false))
     }
@@ -102,7 +101,7 @@ impl Packed {
         Ok(())
     }
 
-    /// The segment to be rewritten next, if garbage is more than one part in so many of all.
+    /// The next segment to rewrite, if garbage is more than one part in `part` of all bytes.
     fn most_garbage(&self, part: u64) -> Option<u32> {
         let index = lock(&self.index);
         let movable = || index.segments.iter().filter(|(_, usage)| !usage.stuck);
@@ -121,7 +120,7 @@ impl Packed {
         Some(*number)
     }
 
-    /// Rewrites a segment without its garbage: kept contents are appended to the newest segment.
+    /// Rewrites a segment without its garbage: needed contents are appended to the newest segment.
     fn compact(&self, number: u32, stop: &AtomicBool) -> io::Result<()> {
         let mut writer = lock(&self.writer);
         if writer.active.as_ref().is_some_and(|active| active.number == number) {
@@ -143,7 +142,7 @@ impl Packed {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 let mut writer = lock(&self.writer);
-                // Under the lock nobody removes it.
+                // The lock prevents a removal between the check and the copy.
                 let before = self.find(&found.id)?;
                 if before.is_some_and(is_here) {
                     self.append(&mut writer, &found.id, Some(bytes), before)?;
@@ -169,8 +168,8 @@ impl Packed {
         self.files.remove_segment(number)
     }
 
-    /// Merges the newest runs while they are of similar size, so that an entry is rarely written
-    /// again; returns whether it did.
+    /// Merges the newest runs while they have similar sizes, so that an entry is rarely written
+    /// again. Returns whether runs were merged.
     fn merge_runs(&self, stop: &AtomicBool) -> io::Result<bool> {
         let runs = Arc::clone(&lock(&self.index).runs);
         let mut newer = 0;
@@ -188,7 +187,7 @@ impl Packed {
         let parts =
             merged.iter().rev().map(|run| Box::new(run.iterate(&begin)) as Part<'_>).collect();
         let is_needed = |entry: &run::Entry| {
-            // Behind the oldest run nothing is left to be hidden.
+            // An entry for a removal is needed only if an older run may have the content.
             first > 0
                 || entry
                     .1

@@ -1,5 +1,5 @@
-//! The folder `packed`: segments and runs by their names, looked up beneath its handle, through no
-//! link.
+//! The folder `packed`: segments and runs. Every file is opened relative to the handle of the
+//! folder, and symbolic links are not followed.
 
 use crate::layout::{FOLDER, NEW, READ, make_folder};
 use crate::packed::run::Span;
@@ -9,16 +9,16 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The folder in that of kept contents.
+/// Name of the folder in the folder of stored contents.
 const NAME: &str = "packed";
-/// Segments and runs are only for who keeps contents to write.
+/// Only the process that stores contents may write segments and runs.
 const MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// The folder, held open.
+/// The folder, with open handles.
 pub(crate) struct Files {
-    /// `None` when it is not there: it has no files then.
+    /// `None` if the folder does not exist; then there are no files.
     folder: Option<OwnedFd>,
-    /// Where runs are written before they get their names.
+    /// The folder in which runs are written, before they are moved to `folder`.
     temporary: Option<OwnedFd>,
 }
 
@@ -29,21 +29,21 @@ pub(crate) struct Listing {
     pub(crate) segments: Vec<u32>,
     /// Runs that together are the index, oldest first.
     pub(crate) runs: Vec<Span>,
-    /// Runs that are in others, left over from a merge.
+    /// Runs whose parts are all in another run, left from a merge.
     pub(crate) outdated: Vec<Span>,
-    /// A run is missing between others.
+    /// Whether a run is missing between others.
     pub(crate) gap: bool,
 }
 
 impl Files {
-    /// Opens the folder to write in it, creating it if it is not there.
+    /// Opens the folder for writing, and creates it if it does not exist.
     pub(crate) fn open(root: &OwnedFd, temporary: &OwnedFd) -> io::Result<Self> {
         make_folder(root, NAME)?;
         let folder = openat(root, NAME, FOLDER, Mode::empty())?;
         Ok(Self { folder: Some(folder), temporary: Some(temporary.try_clone()?) })
     }
 
-    /// Opens the folder to read, if it is there.
+    /// Opens the folder read-only, if it exists.
     pub(crate) fn open_read(root: Option<&OwnedFd>) -> io::Result<Self> {
         let folder = match root.map(|root| openat(root, NAME, FOLDER, Mode::empty())) {
             Some(Ok(folder)) => Some(folder),
@@ -57,7 +57,7 @@ impl Files {
         Ok(self.folder.as_ref().ok_or(Errno::NOENT)?)
     }
 
-    /// The files that exist. Files with other names are left alone.
+    /// Lists segments and runs; other files are ignored.
     pub(crate) fn list(&self) -> io::Result<Listing> {
         let (mut listing, mut spans) = (Listing::default(), Vec::new());
         let Some(folder) = &self.folder else { return Ok(listing) };
@@ -68,7 +68,7 @@ impl Files {
             listing.segments.extend(segment_of(name));
         }
         listing.segments.sort_unstable();
-        // Of two that begin alike the longer one comes first.
+        // If two have the same first part, the longer one is first.
         spans.sort_unstable_by_key(|span| (span.from, u64::MAX - span.to));
         let mut end = 0;
         for span in spans {
@@ -87,7 +87,7 @@ impl Files {
         Ok(openat(self.folder()?, segment_name(number), READ, Mode::empty())?.into())
     }
 
-    /// Opens a segment to append to it.
+    /// Opens a segment for appending.
     pub(crate) fn open_segment_for_writing(&self, number: u32) -> io::Result<File> {
         Ok(openat(self.folder()?, segment_name(number), READ | OFlags::RDWR, Mode::empty())?.into())
     }
@@ -108,8 +108,7 @@ impl Files {
         Ok(rustix::fs::unlinkat(self.folder()?, span.name(), AtFlags::empty())?)
     }
 
-    /// Writes a run, durable with its name when this returns. Without success nothing is left of
-    /// it.
+    /// Writes a run, which is durable when this returns. On failure, the file is removed.
     pub(crate) fn write_run(
         &self,
         span: Span,
@@ -129,7 +128,7 @@ impl Files {
         Ok(file)
     }
 
-    /// Makes the names of new files durable.
+    /// Makes the directory entries of new files durable.
     pub(crate) fn sync_names(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(self.folder()?)?)
     }

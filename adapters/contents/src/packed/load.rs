@@ -1,5 +1,5 @@
-//! Opening the folder: the index is read and verified, and what was appended after it is read from
-//! the segments.
+//! Opening the folder: the index is read and verified, and later contents are read from the
+//! segments.
 
 use super::files::{Files, Listing};
 use super::record::{Marker, SEGMENT_HEAD, Scan};
@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 impl Packed {
-    /// Opens the folder to keep contents in it. What a killed process put is made durable first; an
-    /// index that is damaged is rebuilt from the segments.
+    /// Opens the folder for writing. Contents that a killed process put are made durable first; a
+    /// damaged index is rebuilt from the segments.
     pub(crate) fn open(files: Files, limits: Limits) -> io::Result<Self> {
         let mut listing = files.list()?;
         for span in std::mem::take(&mut listing.outdated) {
@@ -44,7 +44,7 @@ impl Packed {
         Ok(packed)
     }
 
-    /// Removes segments that a full disk or a kill left without their begin.
+    /// Removes segments without a header, which a full disk or a kill left.
     fn remove_empty_segments(&self) -> io::Result<()> {
         let mut index = lock(&self.index);
         let empty = |usage: &Usage| usage.kept == 0 && usage.all < SEGMENT_HEAD;
@@ -62,11 +62,11 @@ impl Packed {
         Ok(())
     }
 
-    /// Opens the folder to read, beside the process that keeps contents in it. The index is as it
-    /// is now.
+    /// Opens the folder read-only, while another process may write it. The index is not updated
+    /// later.
     ///
-    /// Fails with [`io::ErrorKind::NotFound`] when a file was replaced meanwhile, and with
-    /// [`io::ErrorKind::InvalidData`] when the index is damaged.
+    /// Fails with [`io::ErrorKind::NotFound`] if a file was replaced meanwhile, and with
+    /// [`io::ErrorKind::InvalidData`] if the index is damaged.
     pub(crate) fn open_view(files: Files) -> io::Result<Self> {
         let listing = files.list()?;
         let runs = open_runs(&files, &listing)?;
@@ -99,7 +99,7 @@ impl Packed {
                 usage.kept += record_bytes(place.length);
             }
         }
-        // No number is used twice: the index may name a segment that was lost.
+        // Never reuse a number: the index may refer to a lost segment.
         let covered = runs.last().map_or(Covered::default(), |run| run.covered);
         let after = covered.segment + u32::from(covered.offset > 0);
         let writer = Writer {
@@ -123,7 +123,7 @@ impl Packed {
         })
     }
 
-    /// Puts into the index what the segments have behind it.
+    /// Adds the contents to the index that were appended to segments after it was written.
     fn replay(&self, listing: &Listing, covered: Covered, writing: bool) -> io::Result<()> {
         for number in listing.segments.iter().copied().filter(|number| *number >= covered.segment) {
             let file = self.segment(number)?;
@@ -138,11 +138,11 @@ impl Packed {
                 Some(marker) if from <= length => {
                     self.replay_segment(number, &file, marker, from, writing)?
                 }
-                // Shorter than what is in the index, or without a begin: nothing is appended to it.
+                // Shorter than the part in the index, or without a header: do not append to it.
                 _ => u64::MAX,
             };
             if end < u64::MAX {
-                // The process that keeps contents may have added some since its length was read.
+                // The writing process may have added contents after the length was read.
                 let mut index = lock(&self.index);
                 let usage = index.segments.entry(number).or_default();
                 usage.all = usage.all.max(end);
@@ -165,7 +165,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Where the last whole record ends.
+    /// Adds the records of a segment to the index. Returns the end of the last intact record.
     fn replay_segment(
         &self,
         number: u32,

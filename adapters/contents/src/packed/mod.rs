@@ -1,16 +1,16 @@
 //! Small contents, packed: appended to segments of bounded size, found by an index of sorted files.
 //!
-//! - **Appending.** A content is one record at the end of the newest segment. Records are durable
-//!   after one `fdatasync` of that segment, however many they are. Records that are not durable are
-//!   at the end: after a crash, those that are whole are kept.
-//! - **Finding.** Places of the newest records are in memory, those of all others in runs
-//!   (`run.rs`). When there are [`Limits::unindexed`] in memory they become a run; runs of similar
-//!   size are merged in the background.
-//! - **Removing.** A record states that a content was removed; segments with much garbage are
-//!   rewritten without it (`compaction.rs`). After loss of power a removed content may be back:
-//!   then no row needs it, and it is removed again.
+//! - **Appending.** A content is one record at the end of the newest segment. One `fdatasync` of
+//!   the segment makes all its records durable. Records that are not durable are at the end; after
+//!   a crash, the complete records remain in the index.
+//! - **Finding.** The locations of the newest records are in memory, all others in runs (`run.rs`).
+//!   When memory has [`Limits::unindexed`] locations, they become a run; runs of similar size are
+//!   merged in the background.
+//! - **Removing.** A removal is a record without content; segments with much garbage are rewritten
+//!   without it (`compaction.rs`). After loss of power a removed content may be back: then no row
+//!   needs it, and it is removed again.
 //! - **Trust.** Bytes are compared with their address whenever they are read. The index has
-//!   checksums; it is rebuilt from the segments when a part of it is damaged or missing.
+//!   checksums; it is rebuilt from the segments if a part is damaged or missing.
 
 mod compaction;
 mod files;
@@ -32,23 +32,24 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Segments held open at a time.
+/// Most segments that are open at a time.
 const OPEN_FILES: usize = 64;
-/// Lookups of a content that moves to another segment while it is read.
+/// Most lookups of a content, which may move to another segment while it is read.
 const ATTEMPTS: usize = 8;
 
-/// From which size on files change; what is smaller costs more files, what is larger more memory.
+/// Sizes at which files change. Smaller values need more files, larger values more memory.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Contents of at most this many bytes are packed; larger ones are files of their own. One is
-    /// read and verified whole, in memory, before its first byte is given out.
+    /// Contents of at most this many bytes are packed; larger ones are separate files. A packed
+    /// content is read and verified whole, in memory, before its first byte is returned.
     pub packed_bytes: u32,
-    /// A segment that has this many bytes gets no more. Compaction rewrites one segment at a time.
+    /// A segment of this size gets no more records. Compaction rewrites one segment at a time.
     pub segment_bytes: u32,
-    /// Contents whose places are held in memory until they are written to the index, 64 bytes each.
+    /// Most contents whose locations are in memory before they are written to the index, 64 bytes
+    /// each.
     pub unindexed: usize,
-    /// Bytes of removed contents that are not worth rewriting segments for.
+    /// Bytes of removed contents below which segments are not rewritten.
     pub garbage_bytes: u64,
 }
 
@@ -63,30 +64,30 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of a segment.
+/// Numbers of bytes in a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     all: u64,
-    /// In records of contents that are kept.
+    /// Bytes in records of contents that are not removed.
     kept: u64,
-    /// A part that is needed is damaged: it stays as it is.
+    /// Whether a needed part is damaged, so that the segment is not rewritten.
     stuck: bool,
 }
 
-/// Where contents are.
+/// The locations of contents.
 #[derive(Default)]
 struct Index {
-    /// Not yet in a run.
+    /// Locations that are not yet in a run.
     recent: HashMap<ContentId, ContentLocation>,
-    /// Being written to a run.
+    /// Locations that are being written to a run.
     frozen: Arc<HashMap<ContentId, ContentLocation>>,
-    /// Oldest first.
+    /// Runs, the oldest first.
     runs: Arc<Vec<Arc<Run>>>,
     segments: BTreeMap<u32, Usage>,
     open: HashMap<u32, Arc<File>>,
 }
 
-/// The segment that is appended to.
+/// The segment to which records are appended.
 struct Active {
     number: u32,
     file: Arc<File>,
@@ -94,14 +95,14 @@ struct Active {
     length: u64,
 }
 
-/// The appending writer.
+/// The values of the appending writer.
 struct Writer {
     active: Option<Active>,
     next_segment: u32,
     next_run: u64,
     /// Segments with records that are not durable.
     unsynced: Vec<Arc<File>>,
-    /// There are segments whose names are not durable.
+    /// There are segments whose directory entries are not durable.
     new_names: bool,
     /// Bytes of records that are not yet in a run.
     unindexed: u64,
@@ -112,20 +113,20 @@ struct Writer {
 pub(crate) struct Packed {
     files: Files,
     limits: Limits,
-    /// Held for one change of what is kept; then the index, for a moment.
+    /// Locked for a whole change of the contents; then `index`, for a short time.
     writer: Mutex<Writer>,
     index: Mutex<Index>,
     syncing: Mutex<()>,
     tidying: Mutex<()>,
-    /// The disk failed to make something durable: nothing more is appended.
+    /// Whether the disk failed to make data durable; then nothing is appended.
     untrusted: AtomicBool,
 }
 
-/// Places that become a run.
+/// Locations that are written to a run.
 struct Frozen {
     span: Span,
     covered: Covered,
-    /// Bytes of their records.
+    /// Bytes of their records in segments.
     bytes: u64,
     places: Arc<HashMap<ContentId, ContentLocation>>,
 }
@@ -138,13 +139,13 @@ fn record_bytes(length: u32) -> u64 {
     RECORD_HEAD as u64 + u64::from(length)
 }
 
-/// Whether there was no room for a write.
+/// Whether the disk or the quota was full.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl Usage {
-    /// Whether a record can be in the segment: not behind its end, where it was cut off.
+    /// Whether a record can be in the segment: false if it is after the end of a truncated segment.
     fn has(&self, place: ContentLocation) -> bool {
         u64::from(place.offset) + record_bytes(place.length) <= self.all
     }
@@ -155,7 +156,7 @@ impl Packed {
         self.limits
     }
 
-    /// Keeps bytes, unless they are kept already. Durable after [`Packed::sync`].
+    /// Stores bytes, unless they are stored already. Durable after [`Packed::sync`].
     pub(crate) fn put(&self, id: &ContentId, bytes: &[u8]) -> io::Result<()> {
         let mut writer = lock(&self.writer);
         let before = self.find(id)?;
@@ -169,7 +170,7 @@ impl Packed {
         self.bound(writer)
     }
 
-    /// Removes a content; false when it is not kept.
+    /// Removes a content; false if it is not stored.
     pub(crate) fn remove(&self, id: &ContentId) -> io::Result<bool> {
         let mut writer = lock(&self.writer);
         let before = self.find(id)?;
@@ -177,8 +178,9 @@ impl Packed {
             return Ok(false);
         }
         match self.append(&mut writer, id, None, before) {
-            // Otherwise nothing could be removed from a full disk. Without the record the content
-            // may be back when the folder is opened again, as after loss of power.
+            // On a full disk, remove the content from the index only, so that space can be freed.
+            // If the record is missing, the content may be back when the folder is opened again, as
+            // after loss of power.
             Err(error) if is_full(&error) => {
                 lock(&self.index).set(id, before, ContentLocation::REMOVED);
             }
@@ -188,8 +190,8 @@ impl Packed {
         Ok(true)
     }
 
-    /// Writes places to the index when many are in memory, however long nobody asked for what was
-    /// put to be durable.
+    /// Writes locations to the index when there are many in memory, even if no caller requests a
+    /// sync.
     fn bound(&self, writer: MutexGuard<'_, Writer>) -> io::Result<()> {
         let due = self.is_due(&writer);
         drop(writer);
@@ -201,8 +203,8 @@ impl Packed {
             || lock(&self.index).recent.len() >= self.limits.unindexed
     }
 
-    /// Appends a record and puts it into the index: a content, or that it was removed. `before` is
-    /// its previous location.
+    /// Appends a record of a content or a removal, and updates the index. `before` is the content's
+    /// previous location.
     fn append(
         &self,
         writer: &mut Writer,
@@ -230,8 +232,8 @@ impl Packed {
         if !unsynced.iter().any(|file| Arc::ptr_eq(file, &active.file)) {
             unsynced.push(Arc::clone(&active.file));
         }
-        // Bytes that a failure leaves behind the end are overwritten by the next record, or skipped
-        // by the next open.
+        // After a failure, bytes after the end are overwritten by the next record, or skipped by
+        // the next open.
         active.file.write_all_at(record, active.length)?;
         let place = match head.length {
             Some(length) => {
@@ -255,7 +257,8 @@ impl Packed {
         writer.new_names = true;
         let marker = Marker::random();
         if let Err(error) = file.write_all_at(&marker.segment_head(), 0) {
-            // The next attempt makes another one: on a full disk there may be many.
+            // The next attempt creates another segment, so on a full disk there could be many empty
+            // ones.
             let _ = self.files.remove_segment(number);
             return Err(error);
         }
@@ -266,13 +269,13 @@ impl Packed {
         Ok(())
     }
 
-    /// Makes everything durable that was put before.
+    /// Makes all records durable that were appended before.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.sync_and(false)
     }
 
-    /// The same, and writes all places to the index, so that the next open has nothing to read from
-    /// the segments.
+    /// As `sync`, and writes all locations to the index, so that the next open does not have to
+    /// read the segments.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.sync_and(true)
     }
@@ -282,7 +285,7 @@ impl Packed {
         let mut writer = lock(&self.writer);
         let files = std::mem::take(&mut writer.unsynced);
         let new_names = std::mem::take(&mut writer.new_names);
-        // Contents put from here on are in the next run.
+        // Later contents are in the next run.
         let close = close && !lock(&self.index).recent.is_empty();
         let frozen = (close || self.is_due(&writer)).then(|| {
             let covered = match &writer.active {
@@ -296,12 +299,12 @@ impl Packed {
             self.trusted().and_then(|()| files.iter().try_for_each(|file| file.sync_data()));
         let synced = synced.and_then(|()| if new_names { self.files.sync_names() } else { Ok(()) });
         if let Err(error) = synced {
-            // Whatever was written may be lost: to repeat the call would only hide that.
+            // Any written data may be lost: another call would only hide the failure.
             self.untrusted.store(true, Ordering::SeqCst);
             return Err(error);
         }
         match frozen.map_or(Ok(()), |frozen| self.write_frozen(&frozen)) {
-            // The records are durable, and the index can be written later.
+            // The records are durable; the index is written later.
             Err(error) if is_full(&error) && !close => {
                 tracing::warn!(
                     "cannot write the index of packed contents: {error}; trying again with the next contents"
@@ -319,7 +322,8 @@ impl Packed {
         Ok(())
     }
 
-    /// Takes what is not yet in a run, to write it. The caller holds `syncing`, or is the only one.
+    /// Takes the locations that are not yet in a run, to write them. The caller holds `syncing`, or
+    /// is the only one.
     fn freeze(&self, writer: &mut Writer, covered: Covered) -> Frozen {
         let mut index = lock(&self.index);
         index.frozen = Arc::new(std::mem::take(&mut index.recent));
@@ -328,7 +332,7 @@ impl Packed {
         Frozen { span, covered, bytes, places: Arc::clone(&index.frozen) }
     }
 
-    /// Writes it; the records must be durable.
+    /// Writes the locations as a run; the records must be durable.
     fn write_frozen(&self, frozen: &Frozen) -> io::Result<()> {
         let written = self.write_run(frozen.span, frozen.covered, &frozen.places);
         let mut writer = lock(&self.writer);
@@ -364,7 +368,7 @@ impl Packed {
         Run::open(file, span)
     }
 
-    /// Where a content is.
+    /// Finds the location of a content.
     fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let mut last = None;
         loop {
@@ -382,8 +386,8 @@ impl Packed {
             if lock(&self.index).has(place) {
                 return Ok(Some(place));
             }
-            // It has just moved; or loss of power took away that it was removed, and its segment is
-            // gone; or the end of the segment is gone.
+            // The content was just moved; or the record of its removal was lost with the power, and
+            // its segment does not exist; or the end of the segment was lost.
             if last == Some(place) {
                 return Ok(None);
             }
@@ -391,12 +395,12 @@ impl Packed {
         }
     }
 
-    /// How many bytes a content has; `None` when it is not kept here.
+    /// Length of a content in bytes; `None` if it is not packed.
     pub(crate) fn length(&self, id: &ContentId) -> io::Result<Option<u64>> {
         Ok(self.find(id)?.map(|place| u64::from(place.length)))
     }
 
-    /// The bytes of a content, verified against its address; `None` when it is not kept here.
+    /// The bytes of a content, verified against its address; `None` if it is not packed.
     pub(crate) fn read(&self, id: &ContentId) -> io::Result<Option<Vec<u8>>> {
         for _ in 0..ATTEMPTS {
             let Some(place) = self.find(id)? else { return Ok(None) };
@@ -408,7 +412,7 @@ impl Packed {
                         "other bytes than were kept",
                     ));
                 }
-                // Its segment was just rewritten.
+                // Compaction removed the segment since the lookup: search again.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -416,7 +420,7 @@ impl Packed {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Whether the record of a content is intact, so that it would be found without the index.
+    /// Whether the record of a content is intact, so that a rebuilt index would include it.
     pub(crate) fn is_record_whole(&self, id: &ContentId) -> io::Result<bool> {
         let Some(place) = self.find(id)? else { return Ok(false) };
         let file = self.segment(place.segment)?;
@@ -427,7 +431,7 @@ impl Packed {
             == Some(Head { id: *id, length: Some(place.length) }))
     }
 
-    /// Appends a kept content again.
+    /// Appends a stored content again.
     pub(crate) fn rewrite(&self, id: &ContentId) -> io::Result<()> {
         let Some(bytes) = self.read(id)? else { return Ok(()) };
         let mut writer = lock(&self.writer);
@@ -452,7 +456,7 @@ impl Packed {
         Ok(file)
     }
 
-    /// Visits the addresses of kept contents from one to another, both included, in order, with
+    /// Visits the addresses of packed contents from one to another, both included, in order, with
     /// their lengths.
     pub(crate) fn visit(
         &self,
@@ -478,8 +482,8 @@ impl Packed {
             let (id, place) = entry?;
             let Some(place) = place.kept() else { continue };
             let there = lock(&self.index).has(place);
-            // One whose segment is gone has just moved, unless loss of power took away that it was
-            // removed.
+            // A content in a removed segment was just moved, unless the record of its removal was
+            // lost with the power.
             if (there || self.find(&id)?.is_some())
                 && visit(id, u64::from(place.length))?.is_break()
             {
@@ -489,7 +493,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Bytes of all segments, and those of kept contents in them.
+    /// Bytes of all segments, and bytes in the records of contents that are not removed.
     pub(crate) fn usage(&self) -> (u64, u64) {
         lock(&self.index)
             .segments
@@ -499,17 +503,17 @@ impl Packed {
 }
 
 impl Index {
-    /// Whether a content can be at a place.
+    /// Whether a segment can have a content at this location.
     fn has(&self, place: ContentLocation) -> bool {
         self.segments.get(&place.segment).is_some_and(|usage| usage.has(place))
     }
 
-    /// Recent entries of the index, not yet in a run.
+    /// Finds a location that is not yet in a run.
     fn unwritten(&self, id: &ContentId) -> Option<ContentLocation> {
         self.recent.get(id).or_else(|| self.frozen.get(id)).copied()
     }
 
-    /// Notes where a content is now, or that it was removed.
+    /// Records the location of a content, or its removal.
     fn set(&mut self, id: &ContentId, before: Option<ContentLocation>, place: ContentLocation) {
         let mut usage = |place: ContentLocation, change: fn(u64, u64) -> u64| {
             if let Some(usage) = self.segments.get_mut(&place.segment) {
@@ -525,7 +529,7 @@ impl Index {
         self.recent.insert(*id, place);
     }
 
-    /// Keeps a segment open, unless it was removed meanwhile.
+    /// Caches the handle of a segment, unless the segment was removed meanwhile.
     fn hold(&mut self, number: u32, file: &Arc<File>) {
         if !self.segments.contains_key(&number) {
             return;

@@ -5,9 +5,9 @@
 //! record:  marker (8)  address (32)  length (4)  CRC-32 of these and the marker (4)   then the bytes
 //! ```
 //!
-//! Numbers are little-endian. The marker is drawn for each segment, so that nobody who sends
-//! contents can make bytes that look like a record of it. A record whose length is [`REMOVED`] has
-//! no bytes: its content was removed.
+//! Numbers are little-endian. The marker is drawn for each segment, so that a sender of contents
+//! cannot create bytes that look like one of its records. A record with the length [`REMOVED`] does
+//! not have bytes: its content was removed.
 
 use abreast_core::ContentId;
 use std::fs::File;
@@ -15,28 +15,28 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Begin of every segment.
+/// First bytes of every segment.
 const MAGIC: &[u8; 8] = b"abrPACK1";
 /// Bytes before the first record.
 pub(crate) const SEGMENT_HEAD: u64 = 24;
 /// Bytes of a record before its content.
 pub(crate) const RECORD_HEAD: usize = 48;
-/// Stands for the length in the record of a removal.
+/// Length in the record of a removal.
 pub(crate) const REMOVED: u32 = u32::MAX;
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
 
-/// The marker at the beginning of each record of one segment.
+/// The marker at the start of each record in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marker([u8; 8]);
 
 impl Marker {
-    /// A new one, from numbers that the system chose at random.
+    /// A new marker, from random numbers of the system.
     pub(crate) fn random() -> Self {
         Self(RandomState::new().hash_one(0_u8).to_le_bytes())
     }
 
-    /// The begin of a new segment.
+    /// The first bytes of a new segment.
     pub(crate) fn segment_head(self) -> [u8; SEGMENT_HEAD as usize] {
         let mut head = [0; SEGMENT_HEAD as usize];
         head[..8].copy_from_slice(MAGIC);
@@ -44,7 +44,7 @@ impl Marker {
         head
     }
 
-    /// That of a segment. Where its head is damaged, the first record has it.
+    /// Reads the marker of a segment. If its header is damaged, the first record has the marker.
     pub(crate) fn of(file: &File) -> io::Result<Option<Self>> {
         let mut begin = Vec::new();
         read_up_to(file, 0, SEGMENT_HEAD as usize + RECORD_HEAD, &mut begin)?;
@@ -61,16 +61,16 @@ impl Marker {
     }
 }
 
-/// A record before its bytes.
+/// The head of a record, before the content's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) id: ContentId,
-    /// Bytes that follow; `None` for a removal.
+    /// Number of bytes that follow; `None` for a removal.
     pub(crate) length: Option<u32>,
 }
 
 impl Head {
-    /// Appends it to a buffer.
+    /// Appends the encoded head to a buffer.
     pub(crate) fn write(&self, marker: Marker, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&marker.0);
@@ -80,7 +80,8 @@ impl Head {
         out.extend_from_slice(&sum.to_le_bytes());
     }
 
-    /// Parses the beginning of the bytes as a record of that segment, of at most this many bytes.
+    /// Parses a record of at most `longest` bytes at the start of `bytes`, in a segment with this
+    /// marker.
     pub(crate) fn read(marker: Marker, bytes: &[u8], longest: u32) -> Option<Self> {
         let head = bytes.get(..RECORD_HEAD).filter(|head| head[..8] == marker.0)?;
         let number = |from: usize| {
@@ -94,7 +95,7 @@ impl Head {
         length.is_none_or(|length| length <= longest).then_some(Self { id, length })
     }
 
-    /// Bytes of the whole record.
+    /// Bytes of the record with its head.
     pub(crate) fn record_length(&self) -> u64 {
         RECORD_HEAD as u64 + u64::from(self.length.unwrap_or(0))
     }
@@ -103,20 +104,20 @@ impl Head {
 /// A record that was found and verified.
 pub(crate) struct VerifiedRecord<'s> {
     pub(crate) id: ContentId,
-    /// Where it begins.
+    /// Offset of the record in the segment.
     pub(crate) offset: u64,
-    /// Its bytes, which have that address; `None` for a removal.
+    /// The verified bytes; `None` for a removal.
     pub(crate) bytes: Option<&'s [u8]>,
 }
 
-/// Reads a segment from a place to its end, passing over what is damaged.
+/// Reads a segment from an offset to its end, skipping damaged parts.
 pub(crate) struct Scan<'f> {
     file: &'f File,
     marker: Marker,
     longest: u32,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file, and where in the buffer the search for the next record
-    /// continues.
+    /// Offset of the buffer in the file, and the position in the buffer where the search for the
+    /// next record continues.
     base: u64,
     at: usize,
     ended: bool,
@@ -137,7 +138,7 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Where the last valid record ends.
+    /// The end of the last valid record.
     pub(crate) fn valid_end(&self) -> u64 {
         self.valid_end
     }
@@ -154,7 +155,7 @@ impl<'f> Scan<'f> {
             };
             let length = head.record_length() as usize;
             if !self.fill(length)? {
-                // Torn, or its end is missing: there may be others behind its begin.
+                // Torn, or its end is missing: there may be other records after its first byte.
                 self.at += 1;
                 continue;
             }
@@ -175,14 +176,14 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Goes to where the marker is next, or so near the end of the buffer that it may begin there.
+    /// Moves to the next marker, or near the end of the buffer if a marker may start there.
     fn skip_to_marker(&mut self) {
         let rest = &self.buffer[self.at + 1..];
         let next = rest.windows(8).position(|window| window == self.marker.0);
         self.at += 1 + next.unwrap_or(rest.len().saturating_sub(7));
     }
 
-    /// Reads on until so many bytes follow; false when the file has fewer.
+    /// Reads until this many bytes follow; false if the file has fewer.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         while self.buffer.len() - self.at < wanted {
             if self.ended {
@@ -198,7 +199,7 @@ impl<'f> Scan<'f> {
     }
 }
 
-/// Appends what the file has from there on, at most so many bytes; false when it has fewer.
+/// Appends at most `most` bytes of a file from an offset; false if the file has fewer.
 fn read_up_to(file: &File, from: u64, most: usize, out: &mut Vec<u8>) -> io::Result<bool> {
     let begin = out.len();
     out.resize(begin + most, 0);

@@ -1,4 +1,4 @@
-//! Sorted files of the index: where the contents are whose addresses they hold.
+//! Sorted files of the index: addresses of contents, with the location of each.
 //!
 //! ```text
 //! blocks of 4,096 bytes: 93 entries, CRC-32 (4)       the last one filled with zeros
@@ -6,10 +6,10 @@
 //! foot:  "abrINDX1"  entries (8)  segment (4)  offset (8)  CRC-32 (4)
 //! ```
 //!
-//! Segment and offset of the footer state up to where the segments are in the index: what was
-//! appended later is read from them when the folder is opened. Files are named by the numbers of
-//! the oldest and the newest part in them; a file whose parts are all in another one is left over
-//! from a merge.
+//! Segment and offset of the footer are the position up to which the segments are in the index:
+//! later records are read from the segments when the folder is opened. The name of a file consists
+//! of the numbers of its oldest and its newest part; a file whose parts are all in another one is
+//! left over from a merge.
 
 use crate::packed::record::REMOVED;
 use abreast_core::ContentId;
@@ -23,32 +23,32 @@ const BLOCK: usize = 4096;
 const ENTRY: usize = 44;
 const ENTRIES: usize = (BLOCK - 4) / ENTRY;
 const FOOT: usize = 32;
-/// Blocks read at a time by who reads all.
+/// Blocks read at a time when all are read.
 const READ_BLOCKS: usize = 16;
 
-/// Where a content is.
+/// The location of a content in the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
-    /// [`REMOVED`] when it was removed.
+    /// [`REMOVED`] if the content was removed.
     pub(crate) length: u32,
 }
 
 impl ContentLocation {
-    /// Of a content that was removed.
+    /// Location of a removed content.
     pub(crate) const REMOVED: Self = Self { segment: 0, offset: 0, length: REMOVED };
 
-    /// The place, unless the content was removed.
+    /// The location, unless the content was removed.
     pub(crate) fn kept(self) -> Option<Self> {
         (self.length != REMOVED).then_some(self)
     }
 }
 
-/// An address, and where its content is.
+/// An address, and the location of its content.
 pub(crate) type Entry = (ContentId, ContentLocation);
 
-/// Up to where the segments are in the index.
+/// The position in the segments up to which records are in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Covered {
     pub(crate) segment: u32,
@@ -63,12 +63,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The name of its file.
+    /// The name of the run's file.
     pub(crate) fn name(self) -> String {
         format!("{:012}-{:012}.index", self.from, self.to)
     }
 
-    /// That of a file; `None` when it is not named like a run.
+    /// The span of a file with this name; `None` if it is not the name of a run.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let (from, to) = name.strip_suffix(".index")?.split_once('-')?;
         let span = Self { from: from.parse().ok()?, to: to.parse().ok()? };
@@ -76,7 +76,7 @@ impl Span {
     }
 }
 
-/// One sorted file.
+/// A sorted file of the index.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) span: Span,
@@ -87,18 +87,18 @@ pub(crate) struct Run {
     fences: Vec<u64>,
 }
 
-/// A block is not what was written.
+/// Error for a block that differs from its checksum.
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the index of packed contents is damaged")
 }
 
-/// Is this what [`damaged`] made?
+/// Whether an error is from [`damaged`], or the file is truncated.
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 impl Run {
-    /// Opens a run and reads all of it.
+    /// Opens a run, and reads it completely to verify it.
     pub(crate) fn open(file: File, span: Span) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let blocks =
@@ -132,12 +132,11 @@ impl Run {
         Ok(run)
     }
 
-    /// Where the content of an address is, or that it was removed; `None` when this run does not
-    /// know.
+    /// The location of a content, or its removal; `None` if this run does not have the address.
     pub(crate) fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let wanted = prefix(&id.0[..8]);
-        // The last block that may begin with it. More than one only if addresses agree in eight
-        // bytes.
+        // Start with the last block whose first address may be equal or smaller. Several are read
+        // only if addresses agree in eight bytes.
         let mut block_number = self.fences.partition_point(|fence| *fence <= wanted);
         let mut block = [0; BLOCK];
         while block_number > 0 {
@@ -166,7 +165,7 @@ impl Run {
         &block[..BLOCK - 4].as_chunks().0[..count]
     }
 
-    /// Its entries from an address on.
+    /// Entries of the run from an address on.
     pub(crate) fn iterate(self: &Arc<Self>, from: &ContentId) -> Entries {
         let wanted = prefix(&from.0[..8]);
         let block = self.fences.partition_point(|fence| *fence < wanted).saturating_sub(1);
@@ -204,7 +203,7 @@ pub(crate) struct Entries {
     run: Arc<Run>,
     next: u64,
     buffer: Vec<u8>,
-    /// The first entry in the buffer.
+    /// Index of the first entry in the buffer.
     buffer_first: u64,
     from: ContentId,
 }
@@ -247,8 +246,8 @@ impl Iterator for Entries {
     }
 }
 
-/// Writes entries, which come in order, as a run; the file is whole when this returns, and not yet
-/// durable.
+/// Writes entries, which must be in order, as a run. The file is complete when this returns, but
+/// not yet durable.
 pub(crate) fn write(
     file: &File,
     covered: Covered,
@@ -290,15 +289,15 @@ fn finish(block: &mut Vec<u8>, out: &mut BufWriter<&File>) -> io::Result<()> {
     Ok(())
 }
 
-/// One part of the index, its entries in order of their addresses.
+/// A part of the index, with its entries in the order of addresses.
 pub(crate) type Part<'p> = Box<dyn Iterator<Item = io::Result<Entry>> + 'p>;
 
-/// Merges parts, the newest first: of entries of one address the newest counts.
+/// Merges parts, the newest first: the newest entry of an address replaces the others.
 pub(crate) struct Merge<'p> {
     parts: Vec<(Part<'p>, Option<Head>)>,
 }
 
-/// The next entry of a part. The beginning of its address decides nearly every comparison.
+/// The next entry of a part. Comparing the first bytes of its address is nearly always enough.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     prefix: u64,

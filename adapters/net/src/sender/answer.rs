@@ -1,5 +1,5 @@
-//! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head
-//! states.
+//! Parses an HTTP/1.1 response from bytes as they arrive: its head with `httparse`, its body by the
+//! length or coding in the head.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -8,7 +8,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, header};
 use httparse::{ParserConfig, Status};
 
-/// Most header lines of an answer.
+/// Most header lines of a response.
 const MAX_HEADERS: usize = 100;
 /// Most bytes of a chunk's size line, and of all trailers.
 const MAX_FRAMING: usize = 4 << 10;
@@ -16,13 +16,13 @@ const MAX_FRAMING: usize = 4 << 10;
 const SMALL: usize = 1 << 10;
 const LARGE: usize = 16 << 10;
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
-    /// Empty where they were not wanted.
+    /// Empty if they were not wanted.
     pub(super) headers: HeaderMap,
-    /// Whether the server keeps the connection.
+    /// Whether the server leaves the connection open.
     pub(super) keeps: bool,
     pub(super) rest: Rest,
 }
@@ -41,7 +41,7 @@ pub(super) enum Rest {
 impl Rest {
     pub(super) const NONE: Self = Self::Bytes(0);
 
-    /// How many bytes come at least.
+    /// Least number of bytes that follow.
     pub(super) const fn at_least(self) -> u64 {
         match self {
             Self::Bytes(left) | Self::Chunk(left) => left,
@@ -59,12 +59,12 @@ pub(super) enum Malformed {
     Body,
 }
 
-/// Bytes of an answer that were received and not used yet.
+/// Bytes of a response that were received and not used yet.
 pub(super) struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes of an unfinished head in which its end was searched for.
+    /// Bytes of an incomplete head that were searched for its end.
     searched: usize,
     max_head: usize,
 }
@@ -74,7 +74,7 @@ impl Input {
         Self { bytes: vec![0; SMALL], start: 0, end: 0, searched: 0, max_head }
     }
 
-    /// Where the next bytes go; [`Input::received`] returns how many came.
+    /// Buffer for the next bytes; pass their number to [`Input::received`].
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -97,22 +97,23 @@ impl Input {
         self.start == self.end
     }
 
-    /// From now on much may come.
+    /// Enlarges the buffer, because many bytes may follow.
     pub(super) fn expect_much(&mut self) {
         if self.bytes.len() < LARGE {
             self.bytes.resize(LARGE, 0);
         }
     }
 
-    /// The head of the answer, as soon as all of it is there; interim answers are passed over.
-    /// `wanted` states by the status whether headers are.
+    /// The head of the response, as soon as it is complete; interim responses are skipped. `wanted`
+    /// returns by the status whether to parse the headers.
     pub(super) fn head(
         &mut self,
         wanted: impl Fn(StatusCode) -> bool,
     ) -> Result<Option<Head>, Malformed> {
         while !self.is_empty() {
             let bytes = &self.bytes[self.start..self.end];
-            // A body in pieces is parsed when its first piece and its end are there, not for each.
+            // A head in pieces is parsed when its first piece and its end were received, not for
+            // each piece.
             if self.searched > 0 && !has_end(&bytes[self.searched - self.searched.min(3)..]) {
                 self.searched = bytes.len();
                 return self.unfinished();
@@ -155,7 +156,7 @@ impl Input {
         if self.end - self.start > self.max_head { Err(Malformed::HeadTooLarge) } else { Ok(None) }
     }
 
-    /// Gives what is there of the body to `take`; `true` at its end.
+    /// Passes the received bytes of the body to `take`; `true` at its end.
     pub(super) fn body<E: From<Malformed>>(
         &mut self,
         rest: &mut Rest,
@@ -266,7 +267,7 @@ fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
     value.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }
 
-/// Whether an empty line is in it.
+/// Whether the bytes contain an empty line.
 fn has_end(bytes: &[u8]) -> bool {
     let mut lines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     lines.any(|(at, _)| matches!(&bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))

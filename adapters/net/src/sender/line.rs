@@ -1,7 +1,9 @@
-//! One kept connection: a request goes out, its answer comes in.
+//! A connection that is used for one exchange after the other: a request is sent, its response is
+//! received.
 //!
-//! The request is handed to the kernel from where it is, and the answer is read by `answer.rs`; a
-//! connection keeps no buffers between exchanges. One limit of time holds for the whole exchange.
+//! The request is written to the socket without a copy, and the response is read by `answer.rs`;
+//! between exchanges a connection does not have buffers. One time limit applies to the whole
+//! exchange.
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
@@ -19,12 +21,12 @@ use crate::error::{Error, ErrorKind};
 /// Failures of a connection.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The time is over.
+    /// The time limit was exceeded.
     Late,
     Closed,
     Broken(io::Error),
     Malformed(Malformed),
-    /// More came than may.
+    /// The response has more bytes than allowed.
     TooMuch,
 }
 
@@ -33,18 +35,18 @@ pub(super) struct Line {
     stream: Stream,
     timer: Option<Pin<Box<Sleep>>>,
     armed_until: Option<Instant>,
-    /// Bytes received since the current request began, and how many may be.
+    /// Bytes received since the start of the current request, and the limit for them.
     received: u64,
     most: u64,
-    /// Since when it is unused.
+    /// Time since which the connection is unused.
     pub(super) idle_since: Instant,
 }
 
-/// A request that goes out.
+/// A request while it is sent.
 struct Request<'a> {
     head: &'a [u8],
     body: &'a [u8],
-    /// Everything is with the kernel, or will never be.
+    /// Whether all bytes were passed to the kernel, or writing failed.
     done: bool,
     failed: Option<io::Error>,
 }
@@ -61,13 +63,13 @@ impl Line {
         }
     }
 
-    /// Bytes received since the current request began.
+    /// Bytes received since the start of the current request.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether an unused connection is still open and nothing came on it. Needs no system call when
-    /// nothing has.
+    /// Whether an unused connection is still open and did not receive bytes. Usually does not need
+    /// a system call.
     pub(super) fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         match &mut self.stream {
@@ -83,7 +85,7 @@ impl Line {
         }
     }
 
-    /// Sends a request and waits for the head of its answer. At most `most` bytes may come in.
+    /// Sends a request and waits for the head of its response, within `most` bytes.
     pub(super) async fn ask(
         &mut self,
         (head, body): (&[u8], &[u8]),
@@ -96,7 +98,7 @@ impl Line {
         let mut request = Request { head, body, done: false, failed: None };
         let mut answer =
             poll_fn(|cx| self.poll_ask(cx, &mut request, input, &wanted, deadline)).await?;
-        // The server answered before it had everything.
+        // The server answered before it had the whole request.
         answer.keeps &= request.done && request.failed.is_none();
         Ok(answer)
     }
@@ -113,7 +115,8 @@ impl Line {
             && let Poll::Ready(sent) = self.poll_send(cx, request)
         {
             request.done = true;
-            // An answer may be there nevertheless: why the rest is not wanted.
+            // The server may have answered nevertheless, with the reason why it does not want the
+            // rest.
             request.failed = sent.err();
         }
         loop {
@@ -159,7 +162,7 @@ impl Line {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Waits for more of an answer; 0 at the end of the connection.
+    /// Waits for more bytes of a response; 0 at the end of the connection.
     pub(super) async fn receive(
         &mut self,
         input: &mut Input,
@@ -186,8 +189,8 @@ impl Line {
         Poll::Ready(if self.received > self.most { Err(Failure::TooMuch) } else { Ok(count) })
     }
 
-    /// Sets the timer only if it would ring too late: once per limit of time, not once per request.
-    /// An early ring only causes another check.
+    /// Sets the timer only if it would fire too late: once per time limit, not once per request. If
+    /// it fires early, the deadline is only checked again.
     fn poll_deadline(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         loop {
@@ -211,8 +214,8 @@ impl From<Malformed> for Failure {
 }
 
 impl Failure {
-    /// Whether a kept connection was dead before: closed without a byte of an answer, after that
-    /// many.
+    /// Whether a reused connection had been closed earlier: it ended before the first byte of a
+    /// response. `received` is the number of bytes received.
     pub(super) fn was_before_any_answer(&self, received: u64) -> bool {
         received == 0 && matches!(self, Self::Closed | Self::Broken(_))
     }

@@ -12,11 +12,11 @@ use std::path::Path;
 /// Numbers of rows in a hub's store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HubFacts {
-    /// Topics.
+    /// Number of topics in the store.
     pub topics: u64,
-    /// Notifications that are kept.
+    /// Notifications that are not trimmed yet.
     pub notifications: u64,
-    /// Targets.
+    /// Number of targets of all topics.
     pub targets: u64,
     /// Verifications that are not settled.
     pub verifications: u64,
@@ -71,7 +71,8 @@ pub(crate) fn check_rows(
     facts
 }
 
-/// A topic's notifications follow each other from the first that is kept to the last there was.
+/// Checks that a topic's notifications have consecutive offsets, from the first after `trimmed` to
+/// `head`.
 fn topic(
     connection: &Connection,
     id: TopicId,
@@ -135,7 +136,7 @@ fn topic(
     Ok(found)
 }
 
-/// Rows that belong to nothing.
+/// Reports rows whose parent row is missing.
 fn strangers(
     connection: &Connection,
     place: &str,
@@ -151,7 +152,7 @@ fn strangers(
     Ok(())
 }
 
-/// Rows without a parent, and their table.
+/// Rows whose parent is missing: a description, and the table with its condition.
 pub(crate) const STRANGERS: [(&str, &str); 8] = [
     ("notifications of no topic", "notifications WHERE topic_id NOT IN (SELECT id FROM topics)"),
     (

@@ -3,9 +3,9 @@
 use super::{NewTarget, NewVerification};
 use abreast_core::{ErrorKind, LogError, NewNotification, Payload, TopicId};
 
-/// Longest URL in bytes.
+/// Longest URL of a topic, callback or hub, in bytes.
 pub const URL_BYTES_MAX: usize = 8 * 1024;
-/// Longest body in bytes.
+/// Longest body of a notification, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most bytes in the `Link` values of a notification.
 pub const LINK_BYTES_MAX: usize = 16 * 1024;
@@ -13,7 +13,7 @@ pub const LINK_BYTES_MAX: usize = 16 * 1024;
 pub const NAME_BYTES_MAX: usize = 1024;
 /// Longest secret in bytes [websub §5.1].
 pub const SECRET_BYTES_MAX: usize = 199;
-/// Most topics.
+/// Most topics in one store.
 pub const TOPICS_MAX: usize = 100_000;
 /// Most verifications that are not settled.
 pub const VERIFICATIONS_MAX: i64 = 100_000;

@@ -1,10 +1,10 @@
-//! The durable state of a hub, in one SQLite file: topics, their notifications, targets, and
-//! subscribers still to be asked.
+//! The durable data of a hub, in one SQLite file: topics, their notifications, targets, and
+//! subscribers that are not verified yet.
 //!
-//! A notification is one row for any number of targets: each of these targets is one number, the
-//! last notification that it took. Publishing is durable when `done` is called, as is a request to
-//! be verified; progress of deliveries is recorded for many targets at once, now and then, so that
-//! a crash repeats a little and loses nothing.
+//! A notification is one row for any number of targets. A target stores one number: the offset of
+//! the last notification that it took. A publication, and a request to be verified, is durable when
+//! `done` is called. The progress of deliveries is recorded for many targets at once, at intervals,
+//! so that a crash repeats a few deliveries and loses none.
 
 mod done;
 mod hub_integrity;

@@ -10,24 +10,25 @@ use rusqlite::Connection;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Most requests that wait; then callers block.
+/// Most waiting requests; then callers block.
 const JOBS_MAX: usize = 8_192;
-/// Most bytes in the requests that wait; then callers block.
+/// Most bytes in waiting requests; then callers block.
 const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// No request is added to a transaction that has this many bytes.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The last notifications of all topics, as readers see them.
+/// The last offset of each topic, as readers see it.
 pub(crate) type TopicHeads = RwLock<HashMap<TopicId, Offset>>;
 
-/// A request.
+/// A request to the writer, with its size.
 pub(crate) struct Job {
     bytes: usize,
     task: Box<dyn Task>,
 }
 
 impl Job {
-    /// `bytes` is about what it holds in memory and writes.
+    /// `bytes` is an estimate of the memory that the request occupies and of the bytes that it
+    /// writes.
     pub(crate) fn new<T: Send + 'static>(
         bytes: usize,
         work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,

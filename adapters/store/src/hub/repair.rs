@@ -1,8 +1,9 @@
-//! Repair of a hub's store without guessing, and restarting one whose log went back.
+//! Repair of a hub's store without guessing, and a restart of its log after a restored backup.
 //!
-//! Subscribers may drop what has a number they know. So a store that went back with a backup, or
-//! that lost notifications, numbers what it still has beyond all that it may have given out;
-//! cursors go along, and nothing that is kept is lost.
+//! A subscriber may ignore a notification whose offset it already knows. Therefore a store that was
+//! restored from a backup, or that lost notifications, gives the remaining notifications offsets
+//! above all offsets that it may have used. Cursors are moved by the same distance, and no stored
+//! notification is lost.
 
 use super::hub_integrity::{HubFacts, STRANGERS, check_hub, check_rows};
 use super::store::{MIGRATIONS, create_private};
@@ -31,11 +32,11 @@ const TABLES: [&str; 9] = [
     "ended",
 ];
 
-/// Repairs a hub's store. With `dry_run` nothing is changed, and the steps are those that would be
-/// taken.
+/// Repairs a hub's store. With `dry_run` nothing is changed, and the result lists the steps that a
+/// repair would take.
 ///
 /// # Errors
-/// Another process has it open, or nothing of it can be read.
+/// Another process has it open, or no part of the database can be read.
 pub fn repair_hub(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
     repair(path, dry_run, MIGRATIONS, &TABLES, &mut repair_rows)
 }
@@ -50,8 +51,8 @@ pub fn restart_hub_log(path: &Path) -> Result<(), LogError> {
     })
 }
 
-/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only;
-/// then checks the copy.
+/// Copies the present content of a store, also while a hub writes it, to a file that only its owner
+/// can read; then checks the copy.
 ///
 /// # Errors
 /// The store is damaged or cannot be read, or the copy cannot be written; `to` must not exist.
@@ -150,8 +151,8 @@ fn ids(connection: &Connection, table: &str) -> rusqlite::Result<Vec<i64>> {
         .collect()
 }
 
-/// Keeps the notifications that follow each other up to the last, all of them intact. Gives back
-/// the highest number that was given out.
+/// Retains the intact notifications with consecutive offsets up to the last one, and deletes the
+/// others. Returns the highest offset that was used.
 fn keep_consistent_end(
     connection: &Connection,
     topic: TopicId,
@@ -176,13 +177,14 @@ fn keep_consistent_end(
             }
         }
     }
-    // A value that a flipped bit made huge is not followed.
+    // Ignore a value that is too large: it is damaged.
     let head = if state.head < OFFSETS_MAX as u64 { state.head.max(last) } else { last };
     connection.execute(
         "DELETE FROM notifications WHERE topic_id = ?1 AND (offset <= ?2 OR offset >= ?3)",
         params![topic.0, trimmed as i64, OFFSETS_MAX],
     )?;
-    // Some may be missing at the end: cursors beyond the last that is kept stand at it.
+    // Notifications at the end may be missing: move larger cursors to the last remaining
+    // notification.
     if trimmed == last {
         (trimmed, last) = (head, head);
     }
@@ -195,10 +197,10 @@ fn keep_consistent_end(
 
 /// Offsets of a restarted topic follow a multiple of this.
 pub const OFFSETS_APART: u64 = 1_000_000_000;
-/// No offset is as large.
+/// Larger offsets are damaged.
 const OFFSETS_MAX: i64 = 1 << 53;
 
-/// A target whose place is damaged gets all that is kept; one that is damaged itself goes.
+/// A target with a damaged cursor gets all remaining notifications; a damaged target is removed.
 fn repair_targets(connection: &Connection) -> rusqlite::Result<()> {
     for id in ids(connection, "targets")? {
         let ends: Option<(i64, i64)> = connection
@@ -222,8 +224,8 @@ fn repair_targets(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Renumbers the notifications of every topic, beyond its last offset and all offsets in use,
-/// within a transaction.
+/// Renumbers the notifications of every topic within a transaction. The new offsets are larger than
+/// the topic's last offset and than all offsets in use.
 fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlite::Result<()> {
     for (topic, mut state) in load(connection)? {
         let given = given.get(&topic).map_or(state.head, |given| state.head.max(*given));
@@ -257,7 +259,7 @@ fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqli
     Ok(())
 }
 
-/// Adds to the number of each notification; damaged ones stay damaged.
+/// Adds `by` to the offset of each notification. Damaged rows remain damaged.
 fn renumber(connection: &Connection, topic: TopicId, by: u64) -> rusqlite::Result<()> {
     let mut numbers: Vec<(i64, Option<i64>)> = Vec::new();
     {

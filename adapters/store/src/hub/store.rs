@@ -28,35 +28,35 @@ use std::thread::JoinHandle;
 
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/hub_0001.sql")];
 
-/// About what a request holds in memory and writes besides bodies.
+/// Estimated bytes that a request occupies in memory and writes, without bodies.
 const ROW_BYTES: usize = 512;
-/// The same for the progress of one target.
+/// Estimated bytes that the progress of a target occupies and writes.
 const PROGRESS_BYTES: usize = 128;
 
-/// How much is kept.
+/// Numbers of rows and bytes in a hub's store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Bytes of the database's file.
     pub file_bytes: u64,
-    /// Of these, bytes that are free to be used again.
+    /// Bytes of the file that are free for new rows.
     pub free_bytes: u64,
-    /// Bytes of its write-ahead log.
+    /// Bytes of the write-ahead log's file.
     pub log_bytes: u64,
     /// Bytes in the bodies of notifications.
     pub body_bytes: u64,
-    /// Topics.
+    /// Number of topics in the store.
     pub topics: u64,
-    /// Notifications that are kept.
+    /// Notifications that are not trimmed yet.
     pub notifications: u64,
-    /// Targets.
+    /// Number of targets of all topics.
     pub targets: u64,
     /// Verifications that are not settled.
     pub verifications: u64,
-    /// Dead letters, those put together counted as one.
+    /// Dead letters; merged ranges count once.
     pub dead_letters: u64,
 }
 
-/// The writer, and the lock that keeps other processes out while it runs.
+/// The writer's thread, and the lock that prevents other processes from opening the store.
 struct Running {
     thread: JoinHandle<()>,
     _lock: DatabaseLock,
@@ -66,13 +66,14 @@ struct Running {
 ///
 /// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its
 /// reply after the commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use
-/// connections of their own and see what is committed only. A second process is refused. All calls
-/// block; those named `…_then` only while too much is waiting, as [`TopicLog::publish_then`] does.
+/// connections of their own and see committed data only. A second process is refused. All calls
+/// block; functions with the suffix `_then` block only while too many requests wait, as
+/// [`TopicLog::publish_then`] does.
 ///
-/// Of this store, [`TopicLog::head`] does not read the disk.
+/// [`TopicLog::head`] reads memory, not the disk.
 ///
-/// [`TopicLog::read`] ends after bodies of 16 MiB, with one notification at least: ask again from
-/// the last offset.
+/// [`TopicLog::read`] stops after bodies of 16 MiB, and returns at least one notification: call it
+/// again with the last offset.
 pub struct HubStore {
     path: PathBuf,
     queue: Arc<Queue<Job>>,
@@ -89,7 +90,8 @@ impl fmt::Debug for HubStore {
 }
 
 impl HubStore {
-    /// Whether opening the store in this file would change it: it has an older schema, or is as a backup has it. Only reads it.
+    /// Whether opening this file would change it: it has an older schema, or the form that it has
+    /// in a backup. Read-only.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -97,7 +99,7 @@ impl HubStore {
         crate::migration::is_changed_by_opening(path, MIGRATIONS)
     }
 
-    /// Opens a store, creating the file if it is not there.
+    /// Opens a store; creates the file if it does not exist.
     ///
     /// # Errors
     /// When another process has it open, the disk fails, or it was written by a newer version.
@@ -129,7 +131,7 @@ impl HubStore {
         })
     }
 
-    /// Checks that what is recorded from now on outlives this process.
+    /// Checks that later changes will still be on the disk after this process ends.
     ///
     /// # Errors
     /// When the store was removed or replaced while it is open.
@@ -137,7 +139,8 @@ impl HubStore {
         self.presence.check()
     }
 
-    /// Records what is waiting, then ends the writer. Later changes are refused, reads continue.
+    /// Records the waiting requests, then ends the writer. Later changes are refused, reads
+    /// continue.
     pub fn close(&self) {
         self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
@@ -171,7 +174,7 @@ impl HubStore {
         })
     }
 
-    /// The topic of that URL, if there is one; none is made.
+    /// The topic with this URL, if the store has one; does not create a topic.
     ///
     /// # Errors
     /// When the store fails.
@@ -179,7 +182,7 @@ impl HubStore {
         self.readers.with("cannot find a topic", |connection| topics::find(connection, url))
     }
 
-    /// A topic.
+    /// The topic with this number.
     ///
     /// # Errors
     /// When the store fails.
@@ -187,7 +190,8 @@ impl HubStore {
         self.readers.with("cannot read a topic", |connection| topics::one(connection, id))
     }
 
-    /// Topics by number, those after one; begin with 0.
+    /// Topics with larger numbers than `after`, in order, at most `limit`. Pass 0 for the first
+    /// page.
     ///
     /// # Errors
     /// When the store fails.
@@ -196,7 +200,7 @@ impl HubStore {
             .with("cannot read the topics", |connection| topics::page(connection, after, limit))
     }
 
-    /// Forgets a topic and its notifications. `false` when it has targets, or is not there.
+    /// Removes a topic and its notifications. `false` if it has targets, or does not exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -208,32 +212,32 @@ impl HubStore {
         }
     }
 
-    /// The last notification that was accepted before an instant, 0 if there is none: what to trim
-    /// up to.
+    /// The last notification that was accepted before an instant, 0 if all are newer. Trimming up
+    /// to this offset removes all older notifications.
     ///
     /// # Errors
-    /// When there is no such topic or the store fails.
+    /// When the topic does not exist or the store fails.
     pub fn accepted_before(&self, topic: TopicId, time: Timestamp) -> Result<Offset, LogError> {
         self.readers
             .with("cannot read a topic", |connection| topics::before(connection, topic, time))?
             .ok_or_else(|| no_topic(topic))
     }
 
-    /// Makes a target. One of that topic, address and kind that is there takes the secret and the
-    /// lease and keeps its cursor.
+    /// Creates a target. If the topic already has a target with this address and kind, its secret
+    /// and lease are replaced, and its cursor does not change.
     ///
     /// # Errors
-    /// When there is no such topic, something is too long, or the store fails.
+    /// When the topic does not exist, something is too long, or the store fails.
     pub fn put_target(&self, new: NewTarget) -> Result<Target, LogError> {
         self.call(ROW_BYTES, move |run| targets::put(run, &new))
     }
 
-    /// As [`HubStore::put_target`], without waiting.
+    /// As [`HubStore::put_target`]; the result is passed to `done`.
     pub fn put_target_then(&self, new: NewTarget, done: Done<Target>) {
         self.ask(ROW_BYTES, move |run| targets::put(run, &new), done);
     }
 
-    /// Ends a target. `false` when it is not there.
+    /// Ends a target. `false` if it does not exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -241,24 +245,24 @@ impl HubStore {
         self.call(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok))
     }
 
-    /// As [`HubStore::end_target`], without waiting.
+    /// As [`HubStore::end_target`]; the result is passed to `done`.
     pub fn end_target_then(&self, id: TargetId, why: Ending, done: Done<bool>) {
         self.ask(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok), done);
     }
 
-    /// Records how far targets have come, all in one transaction. Gives back those whose progress
-    /// was not recorded: they ended, were renewed or replayed meanwhile (another generation), or
-    /// their cursor is further.
+    /// Records the progress of targets in one transaction. Returns the targets whose progress was
+    /// not recorded: they ended, were renewed or replayed meanwhile (another generation), or have a
+    /// larger cursor.
     ///
     /// # Errors
-    /// When the store fails; then nothing of it is recorded.
+    /// When the store fails; then no progress is recorded.
     pub fn save_progress(&self, progress: Vec<Progress>) -> Result<Vec<TargetId>, LogError> {
         self.call(progress.len() * PROGRESS_BYTES, move |run| {
             targets::save_progress(run, &progress)
         })
     }
 
-    /// As [`HubStore::save_progress`], without waiting.
+    /// As [`HubStore::save_progress`]; the result is passed to `done`.
     pub fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {
         self.ask(
             progress.len() * PROGRESS_BYTES,
@@ -267,8 +271,9 @@ impl HubStore {
         );
     }
 
-    /// Sets a target's cursor, usually back: what comes after is delivered again. Beyond the
-    /// topic's last notification means that one. `None` when there is no such target.
+    /// Sets a target's cursor, usually back: later notifications are delivered again. A number
+    /// above the topic's last notification is replaced by the last. `None` if the target does not
+    /// exist.
     ///
     /// # Errors
     /// When the store fails.
@@ -276,7 +281,7 @@ impl HubStore {
         self.call(ROW_BYTES, move |run| targets::replay(run, id, to).map(Ok))
     }
 
-    /// A target.
+    /// The target with this number.
     ///
     /// # Errors
     /// When the store fails.
@@ -284,7 +289,7 @@ impl HubStore {
         self.readers.with("cannot read a target", |connection| targets::one(connection, id))
     }
 
-    /// The target of that topic, address and kind.
+    /// The target with this topic, address and kind.
     ///
     /// # Errors
     /// When the store fails.
@@ -299,7 +304,8 @@ impl HubStore {
         })
     }
 
-    /// A topic's targets by number, those after one; begin with 0.
+    /// Targets of a topic with larger numbers than `after`, in order, at most `limit`. Pass 0 for
+    /// the first page.
     ///
     /// # Errors
     /// When the store fails.
@@ -314,7 +320,8 @@ impl HubStore {
         })
     }
 
-    /// All targets by number, those after one; begin with 0.
+    /// Targets of all topics with larger numbers than `after`, in order, at most `limit`. Pass 0
+    /// for the first page.
     ///
     /// # Errors
     /// When the store fails.
@@ -323,7 +330,7 @@ impl HubStore {
             .with("cannot read the targets", |connection| targets::page(connection, after, limit))
     }
 
-    /// Targets whose lease is over, longest first.
+    /// Targets whose lease is over, in the order of the ends of their leases.
     ///
     /// # Errors
     /// When the store fails.
@@ -333,7 +340,7 @@ impl HubStore {
         })
     }
 
-    /// How many targets there are, of one topic or of all.
+    /// Number of targets, for one topic or for all.
     ///
     /// # Errors
     /// When the store fails.
@@ -342,7 +349,7 @@ impl HubStore {
             .with("cannot count the targets", |connection| targets::count(connection, topic))
     }
 
-    /// The topic's target that is furthest behind, with its cursor.
+    /// The topic's target with the smallest cursor, and this cursor.
     ///
     /// # Errors
     /// When the store fails.
@@ -359,7 +366,8 @@ impl HubStore {
         self.readers.with("cannot read attempts", |connection| targets::attempts(connection, id))
     }
 
-    /// Dead letters of a target, by offset, those that begin after one.
+    /// Dead letters of a target whose first offset is larger than `after`, in order, at most
+    /// `limit`.
     ///
     /// # Errors
     /// When the store fails.
@@ -374,7 +382,8 @@ impl HubStore {
         })
     }
 
-    /// Targets that ended, the newest first, those before a number; begin with `i64::MAX`.
+    /// Ended targets with smaller numbers than `before`, the newest first, at most `limit`. Pass
+    /// `i64::MAX` for the first page.
     ///
     /// # Errors
     /// When the store fails.
@@ -384,13 +393,13 @@ impl HubStore {
         })
     }
 
-    /// Keeps a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`]
-    /// when 100,000 wait.
+    /// Records a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`]
+    /// if 100,000 requests are waiting.
     pub fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
         self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
     }
 
-    /// Verifications to be tried by now, the longest due first.
+    /// Verifications that are due at `now`, the earliest first.
     ///
     /// # Errors
     /// When the store fails.
@@ -413,7 +422,8 @@ impl HubStore {
             .with("cannot read a verification", |connection| verifications::one(connection, id))
     }
 
-    /// All verifications by number, those after one; begin with 0.
+    /// Verifications with larger numbers than `after`, in order, at most `limit`. Pass 0 for the
+    /// first page.
     ///
     /// # Errors
     /// When the store fails.
@@ -427,7 +437,7 @@ impl HubStore {
         })
     }
 
-    /// Notes that asking failed and when to ask again.
+    /// Records a failed attempt, and the time of the next one.
     pub fn retry_verification_then(
         &self,
         id: VerificationId,
@@ -442,12 +452,12 @@ impl HubStore {
         );
     }
 
-    /// Settles a verification, with the target that is made, recreated or ended by it, all at once.
-    /// `None` when there is no such target, or the verification is gone already: then nothing is
-    /// done.
+    /// Settles a verification, and creates, renews or ends its target in the same transaction.
+    /// Returns `None`, and changes nothing, if the target does not exist or the verification was
+    /// settled earlier.
     ///
     /// # Errors
-    /// When there is no such topic or the store fails.
+    /// When the topic does not exist or the store fails.
     pub fn finish_verification(
         &self,
         id: VerificationId,
@@ -456,7 +466,7 @@ impl HubStore {
         self.call(ROW_BYTES, move |run| verifications::finish(run, id, &settled))
     }
 
-    /// As [`HubStore::finish_verification`], without waiting.
+    /// As [`HubStore::finish_verification`]; the result is passed to `done`.
     pub fn finish_verification_then(
         &self,
         id: VerificationId,
@@ -466,7 +476,7 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| verifications::finish(run, id, &settled), done);
     }
 
-    /// How much is kept.
+    /// Counts the store's rows and bytes.
     ///
     /// # Errors
     /// When the store fails.
@@ -529,7 +539,8 @@ impl TopicLog for HubStore {
         })
     }
 
-    /// A thousand at a time, so that others are not kept waiting.
+    /// One transaction drops at most a thousand notifications, so that other requests do not wait
+    /// long.
     fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError> {
         while self.call(ROW_BYTES, move |run| topics::trim(run, topic, up_to))? {}
         Ok(())
@@ -542,7 +553,7 @@ impl Drop for HubStore {
     }
 }
 
-/// Makes the file if it is not there, for its owner only: there are secrets in it.
+/// Creates the file if it does not exist, readable for its owner only, because it contains secrets.
 pub(crate) fn create_private(path: &Path) -> Result<(), LogError> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);

@@ -5,18 +5,18 @@ use abreast_webtypes::Timestamp;
 use std::fmt;
 use std::time::Duration;
 
-/// A target's number in its store; never given twice.
+/// Number of a target in its store, which is never used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub i64);
 
-/// The kind of a target.
+/// The protocol by which a target gets notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetKind {
-    /// A subscriber's callback.
+    /// A subscriber's callback [websub §5.1].
     Subscription,
-    /// Another hub, which takes the notification itself.
+    /// Another hub, which accepts the notification itself.
     FatSubmission,
-    /// Another hub, which takes the topic's URL and fetches it.
+    /// Another hub, which gets the topic's URL and fetches the topic.
     FormSubmission,
     /// A node of an XMPP service, to which each notification is published.
     Node,
@@ -38,155 +38,156 @@ impl From<Vec<u8>> for Secret {
     }
 }
 
-/// A target to be made, or recreated.
+/// A target to be created or renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTarget {
-    /// The topic it follows.
+    /// The topic whose notifications the target receives.
     pub topic: TopicId,
-    /// Its kind.
+    /// The protocol of the target, and the form of its deliveries.
     pub kind: TargetKind,
     /// The callback's, the hub's or the node's URL; at most 8 KiB.
     pub address: String,
     /// The key that notifications are signed with, if any; at most 199 bytes.
     pub secret: Option<Secret>,
-    /// When it ends; `None` for never.
+    /// The end of the lease; `None` for a target without one.
     pub lease_until: Option<Timestamp>,
-    /// The last notification that it is taken to have; `None` for the topic's last. Only for a
-    /// target that is new.
+    /// Offset of the last notification that the target is assumed to have; `None` for the topic's
+    /// last. Ignored when a target is renewed.
     pub cursor: Option<Offset>,
 }
 
-/// A target.
+/// A receiver of a topic's notifications, with its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its number.
+    /// The target's number in the store.
     pub id: TargetId,
-    /// The topic it follows.
+    /// The topic whose notifications the target receives.
     pub topic: TopicId,
-    /// Its kind.
+    /// The protocol of the target, and the form of its deliveries.
     pub kind: TargetKind,
     /// The callback's or the hub's URL.
     pub address: String,
     /// The key that notifications are signed with, if any.
     pub secret: Option<Secret>,
-    /// When it ends; `None` for never.
+    /// The end of the lease; `None` for a target without one.
     pub lease_until: Option<Timestamp>,
-    /// The last notification it took, or that was given up.
+    /// Offset of the last notification that was delivered or given up.
     pub cursor: Offset,
-    /// One more at each renewal and each replay. Progress of another generation is not recorded.
+    /// Incremented at each renewal and replay. Progress of another generation is not recorded.
     pub generation: u64,
-    /// When it was first made.
+    /// The time of the target's creation; a renewal does not change it.
     pub created: Timestamp,
     /// Attempts in a row that failed for the notification after the cursor.
     pub attempts: u32,
-    /// When the first of them was.
+    /// Time of the first failed attempt in the row.
     pub first_failed: Option<Timestamp>,
-    /// When the next one may be.
+    /// Earliest time of the next attempt.
     pub next_at: Option<Timestamp>,
 }
 
-/// How one delivery went.
+/// The result of an attempt to deliver a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The notification.
+    /// Offset of the delivered notification in its topic.
     pub offset: Offset,
-    /// 1 for the first attempt to deliver it.
+    /// Number of the attempt for this notification, from 1.
     pub number: u32,
-    /// When it began.
+    /// Time at which the delivery started.
     pub time: Timestamp,
-    /// The status that came back, if one did.
+    /// Status of the response, if one was received.
     pub status: Option<u16>,
-    /// Why it failed, in at most 500 bytes; more is cut off. `None` for a success.
+    /// Reason of the failure, cut off after 500 bytes. `None` for a success.
     pub error: Option<String>,
-    /// How long it took.
+    /// Time from the start to the reply or failure.
     pub took: Duration,
 }
 
 /// Notifications that were given up for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The first notification.
+    /// Offset of the first notification in the range.
     pub first: Offset,
-    /// The last of them; usually the same.
+    /// Offset of the last notification; usually equal to `first`.
     pub last: Offset,
-    /// How many of these: fewer than the range is long when letters were put together.
+    /// Number of notifications that were given up. Smaller than the range if dead letters were
+    /// merged.
     pub letters: u64,
-    /// Why the last was given up, in at most 500 bytes.
+    /// Reason why the last one was given up, in at most 500 bytes.
     pub error: String,
-    /// When.
+    /// Time at which the last notification was given up.
     pub time: Timestamp,
 }
 
 impl DeadLetter {
-    /// One notification.
+    /// A dead letter for one notification.
     pub fn one(offset: Offset, error: impl Into<String>, time: Timestamp) -> Self {
         Self { first: offset, last: offset, letters: 1, error: error.into(), time }
     }
 
-    /// All from one to another, both included.
+    /// A dead letter for a range of notifications, both ends included.
     pub fn range(first: Offset, last: Offset, error: impl Into<String>, time: Timestamp) -> Self {
         let letters = (last.0 + 1).saturating_sub(first.0);
         Self { first, last, letters, error: error.into(), time }
     }
 }
 
-/// How far a target has come.
+/// The progress of a target, to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The target.
+    /// The target whose progress is recorded.
     pub id: TargetId,
-    /// Its generation when this was true.
+    /// The target's generation to which this progress belongs.
     pub generation: u64,
-    /// The last notification it took, or that was given up.
+    /// Offset of the last notification that was delivered or given up.
     pub cursor: Offset,
-    /// Attempts in a row that failed for the one after.
+    /// Failed attempts in a row to deliver the next notification.
     pub attempts: u32,
-    /// When the first of them was.
+    /// Time of the first failed attempt in the row.
     pub first_failed: Option<Timestamp>,
-    /// When the next one may be.
+    /// Earliest time of the next attempt.
     pub next_at: Option<Timestamp>,
-    /// The newest attempt, if it is to be kept: the last success and the last eight failures are.
+    /// The newest attempt, if it shall be stored: the last success and the last eight failures are.
     pub last: Option<Attempt>,
-    /// A dead letter, with the cursor moved over it.
+    /// A dead letter that the cursor has passed.
     pub dead: Option<DeadLetter>,
 }
 
-/// Why is a target no more?
+/// The reason for the end of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The subscriber asked for it.
+    /// The subscriber requested an unsubscription [websub §5.1].
     Unsubscribed,
-    /// Its time was over.
+    /// The lease ended without a renewal.
     LeaseOver,
-    /// It answered 410.
+    /// The callback answered with status 410 [websub §7].
     Gone,
-    /// The topic is not for this subscriber.
+    /// The subscriber may not subscribe to the topic [websub §5.2].
     Denied,
-    /// Somebody decided.
+    /// An operator of the hub ended it.
     ByHand,
-    /// Another hub that notifications are no longer submitted to.
+    /// Another hub, after its removal from the configuration.
     NotConfigured,
 }
 
-/// A target that is no more; the last 10,000 are kept.
+/// A target that ended. The store retains the last 10,000.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedTarget {
-    /// Its place among the ended: larger is later.
+    /// Position in the list of ended targets: a larger number ended later.
     pub number: i64,
-    /// Which it was.
+    /// The number that the target had.
     pub id: TargetId,
-    /// The topic it followed.
+    /// The topic whose notifications the target received.
     pub topic: TopicId,
-    /// Its kind.
+    /// The protocol of the target, and the form of its deliveries.
     pub kind: TargetKind,
     /// The callback's or the hub's URL.
     pub address: String,
-    /// Why it ended.
+    /// Reason for the end of the target.
     pub why: Ending,
-    /// The last notification it took.
+    /// Offset of the last delivered notification.
     pub cursor: Offset,
-    /// When it was made.
+    /// Time at which the target was created.
     pub created: Timestamp,
-    /// When it ended.
+    /// Time at which the target ended.
     pub time: Timestamp,
 }

@@ -12,15 +12,15 @@ use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::time::Duration;
 
-/// Failed attempts kept of a target.
+/// Failed attempts that are stored for a target.
 pub const ATTEMPTS_MAX: i64 = 8;
-/// Dead letters kept of a target one by one; then the oldest are put together.
+/// Dead letters that are stored for a target one by one; then the oldest are merged into ranges.
 pub const DEAD_LETTERS_MAX: i64 = 10_000;
-/// Dead letters kept of all targets; then the oldest are forgotten.
+/// Dead letters that are stored for all targets; then the oldest are deleted.
 pub const ALL_DEAD_LETTERS_MAX: i64 = 1_000_000;
-/// Ended targets kept.
+/// Ended targets that are stored; then the oldest are deleted.
 pub const ENDED_MAX: i64 = 10_000;
-/// Longest error text kept, in bytes.
+/// Longest stored error text, in bytes.
 pub const ERROR_BYTES_MAX: usize = 500;
 
 impl TargetKind {
@@ -167,7 +167,7 @@ pub(crate) struct ProgressColumns {
 }
 
 impl ProgressColumns {
-    /// Having taken everything up to there.
+    /// Progress of a target without failures at this cursor.
     pub(crate) const fn at(cursor: Offset) -> Self {
         Self { generation: 1, cursor, attempts: 0, first_failed: None, next_at: None }
     }
@@ -213,7 +213,7 @@ impl ProgressColumns {
     }
 }
 
-/// Creates or renews a target: secret and lease are replaced, the cursor is kept.
+/// Creates or renews a target. A renewal replaces secret and lease, and does not change the cursor.
 pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Target> {
     if let Err(refused) = check_target(new) {
         return Ok(Err(refused));
@@ -225,7 +225,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
             secret: new.secret.clone(),
             lease_until: new.lease_until,
             generation: known.generation + 1,
-            // A renewed subscriber has no failed attempts.
+            // A renewal resets the failed attempts.
             next_at: None,
             ..known
         },
@@ -262,7 +262,8 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
     Ok(Ok(target))
 }
 
-/// Ends a target and removes its data except one row. Returns whether it was there.
+/// Ends a target, and removes its data except the row in the list of ended targets. Returns whether
+/// it existed.
 pub(crate) fn end(
     run: &mut HubTransaction<'_>,
     id: TargetId,
@@ -294,8 +295,8 @@ pub(crate) fn end(
     Ok(true)
 }
 
-/// Records how far targets have come. Gives back those whose progress was not recorded: they ended,
-/// were renewed or replayed meanwhile, or their cursor is further.
+/// Records the progress of targets. Returns the targets whose progress was not recorded: they
+/// ended, were renewed or replayed meanwhile, or have a larger cursor.
 pub(crate) fn save_progress(
     run: &mut HubTransaction<'_>,
     all: &[Progress],
@@ -409,7 +410,7 @@ fn add_dead_letter(
         .prepare_cached("SELECT count(*) FROM dead WHERE target_id = ?1")?
         .query_row([id.0], |row| row.get(0))?;
     if kept > DEAD_LETTERS_MAX {
-        // The two oldest become one.
+        // Merge the two oldest dead letters.
         let mut oldest = connection.prepare_cached(
             "SELECT id, first, letters FROM dead WHERE target_id = ?1 ORDER BY first, id LIMIT 2",
         )?;
@@ -436,7 +437,7 @@ fn add_dead_letter(
     Ok(())
 }
 
-/// At most so many bytes of an error.
+/// The start of an error text, up to the limit of bytes.
 fn cut(error: &str) -> &str {
     let mut end = error.len().min(ERROR_BYTES_MAX);
     while !error.is_char_boundary(end) {
@@ -445,7 +446,7 @@ fn cut(error: &str) -> &str {
     &error[..end]
 }
 
-/// Sets a cursor back, or forward, within what is there.
+/// Sets a cursor back, or forward, within the stored notifications.
 pub(crate) fn replay(
     run: &mut HubTransaction<'_>,
     id: TargetId,
@@ -575,7 +576,7 @@ pub(crate) fn count(connection: &Connection, topic: Option<TopicId>) -> rusqlite
     Ok(count as u64)
 }
 
-/// The target that is furthest behind.
+/// The topic's target with the smallest cursor.
 pub(crate) fn slowest(
     connection: &Connection,
     topic: TopicId,

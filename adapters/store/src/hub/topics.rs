@@ -18,25 +18,25 @@ macro_rules! notifications {
 }
 pub(crate) use notifications;
 
-/// Most bytes of bodies given back by one call to read, unless the first alone has more.
+/// Most bytes of bodies in the result of a read, unless the first body alone has more.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most notifications dropped in one transaction.
 pub(crate) const TRIM_MAX: u64 = 1_000;
 
-/// A topic.
+/// A topic, and the range of its stored notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// Its number.
+    /// The topic's number in the store.
     pub id: TopicId,
-    /// Its URL.
+    /// The URL that subscribers use [websub §4].
     pub url: String,
-    /// When it was made.
+    /// Time at which the topic was created.
     pub created: Timestamp,
-    /// Its last notification.
+    /// Offset of the last notification; 0 before the first.
     pub head: Offset,
-    /// Notifications up to this one are gone.
+    /// Offset of the last notification that was dropped; 0 if none was.
     pub trimmed: Offset,
-    /// Bytes in the bodies that are kept.
+    /// Bytes in the bodies of the stored notifications.
     pub bytes: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
     rows.collect()
 }
 
-/// Is a topic's URL as it was written?
+/// Checks a topic's URL against its checksum.
 fn check_url(id: TopicId, url: &str, sum: i64) -> rusqlite::Result<()> {
     if url_sum(id, url) == sum { Ok(()) } else { Err(crate::sum::damaged(1)) }
 }
@@ -176,7 +176,7 @@ pub(crate) fn publish(
     Ok(Ok(Offset(offset)))
 }
 
-/// Writes where topics stand.
+/// Writes the rows of topics.
 pub(crate) fn store(
     connection: &Connection,
     topic: TopicId,
@@ -188,8 +188,8 @@ pub(crate) fn store(
     Ok(())
 }
 
-/// Drops notifications up to an offset, the oldest first and not all at once. Returns whether there
-/// are more.
+/// Drops the oldest notifications up to an offset, at most [`TRIM_MAX`]. Returns whether more are
+/// to be dropped.
 pub(crate) fn trim(run: &mut HubTransaction<'_>, topic: TopicId, up_to: Offset) -> Answer<bool> {
     let HubTransaction { connection, known, .. } = run;
     let Some(state) = known.topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
@@ -202,7 +202,7 @@ pub(crate) fn trim(run: &mut HubTransaction<'_>, topic: TopicId, up_to: Offset) 
     Ok(Ok(state.trimmed < end))
 }
 
-/// Drops the oldest notifications up to one, at most [`TRIM_MAX`].
+/// Drops the oldest notifications up to an offset, at most [`TRIM_MAX`].
 fn drop_some(
     connection: &Connection,
     topic: TopicId,
@@ -275,7 +275,7 @@ pub(crate) fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Resu
     Ok(Notification { offset: Offset(offset), time, content })
 }
 
-/// Bytes in the body of a row as [`read_notification`] takes it.
+/// Bytes of the body in a row with the columns of [`read_notification`].
 pub(crate) fn body_bytes(row: &Row<'_>) -> rusqlite::Result<i64> {
     Ok(row.get_ref(8)?.as_blob_or_null().ok().flatten().map_or(0, |body| body.len() as i64))
 }
@@ -303,8 +303,8 @@ pub(crate) fn sum(
     sum.finish()
 }
 
-/// The last notification that was accepted before an instant, 0 if none: times never step back in a
-/// topic.
+/// The last notification that was accepted before an instant, 0 if all are newer. A binary search:
+/// times in a topic never decrease.
 pub(crate) fn before(
     connection: &Connection,
     topic: TopicId,
@@ -313,7 +313,7 @@ pub(crate) fn before(
     let Some(found) = one(connection, topic)? else { return Ok(None) };
     let mut at = connection
         .prepare_cached("SELECT time FROM notifications WHERE topic_id = ?1 AND offset = ?2")?;
-    // Invariant: `low` is before that instant, `high` is not.
+    // Invariant: `low` is before this instant, `high` is not.
     let (mut low, mut high) = (found.trimmed.0, found.head.0 + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -328,8 +328,8 @@ pub(crate) fn before(
     Ok(Some(Offset(low)))
 }
 
-/// Forgets a topic that nobody follows, a part of its notifications at a time. Returns whether it
-/// is gone; `None` asks to be called again.
+/// Removes a topic without targets. Each call drops a part of its notifications. Returns `None`
+/// while notifications remain, then whether the topic was removed.
 pub(crate) fn remove(run: &mut HubTransaction<'_>, topic: TopicId) -> Answer<Option<bool>> {
     let followed: bool = run
         .connection

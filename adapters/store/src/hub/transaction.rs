@@ -1,4 +1,4 @@
-//! One transaction of the hub, and the state that its writer caches.
+//! One transaction of the hub, and the values that its writer caches.
 
 use super::topic_states::TopicStates;
 use abreast_core::{LogError, TopicId};
@@ -6,22 +6,22 @@ use abreast_webtypes::Timestamp;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
-/// The transaction of a request, and the cached state.
+/// The transaction of a request, and the writer's cached values.
 pub(crate) struct HubTransaction<'w> {
     pub(crate) connection: &'w Connection,
     pub(crate) known: &'w mut WriterState,
     pub(crate) now: Timestamp,
 }
 
-/// State cached by the writer.
+/// Values that the writer caches between transactions.
 #[derive(Default)]
 pub(crate) struct WriterState {
     pub(crate) topics: TopicStates,
-    /// Topics whose rows are out of date, or whose heads readers do not see yet.
+    /// Topics whose rows are not written yet, or whose last offset readers do not see yet.
     pub(crate) touched: BTreeSet<TopicId>,
     pub(crate) verifications: i64,
     pub(crate) dead_letters: i64,
 }
 
-/// The result of a request: of the store, and if that did not fail, of the request.
+/// The outer result is the database's; the inner result is that of the request.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, LogError>>;

@@ -53,7 +53,7 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewVerification) -> Answer
     Ok(Ok(VerificationId(run.connection.last_insert_rowid())))
 }
 
-/// The checksum of what was asked for.
+/// The checksum of a requested verification, over all its values.
 fn sum(asked: &NewVerification) -> i64 {
     let mut sum = Sum::default();
     sum.bytes(Some(asked.topic_url.as_bytes()));
@@ -139,7 +139,8 @@ pub(crate) fn retry(
     Ok(())
 }
 
-/// Ends a verification together with what follows from it; nothing follows when it is gone already.
+/// Ends a verification, and creates, renews or ends its target. Returns `None` if the verification
+/// was ended earlier.
 pub(crate) fn finish(
     run: &mut HubTransaction<'_>,
     id: VerificationId,

@@ -1,22 +1,22 @@
-//! How resources are requested, where that is not by their URI alone. Other resources have no row.
+//! How to request resources, if not by their URI alone. Other resources do not have a row.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// How one resource is requested.
+/// How to request a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// The address to request, where it is not the URI.
+    /// The address to request, if it differs from the URI.
     pub href: Option<String>,
     /// The media types to ask for, as in an `Accept` header.
     pub accept: Option<String>,
-    /// Whether the answer describes the resource: what it states about it is kept, and an answer
-    /// that states nothing means that there is no such resource.
+    /// Whether the response is a description of the resource. The description is stored as the
+    /// copy's content, and an empty description means that the resource does not exist.
     pub describes: bool,
 }
 
-/// How a resource is requested, by three columns; `None` when that is by its URI.
+/// Reads the access of a resource from three columns; `None` if it is requested at its URI.
 pub(super) fn read_access(
     row: &rusqlite::Row<'_>,
     at: usize,
@@ -30,7 +30,7 @@ pub(super) fn read_access(
 }
 
 impl Mirror {
-    /// How a resource is requested; `None` by its URI alone.
+    /// How to request a resource; `None` if by its URI alone.
     ///
     /// # Errors
     /// The system's own.
@@ -47,8 +47,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Keeps how a resource is requested from now on. The entity tag of another address is no
-    /// condition for this one.
+    /// Records how to request a resource from now on. Removes the stored entity tag: it belongs to
+    /// the earlier address.
     ///
     /// # Errors
     /// The system's own.
@@ -63,7 +63,7 @@ impl Mirror {
         let Some(access) = access else {
             return self.forget_access("DELETE FROM access WHERE uri = ?1", uri);
         };
-        // Before the row is written: it may stay, if the transaction does not.
+        // Set before the row is written, and not reset if the transaction is rolled back.
         self.may_have_access.set(true);
         self.connection
             .prepare_cached("INSERT OR REPLACE INTO access VALUES (?1, ?2, ?3, ?4)")
@@ -74,13 +74,13 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// After a resource left the plan.
+    /// Deletes the access of a resource that left the plan, unless the copy has it.
     pub(super) fn forget_access_unless_kept(&self, uri: &str) -> Result<(), LogError> {
         let sql = "DELETE FROM access WHERE uri = ?1 AND NOT EXISTS (SELECT 1 FROM resource WHERE uri = ?1)";
         self.forget_access(sql, uri)
     }
 
-    /// After a resource left the copy.
+    /// Deletes the access of a resource that left the copy, unless it is planned.
     pub(super) fn forget_access_unless_planned(&self, uri: &str) -> Result<(), LogError> {
         let sql = "DELETE FROM access WHERE uri = ?1 AND NOT EXISTS (SELECT 1 FROM pending WHERE uri = ?1)";
         self.forget_access(sql, uri)
@@ -97,7 +97,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets how resources are requested that are neither planned nor kept.
+    /// Deletes the rows of resources that are neither planned nor in the copy.
     pub(super) fn forget_unused_access(&self) -> Result<(), LogError> {
         if !self.may_have_access.get() {
             return Ok(());

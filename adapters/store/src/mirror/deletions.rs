@@ -1,5 +1,4 @@
-//! The deletions of a plan: stated by the Source, or concluded from lists that do not name a
-//! resource.
+//! The planned deletions: reported by the Source, or concluded from lists without the resource.
 
 use super::plan::{PendingAction, Task};
 use super::{Mirror, READ, WRITE, failed};
@@ -20,7 +19,7 @@ impl Mirror {
         self.tasks("p.action >= 2 AND p.state = 0", uri, limit, out)
     }
 
-    /// Appends deletions that are held back, or failed, after a URI, in order.
+    /// Appends postponed and failed deletions, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -28,7 +27,7 @@ impl Mirror {
         self.tasks("p.action >= 2 AND p.state = 1", uri, limit, out)
     }
 
-    /// How many deletions the plan has, due or not.
+    /// Number of deletions in the plan, due or not.
     ///
     /// # Errors
     /// The system's own.
@@ -41,8 +40,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// How many of those are moves: a resource with the same bytes was written by this run or a later one. Bytes without a
-    /// digest are not compared. Reads all resources.
+    /// How many planned deletions are moves: this run or a later one wrote a resource with the same
+    /// bytes. Resources without a digest are not compared. Reads all resources.
     ///
     /// # Errors
     /// The system's own.
@@ -62,7 +61,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Holds every deletion back until another run.
+    /// Postpones all deletions to another run.
     ///
     /// # Errors
     /// The system's own.
@@ -73,8 +72,8 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Holds deletions back until another run, except those that have waited in that many runs; with
-    /// `only_absent`, none that the Source states.
+    /// Postpones deletions to another run, except deletions that waited in `runs` runs already.
+    /// With `only_absent`, deletions that the Source reported are not postponed.
     ///
     /// # Errors
     /// The system's own.
@@ -97,7 +96,7 @@ impl Mirror {
         self.plan_deletes(PendingAction::Absent, "SELECT uri FROM temp.unseen")
     }
 
-    /// Forgets the deletions that were concluded from lists; returns how many.
+    /// Removes the deletions that were concluded from lists; returns their number.
     ///
     /// # Errors
     /// The system's own.
@@ -108,7 +107,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets the fetches of versions that the copy does not have and no noted change names.
+    /// Removes planned fetches of versions that are neither in the copy nor in a noted change.
     ///
     /// # Errors
     /// The system's own.
@@ -122,8 +121,8 @@ impl Mirror {
         self.forget_unused_access()
     }
 
-    /// Plans to delete the resources that a query yields; returns how many. A deletion that is
-    /// planned already stays as it is.
+    /// Plans to delete the resources that a query returns; returns their number. An already planned
+    /// deletion does not change.
     pub(super) fn plan_deletes(&self, action: PendingAction, query: &str) -> Result<u64, LogError> {
         let action = action as i64;
         let sql = format!(

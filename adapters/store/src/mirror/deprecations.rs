@@ -1,10 +1,10 @@
-//! Deprecated resources that are to be reported when their descriptions are here.
+//! Deprecated resources to be reported once their descriptions were fetched.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 
 impl Mirror {
-    /// Notes that the deprecation of a resource is to be reported, in the transaction of its plan.
+    /// Notes a deprecation to be reported, in the transaction of the plan.
     ///
     /// # Errors
     /// The system's own.
@@ -16,7 +16,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// The URIs of the first so many of them, in order.
+    /// The first `limit` URIs, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -30,7 +30,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// All of them were reported.
+    /// Deletes all rows, after the deprecations were reported.
     ///
     /// # Errors
     /// The system's own.

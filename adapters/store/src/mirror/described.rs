@@ -1,22 +1,22 @@
-//! State of a copy that stores descriptions in RDF: what an endpoint has, and the parts of files that
-//! are superseded.
+//! Rows of a copy that stores descriptions in RDF: the description that an endpoint has of each
+//! resource, and superseded parts of files.
 
 use super::packed::Location;
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// What was stored of a resource.
+/// The description that was stored for a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The digest of the description.
     pub digest: Vec<u8>,
-    /// The entity that it is of, where that is not the resource with this URI.
+    /// IRI of the described entity, if it differs from the resource's URI.
     pub entity: Option<String>,
 }
 
 impl Mirror {
-    /// What was stored of a resource.
+    /// The description that was stored for a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -29,7 +29,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// The resource that a description of this entity was stored of.
+    /// The resource whose stored description is of this entity.
     ///
     /// # Errors
     /// The system's own.
@@ -42,7 +42,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Keeps what was stored of a resource, or forgets it.
+    /// Records the description that was stored for a resource; `None` deletes the record.
     ///
     /// # Errors
     /// The system's own.
@@ -60,7 +60,8 @@ impl Mirror {
         done.map(|_| ()).map_err(failed(WRITE))
     }
 
-    /// Visits resources of which something is stored, and which have no row.
+    /// Visits resources with a stored description or record that are missing in the table
+    /// `resource`.
     ///
     /// # Errors
     /// The system's own.
@@ -79,7 +80,8 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Whether something is stored of a resource, with a row or without one: see [`Mirror::each_without_row`].
+    /// Whether a description or record of a resource is stored, with or without a row: see
+    /// [`Mirror::each_without_row`].
     ///
     /// # Errors
     /// The system's own.
@@ -92,7 +94,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Notes that a part of a segment no longer counts, and is to be overwritten.
+    /// Records a superseded part of a segment, which is to be overwritten.
     ///
     /// # Errors
     /// The system's own.
@@ -136,7 +138,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Forgets superseded parts up to a place, which is included.
+    /// Deletes superseded parts up to a position, which is included.
     ///
     /// # Errors
     /// The system's own.
@@ -166,9 +168,9 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Forgets all records that reach beyond so many bytes of a segment, whose file has no more, and
-    /// those that have their bytes there; the segment ends with the last record that is left, and is
-    /// forgotten when there is none.
+    /// Deletes the records of a segment that extend past its first `bytes` bytes, because its file
+    /// is not longer, and the records that refer to bytes there. The segment then ends after the
+    /// last remaining record, and a segment without records is deleted.
     ///
     /// # Errors
     /// The system's own.
@@ -204,7 +206,7 @@ impl Mirror {
         write().map_err(failed(WRITE))
     }
 
-    /// Forgets a segment, whose file is removed.
+    /// Deletes the rows of a segment whose file is removed.
     ///
     /// # Errors
     /// The system's own.

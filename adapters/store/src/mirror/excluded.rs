@@ -1,4 +1,4 @@
-//! Resources kept in the copy although the filters exclude them now.
+//! Resources that are in the copy although the present filters exclude them.
 
 use super::rows::{COLUMNS, Row, read_row};
 use super::{Mirror, PendingAction, READ, WRITE, failed};
@@ -6,7 +6,7 @@ use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
 impl Mirror {
-    /// Records that a kept resource is excluded, or no longer is; returns whether this is new.
+    /// Records whether the filters exclude a resource of the copy; returns whether this is new.
     ///
     /// # Errors
     /// The system's own.
@@ -23,7 +23,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Whether it is recorded as excluded.
+    /// Whether the resource is recorded as excluded.
     ///
     /// # Errors
     /// The system's own.
@@ -35,7 +35,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Whether any resource is excluded. First forgets those that are no longer kept.
+    /// Whether any resource of the copy is excluded. Deletes the records of resources that left the
+    /// copy.
     ///
     /// # Errors
     /// The system's own.
@@ -48,7 +49,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Plans to delete every excluded resource, or takes such plans back; returns how many.
+    /// Plans to delete every excluded resource, or removes these plans; returns the number of
+    /// resources.
     ///
     /// # Errors
     /// The system's own.
@@ -61,7 +63,7 @@ impl Mirror {
         self.connection.execute(sql, []).map(|count| count as u64).map_err(failed(WRITE))
     }
 
-    /// Appends the kept resources noted as unseen, after a URI, in order.
+    /// Appends resources of the copy that were noted as unseen, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.

@@ -7,39 +7,39 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 /// One resource as the Source lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedRow {
-    /// Its URI without fragment.
+    /// URI of the resource, without fragment.
     pub uri: String,
-    /// The address that it is requested at, where that is not the URI.
+    /// The address to request, if it differs from the URI.
     pub href: Option<String>,
-    /// Last modification, microseconds.
+    /// Last modification, in microseconds since 1970.
     pub modified: Option<i64>,
-    /// Length in bytes.
+    /// Length of the content in bytes.
     pub length: Option<u64>,
     /// Digests in the compact form.
     pub digests: Vec<u8>,
-    /// The time of the statement, microseconds: of the change, or of the list. Of instants between
-    /// the two it is not known.
+    /// Time to which the row applies, in microseconds: the start and end of a range that contains
+    /// the time of the change, or of the list.
     pub at: Option<(i64, i64)>,
-    /// A change of it is stated; else a list has it.
+    /// Whether a change listed the resource; otherwise a complete list did.
     pub is_change: bool,
-    /// It is a description, which may be empty.
+    /// Whether the content is a description, which may be empty.
     pub describes: bool,
 }
 
-/// The expected resources; gone when dropped.
+/// The expected resources, in a temporary file that is deleted on drop.
 #[derive(Debug)]
 pub struct Expected {
     connection: Connection,
 }
 
 impl Expected {
-    /// An empty set.
+    /// Creates an empty temporary database.
     ///
     /// # Errors
-    /// No temporary file can be made.
+    /// No temporary file can be created.
     pub fn new() -> Result<Self, LogError> {
         let prepare = || -> rusqlite::Result<Connection> {
-            // An empty name is SQLite's private temporary database.
+            // An empty path opens a private temporary database of SQLite.
             let connection = Connection::open("")?;
             connection.execute_batch(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
@@ -53,8 +53,9 @@ impl Expected {
         Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))? })
     }
 
-    /// Notes a resource as it is since a time, or that it is gone since then; of several states the
-    /// newest stays, of equally new ones that of the later list, and of one list the last noted.
+    /// Notes a resource's properties since a time, or that it was deleted then. The newest row
+    /// replaces others; at equal times the row from the later list, and within a list the row noted
+    /// last.
     ///
     /// # Errors
     /// The system's own.
@@ -104,7 +105,7 @@ impl Expected {
             .map_err(failed(READ))
     }
 
-    /// Whether it is noted that this resource is gone.
+    /// Whether a deletion of this resource is the newest noted row.
     ///
     /// # Errors
     /// The system's own.
@@ -116,7 +117,7 @@ impl Expected {
             .map_err(failed(READ))
     }
 
-    /// A resource as it was noted.
+    /// The noted row of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -130,7 +131,7 @@ impl Expected {
             .map_err(failed(READ))
     }
 
-    /// The length that was noted of a resource.
+    /// The noted length of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -171,7 +172,7 @@ impl Expected {
     /// Hands over all expected resources in order, some at a time.
     ///
     /// # Errors
-    /// The system's own, and those of `visit`, which end it.
+    /// The system's own, or an error of `visit`, which ends the loop.
     pub fn each_batch<E: From<LogError>>(
         &self,
         mut visit: impl FnMut(&[ExpectedRow]) -> Result<(), E>,

@@ -1,14 +1,16 @@
-//! Resources that changes deleted, or changed at a time that is not known: a list that is older shows nothing of them.
+//! Resources that changes deleted, or that changed at an unknown time. An older list does not apply
+//! to these resources.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// Resources that are kept; beyond, the oldest are forgotten.
+/// Deleted resources that are remembered; then the oldest are forgotten.
 const GONE_MAX: i64 = 100_000;
 
 impl Mirror {
-    /// Notes that a change of this time, in microseconds, deleted a resource, or that one until then changed it.
+    /// Notes that a change at this time, in microseconds, deleted a resource, or changed it at an
+    /// unknown time up to this one.
     ///
     /// # Errors
     /// The system's own.
@@ -22,7 +24,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// The time that was noted for a resource, microseconds.
+    /// The noted time of a resource, in microseconds.
     ///
     /// # Errors
     /// The system's own.
@@ -33,7 +35,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Whether any is noted.
+    /// Whether any resource is noted.
     ///
     /// # Errors
     /// The system's own.
@@ -43,7 +45,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Forgets what was noted before a time, in microseconds, or all of it.
+    /// Deletes rows with an earlier time, in microseconds, or all rows.
     ///
     /// # Errors
     /// The system's own.
@@ -54,7 +56,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets the oldest of too many.
+    /// Deletes the oldest rows above the limit.
     ///
     /// # Errors
     /// The system's own.
@@ -68,7 +70,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets what was noted for a resource: it is there again, by a change of a known time.
+    /// Deletes the row of a resource that exists again since a change of a known time.
     ///
     /// # Errors
     /// The system's own.

@@ -1,22 +1,23 @@
-//! Statements that a copy lacks, since they are not valid and were left out.
+//! Invalid statements that were left out of the copy.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::params;
 
-/// What a copy lacks.
+/// Invalid statements that were not copied, and where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOutStatements {
-    /// Statements.
+    /// Number of statements that were left out.
     pub statements: u64,
-    /// The resources and files that they are of.
+    /// Number of resources and files with such statements.
     pub places: u64,
-    /// The first of these, each with the first fault.
+    /// The first places, each with its first fault.
     pub first: Vec<(String, String)>,
 }
 
 impl Mirror {
-    /// Notes how many statements of a resource were left out, and the first fault; with 0 that none was.
+    /// Notes the number of a resource's statements that were left out, and the first fault; with 0,
+    /// deletes the note.
     ///
     /// # Errors
     /// The system's own.
@@ -24,7 +25,8 @@ impl Mirror {
         self.put_left_out(uri, false, statements, fault)
     }
 
-    /// Notes how many statements of the files of a complete state were left out, in place of all that was noted before.
+    /// Notes how many statements in the files of a complete dataset were left out, and deletes all
+    /// earlier notes.
     ///
     /// # Errors
     /// The system's own.
@@ -59,7 +61,7 @@ impl Mirror {
         write().map(drop).map_err(failed(WRITE))
     }
 
-    /// Forgets resources that are no longer in the copy.
+    /// Deletes the rows of resources that left the copy.
     ///
     /// # Errors
     /// The system's own.
@@ -73,7 +75,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// What was left out, and the first so many places of it.
+    /// Counts the statements that were left out, and lists the first `limit` places.
     ///
     /// # Errors
     /// The system's own.

@@ -1,4 +1,4 @@
-//! State of a packed copy: its files, their valid length, and the position of each resource's
+//! Rows of a packed copy: its files, their valid length, and the position of each resource's
 //! record.
 
 use super::{Mirror, READ, WRITE, failed};
@@ -9,31 +9,31 @@ use std::ops::RangeInclusive;
 /// A file of a packed copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Its number, from 1.
+    /// Number of the segment, from 1.
     pub number: i64,
-    /// Its file's name.
+    /// Name of the segment's file.
     pub name: String,
-    /// Bytes that are whole and durable; what stands beyond was never acknowledged.
+    /// Valid and durable bytes of the file. Bytes after this length belong to an unfinished write.
     pub length: u64,
 }
 
-/// Where a record is.
+/// The position of a record within its segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The number of its segment.
     pub segment: i64,
-    /// Where it begins.
+    /// Offset of the record's first byte in the segment.
     pub offset: u64,
-    /// Its length as packed.
+    /// Length of the record in the segment, in bytes.
     pub length: u64,
 }
 
-/// Where a resource's bytes are.
+/// The records with the bytes of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Packed {
-    /// Its newest record.
+    /// The newest record of the resource.
     pub record: Location,
-    /// The record that has the bytes, when its own only refers to them.
+    /// The record with the bytes, if the newest record only refers to another.
     pub original: Option<Location>,
 }
 
@@ -66,7 +66,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Keeps how far a segment counts.
+    /// Records the valid length of a segment.
     ///
     /// # Errors
     /// The system's own.
@@ -80,7 +80,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Where a resource's record is.
+    /// The position of a resource's record.
     ///
     /// # Errors
     /// The system's own.
@@ -103,8 +103,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Visits the records in a range of segments, with their resources, in the order of their
-    /// places. Reads all places there are: not for every run.
+    /// Visits the records in a range of segments with their resources, in the order of their
+    /// positions. Reads all positions, so it is too slow for every run.
     ///
     /// # Errors
     /// The system's own.
@@ -129,7 +129,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Keeps where a resource's record is.
+    /// Records the position of a resource's record.
     ///
     /// # Errors
     /// The system's own.
@@ -152,7 +152,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// As [`Mirror::put_packed`] for a resource that has no record yet; false if it has one.
+    /// As [`Mirror::put_packed`] for a resource without a record; returns false if it has one.
     ///
     /// # Errors
     /// The system's own.
@@ -169,7 +169,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets where a resource's record is.
+    /// Deletes the position of a resource's record.
     ///
     /// # Errors
     /// The system's own.

@@ -1,13 +1,12 @@
-//! Patches that came with changes, while a plan is made: where they are in the file of planned
-//! bytes.
+//! Patches of changes, while a plan is made: their offsets in the file of planned bytes.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::params;
 
 impl Mirror {
-    /// Notes where the patch of a change begins. The order of changes is that of
-    /// [`Mirror::put_coming`]; of one list and time, that of the places.
+    /// Notes the offset of a change's patch. Changes are ordered as by [`Mirror::put_coming`]; with
+    /// the same list and time, by their offsets.
     ///
     /// # Errors
     /// The system's own.
@@ -24,8 +23,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Where the patches of a resource begin: the newest ones, at most so many, in the order of
-    /// their changes.
+    /// Offsets of the newest patches of a resource, at most `most`, in the order of their changes.
     ///
     /// # Errors
     /// The system's own.
@@ -42,7 +40,7 @@ impl Mirror {
         Ok(found)
     }
 
-    /// Gives up the patches of items that failed: they are fetched from now on.
+    /// Discards the patches of failed items, so that their descriptions are fetched instead.
     ///
     /// # Errors
     /// The system's own.

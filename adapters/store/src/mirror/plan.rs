@@ -1,4 +1,4 @@
-//! The plan: pending actions, failures, and the tables that a plan is made with.
+//! The plan: pending actions, failures, and the temporary tables for making a plan.
 
 use super::access::{Access, read_access};
 use super::rows::{COLUMNS, Row, read_row};
@@ -9,79 +9,81 @@ use rusqlite::params;
 /// The action for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PendingAction {
-    /// Have these bytes.
+    /// Fetch the listed bytes and write them to the copy.
     #[default]
     Fetch,
-    /// Have the listed time; the bytes are right.
+    /// Set the listed time; the bytes are right.
     Touch,
-    /// Have it no longer.
+    /// Delete the resource: the Source reported its deletion.
     Delete,
-    /// Leave it alone, whatever is kept: only in changes noted, never in a plan.
+    /// Change nothing. Occurs in noted changes only, never in a plan.
     Leave,
-    /// Have it no longer: it left the set, and may exist elsewhere.
+    /// Delete the resource: it left the set, and may exist elsewhere.
     Remove,
-    /// Have it no longer: no list names it. A conclusion, where the other deletions are stated.
+    /// Delete the resource: it is missing in the lists. This is a conclusion; the Source reported
+    /// the other kinds of deletions.
     Absent,
 }
 
 impl PendingAction {
-    /// Whether the resource is to leave the copy.
+    /// Whether the action removes the resource from the copy.
     pub const fn is_deletion(self) -> bool {
         matches!(self, Self::Delete | Self::Remove | Self::Absent)
     }
 }
 
-/// How far one item of a plan has come.
+/// Progress of an item in a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PendingState {
-    /// To do in this run.
+    /// To be done in this run.
     #[default]
     Due,
-    /// Failed, refused or held back; tried again in the next run.
+    /// Failed, refused or postponed; tried again in the next run.
     Failed,
-    /// Of an earlier plan, while a new one is made.
+    /// Part of an earlier plan, while a new plan is made.
     Stale,
-    /// Waits until what stands in the place of its parent folder has moved.
+    /// Waits until the file in the place of its parent folder has moved.
     Conflict,
 }
 
-/// One item of a plan: what is expected of a resource.
+/// One item of a plan: the action for a resource, and its expected properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Its URI without fragment.
+    /// URI of the resource, without fragment.
     pub uri: String,
-    /// The action.
+    /// The action that the copy needs.
     pub action: PendingAction,
-    /// Last modification as listed, microseconds.
+    /// Last modification as listed, in microseconds.
     pub modified: Option<i64>,
-    /// Length as listed.
+    /// Length as listed, in bytes.
     pub length: Option<u64>,
     /// Digests as listed, in the compact form.
     pub digests: Vec<u8>,
-    /// Whether digests that cannot be verified were listed: of unknown algorithms or with a wrong length.
+    /// Whether the document listed digests that cannot be verified: with an unknown algorithm or a
+    /// wrong length.
     pub unknown: bool,
-    /// Time of the change, microseconds.
+    /// Time of the change in microseconds.
     pub changed: Option<i64>,
-    /// In how many runs it has failed; of a deletion also, in how many it waited because others
-    /// failed.
+    /// Number of runs in which the item failed. For a deletion, also runs in which it waited
+    /// because of other failures.
     pub attempts: u32,
-    /// Where it comes from originally, as listed: a link in JSON. Of a deletion, see
+    /// The original address of the resource, as listed: a link in JSON. For a deletion, see
     /// [`Pending::moved_to`].
     pub via: Option<String>,
-    /// How it is requested, where that is not by its URI alone.
+    /// How to request the resource, if not by its URI alone.
     pub access: Option<Box<Access>>,
-    /// Where its bytes begin in the file of planned bytes, if they are there; without a length, where
-    /// the patches begin that lead to them.
+    /// Offset of the bytes in the file of planned bytes, if they are there. If `length` is `None`,
+    /// offset of the patches to apply instead.
     pub body: Option<u64>,
 }
 
 impl Pending {
-    /// Of a deletion, the URI that the resource has now, if it moved.
+    /// For a deletion, the new URI of the resource, if it moved.
     pub fn moved_to(&self) -> Option<&str> {
         self.via.as_deref().filter(|_| self.action.is_deletion())
     }
 
-    /// The address to request.
+    /// The address to request: the listed one, otherwise the URI.
     pub fn href(&self) -> &str {
         self.access.as_ref().and_then(|access| access.href.as_deref()).unwrap_or(&self.uri)
     }
@@ -91,100 +93,103 @@ impl Pending {
         self.access.as_ref()?.accept.as_deref()
     }
 
-    /// Whether the answer describes the resource, see [`Access::describes`].
+    /// Whether the response is a description, see [`Access::describes`].
     pub fn describes(&self) -> bool {
         self.access.as_ref().is_some_and(|access| access.describes)
     }
 }
 
-/// A resource that is no longer to be used.
+/// A deprecated resource, with its replacements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deprecated {
-    /// Its URI without fragment.
+    /// URI of the resource, without fragment.
     pub uri: String,
     /// URIs to use instead, the best first.
     pub replaced_by: Vec<String>,
-    /// Time of the change, microseconds, where it was stated.
+    /// Time of the change in microseconds, if the document contains one.
     pub time: Option<i64>,
 }
 
-/// One item with what is kept so far.
+/// One item of a plan, with the row of the copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// The expected state.
+    /// The planned action, with the expected properties.
     pub pending: Pending,
-    /// The state in the copy.
+    /// The copy's present row, if it has the resource.
     pub row: Option<Row>,
 }
 
-/// The place of a noted change among all changes of its resource.
+/// Position of a noted change among all changes of its resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeOrder {
-    /// The time that orders it, microseconds.
+    /// Time of the change in microseconds, for the order.
     pub time: i64,
-    /// Orders documents that are not read in their order, where times are the same.
+    /// Number of the document, for the order of changes with the same time.
     pub list: i64,
-    /// The first and last instant that may be meant by its time, if the document gives one; of a time that cannot be used only
-    /// the last one may be known, and the first is the earliest of all.
+    /// The first and last instant that the change's time may mean, if the document gives one. For a
+    /// time that cannot be used, at most the last instant is known, and the first is the smallest
+    /// possible.
     pub changed: Option<(i64, i64)>,
-    /// It has the time of changes that were read before, and is none of them.
+    /// Whether the change is not among the changes that were read before, although its time equals
+    /// theirs.
     pub is_new: bool,
-    /// It was planned by an earlier run, and counts only beside others of its resource; if it is new too, beside a list as well.
+    /// Whether an earlier run planned the change. It then counts only together with another change
+    /// of its resource, or, if it is also new, together with a list.
     pub is_known: bool,
 }
 
 /// The newest noted change of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coming {
-    /// What is expected after it, and what is kept.
+    /// The expected properties after the change, and the row of the copy.
     pub task: Task,
-    /// The first and last instant that may be meant by its time.
+    /// The first and last instant that the change's time may mean.
     pub changed: Option<(i64, i64)>,
-    /// Until when it happened, if only that is known.
+    /// The latest possible time, if only this is known.
     pub until: Option<i64>,
-    /// See [`ChangeOrder::is_new`].
+    /// Value of [`ChangeOrder::is_new`] for this change.
     pub is_new: bool,
-    /// See [`ChangeOrder::is_known`].
+    /// Value of [`ChangeOrder::is_known`] for this change.
     pub is_known: bool,
 }
 
-/// How much there is to do.
+/// Counts of the pending actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PendingCounts {
     /// Resources to fetch or touch.
     pub fetches: u64,
-    /// Their listed bytes.
+    /// Sum of the listed lengths of these resources, in bytes.
     pub bytes: u64,
-    /// Resources to delete.
+    /// Number of resources to delete.
     pub deletes: u64,
-    /// Failed or held back.
+    /// Items that failed or were postponed.
     pub held: u64,
-    /// Waiting for a parent folder.
+    /// Items that wait for a parent folder.
     pub conflicts: u64,
 }
 
-/// Changed resources to fetch that no run has failed to have.
+/// Counts of changed resources to fetch, without earlier failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangesDue {
-    /// How many.
+    /// Number of resources to fetch.
     pub resources: u64,
-    /// Their listed bytes.
+    /// Sum of the listed lengths of these resources, in bytes.
     pub bytes: u64,
-    /// When the first of them changed, microseconds.
+    /// Time of the oldest change, in microseconds.
     pub oldest: Option<i64>,
 }
 
 const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via, p.body";
-/// The first column of the row that is kept, behind those of an item.
+/// Index of the first column of the copy's row, after the columns of an item.
 const KEPT: usize = 10;
-/// The first column about how a noted change is requested, behind those of the row; then its time.
+/// Index of the first column with the access of a noted change, after the columns of a row.
 const COMING_ACCESS: usize = 20;
 const COMING_TIME: usize = 23;
 
 impl Mirror {
-    /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is
-    /// kept when what is expected has not changed; a fetch that has failed in this run is then left
-    /// to the next one, if it is for the same change.
+    /// Plans one item, replacing an earlier item with the same URI. If the expected properties are
+    /// unchanged, the count of failed attempts remains. A fetch that failed in this run is left to
+    /// the next run if it is for the same change.
     ///
     /// # Errors
     /// The system's own.
@@ -217,14 +222,14 @@ impl Mirror {
             })
             .map_err(failed(WRITE))?;
         if item.action.is_deletion() {
-            // Until it is gone it may be needed again.
+            // The access may be needed again until the deletion.
             return Ok(());
         }
         self.set_access(&item.uri, item.access.as_deref())
     }
 
-    /// Notes when a resource changed whose planned bytes are a whole description that came with all
-    /// others, and state no time; of several times the newest.
+    /// Notes the time of a change for a planned description that arrived in a complete list without
+    /// times. The newest of several times is stored.
     ///
     /// # Errors
     /// The system's own.
@@ -239,7 +244,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops one item.
+    /// Removes an item from the plan.
     ///
     /// # Errors
     /// The system's own.
@@ -251,7 +256,7 @@ impl Mirror {
         self.forget_access_unless_kept(uri)
     }
 
-    /// Drops the fetches that are due from one URI to another, both included: they are done.
+    /// Removes the due fetches from one URI to another, both included, after they were done.
     ///
     /// # Errors
     /// The system's own.
@@ -265,7 +270,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Notes how far an item has come, and whether this was one more failed attempt.
+    /// Records the progress of an item, and whether an attempt failed.
     ///
     /// # Errors
     /// The system's own.
@@ -284,7 +289,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Whether this item still failed or is held.
+    /// Whether this item failed or is postponed.
     ///
     /// # Errors
     /// The system's own.
@@ -297,7 +302,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// The item of a resource that the plan has which is being made.
+    /// The item of a resource in the plan that is being made.
     ///
     /// # Errors
     /// The system's own.
@@ -323,8 +328,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Whether anything is to be fetched whose bytes are not in the file of planned bytes and that
-    /// has no address but its URI.
+    /// Whether any planned fetch needs a request to the resource's own URI: its bytes are not in
+    /// the file of planned bytes, and another address is not known.
     ///
     /// # Errors
     /// The system's own.
@@ -334,7 +339,7 @@ impl Mirror {
         self.connection.query_row(sql, [], |row| row.get(0)).map_err(failed(READ))
     }
 
-    /// Makes everything due again that failed, was held or waited in an earlier run.
+    /// Makes all items due again that failed, were postponed or waited in an earlier run.
     ///
     /// # Errors
     /// The system's own.
@@ -345,7 +350,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Makes what waited for a parent folder due again; returns how many.
+    /// Makes items due again that waited for a parent folder; returns their number.
     ///
     /// # Errors
     /// The system's own.
@@ -356,7 +361,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Marks all items as of an earlier plan, before a new one is made; returns how many there are.
+    /// Marks all items as part of an earlier plan, before a new one is made; returns their number.
     ///
     /// # Errors
     /// The system's own.
@@ -367,7 +372,8 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Keeps what an earlier plan had for a resource; conclusions from a list only `with_conclusions`.
+    /// Takes a resource's item from the earlier plan into the new one; a conclusion from a list
+    /// only `with_conclusions`.
     ///
     /// # Errors
     /// The system's own.
@@ -381,7 +387,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops the items of an earlier plan that the new one does not name.
+    /// Removes the items of an earlier plan that are not in the new one.
     ///
     /// # Errors
     /// The system's own.
@@ -431,7 +437,7 @@ impl Mirror {
         self.tasks("true", uri, limit, out)
     }
 
-    /// One item, due or not, with what is kept.
+    /// One item, due or not, with the copy's row.
     ///
     /// # Errors
     /// The system's own.
@@ -495,7 +501,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Whether anything is planned, or failed.
+    /// Whether the plan has items, due or failed.
     ///
     /// # Errors
     /// The system's own.
@@ -505,9 +511,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// How much there is to do. Others state the lengths: their sum ends at the greatest number, and
-    /// is exact up to 8 PiB. Reads the plan, not the resources; nothing when it has not changed
-    /// since.
+    /// Counts of the plan. The sum of the listed lengths saturates, and is exact up to 8 PiB. Reads
+    /// the plan, not the resources, and only if the database changed since the last call.
     ///
     /// # Errors
     /// The system's own.
@@ -544,8 +549,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// How much of what is to be fetched is known from changes whose time was stated, and was not
-    /// failed to have before. Counts as many items as there are in the plan.
+    /// Counts the due fetches that come from changes with a listed time and did not fail before.
+    /// Reads the whole plan.
     ///
     /// # Errors
     /// The system's own.
@@ -566,7 +571,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Notes a kept resource that the lists read so far have not named.
+    /// Notes that a resource of the copy was missing in the lists that were read so far.
     ///
     /// # Errors
     /// The system's own.
@@ -578,7 +583,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Clears the mark of a resource that a list names after all; returns whether it was marked.
+    /// Clears the mark of a resource that a list contains; returns whether it was marked.
     ///
     /// # Errors
     /// The system's own.
@@ -590,8 +595,8 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Notes a change; of several for one URI the newest stays, of equally new ones that of the
-    /// later list, and of one list the last noted.
+    /// Notes a change. The newest change of a URI replaces others; at equal times the change from
+    /// the later list, and within a list the change noted last.
     ///
     /// # Errors
     /// The system's own.
@@ -634,7 +639,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Lets any other change of a resource count more than one of a time that is not known at all.
+    /// Changes with an unknown time yield to any other change of their resource.
     ///
     /// # Errors
     /// The system's own.
@@ -645,7 +650,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Appends the changes noted, after a URI, in order.
+    /// Appends the noted changes, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -674,7 +679,7 @@ impl Mirror {
         })
     }
 
-    /// Notes that a resource is deprecated since a change, until a newer one; its place is as for
+    /// Notes that a change deprecated a resource, until a newer change; ordered as by
     /// [`Mirror::put_coming`].
     ///
     /// # Errors
@@ -693,7 +698,7 @@ impl Mirror {
                  ON CONFLICT DO UPDATE SET time = ?2, list = ?3, changed = ?4, replaced_by = ?5
                  WHERE (?2, ?3) >= (time, list)",
             )
-            // No URI has a space in it.
+            // URIs do not contain spaces.
             .and_then(|mut statement| {
                 statement.execute(params![uri, time, list, changed, replaced_by.join(" ")])
             })
@@ -701,7 +706,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Appends the deprecations noted that no newer change ends, after a URI, in order.
+    /// Appends the noted deprecations without a newer change, after a URI, in order.
     ///
     /// # Errors
     /// The system's own.
@@ -732,7 +737,7 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Empties the tables a plan is made with.
+    /// Empties the temporary tables for making a plan.
     ///
     /// # Errors
     /// The system's own.
@@ -745,7 +750,7 @@ impl Mirror {
     }
 }
 
-/// The row of the copy, behind the columns of an item.
+/// Reads the row of the copy, whose columns follow the columns of an item.
 fn read_kept(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Row>> {
     let is_kept = row.get_ref(KEPT)? != rusqlite::types::ValueRef::Null;
     if is_kept { read_row(row, KEPT).map(Some) } else { Ok(None) }

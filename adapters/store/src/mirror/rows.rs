@@ -4,37 +4,37 @@ use super::{BATCH, Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
-/// One resource as kept in the folder.
+/// One resource that the folder of the copy contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Its URI without fragment.
+    /// URI of the resource, without fragment.
     pub uri: String,
-    /// Whether it has the reserved leaf name.
+    /// Whether the file has the reserved leaf name.
     pub leaf: bool,
-    /// Last modification as listed, microseconds.
+    /// Last modification as listed, in microseconds.
     pub modified: Option<i64>,
-    /// Length of the bytes kept.
+    /// Length of the stored bytes.
     pub length: u64,
-    /// Digests of the bytes kept, in the compact form.
+    /// Digests of the stored bytes, in the compact form.
     pub digests: Vec<u8>,
-    /// Time of the change applied last, microseconds.
+    /// Time of the last applied change, in microseconds.
     pub changed: Option<i64>,
-    /// Entity tag it came with.
+    /// Entity tag of the response with these bytes.
     pub etag: Option<String>,
-    /// Modification time of the file as written, nanoseconds.
+    /// Modification time of the file after it was written, in nanoseconds.
     pub file_mtime: i64,
-    /// Whether the bytes had a listed digest.
+    /// Whether the bytes were verified against a listed digest.
     pub verified: bool,
-    /// The run that wrote the file.
+    /// Number of the run that wrote the file.
     pub epoch: i64,
 }
 
 /// Metadata of a document, for conditional requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// `ETag`
+    /// The header `ETag` of the response [rfc9110 §8.8.3].
     pub etag: Option<String>,
-    /// `Last-Modified` as sent.
+    /// The header `Last-Modified` as it was sent [rfc9110 §8.8.2].
     pub last_modified: Option<String>,
     /// A fingerprint of the bytes.
     pub fingerprint: i64,
@@ -59,7 +59,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<R
 }
 
 impl Mirror {
-    /// Whether a resource has this text in its URI; every row is read if none has.
+    /// Whether the URI of any resource contains this text; otherwise every row is read.
     ///
     /// # Errors
     /// The system's own.
@@ -91,7 +91,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Remembers a document.
+    /// Stores the metadata of a document.
     ///
     /// # Errors
     /// The system's own.
@@ -108,7 +108,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets every document, so that all are read again.
+    /// Deletes the metadata of all documents, so that all are read again.
     ///
     /// # Errors
     /// The system's own.
@@ -116,22 +116,22 @@ impl Mirror {
         self.connection.execute("DELETE FROM document", []).map(|_| ()).map_err(failed(WRITE))
     }
 
-    /// Changes what URIs begin with, in rows and in the plan, within a transaction.
+    /// Replaces the prefix `old` of URIs by `new` in rows and in the plan, within a transaction.
     ///
     /// # Errors
-    /// Something that is kept has such a new URI already, or the system's own.
+    /// Another row has one of the new URIs already, or the system's own.
     pub fn rebase(&self, old: &str, new: &str) -> Result<(), LogError> {
         let tables =
             ["resource", "pending", "excluded", "access", "packed", "description", "deprecation"];
         for table in tables {
-            // Through names that no URI has: a new one may be the old one of another row.
+            // Via a prefix that URIs cannot have: a new URI may equal the old URI of another row.
             self.replace_begin((table, "uri"), old, "\u{1}")?;
             self.replace_begin((table, "uri"), "\u{1}", new)?;
         }
         self.rebase_addresses(old, new)
     }
 
-    /// Changes what the addresses begin with at which resources are requested, where these are not
+    /// Replaces the prefix `old` by `new` in the addresses of resources that are not requested at
     /// their URIs.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl Mirror {
         self.connection.execute(&sql, [old, new]).map(drop).map_err(failed(WRITE))
     }
 
-    /// One resource.
+    /// The row of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -182,10 +182,11 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Hands over all rows in the order of their URIs' bytes, some at a time; meanwhile they may be changed.
+    /// Hands over all rows in the order of their URIs' bytes, some at a time; meanwhile they may be
+    /// changed.
     ///
     /// # Errors
-    /// The system's own, and those of `visit`, which end it.
+    /// The system's own, or an error of `visit`, which ends the loop.
     pub fn each_batch<E: From<LogError>>(
         &self,
         mut visit: impl FnMut(&[Row]) -> Result<(), E>,
@@ -200,7 +201,7 @@ impl Mirror {
         }
     }
 
-    /// Keeps a resource, replacing what was known of it.
+    /// Stores the row of a resource, replacing an earlier one.
     ///
     /// # Errors
     /// The system's own.
@@ -227,12 +228,12 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Keeps the resources of all fetches that are due from one URI to another, both included, just
-    /// as they are planned: under their plain names, verified, without an entity tag; their files, if
-    /// `has_times`, with the listed time. Returns how many.
+    /// Stores rows for all due fetches from one URI to another, both included, with the planned
+    /// properties: plain paths, verified, without an entity tag. With `has_times`, the files have
+    /// the listed time. Returns the number of rows.
     ///
     /// # Errors
-    /// The system's own; an item without length is no such one.
+    /// The system's own, also if an item does not have a length.
     pub fn put_rows_as_planned(
         &self,
         first: &str,
@@ -251,7 +252,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Forgets a resource.
+    /// Deletes the row of a resource.
     ///
     /// # Errors
     /// The system's own.
@@ -263,7 +264,7 @@ impl Mirror {
         self.forget_access_unless_planned(uri)
     }
 
-    /// How many resources are kept, counted no further than `most`.
+    /// Number of resources in the copy, counted up to `most`.
     ///
     /// # Errors
     /// The system's own.
@@ -277,7 +278,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// How many resources are kept. Reads them all: not for runs that change nothing.
+    /// Number of resources in the copy. Reads all rows: too slow for runs that change nothing.
     ///
     /// # Errors
     /// The system's own.

@@ -11,13 +11,14 @@ use abreast_hub::Client;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Request};
 
-/// Names of query parameters that would carry a token.
+/// Query parameters that may contain a token by mistake.
 const TOKEN_NAMES: &[&str] =
     &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
-/// Characters of a token behind what every token begins with.
+/// Characters of a token after its prefix.
 const TOKEN_LENGTH: usize = 43;
 
-/// Checks a request before anything of it is read, and returns what it sees.
+/// Checks the authorization of a request before its body is read. Returns the sets that it may
+/// read.
 pub(super) fn check<B>(
     context: &Context<'_>,
     call: &Call<'_>,
@@ -47,7 +48,7 @@ pub(super) fn check<B>(
             "`abreast token list` shows which there are; `abreast token create` makes a new one",
         ));
     };
-    // The list of sets is for anyone who may read any of them.
+    // The list of sets is available to every token with permission to read a set.
     let lists = scope == Scope::Read && set.is_none() && !reveals_addresses(call);
     if !(lists || token.allows(scope, set)) {
         let wanted = match (scope, set) {
@@ -141,8 +142,8 @@ fn secret(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     Ok(Some(secret))
 }
 
-/// Without a token: reading, where all may read; writing for programs on this machine, until the
-/// first token is made.
+/// A request without a token: reading is allowed if all may read; writing is allowed for programs
+/// on this machine until the first token is created.
 fn anonymous(
     context: &Context<'_>,
     scope: Scope,
@@ -164,8 +165,7 @@ fn anonymous(
     if scope == Scope::Admin || !options.local || context.api.tokens.ever() {
         return Err(missing());
     }
-    // A page in a browser on this machine is not one of its programs, whatever name it gave this
-    // address.
+    // A page in a local browser is not a local program, also if its host resolves to this address.
     let from_page = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
     // Nor is a client of a proxy on this machine.
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -193,7 +193,7 @@ const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// URLs are kept in logs and histories.
+/// Refuses tokens in URLs, which logs and browser histories store.
 fn refuse_tokens_in_url(query: &str) -> Result<(), Problem> {
     let named = query.split('&').any(|pair| {
         let name = pair.split('=').next().unwrap_or_default();

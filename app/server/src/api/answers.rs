@@ -34,7 +34,8 @@ pub(super) struct RecordedAnswer {
     pub(super) head: u64,
     /// Changes recorded.
     pub(super) recorded: u64,
-    /// Changes that were none: the state was that already, or the idempotency key was seen before.
+    /// Changes without effect: the resource was as requested already, or the idempotency key was
+    /// used before.
     pub(super) unchanged: u64,
 }
 

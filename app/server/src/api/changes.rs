@@ -29,11 +29,11 @@ const MEMORY_OF_BATCH: u64 = 6;
 const MAX_READ: usize = 10_000;
 /// … by default.
 const READ: usize = 1_000;
-/// Bytes of one answer, after which it ends.
+/// Bytes after which a response ends.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Longest that a reader waits for a change, seconds.
 const MAX_WAIT: u64 = 30;
-/// Faults reported of one batch.
+/// Most faults in a batch that are reported.
 const MAX_FAULTS: usize = 20;
 /// Idempotency keys of requests remembered in memory.
 const MAX_KEYS: usize = 10_000;
@@ -171,7 +171,7 @@ fn page(
 /// lost part are recognised.
 fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool, LogError> {
     let begins = log.pages(set, 1, 1)?.first().map_or(0, |page| page.after.0);
-    // Within what the log has, every position has its change.
+    // Every position after the start of the log has its change.
     if position.0 == 0 || position.0 >= begins {
         return Ok(true);
     }
@@ -223,7 +223,8 @@ pub(super) async fn record(
         let mut changes = changes_of(&records, &resources, &*log, id, folder)?;
         if let Some(name) = name {
             for (number, change) in changes.iter_mut().enumerate() {
-                // The digest keeps a key that is used again for something else from hiding that.
+                // The digest makes the keys of different requests different, so that a reused key
+                // does not hide a change.
                 let own = || format!("{name}/{number}/{}", hex(&digest[..8]));
                 change.idempotency_key.get_or_insert_with(own);
             }
@@ -310,8 +311,8 @@ pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
     Ok(records)
 }
 
-/// The first change of a batch whose idempotency key another one has that is not the same, from 1, and what is wrong. Only the
-/// first of the two could be recorded.
+/// The first change in a batch that has the idempotency key of another, different change, from 1,
+/// and a message. Only the first of the two could be recorded.
 pub fn reused_key(records: &[RecordRequest]) -> Option<(usize, String)> {
     let mut keys = HashMap::new();
     for (number, record) in records.iter().enumerate() {

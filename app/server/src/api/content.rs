@@ -1,4 +1,4 @@
-//! The content of one resource of a folder.
+//! The content of a resource in a folder.
 
 use super::answers::{Receiver, RecordedAnswer, blocking, durable, json, waiting};
 use super::context::Context;
@@ -188,7 +188,8 @@ pub(super) fn condition(headers: &HeaderMap) -> Condition {
     }
 }
 
-/// Waits until the log has what was done to the folder. If it cannot record it, that is found there again: the folder is watched.
+/// Waits until the log has recorded a change of the folder. If recording fails, the watch of the
+/// folder finds the change later.
 pub(super) async fn recorded(receiver: Receiver) -> Result<Appended, Problem> {
     durable(receiver).await.map_err(|problem| {
         problem.after("the folder was changed, which is recorded as soon as that is possible; ")

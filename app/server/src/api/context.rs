@@ -22,7 +22,7 @@ pub(super) struct Context<'s> {
 }
 
 impl<'s> Context<'s> {
-    /// The set that a request names.
+    /// The set with this name.
     pub(super) fn target(&self, slug: &str) -> Result<&'s Arc<ServedSet>, Problem> {
         self.site.sets.find(slug).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, "there is no set of this name")
@@ -30,7 +30,7 @@ impl<'s> Context<'s> {
         })
     }
 
-    /// The head of a set's log: the one that is known in memory, else the one in the store.
+    /// The head of a set's log, from memory if possible, otherwise from the store.
     pub(super) async fn head(&self, set: SetId) -> Result<Head, Problem> {
         let log = Arc::clone(self.site.publisher.log());
         match log.known_head(set) {

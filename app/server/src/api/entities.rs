@@ -1,4 +1,4 @@
-//! The complete state of a set of entities, or a difference, imported at once.
+//! Import of all descriptions of a set of entities, or of a difference, in one request.
 
 use super::answers::{blocking, json};
 use super::context::Context;
@@ -113,7 +113,7 @@ async fn write(mut file: File, mut chunk: Vec<u8>) -> Result<(File, Vec<u8>), Pr
     .await
 }
 
-/// The syntax of a complete state; `None` for a difference.
+/// The syntax of a complete dataset; `None` for a difference.
 fn syntax_of(request: &Request<Incoming>, what: Option<&str>) -> Result<Option<Syntax>, Problem> {
     let stated = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let stated = stated.unwrap_or_default();

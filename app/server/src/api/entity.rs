@@ -1,4 +1,4 @@
-//! The description of one entity, put in any syntax of RDF.
+//! The description of an entity, put in any syntax of RDF.
 
 use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
 use super::context::Context;

@@ -14,7 +14,7 @@ use http::StatusCode;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Entries of one page, unless another number is asked for.
+/// Entries of a page, unless the request has another number.
 const PAGE: u64 = 100;
 /// Most rows of an answer.
 const MAX_PAGE: u64 = 1_000;
@@ -101,7 +101,7 @@ pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result
     #[derive(Serialize)]
     struct Topics {
         topics: Vec<TopicAnswer>,
-        /// Where the next page begins; absent after the last.
+        /// Value of `after` for the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<i64>,
     }

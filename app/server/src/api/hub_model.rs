@@ -1,4 +1,4 @@
-//! A hub's data in JSON. Secrets are left out; only their presence is stated.
+//! A hub's data in JSON. Secrets are left out; `signed` shows whether there is one.
 
 use abreast_core::{LogError, Offset};
 use abreast_store::hub::{
@@ -9,20 +9,20 @@ use serde::Serialize;
 /// Dead letters in one response.
 const DEAD_LETTERS: usize = 100;
 
-/// A topic.
+/// A topic of the hub, in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct TopicAnswer {
-    /// Its number.
+    /// The topic's number in the store.
     pub id: i64,
-    /// Its URL.
+    /// The URL that subscribers use.
     pub url: String,
-    /// When it was made.
+    /// Time at which the topic was created.
     pub created: String,
     /// Offset of its last notification; 0 for none.
     pub head: u64,
-    /// Notifications up to this offset are no longer kept.
+    /// Offset of the last notification that was dropped.
     pub trimmed: u64,
-    /// Bytes in the bodies that are kept.
+    /// Bytes in the bodies of the stored notifications.
     pub bytes: u64,
 }
 
@@ -42,9 +42,9 @@ impl From<Topic> for TopicAnswer {
 /// A target and its progress.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetAnswer {
-    /// Its number.
+    /// The target's number in the store.
     pub id: i64,
-    /// The topic's URL.
+    /// URL of the topic that the target follows.
     pub topic: String,
     /// `subscription`, or how another hub is notified: `content` or `form`.
     pub kind: &'static str,
@@ -52,18 +52,18 @@ pub struct TargetAnswer {
     pub address: String,
     /// Whether deliveries are signed with a secret.
     pub signed: bool,
-    /// `current`, `behind` or `failing`.
+    /// Progress: `current`, `behind` or `failing`.
     pub state: &'static str,
-    /// When its lease ends; absent for never.
+    /// End of the lease; absent for a target without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<String>,
     /// The last notification it took, or that was given up.
     pub cursor: u64,
-    /// The topic's last notification.
+    /// Offset of the topic's last notification.
     pub head: u64,
     /// Attempts in a row that failed for the next one.
     pub attempts: u32,
-    /// When the first of them was.
+    /// Time of the first failed attempt in the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_failed: Option<String>,
     /// When the next attempt may be.
@@ -72,7 +72,7 @@ pub struct TargetAnswer {
     /// Why the last attempt failed; absent unless it is failing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it was made.
+    /// Time at which the target was created.
     pub created: String,
 }
 
@@ -135,17 +135,18 @@ impl TargetAnswer {
 /// One target with what happened to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetDetails {
-    /// Where it stands.
+    /// The target with its progress.
     #[serde(flatten)]
     pub target: TargetAnswer,
     /// The last success and the last failures, the newest first.
     pub last_attempts: Vec<AttemptAnswer>,
-    /// Dead letters, by offset.
+    /// Notifications that were given up, by offset.
     pub dead_letters: Vec<DeadAnswer>,
 }
 
 impl TargetDetails {
-    /// A target with what happened to it; of what was given up, the first hundred after an offset.
+    /// Reads a target with its attempts and dead letters: the first hundred after the offset
+    /// `dead_after`.
     ///
     /// # Errors
     /// When the store fails.
@@ -163,19 +164,19 @@ impl TargetDetails {
     }
 }
 
-/// One attempt to deliver.
+/// The result of an attempt to deliver a notification.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttemptAnswer {
-    /// Which notification.
+    /// Offset of the delivered notification.
     pub offset: u64,
     /// 1 for the first attempt at it.
     pub number: u32,
-    /// When it began.
+    /// Time at which the attempt started.
     pub time: String,
     /// The status that came back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Why it failed; absent for a success.
+    /// Reason of the failure; absent for a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// How long it took, in milliseconds.
@@ -198,15 +199,15 @@ impl From<Attempt> for AttemptAnswer {
 /// Notifications that were given up.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeadAnswer {
-    /// The first of them.
+    /// Offset of the first notification.
     pub first: u64,
-    /// The last of them.
+    /// Offset of the last notification.
     pub last: u64,
-    /// How many.
+    /// Number of notifications in the range that were given up.
     pub letters: u64,
-    /// Why.
+    /// Reason why the last one was given up.
     pub error: String,
-    /// When.
+    /// Time at which the last one was given up.
     pub time: String,
 }
 
@@ -222,14 +223,14 @@ impl From<DeadLetter> for DeadAnswer {
     }
 }
 
-/// A target that is no more.
+/// A target that ended, in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct EndedAnswer {
-    /// Its number.
+    /// The number that the target had.
     pub id: i64,
-    /// The topic's URL; empty when that is no more, too.
+    /// The topic's URL; empty if the topic was removed too.
     pub topic: String,
-    /// As [`TargetAnswer::kind`].
+    /// As in [`TargetAnswer::kind`]: the form of deliveries.
     pub kind: &'static str,
     /// The callback's or the hub's URL.
     pub address: String,
@@ -237,12 +238,12 @@ pub struct EndedAnswer {
     pub why: &'static str,
     /// The last notification it took.
     pub cursor: u64,
-    /// When it ended.
+    /// Time at which the target ended.
     pub time: String,
 }
 
 impl EndedAnswer {
-    /// An end, in the topic of that URL.
+    /// Converts an ended target, with the URL of its topic.
     pub fn new(ended: EndedTarget, topic: String) -> Self {
         Self {
             id: ended.id.0,

@@ -1,8 +1,8 @@
-//! Reading of records, one at a time, from lines of JSON and from tables, as `abreast import` takes
-//! them.
+//! Reads records one at a time, from lines of JSON and from tables in the format of
+//! `abreast import`.
 //!
-//! `csv-core` reads what is quoted. Lines are counted here: an error names the line that an editor
-//! shows, whatever ends the lines and however many of them are empty.
+//! `csv-core` parses quoted fields. Lines are counted here, so that an error has the line number
+//! that an editor shows, with any line ending and including empty lines.
 
 use super::model::{ChangeWord, RecordRequest};
 use abreast_source::links::{explain, nearest};
@@ -10,11 +10,11 @@ use abreast_webtypes::excerpt;
 use csv_core::ReadRecordResult;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 
-/// Bytes of one line, or of the fields of one row of a table.
+/// Bytes of a JSON line, or of all fields in a table row.
 pub const MAX_LINE: usize = 1 << 20;
 /// Fields of a row.
 const MAX_FIELDS: usize = 64;
-/// Characters of a message: it may hold some of what was read.
+/// Most characters of a message, which may quote the input.
 const MAX_MESSAGE: usize = 200;
 /// Columns of a table.
 const COLUMNS: [&str; 7] = ["uri", "change", "lastmod", "length", "type", "encoding", "hash"];
@@ -24,7 +24,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Why no record could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is not as it has to be: on which line, and what is wrong.
+    /// The input has an invalid record: its line, and the fault.
     #[error("{0}")]
     Wrong(String),
     /// The input could not be read.
@@ -82,11 +82,10 @@ impl<R: Read> JsonLines<R> {
         Ok(Self { input: without_bom(input)?, line: Vec::new(), number: 0 })
     }
 
-    /// The next record and its line, `None` at the end. What follows an error is not to be asked
-    /// for.
+    /// The next record and its line, `None` at the end. Do not call this after an error.
     ///
     /// # Errors
-    /// The line is no record, or is longer than [`MAX_LINE`]; the input could not be read.
+    /// The line is not a record, or is longer than [`MAX_LINE`]; the input could not be read.
     pub fn read(&mut self) -> Result<Option<(u64, RecordRequest)>, ReadError> {
         loop {
             self.line.clear();
@@ -117,7 +116,7 @@ impl<R: Read> JsonLines<R> {
     }
 }
 
-/// The line is that of the input: the error knows only of one.
+/// Replaces the line number in the error, which is always 1, by the line of the input.
 fn wrong_json(number: u64, error: &serde_json::Error) -> ReadError {
     let own = format!("line {} column {}", error.line(), error.column());
     let message = explain(error);
@@ -126,11 +125,11 @@ fn wrong_json(number: u64, error: &serde_json::Error) -> ReadError {
     wrong(&format!("line {number}, column {}", error.column().max(1)), message)
 }
 
-/// A table with a row of names, fields with commas between them.
+/// A CSV table: the first row contains the columns, commas separate the fields.
 pub struct Table<R> {
     input: WithoutBom<R>,
     parser: csv_core::Reader,
-    /// Of the next byte that is read, counted from 1.
+    /// Line of the next byte that is read, counted from 1.
     line: u64,
     fields: Vec<u8>,
     /// Where each field ends. It and `fields` have room for one more than a row may have: full is
@@ -147,7 +146,8 @@ impl<R: Read> Table<R> {
     /// The input could not be read.
     pub fn new(input: R) -> io::Result<Self> {
         let mut parser = csv_core::Reader::new();
-        // The mark is taken away here: the parser does so only when all of it comes at once.
+        // Remove the byte order mark here: the parser removes it only if all three bytes arrive at
+        // once.
         parser.read_record(b"\n", &mut [0], &mut [0]);
         let input = without_bom(input)?;
         Ok(Self {
@@ -160,12 +160,12 @@ impl<R: Read> Table<R> {
         })
     }
 
-    /// The next record and the line where its row begins, `None` at the end. What follows an error
-    /// is not to be asked for.
+    /// The next record and the first line of its row, `None` at the end. Do not call this after an
+    /// error.
     ///
     /// # Errors
-    /// The names are not those of columns; the row is no record, or longer than [`MAX_LINE`]; the
-    /// input could not be read.
+    /// A column name is unknown; the row is not a record, or is longer than [`MAX_LINE`]; the input
+    /// could not be read.
     pub fn read(&mut self) -> Result<Option<(u64, RecordRequest)>, ReadError> {
         let columns = if let Some(columns) = self.columns.take() {
             columns
@@ -184,7 +184,7 @@ impl<R: Read> Table<R> {
         Ok(Some((line, record)))
     }
 
-    /// Reads a row; the line where it begins, and its number of fields.
+    /// Reads a row. Returns its first line, and its number of fields.
     fn row(&mut self) -> Result<Option<(u64, usize)>, ReadError> {
         let (mut begun, mut length, mut count) = (None, 0, 0);
         loop {

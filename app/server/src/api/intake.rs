@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Bytes of a batch.
 pub(super) const MAX_BATCH_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes of one record.
+/// Bytes of a single record.
 pub(super) const MAX_RECORD_BYTES: u64 = 256 * 1024;
 /// Bytes of a body that stay in memory while the rest is received.
 const IN_MEMORY: usize = 64 * 1024;
@@ -29,7 +29,7 @@ fn too_large(limit: u64) -> Problem {
 /// A body that was received as a whole: in memory while it is small, else in a temporary file, so that clients
 /// that send slowly hold no memory.
 pub(super) struct Received {
-    /// All bytes, or those that are not in the file yet.
+    /// All bytes, or the last bytes that are not in the file yet.
     bytes: Vec<u8>,
     file: Option<File>,
     length: u64,
@@ -97,7 +97,7 @@ pub(super) struct Pieces {
     body: Incoming,
     limit: u64,
     read: u64,
-    /// For the whole of a short body; half of it without a byte is too long as well.
+    /// Limit for the whole of a short body; half of this time without a byte is an error too.
     time: Duration,
     begun: tokio::time::Instant,
 }

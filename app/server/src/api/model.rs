@@ -1,4 +1,4 @@
-//! JSON of the API, with the names of `rs:md` and `rs:ln` [rs-core §7].
+//! JSON of the API, with the attributes of `rs:md` and `rs:ln` as fields [rs-core §7].
 
 use abreast_core::{Change, ChangeLog, ChangeRecord, Clock as _, Kind, SetId, State, SystemClock};
 use abreast_source::Naming;
@@ -17,51 +17,52 @@ pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeWord {
-    /// The resource is new, or has a new state: the log knows which.
+    /// The resource is new or changed: the log decides which.
     Created,
-    /// As [`ChangeWord::Created`].
+    /// Accepted as another word for [`ChangeWord::Created`].
     Updated,
-    /// The resource is gone.
+    /// The resource does not exist any more.
     Deleted,
 }
 
-/// One resource, as a writer states it. What the log adds when it is read (`position`, `datetime`)
-/// may be there, and is not checked: records that were read can be sent to another server
+/// One resource, as a writer sends it. The fields that the log adds to a record (`position`,
+/// `datetime`) are accepted and ignored, so that records from one server can be sent to another
 /// unchanged.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordRequest {
-    /// Its URI.
+    /// URI of the resource, absolute or relative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// Kind of change; default `updated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeWord>,
-    /// When its content last changed. Default: as before if nothing else is new, else now.
+    /// Time of the content's last modification. Default: unchanged if all other fields are,
+    /// otherwise now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lastmod: Option<String>,
-    /// Bytes of content.
+    /// Length of the content in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// Media type.
+    /// Media type of the content.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Content encoding.
+    /// Content encoding, such as `gzip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
     /// Digests of the content: `md5:… sha-256:…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Related resources.
+    /// Links from this resource to related ones [rs-core §14].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<LinkRecord>>,
     /// The writer's own name for this change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// Not checked.
+    /// Position of a record that was read; ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
-    /// Not checked.
+    /// Time of a record that was read; ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datetime: Option<String>,
 }
@@ -149,7 +150,7 @@ impl RecordRequest {
     }
 }
 
-/// A link to a resource of the set itself is kept relative, so that the base may change.
+/// Stores a link to a resource of the same set relative to the base, so that the base may change.
 pub(crate) fn relative(record: &LinkRecord, resources: &str) -> LinkRecord {
     let mut record = record.clone();
     if let Some(own) = record.href.strip_prefix(resources) {
@@ -170,10 +171,10 @@ pub(crate) fn check_idempotency_key(name: &str) -> Result<(), String> {
     }
 }
 
-/// The key of a URI: relative when it begins with the set's own base.
+/// The key of a URI: relative if it has the set's base as prefix.
 ///
 /// # Errors
-/// It is no URI.
+/// It is not a URI.
 pub fn key_of_uri(uri: &str, resources: &str) -> Result<String, String> {
     let key = uri.strip_prefix(resources).unwrap_or(uri);
     if key.is_empty() || key.len() > MAX_KEY {
@@ -203,32 +204,32 @@ pub fn key_of_uri(uri: &str, resources: &str) -> Result<String, String> {
 /// One resource, as returned by the API.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RecordAnswer {
-    /// Where its last change is in the log; 0 before the log began.
+    /// Position of the resource's last change in the log; 0 if it was imported.
     pub position: u64,
-    /// Time of the change.
+    /// Time of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datetime: Option<String>,
-    /// The kind of change.
+    /// The kind of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeWord>,
-    /// Its URI.
+    /// Absolute URI of the resource.
     pub uri: String,
-    /// When its content last changed.
+    /// Time of the content's last modification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lastmod: Option<String>,
-    /// Bytes of content.
+    /// Length of the content in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// Media type.
+    /// Media type of the content.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Content encoding.
+    /// Content encoding, such as `gzip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// Digests of the content.
+    /// Digests of the content, as in `hash` [rs-core §7].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Related resources.
+    /// Links from this resource to related ones [rs-core §14].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkRecord>,
 }
@@ -241,7 +242,7 @@ impl RecordAnswer {
         answer
     }
 
-    /// A change.
+    /// A change from the log, in JSON.
     pub fn of_change(record: &ChangeRecord, resources: &str) -> Self {
         let mut answer = Self {
             position: record.position.0,

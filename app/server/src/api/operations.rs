@@ -11,11 +11,11 @@ pub(crate) struct Operation {
     pub(crate) path: &'static str,
     /// The scope required of a token; `None` if public.
     pub(crate) scope: Option<Scope>,
-    /// How it may end.
+    /// Status codes of the responses.
     pub(crate) statuses: &'static [u16],
 }
 
-/// An operation with what its path names.
+/// An operation with the parameters in its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call<'p> {
     OpenApi,
@@ -24,7 +24,7 @@ pub(crate) enum Call<'p> {
     HubTopics,
     /// By the number of its topic.
     HubTargets(i64),
-    /// By its number, as the others.
+    /// By the number of the target, as the following two.
     HubTarget(i64),
     HubReplay(i64),
     HubEnd(i64),
@@ -56,7 +56,7 @@ const fn operation(
     Operation { method, path, scope, statuses }
 }
 
-/// All of them.
+/// All operations of the API.
 pub(crate) static OPERATIONS: [Operation; 21] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
@@ -209,7 +209,7 @@ pub(crate) fn find<'p>(
 }
 
 type Choice<'p> = Result<(&'static Operation, Call<'p>), Problem>;
-/// Of what may be done at an address, what the method means.
+/// Selects the operation for the request's method from the operations at an address.
 type Choose<'c, 'p> = dyn Fn(&'static str, &[(&str, Call<'p>)]) -> Choice<'p> + 'c;
 
 /// Operations below `/api/v1/hub`.

@@ -96,7 +96,7 @@ pub(crate) struct Problem {
     kind: ProblemKind,
     detail: String,
     help: Option<String>,
-    /// For several faults at once: which change, from 1, and what is wrong with it.
+    /// For several faults at once: the number of each change, from 1, and its fault.
     errors: Vec<FieldError>,
     allow: Option<&'static str>,
 }
@@ -127,7 +127,7 @@ impl Problem {
         Self { kind, detail: detail.into(), help: None, errors: Vec::new(), allow: None }
     }
 
-    /// The same, after words about what was done.
+    /// Puts a text about completed actions before the detail.
     pub(crate) fn after(mut self, done: &str) -> Self {
         self.detail.insert_str(0, done);
         self

@@ -1,7 +1,8 @@
 //! The receiver of SDShare Push: fragments of entities, one or several in a request.
 //!
-//! `POST …/push?resource=IRI`, with what is stated of the entity as body. It replaces what was stated
-//! before; nothing stated is a deletion. Several `resource` are a batch: all or nothing.
+//! The body of `POST …/push?resource=IRI` contains the statements about the entity. It replaces all
+//! earlier statements; an empty body deletes the entity. Several `resource` are a batch, which is
+//! recorded as a whole or not at all.
 
 use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
 use super::context::Context;
@@ -42,7 +43,7 @@ pub(super) async fn receive(
     let syntax = syntax(request.headers());
     let _place = context.site.memory.receive(&context.client).await;
     let body = intake::whole(request.into_body(), MAX_DOCUMENT, context.api).await?;
-    // An empty body has no type that could be wrong.
+    // The media type of an empty body does not matter.
     let syntax = if body.len() == 0 { Syntax::NTriples } else { syntax? };
     let memory = context.site.memory.take(ReadLimits::in_memory().memory(syntax, body.len())).await;
     let receiver = blocking(move || {
@@ -57,7 +58,7 @@ pub(super) async fn receive(
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-/// The entities that a request names. The only graph is that of the set.
+/// The entities in the query. The only allowed graph is the set's.
 fn resources(query: Option<&str>, own_graph: &str) -> Result<Vec<String>, Problem> {
     let wrong = |message: String| Problem::new(ProblemKind::Query, message);
     let (mut iris, mut graph) = (Vec::new(), None);

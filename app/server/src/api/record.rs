@@ -1,4 +1,4 @@
-//! The record of one resource. Its URI is a parameter, since it may be any.
+//! The record of a resource. Any URI is possible, so it is a query parameter.
 
 use super::answers::{RecordedAnswer, blocking, durable, json, waiting};
 use super::changes::{check_reuse, hex, idempotency_key};
@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
-/// The key that the query names.
+/// The key of the resource in the query.
 fn key_in<B>(target: &ServedSet, request: &Request<B>) -> Result<String, Problem> {
     let uri = parameter(request.uri().query(), &["uri"], "uri")?.ok_or_else(|| {
         Problem::new(ProblemKind::Query, "`uri` names the resource")
@@ -181,9 +181,9 @@ pub(super) async fn delete(
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-/// The name of a request's one change: the Idempotency-Key, with a digest of what is asked. So a
-/// key that is used again for something else hides that from nobody, also when it was forgotten
-/// here.
+/// The idempotency key of a request's only change: the Idempotency-Key, with a digest of the
+/// request. A key that is reused for another request therefore does not hide that request, even if
+/// this server has forgotten the first.
 fn named(
     context: &Context<'_>,
     target: &ServedSet,
@@ -196,7 +196,8 @@ fn named(
     Ok(Some(format!("{key}/{}", hex(&digest[..8]))))
 }
 
-/// A record has no entity tag: conditions on one are refused, so that they do not seem to hold.
+/// A record does not have an entity tag. Conditions on one are refused, so that a client does not
+/// believe that they are checked.
 fn no_condition(headers: &HeaderMap) -> Result<(), Problem> {
     for name in [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE] {
         if headers.contains_key(&name) {

@@ -1,4 +1,4 @@
-//! The API of one server: settings, tokens, and bodies that are being received.
+//! The API of a server: settings, tokens, and uploads in progress.
 
 use super::tokens::Tokens;
 use crate::places::ClientPlaces;
@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Bodies on their way in at a time; one client alone has half of them. Of a server with fewer than 512 connections an
-/// eighth of these.
+/// Most uploads at a time; a single client may have half. A server with fewer than 512 connections
+/// allows an eighth of its connections.
 const UPLOADS: usize = 64;
 
 /// Who may read through the API. Published documents are public anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
-    /// Anyone.
+    /// Every client, also without a token.
     #[default]
     Anyone,
-    /// Holder of a token.
+    /// Only clients with a token.
     Tokens,
 }
 
-/// Settings of the API.
+/// Settings of the API, from the configuration.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// Whether changes are accepted.
+    /// Whether changes may be recorded through the API.
     pub write: bool,
-    /// Who may read.
+    /// The clients that may read.
     pub readers: Readers,
-    /// The file of tokens.
+    /// Path of the file of tokens.
     pub tokens: PathBuf,
     /// Only programs on this machine can connect: until the first token is made, they may write
     /// without one.
@@ -44,7 +44,8 @@ pub struct ApiOptions {
 }
 
 impl ApiOptions {
-    /// Nothing is taken in, all may read; bodies have a minute, and are beside the tokens until they are read.
+    /// Default settings: writing is disabled, all may read, a body may take a minute, and temporary
+    /// files are in the folder of the tokens.
     pub fn new(tokens: impl Into<PathBuf>) -> Self {
         let tokens = tokens.into();
         Self {
@@ -59,12 +60,12 @@ impl ApiOptions {
     }
 }
 
-/// The API of one server.
+/// The API of a server.
 pub struct Api {
     pub(super) options: ApiOptions,
     pub(super) tokens: Tokens,
     pub(super) uploads: ClientPlaces,
-    /// Idempotency keys of requests, and what they were used for.
+    /// Idempotency keys of requests, with a digest of each request.
     pub(super) keys: Mutex<HashMap<(SetId, String), [u8; 32]>>,
 }
 

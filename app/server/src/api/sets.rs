@@ -26,7 +26,7 @@ struct SetAnswer<'s> {
     /// `folder` or `records`.
     kind: &'static str,
     capability_list: String,
-    /// The common prefix of the URIs of its own resources.
+    /// The common prefix of its resources' URIs.
     resources: String,
     head: u64,
     datetime: String,
@@ -78,8 +78,8 @@ fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>
     })
 }
 
-/// Confirms that the deletions that are held are intended. They are recorded by a scan that begins
-/// now; its end is awaited within a limit.
+/// Confirms that the held deletions are intended. A new scan records them; this waits for its end
+/// within a limit.
 pub(super) async fn confirm_deletions(
     context: &Context<'_>,
     slug: &str,

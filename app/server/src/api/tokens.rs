@@ -1,7 +1,7 @@
 //! API tokens, known by the digest of their random bytes only.
 //!
-//! The file holds no secret: anyone who reads it cannot make a token of it. It is read again when
-//! it changes.
+//! The file does not contain a secret: a token cannot be computed from it. It is read again when it
+//! changes.
 
 use abreast_core::{Finding, Severity};
 use abreast_folder::{corrected, sealed, unsealed};
@@ -23,15 +23,15 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Tokens in one file.
 const MAX_TOKENS: usize = 10_000;
 
-/// The scope of a token. Each includes those before it.
+/// The scope of a token. Each scope includes the scopes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Reading what is recorded.
+    /// Reading resources, the log and the hub.
     Read,
-    /// Recording changes.
+    /// Recording changes, in addition to reading.
     Write,
-    /// Everything, for all sets unless they are named.
+    /// All operations, for all sets unless the token lists sets.
     Admin,
 }
 
@@ -39,21 +39,21 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// Its name, for people and logs.
+    /// Name of the token, for users and logs.
     pub name: String,
     /// SHA-256 of the whole token, in hex.
     pub sha256: String,
-    /// Its scope.
+    /// The operations that the token allows.
     pub scope: Scope,
-    /// For which sets; all when there are none.
+    /// The sets that the token is for; empty for all sets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
-    /// When it was made.
+    /// Time at which the token was created.
     pub created: String,
 }
 
 impl Token {
-    /// Whether it allows this, for this set or independent of a set.
+    /// Whether the token allows an operation for this set, or without a set.
     pub fn allows(&self, scope: Scope, set: Option<&str>) -> bool {
         self.scope >= scope
             && (self.sets.is_empty()
@@ -67,7 +67,7 @@ struct TokenFile {
     tokens: Vec<Token>,
 }
 
-/// Reads the tokens of a file; none when there is no file.
+/// Reads the tokens of a file; an absent file is read as empty.
 ///
 /// # Errors
 /// The file is damaged ([`io::ErrorKind::InvalidData`]), or cannot be read.
@@ -109,8 +109,9 @@ pub fn check_tokens(path: &Path) -> io::Result<Option<Finding>> {
     }
 }
 
-/// Restores a damaged file of tokens if one bit of it is different; else the tokens are lost, and the file stays beside the new, empty
-/// one. Returns what was done, or would be.
+/// Restores a damaged file of tokens if only one bit is wrong. Otherwise the tokens are lost: the
+/// file is renamed, and replaced by an empty one. Returns a text about the repair, which `dry_run`
+/// only plans.
 ///
 /// # Errors
 /// It cannot be read or written.
@@ -143,8 +144,8 @@ pub fn repair_tokens(path: &Path, dry_run: bool) -> io::Result<Option<String>> {
     )))
 }
 
-/// Changes the tokens of a file. Changes by several processes come one after the other, so that none
-/// of them is lost.
+/// Changes the tokens of a file. Changes by several processes come one after the other, so that no
+/// change is lost.
 ///
 /// # Errors
 /// The file cannot be read or written, or the change is refused; then the file stays as it is.
@@ -203,7 +204,7 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
 /// A new token: the secret, which is shown once, and the entry for the file of tokens.
 ///
 /// # Errors
-/// The system has no random bytes.
+/// The system cannot provide random bytes.
 pub fn new_token(
     name: &str,
     scope: Scope,
@@ -264,8 +265,8 @@ impl Tokens {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).is_damaged
     }
 
-    /// The tokens as the file has them. One that cannot be read any more leaves those that were
-    /// known.
+    /// The tokens in the file. If the file cannot be read any more, the last known tokens remain
+    /// valid.
     pub(crate) fn current(&self) -> Arc<Vec<Token>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.looked.elapsed() >= LOOK {
@@ -290,7 +291,7 @@ impl Tokens {
     pub(crate) fn ever(&self) -> bool {
         let tokens = self.current();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file that cannot be read was made to keep others out all the same.
+        // The existence of an unreadable file shows that access was restricted.
         known.seen.is_some() || !tokens.is_empty() || seen(&self.path).is_some()
     }
 

@@ -1,10 +1,10 @@
 //! The sets that a request may read.
 
-/// The sets that a request sees where it names none.
+/// The sets that a request without a set in its path may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VisibleSets {
     All,
-    /// Those that its token is for.
+    /// The sets in the request's token.
     Only(Vec<String>),
 }
 

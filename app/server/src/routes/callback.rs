@@ -22,7 +22,7 @@ pub(crate) fn is_path(path: &str) -> bool {
     path.ends_with("/v0.1/subscribe")
 }
 
-/// There is no such topic, or no hub.
+/// The response if the topic or the hub does not exist.
 pub(crate) fn not_offered() -> Answer {
     problem(StatusCode::NOT_FOUND, "notifications are not delivered here")
 }

@@ -1,4 +1,4 @@
-//! `/hub?callback=URL`: the state of a subscription, for clients that know its callback.
+//! `/hub?callback=URL`: the progress of a subscription, for clients that know its callback.
 
 use crate::api::TopicUrls;
 use crate::api::hub_model::{EndedAnswer, TargetDetails};
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 /// Parallel queries: each reads the store.
 static LOOKS: Semaphore = Semaphore::const_new(2);
-/// Topics that are searched when none is named.
+/// Topics that are searched if the request does not select one.
 const MOST_TOPICS: usize = 1_000;
 /// Subscriptions in one response.
 const MOST_TOLD: usize = 100;
@@ -52,7 +52,7 @@ struct Diagnosis {
     more: bool,
 }
 
-/// Text, or JSON for those who ask for it.
+/// Answers with text, or with JSON for clients that prefer it.
 pub(crate) async fn answer(hub: &SiteHub, asked: SubscriptionQuery, headers: &HeaderMap) -> Answer {
     let Ok(_place) = LOOKS.try_acquire() else {
         return try_later("others ask for their subscriptions at this moment", 1);
@@ -93,7 +93,7 @@ fn find(hub: &Hub, asked: &SubscriptionQuery) -> Result<Diagnosis, LogError> {
     let mut subscriptions = Vec::new();
     for topic in &topics {
         let target = hub.store().find_target(*topic, &asked.callback, TargetKind::Subscription)?;
-        // Where it stands at this moment.
+        // With the present progress from memory.
         let Some(target) = target.map(|target| hub.target(target.id)).transpose()?.flatten() else {
             continue;
         };

@@ -15,8 +15,9 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Sets whose links are in the header of a document about all of them; for more there is one link, to
-/// the Source Description. Web servers in front often read 4 KiB of header fields.
+/// Most sets whose links are in the header of a document about all sets. If there are more, the
+/// header has one link to the Source Description. Web servers in front often read 4 KiB of header
+/// fields.
 const LINKS_MAX: usize = 10;
 /// Documents below this are sent as they are.
 const WORTH_COMPRESSING: u64 = 1_024;
@@ -122,7 +123,7 @@ impl DocumentRequest {
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
-        // A reader who leaves meanwhile leaves the work to those who wait.
+        // If the client disconnects, the result is still used by others that wait.
         blocking(site, move |site| {
             let ready = self.make(site);
             drop(turn);
@@ -211,8 +212,8 @@ fn represent(
     })
 }
 
-/// The media type for a client, of those as which a document may be sent; the usual one if the
-/// client accepts none of them, since all of them are JSON. `None` if there is no choice.
+/// The media type for a client from the offered ones. If the client accepts none, the first one,
+/// because all are JSON. `None` if the document has a single form.
 fn choose_media_type(offered: &[&str], headers: &HeaderMap) -> Option<usize> {
     if offered.is_empty() {
         return None;

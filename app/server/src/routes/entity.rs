@@ -1,7 +1,7 @@
-//! `/{set}/r/…` of a set of entities: the description of one, in the syntax that is asked for.
+//! `/{set}/r/…` of a set of entities: the description of an entity, in the requested syntax.
 //!
-//! `Accept` chooses [rfc9110 §12.5.1]; `?syntax=ttl` in the address does, too. Without either it is
-//! canonical N-Triples: the bytes whose length and digest the lists state.
+//! `Accept` chooses the syntax [rfc9110 §12.5.1], and so does `?syntax=ttl` in the address. The
+//! default is canonical N-Triples, whose length and digest are in the lists.
 
 use crate::conditional::{Precondition, judge};
 use crate::negotiate::accept_of;
@@ -14,8 +14,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
 
-/// Descriptions of at least this many bytes are rendered within the memory for requests, and bytes of it
-/// for each of theirs.
+/// Descriptions with at least this many bytes are rendered within the memory for requests, and the
+/// factor from their bytes to that memory.
 const LARGE: u64 = 64 << 10;
 const MEMORY: u64 = 8;
 
@@ -100,7 +100,7 @@ fn represent(set: &ServedSet, found: Found) -> io::Result<Representation> {
         (LINK, set.link()),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (VARY, HeaderValue::from_static("accept")),
-        // What others described is no part of this origin.
+        // Descriptions come from other authors: isolate them from this origin.
         (
             CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(abreast_source::projection::pages::CONTENT_SECURITY_POLICY),

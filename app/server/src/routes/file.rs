@@ -1,8 +1,8 @@
 //! Files of projections, such as packages: opened, or made, on a thread that may block.
 //!
-//! A file with an address of its own never changes there, so it may be cached permanently and
-//! requested in parts. An address whose bytes follow the changes of a set is answered with the
-//! address at which these bytes stay.
+//! A file with a permanent address never changes, so it may be cached permanently and requested in
+//! parts. An address whose bytes follow the changes of a set is answered with a redirect to the
+//! permanent address of the present bytes.
 
 use super::document::{accepts_gzip, making};
 use crate::negotiate;
@@ -64,7 +64,7 @@ fn represent(
     mut more: Vec<(HeaderName, HeaderValue)>,
 ) -> io::Result<Representation> {
     let PublishedFile { content, content_type, set, location, freshness, negotiated, .. } = file;
-    // Of the bytes without content coding [rfc9530 §3].
+    // The digest is computed without content coding [rfc9530 §3].
     if let Some(digest) =
         file.digest.filter(|_| !more.iter().any(|(name, _)| name == CONTENT_ENCODING))
     {

@@ -19,7 +19,7 @@ fn state_of(site: &Site, set: &ServedSet) -> Result<SetState, LogError> {
     SetState::of(&**site.publisher.log(), &set.published)
 }
 
-/// Whether a set in this state is published, perhaps not all of it.
+/// Whether a set is published, at least in part.
 fn is_published(site: &Site, state: &SetState, set: &ServedSet) -> bool {
     match state {
         SetState::Ready | SetState::Held(_) | SetState::Confirmed(_) => true,
@@ -32,7 +32,7 @@ fn is_published(site: &Site, state: &SetState, set: &ServedSet) -> bool {
     }
 }
 
-/// The state in words; `None` when there is nothing to report.
+/// The set's status as a text; `None` if the set is ready.
 fn text_of(state: &SetState, slug: &str) -> Option<String> {
     Some(match state {
         SetState::Ready => return None,
@@ -51,8 +51,9 @@ fn text_of(state: &SetState, slug: &str) -> Option<String> {
     })
 }
 
-/// Ready when the server can serve: its stores can be read and written, and at least one set is published. The state of
-/// each set is in the answer, and does not make the server unready.
+/// Ready when the server can serve: its stores can be read and written, and at least one set is
+/// published. The response lists the status of each set; a set that is not ready does not make the
+/// server unready.
 pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
@@ -85,7 +86,8 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         return try_later(&some_of(&states).join("; "), wait);
     }
     let mut ready = "ready\n".to_owned();
-    // Neither the state of one set nor failing hubs make this server less ready, but they are shown.
+    // Sets that are not ready and failing hubs do not make this server unready, but the response
+    // lists them.
     for state in some_of(&states) {
         let _ = writeln!(ready, "{state}");
     }
@@ -101,7 +103,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     text("text/plain; charset=utf-8", ready)
 }
 
-/// The first states, and how many more there are.
+/// The first texts, and the number of further ones.
 fn some_of(states: &[String]) -> Vec<String> {
     let mut some: Vec<String> = states.iter().take(MAX_TOLD).cloned().collect();
     let more = states.len().saturating_sub(MAX_TOLD);

@@ -1,8 +1,9 @@
 //! `/{set}/m/{time}/…`: a resource as it was since that time [rfc7089 §2.1.1].
 //!
-//! The address of a version means the same bytes forever. A version that is no resource (it was
-//! deleted then) is answered 410, and is a version all the same [rfc7089 §4.5.5]. The time has
-//! microseconds; one to the second, as people write it, leads to the version that was there then.
+//! The address of a version means the same bytes forever. A version in which the resource did not
+//! exist (it was deleted) is answered with 410, and is still a version [rfc7089 §4.5.5]. The time
+//! has microseconds; a time in seconds, as users write it, redirects to the version that was
+//! current then.
 
 use crate::conditional::http_date;
 use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
@@ -18,7 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
 
-/// When the version was the state of its resource.
+/// Time since which the version was the resource's content [rfc7089 §2.1.1].
 const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime");
 
 pub(crate) async fn answer(
@@ -49,7 +50,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// A resource that was asked for, of a set that keeps versions.
+/// A requested resource in a set with versions.
 pub(crate) struct VersionedResource {
     set: Arc<ServedSet>,
     pub(crate) key: String,
@@ -61,7 +62,7 @@ impl VersionedResource {
         Some(Self { set: Arc::clone(set), key: key?, urls: set.published.versions.clone()? })
     }
 
-    /// The resource of a URI, in whichever set it is.
+    /// The resource with this URI, from any set.
     pub(crate) fn by_uri(site: &Site, uri: &str) -> Vec<Self> {
         let own = site.sets.all().iter().find_map(|set| {
             let naming = set.published.versions.as_ref()?.naming();
@@ -74,8 +75,8 @@ impl VersionedResource {
         }
     }
 
-    /// Asks the log, on a thread that may block; `None` for a resource that is not shown. What
-    /// cannot be answered now is refused.
+    /// Reads the log on a blocking thread; `None` for a resource that is not shown. If the log
+    /// cannot be read now, the response asks the client to retry later.
     pub(crate) async fn find<T: Send + 'static>(
         &self,
         site: &Site,
@@ -109,8 +110,8 @@ impl VersionedResource {
     }
 }
 
-/// The Link headers of an original resource; of one that is not there, only if it was [rfc7089
-/// §4.5.2].
+/// Adds the Link headers of an original resource. A resource that does not exist gets them only if
+/// it has versions [rfc7089 §4.5.2].
 pub(crate) async fn link_original(
     site: &Site,
     set: &Arc<ServedSet>,
@@ -162,7 +163,7 @@ async fn represent(
         .await
         .map_err(io::Error::other)??;
     let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
-        // Dropped between the two reads, or never kept.
+        // Dropped between the two reads, or never stored.
         return Ok(with(
             problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"),
             more,
@@ -186,7 +187,7 @@ async fn represent(
     .answer(method, headers))
 }
 
-/// The kept bytes of a version, and how many they are. Blocks.
+/// The stored bytes of a version, and their number. Blocks.
 fn open(set: &ServedSet, state: &State) -> io::Result<Option<(u64, Content)>> {
     Ok(match set.published.representations.open_kept(state)? {
         Some(StoredContent::File(file)) => {
@@ -234,7 +235,7 @@ fn key_in(set: &ServedSet, path: &str) -> Option<String> {
 
 /// The key of what stands at a path below a set's resources; a URI of elsewhere is a key already.
 pub(crate) fn key_of_path(naming: &Naming, path: &str) -> Option<String> {
-    // Our own resources have no query.
+    // URLs of the set's resources do not have a query.
     let own = path.split('?').next().unwrap_or_default();
     if naming.names_entities() {
         return naming.key_at(own);

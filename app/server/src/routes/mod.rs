@@ -1,4 +1,4 @@
-//! One route a file, named as the URL reads.
+//! One module for each route, with the name that its URL has.
 
 pub(crate) mod callback;
 pub(crate) mod diagnosis;

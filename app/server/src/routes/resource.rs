@@ -1,8 +1,8 @@
-//! `/{set}/r/…`: the resources themselves, straight from the published folder.
+//! `/{set}/r/…`: the resources, read directly from the published folder.
 //!
-//! A path is opened beneath the folder's handle, through no symbolic link, and only if every name
-//! on it would be published. Length, tag and time are those of the opened file; a file written
-//! while it is sent ends the connection.
+//! A path is opened relative to the folder's handle, without following symbolic links, and only if
+//! every component would be published. Length, tag and time are those of the opened file; a file
+//! written while it is sent ends the connection.
 
 use crate::body::unchanged;
 use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
@@ -99,7 +99,7 @@ async fn holds(site: &Site, set: &Arc<ServedSet>, key: String) -> io::Result<boo
     tokio::task::spawn_blocking(ask).await.map_err(io::Error::other)
 }
 
-/// The bytes of one state of the file; `None` while somebody writes it.
+/// Reads the bytes of a file; `None` if it was written meanwhile.
 fn read(mut file: &File, stat: &Stat) -> io::Result<Option<Bytes>> {
     let mut bytes = Vec::with_capacity(stat.size as usize);
     file.by_ref().take(stat.size).read_to_end(&mut bytes)?;
@@ -107,7 +107,7 @@ fn read(mut file: &File, stat: &Stat) -> io::Result<Option<Bytes>> {
     Ok(whole.then(|| bytes.into()))
 }
 
-/// The path beneath the folder; `None` for what is not published.
+/// The path relative to the folder; `None` for an unpublished path.
 pub(crate) fn relative_path(path: &str) -> Option<Vec<u8>> {
     let mut relative = Vec::with_capacity(path.len());
     let encoded = path.contains('%');

@@ -1,7 +1,7 @@
-//! `/timegate/{URI}`: from a date to the version of that date [rfc7089 §4.2.1].
+//! `/timegate/{URI}`: redirects to the version at a date [rfc7089 §4.2.1].
 //!
-//! Without a date it is the newest version; before the first one it is the first. A date that is
-//! not one is refused with 400, since the intended version is unknown [rfc7089 §4.5.3].
+//! The default is the newest version; a date before the first version selects the first. An invalid
+//! date is refused with 400, since the intended version is unknown [rfc7089 §4.5.3].
 
 use crate::conditional::seconds;
 use crate::respond::{Answer, problem};
@@ -51,8 +51,8 @@ pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> 
     ))
 }
 
-/// A URI in a path. A client that follows the template of host-meta encodes all of it
-/// [rfc6415 §3.1.1]; some intermediaries make one slash of two.
+/// A URI in a path. A client that follows the template of host-meta encodes the whole URI
+/// [rfc6415 §3.1.1]; some intermediaries merge two slashes into one.
 pub(crate) fn whole(uri: &str) -> String {
     let is_encoded = ["http%3a", "https%3a"].iter().any(|scheme| {
         uri.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))

@@ -1,6 +1,6 @@
-//! `/timemap/{URI}`: all versions of a resource [rfc7089 §5], a thousand in a page;
-//! `/timemap/{time}/{URI}` is the page that begins with the version of that time, and
-//! `/timemap/json/…` states the same in JSON.
+//! `/timemap/{URI}`: all versions of a resource [rfc7089 §5], a thousand in a page.
+//! `/timemap/{time}/{URI}` is the page whose first version has this time, and `/timemap/json/…` is
+//! the same in JSON.
 
 use crate::respond::{Answer, Content, Dated, Representation, problem};
 use crate::routes::memento::VersionedResource;

@@ -111,7 +111,7 @@ pub(crate) async fn events_of(
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
 ) -> Answer {
-    // The hub's own notes are no topic of anybody's.
+    // The hub's internal log is not a public topic.
     if abreast_websub::check_topic(topic).is_err() {
         return problem(StatusCode::NOT_FOUND, "this hub knows no such topic");
     }
@@ -152,7 +152,7 @@ pub(crate) async fn events_of(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, HeaderValue::from_static("Accept"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // A proxy that collects answers before it passes them on would keep them forever.
+    // A proxy that buffers responses would never pass on the events.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     answer
 }

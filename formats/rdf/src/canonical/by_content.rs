@@ -1,13 +1,15 @@
-//! Names by content and surroundings.
+//! Labels of blank nodes made of their content and surroundings.
 //!
-//! A node is named by as little as makes it different from all others in the description, so that a
-//! change renames few nodes:
+//! A label is made of the smallest part that distinguishes the node from all others in the
+//! description, so that a change alters few labels:
 //!
-//! 1. the only blank object of a predicate by that predicate, whatever is stated of it;
-//! 2. others by their own predicates and objects; where several have the same, by those around them
-//!    too, up to [`ROUNDS`] statements away: a long list keeps its names when an item is inserted;
-//! 3. those that are still equal by all that is stated of them, recursively; then by the names of
-//!    the nodes that they are objects of. Trees that are equal in this too are numbered.
+//! 1. The only blank object of a predicate is labelled by that predicate, independent of its
+//!    statements.
+//! 2. Other nodes are labelled by their predicates and objects. If several nodes have the same, the
+//!    nodes around them count too, up to [`ROUNDS`] statements away: in a long list, labels do not
+//!    change when an item is inserted.
+//! 3. Nodes that are still equal are labelled by all their statements, recursively, then by the
+//!    labels of the nodes that they are objects of. Trees that remain equal are numbered.
 
 use std::collections::HashMap;
 
@@ -19,21 +21,21 @@ pub(super) type Hash = [u8; 32];
 const FIRST: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#first>";
 const REST: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
 
-/// How far the surroundings of a node reach that may name it.
+/// Distance in statements up to which the surroundings of a node may distinguish it.
 const ROUNDS: usize = 4;
 
-/// The label of each node; `None` for those that need a search, and for all that are connected with
-/// them by nodes that their surroundings do not name.
+/// The label of each node. `None` for nodes that need a search, and for nodes connected with them
+/// through nodes that their surroundings do not distinguish.
 pub(super) fn labels(graph: &Graph<'_>) -> Vec<Option<Label>> {
     let (mut content, mut labels) = surroundings(graph);
     if labels.iter().all(Option::is_some) {
         return labels;
     }
-    // From here on, nodes with a label are like IRIs: nothing moves them.
+    // From here on, nodes with a label are treated as IRIs: their labels are final.
     let open = Open { graph, is_open: labels.iter().map(Option::is_none).collect() };
     let order = open.children_first();
     add_contents(graph, &order, &mut content);
-    // Parents are always above their children, whose content is part of theirs.
+    // Parents are above their children, whose content is part of theirs.
     let mut height = vec![0_usize; graph.nodes];
     let mut is_private_tree = vec![true; graph.nodes];
     for &node in &order {
@@ -55,7 +57,7 @@ pub(super) fn labels(graph: &Graph<'_>) -> Vec<Option<Label>> {
             same.iter().map(|&node| (position(graph, &labels, &content, node), node)).collect();
         keyed.sort_unstable();
         for tied in keyed.chunk_by(|a, b| a.0 == b.0) {
-            // Trees that share no node with anything can be exchanged, so any order will do.
+            // Trees without shared nodes can be exchanged, so their order does not matter.
             if tied.len() > 1 && !tied.iter().all(|(_, node)| is_private_tree[*node]) {
                 undecided.extend(tied.iter().map(|(_, node)| *node));
             }
@@ -69,7 +71,7 @@ pub(super) fn labels(graph: &Graph<'_>) -> Vec<Option<Label>> {
     labels
 }
 
-/// A hash of the surroundings of each node, and the labels of those that it distinguishes.
+/// A hash of the surroundings of each node, and the labels of nodes that this hash distinguishes.
 fn surroundings(graph: &Graph<'_>) -> (Vec<Hash>, Vec<Option<Label>>) {
     let mut labels = vec![None; graph.nodes];
     let mut hashes = vec![Hash::default(); graph.nodes];
@@ -107,12 +109,12 @@ fn surroundings(graph: &Graph<'_>) -> (Vec<Hash>, Vec<Option<Label>>) {
     (hashes, labels)
 }
 
-/// Nodes that are the only blank object of a predicate of an IRI, or of another such node: the one
-/// address of a person. Their names are made of the way there, and do not depend on what is
-/// stated of them. Cells of lists are left out, as their place is what changes most.
+/// Nodes that are the only blank object of a predicate of an IRI, or of another such node: for
+/// example, the one address of a person. Their labels are made of the path there, and do not depend
+/// on their statements. Cells of lists are excluded, because their position changes most often.
 fn only_objects(graph: &Graph<'_>) -> Vec<(Node, Hash)> {
     let is_only = |statement: usize, node: Node| {
-        // Statements of one subject and predicate are next to each other.
+        // Statements with the same subject and predicate are adjacent.
         let beside = [statement.checked_sub(1), Some(statement + 1)];
         let has_another = beside.into_iter().flatten().any(|other| {
             graph.ends.get(other).is_some_and(|ends| ends.1.is_some())
@@ -153,8 +155,8 @@ fn key<'a>(graph: &Graph<'a>, statement: usize) -> [&'a [u8]; 2] {
     [written.subject, written.predicate]
 }
 
-/// A hash of the statements of a node that have no blank object. That a list ends is left out, so
-/// that the last item keeps its name when another one follows.
+/// A hash of a node's statements without blank objects. The end of a list is left out, so that the
+/// label of the last item does not change when another item is appended.
 fn own_statements(graph: &Graph<'_>, node: Node) -> Hash {
     let is_own = |statement: &&usize| {
         graph.ends[**statement].1.is_none() && graph.statements[**statement].predicate != REST
@@ -162,7 +164,7 @@ fn own_statements(graph: &Graph<'_>, node: Node) -> Hash {
     hash_statements(graph, graph.outgoing(node).iter().filter(is_own))
 }
 
-/// Statements of one subject are in order.
+/// The statements of a subject must be in order.
 fn hash_statements<'s>(graph: &Graph<'_>, statements: impl Iterator<Item = &'s usize>) -> Hash {
     let mut buffer = b"own".to_vec();
     for &statement in statements {
@@ -172,7 +174,7 @@ fn hash_statements<'s>(graph: &Graph<'_>, statements: impl Iterator<Item = &'s u
     *blake3::hash(&buffer).as_bytes()
 }
 
-/// A hash of the surroundings of a node and of those of its neighbours.
+/// A hash of the surroundings of a node and of the surroundings of its neighbours.
 fn neighbours(graph: &Graph<'_>, hashes: &[Hash], node: Node) -> Hash {
     let outgoing = graph.outgoing(node).iter().map(|&statement| {
         let written = &graph.statements[statement];
@@ -200,8 +202,8 @@ fn neighbours(graph: &Graph<'_>, hashes: &[Hash], node: Node) -> Hash {
     *blake3::hash(&buffer).as_bytes()
 }
 
-/// A hash of all that is stated of each node, recursively; `None` for those with a way into a cycle.
-/// It does not depend on what else is in the description.
+/// A hash of all statements of each node, recursively; `None` for nodes with a path into a cycle.
+/// It does not depend on the rest of the description.
 pub(super) fn whole_contents(graph: &Graph<'_>) -> Vec<Option<Hash>> {
     let open = Open { graph, is_open: vec![true; graph.nodes] };
     let order = open.children_first();
@@ -220,7 +222,7 @@ pub(super) fn whole_contents(graph: &Graph<'_>) -> Vec<Option<Hash>> {
     contents
 }
 
-/// The nodes that their surroundings do not name.
+/// The nodes that their surroundings do not distinguish.
 struct Open<'g, 'a> {
     graph: &'g Graph<'a>,
     is_open: Vec<bool>,
@@ -235,7 +237,7 @@ impl Open<'_, '_> {
         self.graph.parents(node).filter(|parent| self.is_open[*parent])
     }
 
-    /// Nodes without a way into a cycle, each after its children.
+    /// Nodes without a path into a cycle, each after its children.
     fn children_first(&self) -> Vec<Node> {
         let nodes = || (0..self.graph.nodes).filter(|node| self.is_open[*node]);
         let mut missing = vec![0_usize; self.graph.nodes];
@@ -256,7 +258,7 @@ impl Open<'_, '_> {
         order
     }
 
-    /// Takes the labels away from nodes and from all that are connected with them.
+    /// Removes the labels of nodes, and of all nodes that are connected with them.
     fn forget_connected(&self, labels: &mut [Option<Label>], from: Vec<Node>) {
         let mut is_forgotten = vec![false; self.graph.nodes];
         let mut pending = from;
@@ -269,7 +271,7 @@ impl Open<'_, '_> {
     }
 }
 
-/// Adds to the hash of each node in this order those of its objects, recursively.
+/// Adds the hashes of each node's objects to the node's hash, recursively.
 fn add_contents(graph: &Graph<'_>, order: &[Node], content: &mut [Hash]) {
     let mut buffer = Vec::new();
     for &node in order {
@@ -293,7 +295,7 @@ fn add_contents(graph: &Graph<'_>, order: &[Node], content: &mut [Hash]) {
     }
 }
 
-/// The content of a node together with what it is the object of.
+/// A hash of the content of a node and of the statements that it is the object of.
 fn position(graph: &Graph<'_>, labels: &[Option<Label>], content: &[Hash], node: Node) -> Hash {
     let mut parts: Vec<(Option<Label>, &[u8], &[u8])> = graph
         .incoming(node)

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use super::is_blank;
 use crate::statement::Statement;
 
-/// A blank node: its place in the order in which blank nodes occur in the input.
+/// Number of a blank node, in the order of first occurrences in the input.
 pub(super) type Node = usize;
 
-/// Statements without duplicates, and which of their terms are blank nodes.
+/// Statements without duplicates, with the blank nodes among their terms.
 pub(super) struct Graph<'a> {
     pub(super) statements: Vec<Statement<'a>>,
-    /// Subject and object of each statement, where they are blank nodes.
+    /// Subject and object of each statement, if they are blank nodes.
     pub(super) ends: Vec<(Option<Node>, Option<Node>)>,
     /// Number of blank nodes.
     pub(super) nodes: usize,
@@ -59,12 +59,12 @@ impl<'a> Graph<'a> {
         self.incoming.of(node)
     }
 
-    /// Blank nodes that are objects of this one; one that is the object twice is there twice.
+    /// Blank nodes that are objects of this one; a node that is the object twice is returned twice.
     pub(super) fn children(&self, node: Node) -> impl Iterator<Item = Node> {
         self.outgoing(node).iter().filter_map(|statement| self.ends[*statement].1)
     }
 
-    /// Blank nodes that this one is the object of.
+    /// Blank nodes that have this one as object.
     pub(super) fn parents(&self, node: Node) -> impl Iterator<Item = Node> {
         self.incoming(node).iter().filter_map(|statement| self.ends[*statement].0)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The name of a blank node: `_:b`, 128 bits and, where interchangeable nodes have the same, their
+/// The label of a blank node: `_:b`, 128 bits and, for interchangeable nodes with the same bits, a
 /// number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Label {
@@ -11,7 +11,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// The label for the content that is hashed in `buffer`.
+    /// The label for the content whose bytes are in `buffer`.
     pub(crate) fn of(buffer: &[u8], copy: usize) -> Self {
         let mut hash = [0; 16];
         hash.copy_from_slice(&blake3::hash(buffer).as_bytes()[..16]);
@@ -31,23 +31,23 @@ impl Label {
     }
 }
 
-/// How blank nodes are named; the least stable way of all parts of a description.
+/// How labels of blank nodes were found. For a description with several ways, the least stable way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Naming {
-    /// There are no blank nodes.
+    /// The description does not have blank nodes.
     NoBlankNodes,
-    /// All by content and surroundings.
+    /// All labels are made of content and surroundings.
     ByContent,
-    /// Some parts by refinement of colours.
+    /// Some labels are from a refinement of colours.
     Refined,
-    /// Some parts by a search among equal colours.
+    /// Some labels are from a search among equal colours.
     Searched,
-    /// Some parts by the order of the input: equal descriptions may have different bytes.
+    /// Some labels follow the order of the input: equal descriptions may have different bytes.
     Arbitrary,
 }
 
-/// Appends a part to what is hashed, so that no two lists of parts have the same bytes.
+/// Appends a part to the bytes to hash, so that different lists of parts have different bytes.
 pub(crate) fn hash_part(buffer: &mut Vec<u8>, part: &[u8]) {
     buffer.extend_from_slice(&(part.len() as u64).to_le_bytes());
     buffer.extend_from_slice(part);

@@ -1,9 +1,10 @@
-//! Names for connected parts that content alone does not name: those with cycles or shared nodes.
+//! Labels for connected parts that content alone does not distinguish: parts with cycles or shared
+//! nodes.
 //!
-//! Each part is brought into one order of its nodes, which depends on its structure only: colours
-//! are refined by statements in both directions; where nodes keep equal colours, one after the
-//! other is given a colour of its own, and the least of the resulting graphs decides. Two equal
-//! results are an automorphism, which shows other branches to be equal too.
+//! The nodes of each part are brought into an order that depends on the structure only. Colours are
+//! refined by statements in both directions. If nodes with equal colours remain, each in turn is
+//! given a new colour, and the least of the resulting graphs decides. Two equal results are an
+//! automorphism, which shows that other branches are equal too.
 
 mod part;
 mod partition;
@@ -17,7 +18,7 @@ use super::label::{Label, Naming};
 use super::work::Work;
 use partition::Partition;
 
-/// Labels the nodes that have none.
+/// Labels the remaining nodes.
 pub(super) fn name_the_others(
     graph: &Graph<'_>,
     mut labels: Vec<Option<Label>>,
@@ -46,7 +47,7 @@ pub(super) fn name_the_others(
     (labels.into_iter().map(Option::unwrap_or_default).collect(), naming)
 }
 
-/// The nodes in the order that decides their names, and how it was found.
+/// The nodes in the order that decides their labels, and how the order was found.
 fn order(part: &Part<'_>, work: &mut Work) -> (Vec<usize>, Naming) {
     let mut partition = Partition::by(&part.ground);
     if partition.refine_all(&part.neighbours, work).is_ok() {

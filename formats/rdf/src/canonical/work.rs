@@ -1,9 +1,9 @@
-//! What naming blank nodes may cost.
+//! The cost limit for labelling blank nodes.
 
-/// What may still be spent; a unit is about one statement that is read.
+/// The remaining work; a unit is about one statement that is read.
 pub(crate) struct Work(u64);
 
-/// The work that is allowed is spent.
+/// The allowed work is used up.
 #[derive(Debug)]
 pub(super) struct Exhausted;
 

@@ -1,6 +1,6 @@
 //! Faults of RDF/XML.
 
-/// What is wrong with the element in hand.
+/// A fault of the current element.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) code: &'static str,

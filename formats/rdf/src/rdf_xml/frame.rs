@@ -1,4 +1,4 @@
-//! The stack of open elements, and the statements they make.
+//! The stack of open elements, and their statements.
 
 use super::fault::Fault;
 use super::literal::XmlLiteral;
@@ -16,13 +16,13 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 
-/// `rdf:ID`s whose uniqueness is checked; later ones are not, so that memory has a bound.
+/// Most `rdf:ID`s whose uniqueness is checked; later ones are not, to limit the memory.
 const MAX_CHECKED_IDS: usize = 1_000_000;
 
 pub(super) type Step = Result<ControlFlow<()>, Fault>;
 pub(super) const GO_ON: Step = Ok(ControlFlow::Continue(()));
 
-/// Returns early when the visitor wants no more.
+/// Returns early if the visitor breaks.
 macro_rules! emit {
     ($visit:expr, $subject:expr, $predicate:expr, $object:expr) => {
         if $crate::rdf_xml::frame::visited($visit, $subject, $predicate, $object).is_break() {
@@ -32,28 +32,28 @@ macro_rules! emit {
 }
 pub(super) use emit;
 
-/// A statement whose object is not read yet.
+/// A statement whose object was not read yet.
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) subject: NamedOrBlankNode,
     pub(super) predicate: NamedNode,
-    /// The name of the statement itself: from `rdf:ID` [rdf-xml §7.3].
+    /// IRI of the statement itself, from `rdf:ID` [rdf-xml §7.3].
     pub(super) reified: Option<NamedNode>,
 }
 
-/// An open element, by what may stand in it.
+/// An open element, by the content that it may have.
 pub(super) enum Frame {
-    /// `rdf:RDF`: nodes.
+    /// `rdf:RDF`, which contains nodes.
     Root,
-    /// A node: its properties; how many `rdf:li` there were.
+    /// A node, which contains properties, with the number of its `rdf:li`.
     Node { subject: NamedOrBlankNode, members: u64 },
-    /// A property: a text or one node.
+    /// A property, which contains a text or one node.
     Property { statement: Statement, datatype: Option<NamedNode>, text: String, filled: bool },
-    /// A property whose object is in its attributes: nothing.
+    /// A property whose object is in its attributes. It must be empty.
     Empty,
-    /// `rdf:parseType="Collection"`: nodes; the last cell of the list.
+    /// `rdf:parseType="Collection"`, which contains nodes; with the last cell of the list.
     Collection { statement: Statement, last: Option<BlankNode> },
-    /// `rdf:parseType="Literal"`: any XML.
+    /// `rdf:parseType="Literal"`, which contains any XML.
     Literal { statement: Statement, xml: XmlLiteral },
 }
 
@@ -79,7 +79,7 @@ impl Parser {
         })
     }
 
-    /// What holds around the element that begins or ends now.
+    /// Base and language around the element that starts or ends now.
     pub(super) fn scope(&self) -> &Scope {
         self.open.last().map_or(&self.outside, |(_, scope)| scope)
     }
@@ -196,7 +196,7 @@ impl Parser {
         }
     }
 
-    /// A blank node that no `rdf:nodeID` names.
+    /// A new blank node, for an element without `rdf:nodeID`.
     pub(super) fn blank(&mut self) -> BlankNode {
         self.blanks += 1;
         BlankNode::new_unchecked(format!("g{}", self.blanks))
@@ -205,12 +205,13 @@ impl Parser {
     /// The blank node of an `rdf:nodeID`.
     pub(super) fn named_blank(id: &str) -> Result<BlankNode, Fault> {
         check_name("nodeID", id)?;
-        // A label must not end with a point; the suffix keeps different names apart.
+        // A label must not end with a point; the suffix makes the labels of different `rdf:nodeID`s
+        // different.
         let suffix = if id.ends_with(['.', '_']) { "_" } else { "" };
         Ok(BlankNode::new_unchecked(format!("n{id}{suffix}")))
     }
 
-    /// The IRI of an `rdf:ID`, which must be the only one [rdf-xml §7.2.22].
+    /// The IRI of an `rdf:ID`, which must be unique [rdf-xml §7.2.22].
     pub(super) fn id(&mut self, scope: &Scope, id: &str) -> Result<NamedNode, Fault> {
         check_name("ID", id)?;
         let iri = scope.iri(&format!("#{id}"))?;
@@ -228,7 +229,7 @@ impl Parser {
     }
 }
 
-/// Emits a statement, and the four about it when it has a name.
+/// Emits a statement, and four statements about it if it has an IRI.
 pub(super) fn state(visit: &mut Visit<'_>, statement: &Statement, object: &Term) -> Step {
     let Statement { subject, predicate, reified } = statement;
     emit!(visit, subject, predicate.as_ref(), object.as_ref());
@@ -253,7 +254,7 @@ pub(super) fn visited(
     visit(QuadRef::new(subject.as_ref(), predicate, object, GraphNameRef::DefaultGraph))
 }
 
-/// The IRI of an element or attribute: its namespace and its name, one behind the other.
+/// The IRI of an element or attribute: its namespace followed by its name.
 pub(super) fn iri_of_name(namespace: &str, local: &str) -> Result<NamedNode, Fault> {
     if namespace.is_empty() {
         let message = format!("`{}` has no namespace", excerpt(local));
@@ -287,7 +288,7 @@ fn check_length(length: usize, limit: usize) -> Step {
     GO_ON
 }
 
-/// White space of XML.
+/// Whether a character is white space in XML.
 pub(super) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r')
 }

@@ -7,9 +7,9 @@ use abreast_webtypes::xml::Element;
 #[derive(Debug, Default)]
 pub(super) struct XmlLiteral {
     out: String,
-    /// Names of the open elements, and how many declarations were in force around each.
+    /// The open elements, each with the number of declarations around it.
     open: Vec<(String, usize)>,
-    /// Prefixes and namespaces that the text declares around the place in hand.
+    /// Prefixes and namespaces that the text declares around the current position.
     declared: Vec<(String, String)>,
 }
 
@@ -61,12 +61,12 @@ impl XmlLiteral {
         escape(text, false, &mut self.out);
     }
 
-    /// A comment or processing instruction, as written.
+    /// Appends a comment or processing instruction, as written.
     pub(super) fn markup(&mut self, markup: &str) {
         self.out.push_str(&markup.replace("\r\n", "\n").replace('\r', "\n"));
     }
 
-    /// Ends the innermost element; false when that was the property around the literal.
+    /// Ends the innermost element; false if that was the property around the literal.
     pub(super) fn end(&mut self) -> bool {
         let Some((name, outside)) = self.open.pop() else { return false };
         self.declared.truncate(outside);

@@ -1,8 +1,9 @@
 //! RDF/XML, read as a stream [rdf-xml §7].
 //!
-//! Stands on the project's XML reader: no external DTD, no entity but flat ones, limits on depth,
-//! tokens, attributes and namespaces. The statements of an element are emitted when it is read; memory
-//! grows with the depth, with one literal and with the number of `rdf:ID`s.
+//! It is based on the project's XML reader: no external DTD, only entities without markup, and
+//! limits on depth, tokens, attributes and namespaces. The statements of an element are emitted
+//! when the element is read. Memory grows with the depth, with the length of a literal and with the
+//! number of `rdf:ID`s.
 
 mod fault;
 mod frame;

@@ -1,11 +1,11 @@
-//! Names that RDF/XML gives a meaning [rdf-xml §5.1].
+//! Elements and attributes with a meaning in RDF/XML [rdf-xml §5.1].
 
 use super::fault::Fault;
 use abreast_webtypes::excerpt;
 use abreast_webtypes::xml::{Attribute, Ns};
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
-/// The namespace of RDF, as the XML reader numbers it.
+/// The namespace of RDF, as it is numbered by the XML reader.
 pub(super) const RDF_NS: Ns = Ns::known(0);
 
 /// An attribute by its role.
@@ -17,15 +17,15 @@ pub(super) enum Role {
     Resource,
     ParseType,
     Datatype,
-    /// A property with a literal, or with an IRI when it is `rdf:type`.
+    /// A property with a literal, or with an IRI for `rdf:type`.
     Property,
-    /// `xml:base` and `xml:lang`, which hold for the element and all inside.
+    /// `xml:base` and `xml:lang`, which apply to the element and its content.
     Scope,
-    /// Of XML itself: without meaning here.
+    /// An attribute of XML, without meaning for RDF.
     Ignored,
 }
 
-/// What an attribute is for, wherever it stands.
+/// The role of an attribute, independent of its element.
 pub(super) fn role(attribute: &Attribute<'_>) -> Result<Role, Fault> {
     let local = attribute.local();
     let reserved = match local {
@@ -58,7 +58,8 @@ pub(super) fn role(attribute: &Attribute<'_>) -> Result<Role, Fault> {
     if attribute.ns() != Ns::NONE {
         return Ok(Role::Property);
     }
-    // Attributes without prefix that RDF/XML of 1999 knew are read as those of RDF [rdf-xml §6.1.4].
+    // Attributes without prefix from RDF/XML of 1999 are treated as attributes of RDF
+    // [rdf-xml §6.1.4].
     match (reserved, local) {
         (Some(role @ (Role::About | Role::Id | Role::Resource | Role::ParseType)), _) => Ok(role),
         (None, "type") => Ok(Role::Property),

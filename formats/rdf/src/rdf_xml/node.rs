@@ -1,4 +1,4 @@
-//! Node elements: something, its type and properties [rdf-xml §7.2.11].
+//! Node elements: a resource, its type and properties [rdf-xml §7.2.11].
 
 use super::fault::Fault;
 use super::frame::{Frame, GO_ON, Parser, Step, emit, iri_of_name, state, visited};
@@ -41,7 +41,7 @@ impl Parser {
         GO_ON
     }
 
-    /// The node that an element names, or a new blank one.
+    /// The node of an element: an IRI or blank node from its attributes, or a new blank node.
     fn subject(&mut self, element: &Element<'_>, scope: &Scope) -> Result<NamedOrBlankNode, Fault> {
         let mut subject: Option<NamedOrBlankNode> = None;
         for attribute in element.attributes() {
@@ -64,7 +64,7 @@ impl Parser {
         Ok(subject.unwrap_or_else(|| self.blank().into()))
     }
 
-    /// States that the node is the object of the property, or an item of the collection, around it.
+    /// Emits the statement that has this node as object, or as an item of the collection around it.
     fn link(&mut self, node: &NamedOrBlankNode, visit: &mut Visit<'_>) -> Step {
         let object: Term = node.clone().into();
         let Some((frame, scope)) = self.open.pop() else { return GO_ON };

@@ -77,7 +77,7 @@ impl Parser {
         GO_ON
     }
 
-    /// Reads the attributes and refuses those that exclude each other [rdf-xml §7.2.15, §7.2.21].
+    /// Reads the attributes and refuses mutually exclusive ones [rdf-xml §7.2.15, §7.2.21].
     fn property_attributes(
         &mut self,
         element: &Element<'_>,

@@ -1,4 +1,4 @@
-//! What holds for an element and all inside: base and language [rdf-xml §5.3].
+//! Values that apply to an element and its content: base and language [rdf-xml §5.3].
 
 use super::fault::Fault;
 use crate::statement::is_language_tag;
@@ -7,12 +7,12 @@ use oxiri::Iri;
 use oxrdf::{Literal, NamedNode};
 use std::rc::Rc;
 
-/// Base and language at one place.
+/// Base and language at a position.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     base: Option<Rc<Iri<String>>>,
     language: Option<Rc<str>>,
-    /// What is no IRI is passed on as it is: the statement is checked later.
+    /// Whether invalid IRIs are passed on unchanged, because the statements are checked later.
     is_lenient: bool,
 }
 
@@ -35,7 +35,7 @@ impl Scope {
         match language {
             Some("") => scope.language = None,
             Some(language) => {
-                // Checked here, so that the fault is at the attribute.
+                // Checked here, so that the error has the position of the attribute.
                 if !self.is_lenient && !is_language_tag(language) {
                     let message = format!("`{}` is not a language tag", excerpt(language));
                     return Err(Fault::new("rdf.language", message));
@@ -57,14 +57,14 @@ impl Scope {
         }
     }
 
-    /// An IRI reference, resolved.
+    /// Resolves an IRI reference.
     pub(super) fn iri(&self, reference: &str) -> Result<NamedNode, Fault> {
         self.resolve(reference).map(NamedNode::new_unchecked)
     }
 
     fn resolve(&self, reference: &str) -> Result<String, Fault> {
-        // Lenient: an absolute IRI stays as written, `/../` included, since its text is its identity
-        // [rdf-xml §5.3].
+        // Lenient: an absolute IRI is not normalised, also if it has `/../`, since its text is its
+        // identity [rdf-xml §5.3].
         let absolute = Iri::parse(reference);
         match (absolute, &self.base) {
             (Err(_), None) if self.is_lenient => Ok(reference.to_owned()),

@@ -1,11 +1,11 @@
-//! Why a description cannot be written.
+//! Errors while a description is written.
 
 use crate::read_error::ReadError;
 use crate::syntax::Syntax;
 use std::fmt;
 use std::io;
 
-/// A syntax that cannot carry a description.
+/// A syntax that cannot express a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotWrite {
     syntax: Syntax,
@@ -31,14 +31,14 @@ impl fmt::Display for CannotWrite {
 
 impl std::error::Error for CannotWrite {}
 
-/// A description that is not written.
+/// The reason why a description was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The lines are not N-Triples.
     #[error("the description is not N-Triples")]
     Lines(#[from] ReadError),
-    /// The syntax cannot carry them.
+    /// The syntax cannot express a statement.
     #[error(transparent)]
     Cannot(#[from] CannotWrite),
     /// The output could not be written.

@@ -8,10 +8,10 @@ use oxrdf::{BlankNode, NamedOrBlankNode, NamedOrBlankNodeRef, QuadRef, Term, Tri
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// Blank nodes written inside each other.
+/// Most blank nodes that are nested inside each other.
 const MAX_NESTING: usize = 32;
 
-/// Parses lines of N-Triples. Language tags stay as they are written.
+/// Parses lines of N-Triples. Language tags do not change.
 pub(super) fn triples(lines: &[u8]) -> Result<Vec<Triple>, ReadError> {
     let mut triples = Vec::new();
     let mut add = |quad: QuadRef<'_>| {
@@ -22,7 +22,7 @@ pub(super) fn triples(lines: &[u8]) -> Result<Vec<Triple>, ReadError> {
     Ok(triples)
 }
 
-/// Puts the number of the description in front of the labels of blank nodes.
+/// Prefixes the labels of blank nodes with the number of the description.
 pub(super) fn rename(triples: &mut [Triple], number: u64) {
     let name = |node: &BlankNode| BlankNode::new_unchecked(format!("s{number}_{}", node.as_str()));
     for triple in triples {
@@ -35,7 +35,7 @@ pub(super) fn rename(triples: &mut [Triple], number: u64) {
     }
 }
 
-/// Statements by subject, in the order in which subjects first occur, and then by predicate.
+/// Statements by subject, in the order of the subjects' first occurrences, and then by predicate.
 pub(super) fn by_subject(triples: &[Triple]) -> Vec<(NamedOrBlankNodeRef<'_>, Vec<&Triple>)> {
     let mut index = HashMap::new();
     let mut groups: Vec<(NamedOrBlankNodeRef<'_>, Vec<&Triple>)> = Vec::new();
@@ -53,11 +53,11 @@ pub(super) fn by_subject(triples: &[Triple]) -> Vec<(NamedOrBlankNodeRef<'_>, Ve
     groups
 }
 
-/// Which blank nodes are written inside the statement that mentions them.
+/// The blank nodes to write inside the statement that mentions them.
 pub(super) struct Nesting<'a> {
     pub(super) statements: HashMap<&'a str, Vec<&'a Triple>>,
     nested: HashSet<&'a str>,
-    /// Cells of lists that are complete and written as such.
+    /// Cells of complete lists, which are written as lists.
     lists: HashSet<&'a str>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Nesting<'a> {
         let lists = lists(triples, &statements, &mentions);
         let mut nesting = Self { statements, nested: HashSet::new(), lists };
         let mut labelled: HashSet<&str> = HashSet::new();
-        // First what hangs on IRIs and on nodes with several mentions, then what is in circles.
+        // First nodes that IRIs lead to and nodes with several mentions, then nodes in cycles.
         let mentioned_once = |node: &str| mentions.get(node).is_some_and(|(count, _)| *count == 1);
         for circles in [false, true] {
             for triple in triples {
@@ -93,7 +93,7 @@ impl<'a> Nesting<'a> {
         nesting
     }
 
-    /// Nests what one statement of a subject at the top mentions.
+    /// Nests the blank nodes in a statement of a subject at the top level.
     fn follow(
         &mut self,
         triple: &'a Triple,
@@ -115,7 +115,7 @@ impl<'a> Nesting<'a> {
                 0
             };
             for triple in self.statements.get(node).into_iter().flatten() {
-                // A list is written as a row, however long.
+                // A list of any length is written in one row.
                 let is_row = self.is_list(node) && triple.predicate == rdf::REST;
                 due.push((triple, if is_row { depth - 1 } else { depth }));
             }
@@ -131,7 +131,8 @@ impl<'a> Nesting<'a> {
     }
 }
 
-/// Cells that lead to `rdf:nil` over cells with one item, one rest and one mention each.
+/// Cells from which `rdf:nil` is reached through cells with one item, one rest and one mention
+/// each.
 fn lists<'a>(
     triples: &'a [Triple],
     statements: &HashMap<&'a str, Vec<&'a Triple>>,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub(super) const HEAD: &[u8] = b"[";
 pub(super) const END: &[u8] = b"\n]\n";
 
-/// Writes the objects of a description; `is_later`: there are others before.
+/// Writes the objects of a description; `is_later` if there are objects before.
 pub(super) fn write(triples: &[Triple], is_later: bool, out: &mut String) {
     for (number, (subject, statements)) in by_subject(triples).into_iter().enumerate() {
         out.push_str(if number > 0 || is_later { ",\n  {" } else { "\n  {" });
@@ -76,7 +76,7 @@ fn value(object: &Term, out: &mut String) {
     out.push('}');
 }
 
-/// A JSON string; characters that could steer a terminal are escaped.
+/// A JSON string. Control characters for terminals are escaped.
 fn string(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

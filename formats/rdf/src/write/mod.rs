@@ -21,7 +21,7 @@ use std::io::Write;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Prefixes for Turtle, TriG and RDF/XML; those that are used are declared.
+    /// Prefixes for Turtle, TriG and RDF/XML. Only used prefixes are declared.
     pub prefixes: Prefixes,
 }
 
@@ -57,7 +57,7 @@ impl WriteOptions {
 /// ```
 ///
 /// # Errors
-/// The lines are not N-Triples, the syntax cannot carry them, or the output fails.
+/// The lines are not N-Triples, the syntax cannot express them, or the output fails.
 pub fn write(
     syntax: Syntax,
     lines: &[u8],
@@ -70,7 +70,7 @@ pub fn write(
     writer.finish()
 }
 
-/// Whether the syntax can carry a description: RDF/XML needs predicates that end in an XML name,
+/// Whether the syntax can express a description: RDF/XML needs predicates that end in an XML name,
 /// and characters that XML allows.
 ///
 /// # Examples
@@ -84,7 +84,7 @@ pub fn write(
 /// ```
 ///
 /// # Errors
-/// The first statement that it cannot carry, or lines that are not N-Triples.
+/// The first statement that it cannot express, or lines that are not N-Triples.
 pub fn can_write(syntax: Syntax, lines: &[u8]) -> Result<(), CannotWrite> {
     if syntax != Syntax::RdfXml {
         return Ok(());
@@ -95,8 +95,8 @@ pub fn can_write(syntax: Syntax, lines: &[u8]) -> Result<(), CannotWrite> {
 
 /// Writes many descriptions as one document.
 ///
-/// Blank nodes of different descriptions are different nodes, whatever their labels: each label
-/// gets the number of its description in front.
+/// Blank nodes of different descriptions are different nodes, even with equal labels: each label is
+/// prefixed with the number of its description.
 ///
 /// ```
 /// use abreast_rdf::{Syntax, WriteOptions, Writer};
@@ -115,19 +115,19 @@ pub struct Writer<'a> {
     syntax: Syntax,
     options: &'a WriteOptions,
     out: &'a mut dyn Write,
-    /// Blank nodes keep their labels: there is one description.
+    /// Whether labels of blank nodes remain unchanged, because there is one description only.
     is_single: bool,
     written: u64,
-    /// Whether the document was begun: RDF/XML and JSON-LD have a head.
+    /// Whether the head of the document was written, which RDF/XML and JSON-LD have.
     begun: bool,
-    /// A statement was written.
+    /// Whether a statement was written.
     has_text: bool,
     declared: BTreeSet<String>,
     text: String,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of one document.
+    /// Starts a document with many descriptions.
     pub fn new(syntax: Syntax, options: &'a WriteOptions, out: &'a mut dyn Write) -> Self {
         Self {
             syntax,
@@ -142,10 +142,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes one description; nothing of it is written when it cannot be.
+    /// Writes a description, or nothing if it cannot be written as a whole.
     ///
     /// # Errors
-    /// The lines are not N-Triples, the syntax cannot carry them, or the output fails.
+    /// The lines are not N-Triples, the syntax cannot express them, or the output fails.
     pub fn description(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         self.text.clear();
         let number = self.written;

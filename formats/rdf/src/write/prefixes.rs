@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 /// Prefixes by namespace.
 ///
-/// The default has those of common vocabularies: `rdf`, `rdfs`, `owl`, `xsd`, `skos`, `dc`,
+/// The default has the prefixes of common vocabularies: `rdf`, `rdfs`, `owl`, `xsd`, `skos`, `dc`,
 /// `dcterms`, `dcat`, `foaf`, `prov`, `schema`, `sh`, `void`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefixes {
     by_namespace: BTreeMap<String, String>,
 }
 
-/// A prefix that cannot be one: letters, digits, `-` and `_`, a letter first, and not `xml…`.
+/// Error for an invalid prefix. A prefix has letters, digits, `-` and `_`, starts with a letter,
+/// and not with `xml`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` cannot be a prefix: use letters, digits, `-` and `_`, a letter first, and not `xml`"
@@ -44,12 +45,12 @@ impl Default for Prefixes {
 }
 
 impl Prefixes {
-    /// No prefix: all IRIs are written in full where the syntax permits.
+    /// No prefixes: all IRIs are written in full if the syntax permits this.
     pub fn none() -> Self {
         Self { by_namespace: BTreeMap::new() }
     }
 
-    /// Adds a prefix; it takes the place of another of the same name or namespace.
+    /// Adds a prefix. It replaces a prefix with the same name or namespace.
     ///
     /// # Examples
     /// ```
@@ -71,7 +72,7 @@ impl Prefixes {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
             && !prefix.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"));
-        // These are given out to namespaces without prefix.
+        // Reserved for namespaces without prefix.
         let taken = prefix
             .strip_prefix("ns")
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
@@ -88,11 +89,11 @@ impl Prefixes {
         self.by_namespace.get(namespace).map(String::as_str)
     }
 
-    /// The prefix, namespace and rest of an IRI, where the rest needs no escapes in Turtle.
+    /// The prefix, namespace and rest of an IRI, if the rest needs no escapes in Turtle.
     pub(super) fn split<'a>(&'a self, iri: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let mut at = iri.len() - iri.bytes().rev().take_while(|byte| plain(*byte)).count();
-        // The namespace may reach into the plain end, though it seldom does.
+        // The namespace may include a part of the plain end, in rare cases.
         loop {
             let local = &iri[at..];
             if let Some(prefix) = self.of(&iri[..at])

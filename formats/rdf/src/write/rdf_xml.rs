@@ -11,14 +11,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Bound to `xmlns`; no prefix may be declared for it [xml-names §3].
+/// Bound to `xmlns`; declaring a prefix for it is not allowed [xml-names §3].
 const RESERVED: &str = "http://www.w3.org/2000/xmlns/";
 
 pub(super) const HEAD: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\n";
 pub(super) const END: &[u8] = b"</rdf:RDF>\n";
 
-/// Whether RDF/XML can carry a statement.
+/// Checks whether RDF/XML can express a statement.
 pub(super) fn check(triple: &Triple) -> Result<(), CannotWrite> {
     let cannot = |message: String| Err(CannotWrite::new(Syntax::RdfXml, message));
     if split(&triple.predicate).is_none() {
@@ -123,9 +123,9 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A label as an XML name: as it is where it can be, else in hexadecimal digits behind `x`.
+/// A label as an XML name: unchanged if possible, otherwise `x` and hexadecimal digits.
 fn node_id(label: &str) -> Cow<'_, str> {
-    // ASCII only: there are readers that know no other names.
+    // ASCII only, because some readers do not support other characters.
     if !label.starts_with('x') && label.is_ascii() && xml::is_nc_name(label) {
         return label.into();
     }

@@ -1,4 +1,4 @@
-//! Turtle for people: prefixes that are used, blank nodes where they are mentioned, lists as rows.
+//! Readable Turtle: only used prefixes, blank nodes nested where they are mentioned, lists in rows.
 
 use super::graph::{Nesting, by_subject};
 use super::prefixes::Prefixes;
@@ -67,7 +67,7 @@ impl<'a> Turtle<'a> {
         }
     }
 
-    /// Predicates and objects, each predicate on a line of its own, `a` first.
+    /// Predicates and objects, each predicate on a separate line, `a` first.
     fn predicates(&mut self, statements: &[&'a Triple], depth: usize) {
         let (types, others): (Vec<&Triple>, Vec<&Triple>) =
             statements.iter().copied().partition(|triple| triple.predicate == rdf::TYPE);
@@ -121,7 +121,7 @@ impl<'a> Turtle<'a> {
         }
     }
 
-    /// The items of a list in a row.
+    /// Writes the items of a list in a row.
     fn list(&mut self, first: &'a str, depth: usize) {
         self.out.push('(');
         let mut cell = Some(first);
@@ -193,14 +193,14 @@ impl<'a> Turtle<'a> {
     }
 }
 
-/// Whether it is an integer in canonical form: there are readers that rewrite others.
+/// Whether a text is an integer in canonical form. Some readers rewrite other forms.
 fn is_integer(value: &str) -> bool {
     let digits = value.strip_prefix('-').unwrap_or(value);
     let is_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_digits && (!digits.starts_with('0') || value == "0")
 }
 
-/// Whether it is a decimal in canonical form.
+/// Whether a text is a decimal in canonical form.
 fn is_decimal(value: &str) -> bool {
     value.split_once('.').is_some_and(|(whole, part)| {
         let digits = whole.strip_prefix('-').unwrap_or(whole);

@@ -11,7 +11,7 @@ pub enum Root {
 }
 
 impl Root {
-    /// The name of the root element.
+    /// The local name of the root element.
     pub const fn element(self) -> &'static str {
         match self {
             Self::UrlSet => "urlset",
@@ -19,7 +19,7 @@ impl Root {
         }
     }
 
-    /// The name of the element that each entry of the document has.
+    /// The local name of the entries' elements.
     pub const fn entry_element(self) -> &'static str {
         match self {
             Self::UrlSet => "url",
@@ -49,7 +49,8 @@ impl Change {
         }
     }
 
-    /// Reads the value of a `change` attribute; `None` for a value that the specification does not have.
+    /// Reads the value of a `change` attribute; `None` for a value that is not in the
+    /// specification.
     pub fn from_token(token: &str) -> Option<Self> {
         match token {
             "created" => Some(Self::Created),

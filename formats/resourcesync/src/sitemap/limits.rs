@@ -1,18 +1,18 @@
-//! Limits of reading, and its steps.
+//! Limits and steps of the parsers.
 
 use abreast_webtypes::xml::DEFAULT_MAX_DOCUMENT_LENGTH;
 
-/// The most entries a Sitemap may have [rs-core §7, rs-0.1 §3.2].
+/// Most entries in a Sitemap by the specification [rs-core §7, rs-0.1 §3.2].
 pub const SPEC_MAX_ENTRIES: u64 = 50_000;
 
-/// How much of a document is read before it is refused.
+/// Limits on a document: it is refused when it exceeds one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Entries, 200,000 by default: four times what the specification allows, since publishers get
-    /// it wrong.
+    /// Most entries, 200,000 by default: four times the specification's limit, which some
+    /// publishers exceed [rs-core §7].
     pub entries: u64,
-    /// Bytes before decompression is anyone's concern here, 512 MiB by default.
+    /// Most bytes after decompression, 512 MiB by default.
     pub bytes: u64,
 }
 
@@ -23,8 +23,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of manifests in packages: 2,000,000 entries, since there is one for each member, or several where a
-    /// resource changed again.
+    /// Limits for manifests in packages: 2,000,000 entries, because a manifest has an entry for
+    /// each member, or several if a resource changed again.
     pub const fn of_manifest() -> Self {
         Self { entries: 2_000_000, bytes: DEFAULT_MAX_DOCUMENT_LENGTH }
     }
@@ -59,15 +59,16 @@ impl Limits {
     }
 }
 
-/// A step of `next` of a parser.
+/// The result of a call of `next` of a parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing complete is in hand: feed more, or finish.
+    /// More input is needed: call `feed` or `finish`.
     NeedInput,
-    /// The head is complete, see `head` of the parser; comes once, before the first entry.
+    /// The head is complete, see `head` of the parser. Returned once, before the first entry.
     Head,
-    /// The next entry is in the `Entry` passed.
+    /// The next entry was written to the passed `Entry`.
     Entry,
-    /// The document is complete. Before this nothing may be concluded from what was *not* listed.
+    /// The document is complete. Only now may a caller conclude that missing entries are not
+    /// listed.
     End,
 }

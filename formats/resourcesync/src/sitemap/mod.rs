@@ -1,6 +1,7 @@
-//! What the documents of all versions share: they are Sitemaps, a head and then entries.
+//! The common parts of documents of all versions: they are Sitemaps, with a head and then entries.
 //!
-//! [`Parser`] goes through the elements; a [`Version`] reads those that are its own.
+//! [`Parser`] reads the Sitemap's elements; a [`Version`] reads the elements that only this version
+//! has.
 
 mod kinds;
 mod limits;
@@ -36,7 +37,7 @@ pub(crate) use write::datetime;
 pub use write::write_end;
 pub(crate) use write::{XMLNS_RS, close_entry, number, open_entry, open_root, text, token};
 
-/// Namespace of the elements that every Sitemap has.
+/// Namespace of the elements in every Sitemap.
 pub const SITEMAP_NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Namespace of Sitemap: the first of [`Version::NAMESPACES`].
 pub(crate) const SM: abreast_webtypes::xml::Ns = abreast_webtypes::xml::Ns::known(0);

@@ -1,4 +1,4 @@
-//! The parser without IO: bytes in, entries out [rs-core §7, rs-0.1 §3.1].
+//! The parser without I/O, which turns bytes into entries [rs-core §7, rs-0.1 §3.1].
 
 use super::shape::{check_deeper, is_entry, wrong_root};
 use super::tolerance::Findings;
@@ -12,19 +12,19 @@ use abreast_webtypes::SyntaxError as Error;
 use abreast_webtypes::xml::{self, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 
-/// A version of ResourceSync: what is in its heads and entries besides what every Sitemap has.
+/// A version of ResourceSync: the parts of heads and entries that a plain Sitemap does not have.
 ///
-/// [`Parser`] knows where in the document it is, reads `loc`, keeps the limits and treats faults by
-/// the tolerance; a version reads elements and texts of its own.
+/// [`Parser`] tracks the position in the document, reads `loc`, enforces the limits and treats
+/// faults by the tolerance. A version reads its elements and their texts.
 pub trait Version: Default {
     /// The head of a document.
     type Head: Clone + Default;
     /// An entry of a document.
     type Entry: Default;
-    /// A child of an entry whose text matters, besides `loc`.
+    /// A child of an entry whose text matters, except `loc`.
     type Field: Copy;
 
-    /// The namespaces in the order of their numbers; that of Sitemap is the first.
+    /// The namespaces in the order of their numbers; the Sitemap's is the first.
     const NAMESPACES: &'static [&'static str];
     /// Whether misprints between the elements are findings, and [`Tolerance::Lenient`] repairs tags.
     const REPAIRS: bool = false;
@@ -37,9 +37,9 @@ pub trait Version: Default {
     fn loc(entry: &mut Self::Entry) -> &mut String;
     /// The line of an entry.
     fn line(entry: &mut Self::Entry) -> &mut u64;
-    /// Clears an entry for the next one and keeps its strings.
+    /// Clears an entry for the next one, reusing its strings.
     fn clear(entry: &mut Self::Entry, spare: &mut StringPool);
-    /// The code of faults in such a text.
+    /// The code of faults in the text of a field.
     fn code(field: Self::Field) -> &'static str;
 
     /// Reads the attributes of the root.
@@ -53,7 +53,7 @@ pub trait Version: Default {
         notes: &mut Notes,
     ) -> Result<(), Fault>;
 
-    /// Reads a child of the root that is no entry; `late` when entries came before.
+    /// Reads a child of the root that is not an entry; `late` if entries came before.
     ///
     /// # Errors
     /// It is wrong.
@@ -66,13 +66,13 @@ pub trait Version: Default {
         notes: &mut Notes,
     ) -> Result<(), Fault>;
 
-    /// The head is complete; the first entry or the end comes next.
+    /// Called when the head is complete, before the first entry or the end.
     ///
     /// # Errors
     /// It is wrong.
     fn end_head(&mut self, head: &mut Self::Head, notes: &mut Notes) -> Result<(), Fault>;
 
-    /// An entry begins.
+    /// Resets the version's data before an entry.
     fn start_entry(&mut self);
 
     /// Reads a child of an entry.
@@ -111,7 +111,7 @@ pub trait Version: Default {
         notes: &mut Notes,
     ) -> Result<(), Fault>;
 
-    /// Whether this element around the document can be removed, and what is wrong with it.
+    /// The message if this element around the document is wrong and can be removed.
     fn wrapper(_element: &Element<'_>) -> Option<String> {
         None
     }
@@ -121,17 +121,17 @@ pub trait Version: Default {
         None
     }
 
-    /// Notes what is wrong with the document as a whole: its entries and bytes.
+    /// Notes faults of the document as a whole, from its number of entries and bytes.
     fn end_document(&mut self, _entries: u64, _bytes: u64, _notes: &mut Notes) {}
 }
 
-/// A child of an entry, by what becomes of its text.
+/// A child of an entry, by the use of its text.
 pub enum Child<F> {
-    /// `loc`
+    /// The element `loc`, which the parser reads.
     Loc,
-    /// Text for [`Version::end_field`].
+    /// An element with text for [`Version::end_field`].
     Text(F),
-    /// Read completely, or ignored; so are its descendants.
+    /// Read completely, or ignored, with its descendants.
     Other,
 }
 
@@ -169,11 +169,11 @@ pub struct Parser<V: Version> {
     limits: Limits,
     place: Place<V::Field>,
     head: V::Head,
-    /// The root was read.
+    /// Whether the root was read.
     root_read: bool,
-    /// The head was reported.
+    /// Whether the head was returned.
     head_done: bool,
-    /// The entry being read, and whether its `loc` was.
+    /// The current entry, and whether its `loc` was read.
     entry: V::Entry,
     loc_read: bool,
     entries: u64,
@@ -181,7 +181,8 @@ pub struct Parser<V: Version> {
     text: String,
     spare: StringPool,
     tolerance: Tolerance,
-    /// Name of the entries; in a document with the wrong root not the one that the root implies.
+    /// Element of the entries. In a document with the wrong root it is not the element that the
+    /// root implies.
     entry_element: &'static str,
     findings: Findings,
     notes: Notes,
@@ -189,7 +190,7 @@ pub struct Parser<V: Version> {
     failed: Option<Error>,
 }
 
-/// Which element we are inside of.
+/// The element around the current position.
 #[derive(Clone, Copy)]
 enum Place<F> {
     Outside,
@@ -197,11 +198,12 @@ enum Place<F> {
     Entry,
     Loc,
     Field(F),
-    /// An ignored element and its descendants; where to go when that many are closed.
+    /// An ignored element and its descendants: the number of open elements, and the place after
+    /// their end.
     Ignored {
         open: u32,
         in_entry: bool,
-        /// The element is one of ours, which has attributes only.
+        /// Whether the element is one of ours that has attributes only.
         is_void: bool,
     },
 }
@@ -241,19 +243,20 @@ impl<V: Version> Parser<V> {
         }
     }
 
-    /// Takes the media type of the document into account, before its first bytes: `charset` may state the
-    /// encoding [[`xml::Reader::use_charset`]].
+    /// Uses the parameter `charset` of the document's media type as encoding
+    /// [[`xml::Reader::use_charset`]]. Call it before the first bytes.
     pub fn use_charset(&mut self, media_type: &str) {
         self.xml.use_charset(media_type);
     }
 
-    /// Reads the begin of a document in any encoding [[`xml::Reader::guess_encoding`]].
+    /// Accepts documents in any encoding, guessed from their first bytes
+    /// [[`xml::Reader::guess_encoding`]].
     pub fn guess_encoding(&mut self) {
         self.xml.guess_encoding();
     }
 
-    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
-    /// else they accumulate.
+    /// Adds bytes to the input. Call [`Parser::next`] until it returns [`Step::NeedInput`] before
+    /// the next call, otherwise the bytes accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.xml.push(bytes);
@@ -264,7 +267,7 @@ impl<V: Version> Parser<V> {
         self.xml.finish();
     }
 
-    /// The head of the document, once [`Step::Head`] was reported.
+    /// The head of the document, after [`Step::Head`] was returned.
     pub fn head(&self) -> Option<&V::Head> {
         self.head_done.then_some(&self.head)
     }
@@ -278,39 +281,39 @@ impl<V: Version> Parser<V> {
         self.xml.is_utf_8()
     }
 
-    /// How many entries were reported.
+    /// Number of entries that were returned.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Deviations from the specification that were accepted so far: one finding for each code.
+    /// Accepted deviations from the specification so far: one finding for each code.
     pub fn findings(&self) -> &[Finding] {
         &self.findings.0
     }
 
-    /// How many entries were left out because they could not be understood; only with
+    /// Number of entries that were left out because they could not be understood; only with
     /// [`Tolerance::Lenient`].
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Whether there are more entries than a Sitemap may have, so far. They are read anyway
-    /// [rs-core §7].
+    /// Whether there are more entries so far than the specification allows. They are read
+    /// nevertheless [rs-core §7].
     pub fn over_spec_limit(&self) -> bool {
         self.entries > SPEC_MAX_ENTRIES
     }
 
-    /// Continues to the next head, entry or end. The entry passed is cleared and its allocations
-    /// are used again; its content means something only after [`Step::Entry`].
+    /// Continues to the next head, entry or end. The passed entry is cleared, reusing its
+    /// allocations; its content is valid only after [`Step::Entry`].
     ///
     /// # Errors
     /// By [code](Error::code); after an error the same one is returned at every later call.
     /// - `xml.*`: see [`abreast_webtypes::xml`]
     /// - `rs.root`: the root is neither `urlset` nor `sitemapindex` of Sitemap, or does not fit its
     ///   children
-    /// - `rs.namespace`: an element or attribute that counts is in another namespace than its own
+    /// - `rs.namespace`: a known element or attribute is in a wrong namespace
     /// - `rs.nested`: an entry is inside another element than the root
-    /// - `rs.order`: an `rs:md` of the document behind the first entry
+    /// - `rs.order`: an `rs:md` of the document after the first entry
     /// - `rs.md`: a second `rs:md` in one place
     /// - `rs.loc`: an entry without a URI
     /// - `rs.datetime`, `rs.length`, `rs.capability`, `rs.change`, `rs.value`: an attribute or text
@@ -332,8 +335,8 @@ impl<V: Version> Parser<V> {
 
     fn advance(&mut self, entry: &mut V::Entry) -> Result<Step, Error> {
         loop {
-            // Matched in place: unwrapping first would copy each token through memory, which costs
-            // as much as a tag.
+            // Matched in place: moving each token through memory would cost as much as parsing a
+            // tag.
             match self.xml.next() {
                 Err(error) => return Err(error),
                 Ok(Token::NeedInput) => return Ok(Step::NeedInput),
@@ -354,7 +357,8 @@ impl<V: Version> Parser<V> {
                         _ => continue,
                     };
                     into.push_str(text);
-                    // White space is generous: it is cut off at the end only.
+                    // The limit does not count white space, which is removed at the end, so allow
+                    // twice as much.
                     if into.len() > most * 2 {
                         self.leave_out(too_long(self.text_code(), most), 2)?;
                     }
@@ -411,9 +415,9 @@ impl<V: Version> Parser<V> {
                             let Some(other) = other.filter(|_| !self.head_done) else {
                                 return Err(self.xml.error("rs.root", message));
                             };
-                            // Lenient: where root and entries disagree it is an index. Its lists
-                            // prove themselves when they are read; taken for resources they would
-                            // replace those.
+                            // Lenient: if root and entries disagree, the document is an index. A
+                            // wrong guess is found when its lists are read; as resources, they
+                            // would replace the real ones.
                             self.notes.add("rs.root", message);
                             self.note()?;
                             *V::root(&mut self.head) = Root::SitemapIndex;
@@ -448,7 +452,7 @@ impl<V: Version> Parser<V> {
                             let message = "a second document in the same stanza";
                             return Err(self.xml.error("rs.root", message));
                         } else if self.root_read {
-                            // Beside the document, in its wrapper.
+                            // Another element of the wrapper: ignored.
                         } else if let Some(message) = wrapper {
                             if self.xml.depth() == 1 {
                                 self.notes.add("rs.wrapper", message);
@@ -516,7 +520,7 @@ impl<V: Version> Parser<V> {
         }
     }
 
-    /// An entry begins; before the first one the head is complete.
+    /// Starts an entry; the first one completes the head.
     fn start_entry(&mut self) -> Result<Option<Step>, Error> {
         if self.entries + self.skipped >= self.limits.entries {
             let message = format!("more than {} entries", self.limits.entries);
@@ -530,7 +534,7 @@ impl<V: Version> Parser<V> {
         if self.head_done { Ok(None) } else { self.end_head().map(Some) }
     }
 
-    /// The head is complete.
+    /// Ends the head, which is complete.
     fn end_head(&mut self) -> Result<Step, Error> {
         self.head_done = true;
         let read = self.version.end_head(&mut self.head, &mut self.notes);
@@ -539,7 +543,7 @@ impl<V: Version> Parser<V> {
         Ok(Step::Head)
     }
 
-    /// The document is complete.
+    /// Ends the document, which is complete.
     fn end_document(&mut self) -> Result<Step, Error> {
         if !self.root_read {
             return Err(self.xml.error("rs.root", "the wrapper has no `urlset` in it"));
@@ -549,10 +553,10 @@ impl<V: Version> Parser<V> {
         Ok(Step::End)
     }
 
-    /// A root element where its end is due.
+    /// A root element at the position of its end tag.
     ///
-    /// Lenient: a bare one stands for the missing `/`. Nothing is lost by it: whatever follows is
-    /// refused.
+    /// Lenient: without attributes, it is read as an end tag whose `/` is missing. Content after it
+    /// is refused, so nothing is lost.
     fn root_in_root(&mut self, is_bare: bool) -> Result<Option<Step>, Error> {
         let name = V::root(&mut self.head).element();
         let message = format!("`<{name}>` inside `{name}`; `</{name}>` ends the document");
@@ -566,9 +570,9 @@ impl<V: Version> Parser<V> {
         if self.head_done { Ok(None) } else { self.end_head().map(Some) }
     }
 
-    /// Text where only elements are due.
+    /// Text at a position where only elements are allowed.
     ///
-    /// Lenient: the text of one element whose `<` is missing is read as that element.
+    /// Lenient: the text of a single element whose `<` is missing is read as this element.
     fn stray_text(&mut self, text: &str) -> Result<(), Error> {
         let mut message = text_between_elements(text);
         if self.notes.lenient
@@ -598,10 +602,10 @@ impl<V: Version> Parser<V> {
         self.note()
     }
 
-    /// Leaves an entry out, when that is allowed: `open` of its elements are still open beneath the
-    /// root.
+    /// Leaves an entry out, if that is allowed. `open` is the number of its elements that are still
+    /// open below the root.
     fn leave_out(&mut self, fault: Fault, open: u32) -> Result<(), Error> {
-        // Too many of something is no misunderstanding.
+        // Exceeding a limit is always an error.
         if self.tolerance != Tolerance::Lenient || fault.code == "rs.links" {
             return Err(self.error(fault));
         }
@@ -618,7 +622,7 @@ impl<V: Version> Parser<V> {
         Ok(())
     }
 
-    /// Takes over what the readers of the last element noticed.
+    /// Takes the deviations that were noted in the last element.
     fn note(&mut self) -> Result<(), Error> {
         if self.notes.lenient {
             for (code, message) in self.xml.take_repairs() {
@@ -714,10 +718,10 @@ fn root(element: &Element<'_>) -> Result<Root, Fault> {
     }
 }
 
-/// A URI has no white space or control characters [rfc3986 §2].
+/// A URI must not contain white space or control characters [rfc3986 §2].
 ///
-/// Lenient: other characters that a URI must percent-encode are taken as written, since identity is
-/// the exact text.
+/// Lenient: other characters that a URI must percent-encode are accepted as written, since identity
+/// is the exact text.
 fn check_loc(loc: &str) -> Result<(), Fault> {
     if loc.is_empty() {
         return Err(Fault::new("rs.loc", "`loc` is empty"));
@@ -730,7 +734,7 @@ fn check_loc(loc: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The head and the entries of a document of bytes in hand.
+/// Reads the head and the entries of a document in memory.
 pub(crate) fn read_all<V: Version>(bytes: &[u8]) -> Result<(V::Head, Vec<V::Entry>), Error> {
     const CHUNK: usize = 64 * 1_024;
     let mut parser = Parser::<V>::new(Limits::default());

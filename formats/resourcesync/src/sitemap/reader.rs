@@ -5,10 +5,10 @@ use abreast_webtypes::SyntaxError as Error;
 use std::io::{self, Read};
 use thiserror::Error as ThisError;
 
-/// Bytes asked for at a time.
+/// Bytes requested from the input at a time.
 const CHUNK: usize = 64 * 1_024;
 
-/// Why reading ended: their document is wrong, or our input failed.
+/// The reason why reading failed: an invalid document, or a failed input.
 #[derive(Debug, ThisError)]
 pub enum ReadError {
     /// The document does not follow the specification.
@@ -49,7 +49,7 @@ pub struct Reader<R, V: Version> {
 }
 
 impl<R: Read, V: Version> Reader<R, V> {
-    /// Reads with the default [`Limits`]; the input needs no buffer of its own.
+    /// Reads with the default [`Limits`]; the input need not be buffered.
     pub fn new(input: R) -> Self {
         Self::with_limits(input, Limits::default())
     }
@@ -59,13 +59,14 @@ impl<R: Read, V: Version> Reader<R, V> {
         Self::with_tolerance(input, limits, Tolerance::Usual)
     }
 
-    /// Reads within limits, by another tolerance than the usual one.
+    /// Reads within limits, with the given tolerance.
     pub fn with_tolerance(input: R, limits: Limits, tolerance: Tolerance) -> Self {
         let parser = Parser::with_tolerance(limits, tolerance);
         Self { input, parser, buffer: vec![0; CHUNK], done: false }
     }
 
-    /// The head of the document. May be called at any time; it does not consume the first entry.
+    /// The head of the document. It may be called at any time, and does not consume the first
+    /// entry.
     ///
     /// # Examples
     /// ```
@@ -81,17 +82,17 @@ impl<R: Read, V: Version> Reader<R, V> {
     /// ```
     ///
     /// # Errors
-    /// The document is wrong up to there, or the input fails.
+    /// The document has a fault in its head, or the input fails.
     pub fn head(&mut self) -> Result<&V::Head, ReadError> {
         if self.parser.head().is_none() {
             self.step(&mut V::Entry::default())?;
         }
-        // The first step that needs no input is the head.
+        // The parser returns the head before it needs more input.
         Ok(self.parser.head_so_far())
     }
 
-    /// Reads the next entry into `entry`, whose allocations are used again; `false` at the end of
-    /// the document.
+    /// Reads the next entry into `entry`, reusing its allocations; `false` at the end of the
+    /// document.
     ///
     /// # Errors
     /// See [`Parser::next`]; or the input fails.
@@ -107,12 +108,12 @@ impl<R: Read, V: Version> Reader<R, V> {
         Ok(false)
     }
 
-    /// Whether there are more entries than a Sitemap may have, so far.
+    /// Whether there are more entries so far than the specification allows.
     pub fn over_spec_limit(&self) -> bool {
         self.parser.over_spec_limit()
     }
 
-    /// Deviations from the specification that were accepted so far.
+    /// Accepted deviations from the specification so far.
     pub fn findings(&self) -> &[Finding] {
         self.parser.findings()
     }

@@ -1,5 +1,6 @@
-//! Elements and attributes that would be ignored although a list seems shorter, or a change another
-//! one, without them: those in a misspelt namespace, and entries that are not where entries are due.
+//! Checks of elements and attributes that would otherwise be ignored, although without them a list
+//! has fewer entries, or a change has another meaning: elements in a misspelt namespace, and
+//! misplaced entries.
 
 use super::{Fault, RS_NAMESPACE, SITEMAP_NAMESPACE, SM};
 use abreast_webtypes::excerpt;
@@ -7,10 +8,10 @@ use abreast_webtypes::xml::{Attribute, Element, Ns};
 
 /// Namespace of `link` and `meta` in documents of 0.1.
 pub(crate) const XHTML_NAMESPACE: &str = "http://www.w3.org/1999/xhtml";
-/// A part of the relation types that only documents of 0.1 have.
+/// Part of the relation types that occurs only in documents of 0.1.
 const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
 
-/// Parts of names by which a misspelt namespace is recognised, and the namespaces.
+/// Parts of a URI by which a misspelt namespace is recognised, and the right namespaces.
 const MARKS: [(&str, &str); 3] = [
     ("openarchives.org/rs", RS_NAMESPACE),
     ("sitemaps.org/schemas/sitemap", SITEMAP_NAMESPACE),
@@ -19,7 +20,7 @@ const MARKS: [(&str, &str); 3] = [
 const HELP: &str = "the Source has to correct its document: read without this, a list would seem \
                     shorter, or a list of changes a list of all resources";
 
-/// The namespace that a misspelt one should be.
+/// The right namespace for a misspelt one.
 fn expected(found: &str) -> Option<&'static str> {
     // Links in the namespace of XHTML are usual.
     if MARKS.iter().any(|(_, namespace)| *namespace == found) {
@@ -29,7 +30,7 @@ fn expected(found: &str) -> Option<&'static str> {
     MARKS.into_iter().find(|(mark, _)| lower.contains(mark)).map(|(_, namespace)| namespace)
 }
 
-/// A name in another namespace than its own.
+/// The fault of an element or attribute in a wrong namespace.
 fn wrong_namespace(what: &str, name: &str, found: &str, expected: &str) -> Fault {
     let found = match found {
         "" => "no namespace".to_owned(),
@@ -43,7 +44,7 @@ fn fault_of(element: &Element<'_>, expected: &str) -> Fault {
     wrong_namespace("", element.local(), element.namespace(), expected)
 }
 
-/// Checks a root that is none of Sitemap.
+/// The fault of a root that is not a Sitemap's.
 pub(super) fn wrong_root(element: &Element<'_>) -> Fault {
     let fault = match element.local() {
         "urlset" | "sitemapindex" => fault_of(element, SITEMAP_NAMESPACE),
@@ -56,17 +57,17 @@ pub(super) fn wrong_root(element: &Element<'_>) -> Fault {
     Fault { code: "rs.root", ..fault }
 }
 
-/// A change set of 0.1 where another document is due: taken for a Sitemap, it looks like a list of
-/// all resources. Only change sets link to the one before them [rs-0.1 §6.1].
+/// A change set of 0.1 instead of another document: read as a Sitemap, it resembles a list of all
+/// resources. Only change sets have a link to a previous document [rs-0.1 §6.1].
 pub(crate) fn change_set(why: &str) -> Fault {
     let message = format!("{why}: this is a change set of ResourceSync 0.1");
     Fault::new("rs.version", message)
 }
 
-/// Checks a child of the root that is ignored.
+/// Checks an ignored child of the root.
 ///
 /// # Errors
-/// It shows what the document is, or is an entry, in another namespace than its own.
+/// It shows the kind of the document, or is an entry, in a wrong namespace.
 pub(crate) fn check_in_head(element: &Element<'_>) -> Result<(), Fault> {
     if is_entry(element.local()) {
         return Err(fault_of(element, SITEMAP_NAMESPACE));
@@ -84,10 +85,10 @@ pub(crate) fn check_in_head(element: &Element<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Checks a child of an entry that is ignored.
+/// Checks an ignored child of an entry.
 ///
 /// # Errors
-/// It is an entry itself, or a change or metadata in another namespace than its own.
+/// It is an entry itself, or a change or metadata in a wrong namespace.
 pub(crate) fn check_in_entry(element: &Element<'_>) -> Result<(), Fault> {
     let is_md = || element.local().eq_ignore_ascii_case("md");
     let is_metadata = || ["capability", "change", "hash"].iter().any(|name| has(element, name));
@@ -97,7 +98,7 @@ pub(crate) fn check_in_entry(element: &Element<'_>) -> Result<(), Fault> {
     check_deeper(element)
 }
 
-/// Checks an element inside one that is ignored.
+/// Checks an element inside an ignored one.
 ///
 /// # Errors
 /// It is an entry.
@@ -114,13 +115,13 @@ pub(super) fn check_deeper(element: &Element<'_>) -> Result<(), Fault> {
     check_namespace(element)
 }
 
-/// Whether an element has an attribute of that name, in whatever namespace.
+/// Whether an element has an attribute with this name in any namespace.
 fn has(element: &Element<'_>, name: &str) -> bool {
     element.attributes().any(|of| of.local() == name)
 }
 
 fn check_namespace(element: &Element<'_>) -> Result<(), Fault> {
-    // The names that ordinary documents of other vocabularies have cost no more than this.
+    // Other names need no check, so ordinary documents with other vocabularies are read fast.
     const NAMES: [&str; 11] = [
         "md",
         "ln",
@@ -143,7 +144,7 @@ fn check_namespace(element: &Element<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks an element for an attribute of ResourceSync in another namespace.
+/// Checks an element for an attribute of ResourceSync in a wrong namespace.
 ///
 /// # Errors
 /// It has `type` with a value of 0.1, or the attribute in a misspelt namespace.
@@ -166,7 +167,7 @@ pub(crate) fn check_attribute(element: &Element<'_>, name: &str) -> Result<(), F
     }
 }
 
-/// Metadata that is not `rs:md`.
+/// The fault of metadata in an element other than `rs:md`.
 fn misspelt_md(element: &Element<'_>) -> Fault {
     if element.namespace() != RS_NAMESPACE {
         return fault_of(element, RS_NAMESPACE);
@@ -175,7 +176,7 @@ fn misspelt_md(element: &Element<'_>) -> Fault {
     Fault::new("rs.namespace", message).with_help(HELP)
 }
 
-/// Is it an entry of a list, perhaps misspelt?
+/// Whether an element is an entry of a list, perhaps in other letter case.
 pub(super) fn is_entry(local: &str) -> bool {
     ["url", "sitemap"].iter().any(|name| local.eq_ignore_ascii_case(name))
 }

@@ -1,8 +1,9 @@
-//! Tolerance: which deviations from the specification are read anyway, and how they are reported.
+//! Tolerance: the deviations from the specification that are accepted, and how they are reported.
 
 /// The treatment of documents that deviate from the specification.
 ///
-/// Nothing is ever guessed where a wrong guess would lose a change or look like a deletion.
+/// A deviation is never interpreted if a wrong interpretation could lose a change or resemble a
+/// deletion.
 ///
 /// # Examples
 /// ```
@@ -23,25 +24,25 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tolerance {
-    /// Whatever would be a [`Finding`] is refused, with the finding's code.
+    /// Every deviation that would be a [`Finding`] is refused, with the finding's code.
     Strict,
-    /// Unambiguous deviations are read, and reported.
+    /// Unambiguous deviations are accepted and reported.
     #[default]
     Usual,
-    /// As usual; moreover entries that cannot be understood are left out, and counted.
+    /// As usual; in addition, entries that cannot be understood are left out and counted.
     Lenient,
 }
 
-/// A deviation from the specification that was accepted.
+/// An accepted deviation from the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// A stable code such as `rs.zone`.
     pub code: &'static str,
-    /// The line where it was seen first, from 1.
+    /// Line of the first occurrence, from 1.
     pub line: u64,
-    /// Explanation of the first occurrence, for people.
+    /// Explanation of the first occurrence.
     pub message: String,
-    /// How often it was seen.
+    /// Number of occurrences in the document.
     pub count: u64,
 }
 
@@ -58,17 +59,17 @@ impl Findings {
     }
 }
 
-/// Deviations noticed in the attributes of one element; nearly always none.
+/// Deviations noticed in the attributes of an element; nearly always empty.
 #[derive(Default)]
 pub struct Notes {
-    /// Codes and messages.
+    /// Codes and messages, in the order of the attributes.
     pub list: Vec<(&'static str, String)>,
-    /// The user asked for [`Tolerance::Lenient`].
+    /// Whether the user requested [`Tolerance::Lenient`].
     pub lenient: bool,
 }
 
 impl Notes {
-    /// Notes a deviation.
+    /// Adds a deviation with a stable code.
     pub fn add(&mut self, code: &'static str, message: String) {
         self.list.push((code, message));
     }

@@ -3,30 +3,30 @@
 use super::Notes;
 use abreast_webtypes::{Digests, ParseDatetimeError, Precision, W3cDatetime, excerpt};
 
-/// Bytes of a media type, a content coding, a datetime, a number.
+/// Most bytes of a media type, a content coding, a datetime, or a number.
 pub(crate) const MAX_VALUE_LENGTH: usize = 1_024;
-/// Links of one entry, or of the document.
+/// Links of an entry, or of the document.
 pub(crate) const MAX_LINKS: usize = 1_000;
-/// Bytes of a datetime that is worth repairing.
+/// Most bytes of a datetime that is repaired.
 const MAX_DATETIME_LENGTH: usize = 64;
 
-/// A fault whose place is the element that is being read.
+/// A fault of the current element.
 pub struct Fault {
-    /// A stable code.
+    /// A stable code, such as `rs.loc`.
     pub code: &'static str,
-    /// What is wrong.
+    /// Description of the fault, without its position.
     pub message: String,
-    /// The way out, when known.
+    /// Help text, if there is one.
     pub help: Option<&'static str>,
 }
 
 impl Fault {
-    /// A fault without help.
+    /// A fault with a code and a message, without help.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), help: None }
     }
 
-    /// Adds the way out.
+    /// Adds a help text to the fault.
     #[must_use]
     pub const fn with_help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
@@ -34,14 +34,14 @@ impl Fault {
     }
 }
 
-/// Strings to use again, so that reading an entry allocates nothing in the long run.
+/// Strings for reuse, so that reading entries does not allocate in the long run.
 #[derive(Default)]
 pub struct StringPool(Vec<String>);
 
 impl StringPool {
     const MOST: usize = 64;
 
-    /// A string with that text.
+    /// A string with this text, from the pool if possible.
     pub fn string(&mut self, text: &str) -> String {
         let mut string = self.0.pop().unwrap_or_default();
         string.clear();
@@ -49,7 +49,7 @@ impl StringPool {
         string
     }
 
-    /// Keeps a string for later, unless it is large.
+    /// Stores a string for reuse, unless it is large.
     pub fn keep(&mut self, string: Option<String>) {
         if let Some(string) = string
             && self.0.len() < Self::MOST
@@ -73,14 +73,14 @@ pub fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}'))
 }
 
-/// The fault of a `loc` that is read without the white space around it.
+/// The message for a `loc` with white space around it, which is ignored.
 pub fn space_around_loc(loc: &str) -> String {
     format!("`loc` has white space around it: \"{}\"", excerpt(loc))
 }
 
-/// The message about a `lastmod` without a date, which counts as absent; `None` for any other text.
+/// The message for a `lastmod` without a date, which counts as absent; `None` for any other text.
 ///
-/// The texts without a date are those without digits, an offset or a time alone, the year 0000 that
+/// Texts without a date are: texts without digits, an offset or a time alone, the year 0000 that
 /// databases write, and the words of programming languages for an absent value.
 ///
 /// # Examples
@@ -103,7 +103,7 @@ pub fn without_date(text: &str) -> Option<String> {
         .then(|| format!("`lastmod` is \"{}\", without a date; ignored", excerpt(value)))
 }
 
-/// Reads the time when a resource was modified, if it is stated.
+/// Reads the time of a resource's last modification; `None` if the text does not contain a date.
 pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cDatetime>, Fault> {
     if let Some(message) = without_date(text) {
         notes.add("rs.no-date", message);
@@ -112,10 +112,10 @@ pub(crate) fn parse_lastmod(text: &str, notes: &mut Notes) -> Result<Option<W3cD
     parse_datetime("lastmod", text, notes).map(Some)
 }
 
-/// Reads a datetime; white space around it does not matter.
+/// Reads a datetime, ignoring white space around it.
 ///
-/// Lenient: a blank for the `T` and an offset without colon or minutes mean one thing only. A time without
-/// zone is taken for UTC: conclusions from it must allow for all zones.
+/// Lenient: a blank for the `T`, and an offset without colon or minutes, are unambiguous. A time
+/// without zone is read as UTC, so conclusions from it must allow for all zones.
 pub(crate) fn parse_datetime(
     name: &str,
     text: &str,
@@ -163,7 +163,7 @@ pub(crate) fn length(name: &str, text: &str) -> Result<u64, Fault> {
     let digits = text.trim_ascii();
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     match digits.parse::<u64>() {
-        // No resource is longer, and sums of lengths have room.
+        // No resource is longer, and sums of lengths do not overflow.
         Ok(number) if is_number && i64::try_from(number).is_ok() => Ok(number),
         _ => {
             let what =
@@ -174,7 +174,7 @@ pub(crate) fn length(name: &str, text: &str) -> Result<u64, Fault> {
     }
 }
 
-/// Notes white space around a value that is one of a few words.
+/// Notes white space around a value that must be one of a few words.
 pub(crate) fn note_space(name: &str, value: &str, notes: &mut Notes) {
     if value.trim_ascii().len() != value.len() {
         let message = format!("`{name}` has white space around it: \"{}\"", excerpt(value));
@@ -182,7 +182,7 @@ pub(crate) fn note_space(name: &str, value: &str, notes: &mut Notes) {
     }
 }
 
-/// Reads a short text; white space around it does not matter.
+/// Reads a short text, ignoring white space around it.
 pub(crate) fn checked(
     name: &str,
     text: &str,
@@ -200,18 +200,18 @@ pub(crate) fn checked(
     Ok(spare.string(text))
 }
 
-/// Is there a byte up to `most`, or DEL? Without an early exit, so that many bytes are tested at
-/// once.
+/// Whether a text has a byte up to `most`, or DEL. The loop does not exit early, so that many bytes
+/// are tested at once.
 pub(crate) fn has_control_or_less(text: &str, most: u8) -> bool {
     text.bytes().fold(0, |found, byte| found | u8::from(byte <= most) | u8::from(byte == 0x7f)) != 0
 }
 
-/// Too many links or the like in one place.
+/// The fault of too many links in one place.
 pub(crate) fn too_many_links(element: &str) -> Fault {
     Fault::new("rs.links", format!("more than {MAX_LINKS} `{element}` in one place"))
 }
 
-/// Whether all that `one` covers is before `other`: `2013` is not before `2013-05`.
+/// Whether the whole period of `one` is before `other`: `2013` is not before `2013-05`.
 pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
     if one.instant >= other.instant {
         return false;
@@ -227,7 +227,7 @@ pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
     one.instant.to_string()[..written] != other.instant.to_string()[..written]
 }
 
-/// Keeps a digest that cannot be used, for reports.
+/// Stores a digest that cannot be used, for reports.
 pub(crate) fn note_unknown(digests: &mut Digests, text: &str) {
     if digests.unknown.len() < Digests::MAX_UNKNOWN {
         digests.unknown.push(excerpt(text));

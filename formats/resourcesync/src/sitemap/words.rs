@@ -1,18 +1,18 @@
-//! Words for faults that several programs find, so that all of them report a fault alike.
+//! Messages for faults that several programs find, so that all report them in the same words.
 
 use super::Root;
 use crate::v1_1::Capability;
 use abreast_webtypes::excerpt;
 
-/// An index that has its own address as an entry.
+/// Fault of an index that has its own address as an entry.
 pub const NAMES_ITSELF: &str = "it names itself";
 
-/// An address that an index or dump names again.
+/// An address that an index or dump lists more than once.
 pub fn named_again(url: &str) -> String {
     format!("{} is named more than once", excerpt(url))
 }
 
-/// A document in place of one of another kind.
+/// A document of another kind than expected.
 pub fn is_another_kind(
     url: &str,
     (own, root): (Option<Capability>, Root),
@@ -22,13 +22,13 @@ pub fn is_another_kind(
     format!("{} is a {own}, not a {}", excerpt(url), due.name(Root::UrlSet))
 }
 
-/// A text where only elements may be.
+/// A text at a position where only elements are allowed.
 pub fn text_between_elements(text: &str) -> String {
     format!("text between elements: \"{}\"", excerpt(text))
 }
 
-/// A document that a link calls a change set, and that is none: an index, or with an entry in that line that is not a
-/// change.
+/// A document that a link declares as a change set, but that is an index, or has an entry in this
+/// line that is not a change.
 pub fn is_no_change_set(url: &str, line: Option<u64>) -> String {
     let url = excerpt(url);
     line.map_or_else(
@@ -41,7 +41,8 @@ pub fn is_no_change_set(url: &str, line: Option<u64>) -> String {
     )
 }
 
-/// A Sitemap of ResourceSync 0.1 with that many addresses of other protocols and no resource [rs-0.1 §4.3.3].
+/// A Sitemap of ResourceSync 0.1 with this many addresses of other protocols and no resource
+/// [rs-0.1 §4.3.3].
 pub fn lists_only_others(url: &str, count: u64) -> String {
     format!(
         "{} lists no resource, only addresses of other protocols, such as OAI-PMH: {count}",
@@ -49,12 +50,12 @@ pub fn lists_only_others(url: &str, count: u64) -> String {
     )
 }
 
-/// A change set where a Sitemap is due.
+/// A change set instead of a Sitemap.
 pub fn is_no_sitemap(url: &str) -> String {
     format!("{} is not a Sitemap: it is a change set", excerpt(url))
 }
 
-/// A document all of whose entries are changes, and which nothing else shows to be a change set.
+/// A document with changes only that may be a change set, although nothing else shows this.
 pub fn may_be_change_set(url: &str) -> String {
     format!("{} may be a change set: each of its entries is a change", excerpt(url))
 }

@@ -1,13 +1,13 @@
-//! Pieces of documents that all versions write.
+//! Parts of documents that all versions have.
 
 use super::Root;
 use abreast_webtypes::W3cDatetime;
 use abreast_webtypes::xml::write_escaped;
 
-/// Declares the namespace of ResourceSync.
+/// Declaration of ResourceSync's namespace.
 pub(crate) const XMLNS_RS: &[u8] = b" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
-/// Appends the beginning of a document; each attribute begins with a blank.
+/// Appends the start of a document. Each attribute must start with a blank.
 pub(crate) fn open_root(out: &mut Vec<u8>, root: Root, attributes: &[&[u8]]) {
     out.extend_from_slice(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<");
     out.extend_from_slice(root.element().as_bytes());
@@ -41,7 +41,7 @@ pub(crate) fn close_entry(out: &mut Vec<u8>, root: Root) {
     });
 }
 
-/// Appends an attribute that needs no escapes.
+/// Appends an attribute whose value needs no escapes.
 pub(crate) fn token(out: &mut Vec<u8>, name: &[u8], token: &str) {
     out.extend_from_slice(name);
     out.extend_from_slice(token.as_bytes());

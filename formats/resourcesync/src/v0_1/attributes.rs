@@ -1,4 +1,4 @@
-//! Attributes of `xhtml:link` and `xhtml:meta`, and those with the prefix of ResourceSync.
+//! Attributes of `xhtml:link` and `xhtml:meta`, and attributes with the prefix of ResourceSync.
 
 use super::{CHANGE_SET, Link, Meta};
 use crate::sitemap::{Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked};
@@ -11,8 +11,8 @@ pub(super) const RS: Ns = Ns::known(1);
 
 /// An attribute of ResourceSync.
 ///
-/// Lenient: without its prefix it has the same meaning, since the elements have no other attribute
-/// of that name.
+/// Lenient: the attribute is accepted without its prefix too, because the elements do not have
+/// another attribute with the same name.
 pub(super) fn rs_attribute<'a>(
     element: &Element<'a>,
     name: &str,
@@ -31,7 +31,8 @@ fn no_prefix(name: &str) -> String {
     format!("attribute `{name}` has no prefix; expected `rs:{name}`")
 }
 
-/// Reads an `xhtml:link`; `None` when it leads nowhere or states nothing about its target.
+/// Reads an `xhtml:link`; `None` if it does not have a target, or has neither relation nor
+/// protocol.
 pub(super) fn read_link(
     element: &Element<'_>,
     spare: &mut StringPool,
@@ -67,13 +68,14 @@ pub(super) fn read_link(
             _ => {}
         }
     }
-    // The other registered name of the same relation type.
+    // Another registered name of the same relation type.
     if link.has_rel("previous") && !link.has_rel("prev") {
         notes.add("rs.previous", "relation type `previous`; expected `prev`".to_owned());
         link.rel.push_str(" prev");
     }
     if link.href.is_empty() && link.has_rel("prev") && link.has_rel(CHANGE_SET) {
-        // Without it the document would be a Sitemap, or its changes all there are.
+        // If this link were ignored, the document would be read as a Sitemap, or as the first
+        // change set.
         return Err(Fault::new("rs.link", "a link to a previous change set without `href`"));
     }
     if link.href.is_empty() || (link.rel.is_empty() && link.protocol.is_none()) {

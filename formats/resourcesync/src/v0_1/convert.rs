@@ -1,37 +1,37 @@
 //! Documents of 1.1 as documents of 0.1, and back.
 //!
-//! 0.1 has no equal of some metadata of 1.1. What is lost on the way there and back:
+//! 0.1 does not have equivalents of some metadata of 1.1. A conversion to 0.1 and back loses:
 //!
-//! - of a document: `completed`, `from`, all links (0.1 has no Capability List and no Source
-//!   Description), and that a plain Sitemap has no capability;
-//! - of an entry of a list: `change` and `datetime`; of an entry of an index `at`, `completed`,
+//! - of a document: `completed`, `from`, all links (0.1 has neither Capability Lists nor Source
+//!   Descriptions), and whether a plain Sitemap has a capability;
+//! - of an entry of a list: `change` and `datetime`; of an entry of an index: `at`, `completed`,
 //!   `from`, `until`, `capability`;
-//! - of a change: `lastmod` that differs from the time of the change, and for deletions all
+//! - of a change: a `lastmod` that differs from the time of the change, and for deletions every
 //!   `lastmod`;
-//! - of digests: SHA-512 and those that nobody can compute;
+//! - of digests: SHA-512 and unknown algorithms;
 //! - of links: priority (they are ordered by it), `modified`, `length`, `hash`, `encoding`, `path`;
-//!   patches outside of change sets, and those without media type; further relations of a duplicate,
-//!   a patch or a category.
+//!   patches outside of change sets, and patches without media type; further relations of a
+//!   duplicate, a patch or a category.
 //!
-//! In the other direction the protocol of a `loc`, the titles of links and all `xhtml:meta` are
-//! lost, and deletions in a Sitemap.
+//! A conversion to 1.1 and back loses the protocol of a `loc`, the titles of links, all
+//! `xhtml:meta`, and deletions in a Sitemap.
 
 use super::{Change, Document, Entry, Head, Link, MIRROR, PARTIAL, Root, SUBJECT};
 use crate::v1_1::{self, Capability, Ln};
 
-/// What the `rs:protocol` of partial content begins with when a media type states its format.
+/// Prefix of the `rs:protocol` of partial content whose format is a media type.
 pub const MEDIA_TYPES: &str = "https://www.iana.org/assignments/media-types/";
 
 /// Relation types of 1.1.
 const DUPLICATE: &str = "duplicate";
 const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 const COLLECTION: &str = "collection";
-/// The same as [`SUBJECT`], as a URI.
+/// The relation [`SUBJECT`] as a URI.
 const SUBJECT_URI: &str = "http://purl.org/dc/terms/subject";
 
 impl Document {
-    /// The same list, change list or manifest in 0.1; `None` for other documents, of which 0.1 has
-    /// no equal.
+    /// Converts a list, change list or manifest to 0.1; `None` for other documents, which do not
+    /// have an equivalent.
     pub fn from_1_1(document: &v1_1::Document) -> Option<Self> {
         let head = Head::from_1_1(&document.head)?;
         let entries =
@@ -114,7 +114,7 @@ impl Entry {
         }
     }
 
-    /// The same entry in 1.1; `None` for a resource that a list states to be deleted.
+    /// The same entry in 1.1; `None` for a deletion in a list of resources.
     pub fn to_1_1(&self, of_change_set: bool) -> Option<v1_1::Entry> {
         let is_deleted = self.change == Some(Change::Deleted);
         if is_deleted && !of_change_set {
@@ -137,7 +137,7 @@ impl Entry {
 }
 
 impl Link {
-    /// The same link in 0.1; `None` for a patch outside of change sets or in no known format
+    /// The same link in 0.1; `None` for a patch outside of change sets or in an unknown format
     /// [rs-0.1 §4.3.2].
     pub fn from_1_1(link: &Ln, of_change_set: bool) -> Option<Self> {
         let (rel, href, media_type) =
@@ -145,8 +145,8 @@ impl Link {
         Self { rel, href, media_type, ..Self::default() }.with_own_relations(of_change_set)
     }
 
-    /// A link whose relations are those of 1.1, with those of 0.1; `None` for a patch outside of
-    /// change sets or in no known format.
+    /// Converts the relations of a link from 1.1 to 0.1; `None` for a patch outside of change sets
+    /// or in an unknown format.
     #[must_use]
     pub fn with_own_relations(mut self, of_change_set: bool) -> Option<Self> {
         if self.has_rel(PATCH) {

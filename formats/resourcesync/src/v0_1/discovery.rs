@@ -6,21 +6,21 @@ use abreast_webtypes::xml::{Reader, Token};
 
 const XRD: &[&str] = &["http://docs.oasis-open.org/ns/xri/xrd-1.0"];
 
-/// What a link leads to, the best to begin with first.
+/// The kind of a link's target. Kinds are ordered by the preference as a starting point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkKind {
     /// A Sitemap, or an index of several.
     Sitemap,
     /// The change set with the newest changes.
     CurrentChangeSet,
-    /// A change set that is not stated to be the current one.
+    /// A change set without the relation `current`.
     ChangeSet,
-    /// A dump, or a part of one.
+    /// A dump, or one part.
     Dump,
 }
 
 impl LinkKind {
-    /// The kind of document that a link leads to, by its relation types; `None` for links to others.
+    /// The kind of document that a link leads to, by its relation types; `None` for other links.
     ///
     /// # Examples
     /// ```

@@ -11,12 +11,12 @@ use crate::sitemap::read_all;
 pub struct Document {
     /// The head of the document.
     pub head: Head,
-    /// Its entries, in the order of the document: 0.1 has no rule for it.
+    /// Entries in the order of the document, for which 0.1 does not have a rule.
     pub entries: Vec<Entry>,
 }
 
 impl Document {
-    /// Reads a document of bytes in hand.
+    /// Reads a document in memory.
     ///
     /// # Examples
     /// ```

@@ -1,6 +1,6 @@
 //! ResourceSync 0.1 (alpha draft of August 2012).
 //!
-//! [`Parser`], [`Reader`] and the writers are those of [`v1_1`](crate::v1_1), for these documents.
+//! [`Parser`], [`Reader`] and the writers work as in [`v1_1`](crate::v1_1).
 
 mod attributes;
 mod convert;

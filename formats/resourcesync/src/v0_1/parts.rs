@@ -10,7 +10,7 @@ pub struct Head {
     pub root: Root,
     /// Whether the root has `rs:type="changeset"` [rs-0.1 §5.1].
     pub change_set: bool,
-    /// `DCTERMS.modified`: when the document was last modified.
+    /// `DCTERMS.modified`: last modification of the document.
     pub modified: Option<W3cDatetime>,
     /// Links of the document: change sets, dumps, push.
     pub links: Vec<Link>,
@@ -19,8 +19,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Whether the document at that address is a change set. The attribute that states it is only recommended
-    /// [rs-0.1 §5.1]; the links that change sets have state it as well.
+    /// Whether the document at this address is a change set. Its attribute `rs:type` is only
+    /// recommended [rs-0.1 §5.1], so the links that only change sets have are checked too.
     ///
     /// # Examples
     /// ```
@@ -49,16 +49,16 @@ impl Head {
 /// A link of a document or an entry, `xhtml:link`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Relation types, separated by spaces; empty for links that are known by their `protocol`
+    /// Relation types, separated by spaces; empty for links that are identified by their `protocol`
     /// [rs-0.1 §5.2.1].
     pub rel: String,
-    /// Where it leads, as written.
+    /// Target of the link, as written.
     pub href: String,
-    /// A name for people, such as that of a category.
+    /// Title for users, such as that of a category.
     pub title: Option<String>,
     /// Media type of the target.
     pub media_type: Option<String>,
-    /// `rs:protocol`: the URI of what is spoken there.
+    /// `rs:protocol`: URI of the protocol for the target.
     pub protocol: Option<String>,
     /// `rs:pubsubnode`: the node of an XMPP service.
     pub pubsub_node: Option<String>,
@@ -84,9 +84,9 @@ pub struct Meta {
 /// One `url` or `sitemap`: a resource, a change, or another Sitemap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// URI, as written without white space around it.
+    /// URI as written, without white space around it.
     pub loc: String,
-    /// `rs:protocol` of `loc`: what is spoken there, such as OAI-PMH [rs-0.1 §4.3.3].
+    /// `rs:protocol` of `loc`: URI of a protocol such as OAI-PMH [rs-0.1 §4.3.3].
     pub protocol: Option<String>,
     /// `created` or `updated` from `rs:type` of `lastmod`; `deleted` if there is `expires`.
     pub change: Option<Change>,
@@ -101,21 +101,21 @@ pub struct Entry {
     pub media_type: Option<String>,
     /// `rs:contentencoding`: content coding of the content.
     pub encoding: Option<String>,
-    /// `rs:path`: where the content is in a dump, without a slash at its beginning [rs-0.1 §4.2.1].
+    /// `rs:path`: path of the content in a dump, without a slash at its start [rs-0.1 §4.2.1].
     pub path: Option<String>,
     /// Links: categories, mirrors, partial content, versions.
     pub links: Vec<Link>,
-    /// Categories that are no URIs, and others.
+    /// Categories that are not URIs, and other properties.
     pub metas: Vec<Meta>,
-    /// The line it began in, from 1; 0 when it was not read from a document.
+    /// Line of the entry's start tag, from 1; 0 if it was not read from a document.
     pub line: u64,
 }
 
 impl Entry {
     /// Whether the resource was deleted, and not later than `now`.
     ///
-    /// `expires` is in the past [rs-0.1 §3.1.2]; one in the future announces a deletion, which is
-    /// not one yet.
+    /// A deletion has an `expires` in the past [rs-0.1 §3.1.2]; a time in the future only announces
+    /// a deletion.
     ///
     /// # Examples
     /// ```
@@ -132,7 +132,7 @@ impl Entry {
         self.change == Some(Change::Deleted) && self.time.is_some_and(|time| time.instant <= now)
     }
 
-    /// Back to the default, keeping the allocations of `loc` and of the vectors.
+    /// Resets to the default, reusing the allocations of `loc` and of the vectors.
     pub fn clear(&mut self) {
         self.loc.clear();
         self.digests.clear();

@@ -1,8 +1,9 @@
 //! The version of a document, by its first bytes.
 //!
-//! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 defines, and nothing of later versions. A plain
-//! index has the version of its first Sitemap. The reader of 1.1 reads any other Sitemap. A change set may be inside a
-//! stanza of XMPP, as in an example of the specification, which the lenient reader unwraps [rs-0.1 §5.2.1].
+//! A Sitemap has version 0.1 if it has an element or attribute that only 0.1 defines, and none of
+//! later versions. A plain index has the version of its first Sitemap. The reader of 1.1 reads any
+//! other Sitemap. A change set may be inside a stanza of XMPP, as in an example of the
+//! specification, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
 use super::SUBJECT;
 use crate::sitemap::{RS_NAMESPACE, SITEMAP_NAMESPACE, XHTML_NAMESPACE, trimmed};
@@ -20,7 +21,8 @@ const XHTML: Ns = Ns::known(2);
 const RELATIONS: &str = "http://www.openarchives.org/rs/";
 const LATER_RELATIONS: &str = "http://www.openarchives.org/rs/terms/";
 
-/// Whether XML that may be cut has a mark of 0.1 and none of a later version.
+/// Whether XML, which may be truncated, has an element or attribute of 0.1 and none of a later
+/// version.
 ///
 /// # Examples
 /// ```
@@ -55,7 +57,8 @@ pub fn has_marks(begin: &[u8]) -> bool {
     }
 }
 
-/// The first `loc` of a plain index: an index without times and links shows no version. `None` for other documents.
+/// The first `loc` of a plain index. An index that has neither times nor links does not show its
+/// version. `None` for other documents.
 pub fn first_of_plain_index(begin: &[u8]) -> Option<String> {
     let mut reader = Reader::new(NAMESPACES);
     reader.guess_encoding();
@@ -115,7 +118,7 @@ fn is_mark(element: &Element<'_>) -> bool {
     }
 }
 
-/// Whether a `meta` with this name has the time of the document.
+/// Whether this `meta` is the document's last modification.
 fn is_modified(name: &str) -> bool {
     name.trim().eq_ignore_ascii_case("DCTERMS.modified")
 }

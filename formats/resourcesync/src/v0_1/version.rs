@@ -11,7 +11,7 @@ use crate::sitemap::{
 use abreast_webtypes::xml::{Element, Ns};
 use abreast_webtypes::{Algorithm, MAX_URI_LENGTH, W3cDatetime, excerpt};
 
-/// The most bytes of a document before compression [rs-0.1 §3.2].
+/// Most bytes of a document before compression [rs-0.1 §3.2].
 pub const SPEC_MAX_BYTES: u64 = 10_000_000;
 
 const XHTML: Ns = Ns::known(2);
@@ -22,11 +22,11 @@ const JABBER: Ns = Ns::known(5);
 /// The elements of ResourceSync 0.1, for the parser.
 #[derive(Debug, Default)]
 pub struct V0_1 {
-    /// Of the entry that is being read: `lastmod`, its type, and `expires`.
+    /// `lastmod` of the current entry, with its type, and `expires`.
     lastmod: Option<W3cDatetime>,
     change: Option<Change>,
     expires: Option<W3cDatetime>,
-    /// `lastmod` and `expires` began already.
+    /// Whether the start tags of `lastmod` and `expires` were read.
     lastmod_read: bool,
     expires_read: bool,
 }
@@ -34,19 +34,19 @@ pub struct V0_1 {
 /// A child of an entry whose text matters.
 #[derive(Clone, Copy, Debug)]
 pub enum Field {
-    /// `lastmod`
+    /// `lastmod`: time of a creation or update
     Lastmod,
-    /// `expires`
+    /// `expires`: time of a deletion
     Expires,
-    /// `rs:fixity`, with its algorithm when we know it
+    /// `rs:fixity`, with its algorithm if it is known
     Fixity(Option<Algorithm>),
-    /// `rs:size`
+    /// `rs:size`: length of the content in bytes
     Size,
-    /// `rs:mimetype`
+    /// `rs:mimetype`: media type of the content
     MediaType,
-    /// `rs:contentencoding`
+    /// `rs:contentencoding`: coding of the transferred content
     Encoding,
-    /// `rs:path`
+    /// `rs:path`: path in a dump
     Path,
 }
 
@@ -128,8 +128,8 @@ impl Version for V0_1 {
         check_root(head)
     }
 
-    /// Links and times of the document may come behind its entries: the specification has no order.
-    /// They are added to the head all the same, which was reported then.
+    /// Links and times of the document may follow its entries, because the specification does not
+    /// define an order. They are added to the head, although the caller has it already.
     fn start_in_head(
         &mut self,
         head: &mut Head,
@@ -154,7 +154,7 @@ impl Version for V0_1 {
             }
             let link = read_link(element, spare, notes)?;
             if late && !head.change_set && link.as_ref().is_some_and(is_prev) {
-                // Its changes were reported as the entries of a list.
+                // The caller already got the entries as a list of resources.
                 let message = "a link to a previous change set, behind the entries of a document without `rs:type`";
                 return Err(Fault::new("rs.type", message)
                     .with_help("write `rs:type=\"changeset\"` on the root"));
@@ -173,7 +173,7 @@ impl Version for V0_1 {
         } else {
             match parse_datetime("DCTERMS.modified", &meta.content, notes) {
                 Ok(modified) => head.modified = Some(modified),
-                // The time is only recommended, and nothing is concluded from its absence.
+                // The time is only recommended, so its absence does not matter.
                 Err(fault) => notes.add("rs.modified", format!("{}; ignored", fault.message)),
             }
         }
@@ -182,7 +182,8 @@ impl Version for V0_1 {
 
     fn end_head(&mut self, head: &mut Head, notes: &mut Notes) -> Result<(), Fault> {
         if !head.change_set && head.root == Root::UrlSet && head.links.iter().any(is_prev) {
-            // A change set need not have the attribute, and a Sitemap has no such link [rs-0.1 §5.1].
+            // The attribute is optional for a change set, and a Sitemap must not have this link
+            // [rs-0.1 §5.1].
             head.change_set = true;
             let message =
                 "a document with a previous change set and without `rs:type`; read as a change set";
@@ -278,7 +279,7 @@ impl Version for V0_1 {
                 if once(entry.size.is_some(), "rs:size") {
                     match length("rs:size", text) {
                         Ok(size) => entry.size = Some(size),
-                        // Without its size a resource is fetched all the same.
+                        // A resource without size can be fetched: report the fault only.
                         Err(fault) => notes.add(fault.code, format!("{}; ignored", fault.message)),
                     }
                 }
@@ -310,7 +311,7 @@ impl Version for V0_1 {
         Ok(())
     }
 
-    /// Finds what happened to the resource, and when: the table of [rs-0.1 §5.1].
+    /// Determines the change of the resource and its time, by the table of [rs-0.1 §5.1].
     fn end_entry(
         &mut self,
         head: &Head,
@@ -326,7 +327,7 @@ impl Version for V0_1 {
         }
         (entry.change, entry.time) = match (self.lastmod, self.expires) {
             (Some(_), Some(_)) if head.change_set => {
-                // Which one is right decides whether the resource is deleted.
+                // One of the two is wrong, and so it is not certain that the resource was deleted.
                 let message = "a change with both `lastmod` and `expires`";
                 return Err(Fault::new("rs.change", message)
                     .with_help("a deletion has `expires`, every other change `lastmod`"));
@@ -342,8 +343,8 @@ impl Version for V0_1 {
                 (self.change, Some(lastmod))
             }
             (lastmod @ Some(_), None) if head.change_set && self.change.is_none() => {
-                // The specification's own example has one [rs-0.1 §4.3.2]. For a Destination the
-                // creation and the update of a resource are the same.
+                // An example in the specification lacks it too [rs-0.1 §4.3.2]. A Destination
+                // treats the creation and the update of a resource equally.
                 let message = "`lastmod` of a change has no `rs:type`; read as \"updated\"";
                 notes.add("rs.change-type", message.to_owned());
                 (Some(Change::Updated), lastmod)
@@ -353,7 +354,7 @@ impl Version for V0_1 {
                 notes.add("rs.expires", message.to_owned());
                 (None, None)
             }
-            // Elsewhere `expires` is when a page will be of no more use: it exists until then.
+            // Elsewhere, `expires` is a time in the future until which a page is useful and exists.
             (None, Some(expires)) if !head.change_set && is_future(&expires) => (None, None),
             (None, expires @ Some(_)) => (Some(Change::Deleted), expires),
             (lastmod, None) => (self.change, lastmod),
@@ -395,7 +396,7 @@ impl Version for V0_1 {
     }
 }
 
-/// Only change sets link to the one before them [rs-0.1 §6.1].
+/// Only change sets have a link to a previous document [rs-0.1 §6.1].
 fn is_prev(link: &Link) -> bool {
     link.has_rel("prev") && link.has_rel(CHANGE_SET)
 }
@@ -408,7 +409,7 @@ fn check_root(head: &Head) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Taken for a Sitemap, a list of changes of 1.1 looks like a list of all resources.
+/// Read as a Sitemap, a list of changes of 1.1 resembles a list of all resources.
 fn another_version() -> Fault {
     Fault::new(
         "rs.version",
@@ -418,8 +419,8 @@ fn another_version() -> Fault {
 
 /// Reads the `rs:type` of `lastmod`.
 ///
-/// Strict: the specification has two values. Another one, such as `deleted`, may be a deletion or
-/// not; nothing is guessed.
+/// Strict: the specification has two values. Another value, such as `deleted`, may or may not be a
+/// deletion, so it is an error.
 fn change(kind: &str, notes: &mut Notes) -> Result<Change, Fault> {
     note_space("rs:type", kind, notes);
     let kind = kind.trim_ascii();
@@ -438,7 +439,7 @@ fn change(kind: &str, notes: &mut Notes) -> Result<Change, Fault> {
     Ok(change)
 }
 
-/// The algorithm that the `type` of `rs:fixity` names [rs-0.1 §3.1.3].
+/// The algorithm in the `type` of `rs:fixity` [rs-0.1 §3.1.3].
 fn algorithm(element: &Element<'_>, notes: &mut Notes) -> Option<Algorithm> {
     let prefixed = || {
         element.attributes().find(|of| of.ns() == RS && of.local() == "type").map(|of| of.value())
@@ -460,7 +461,7 @@ fn algorithm(element: &Element<'_>, notes: &mut Notes) -> Option<Algorithm> {
     algorithm
 }
 
-/// Reads a digest. One that cannot be read is ignored: without it content is fetched all the same.
+/// Reads a digest. An invalid one is ignored, because the content can be fetched without it.
 fn read_fixity(entry: &mut Entry, algorithm: Option<Algorithm>, text: &str, notes: &mut Notes) {
     let Some(algorithm) = algorithm else { return note_unknown(&mut entry.digests, text) };
     let name = algorithm.token();

@@ -1,4 +1,4 @@
-//! Writing a document: straight to bytes, elements in the order of the specification's tables
+//! Writing a document directly to bytes, with elements in the order of the specification's tables
 //! [rs-0.1 §3.1].
 
 use super::{Change, Entry, Head, Link, Meta, Root};
@@ -9,7 +9,7 @@ use abreast_webtypes::xml::write_escaped;
 const XMLNS_XHTML: &[u8] = b" xmlns:xhtml=\"http://www.w3.org/1999/xhtml\"";
 const CHANGE_SET_TYPE: &[u8] = b" rs:type=\"changeset\"";
 
-/// Appends everything before the first entry.
+/// Appends the document up to the first entry.
 pub fn write_head(out: &mut Vec<u8>, head: &Head) {
     let kind = if head.change_set { CHANGE_SET_TYPE } else { b"" };
     open_root(out, head.root, &[XMLNS_RS, XMLNS_XHTML, kind]);
@@ -28,7 +28,7 @@ pub fn write_head(out: &mut Vec<u8>, head: &Head) {
 
 /// Appends one entry, as `url` or `sitemap` according to the root.
 ///
-/// A deletion has `expires`, everything else `lastmod`; of digests those of MD5, SHA-1 and SHA-256
+/// A deletion has `expires`, all other entries `lastmod`. Only the digests MD5, SHA-1 and SHA-256
 /// are written.
 pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     open_entry(out, root);
@@ -96,7 +96,7 @@ fn write_meta(out: &mut Vec<u8>, indent: &[u8], meta: &Meta) {
     out.extend_from_slice(b"/>\n");
 }
 
-/// Appends an element with that text; nothing for an absent one.
+/// Appends an element with this text; nothing for an absent text.
 fn element(out: &mut Vec<u8>, name: &str, content: Option<&str>) {
     let Some(content) = content else { return };
     out.extend_from_slice(b"    <");

@@ -8,7 +8,7 @@ use crate::sitemap::{
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, W3cDatetime, excerpt, hash_fault};
 
-/// Namespace of ResourceSync elements; their attributes have none.
+/// Namespace of ResourceSync elements; their attributes do not have a namespace.
 pub(super) const RS: Ns = Ns::known(1);
 
 /// Reads the `rs:md` of a document.
@@ -50,7 +50,7 @@ pub(super) fn read_head_md(
     check_order((head.from, "from"), (head.until, "until"))
 }
 
-/// Notes that a list does not state which time it is about [rs-core §10.1, §11.1, §12.1, §13.1].
+/// Notes that a list lacks its times [rs-core §10.1, §11.1, §12.1, §13.1].
 fn note_missing(head: &Head, notes: &mut Notes) {
     use Capability as C;
     let (code, name, is_there) = match head.capability {
@@ -97,10 +97,10 @@ pub(super) fn read_entry_md(
     check_order((entry.from, "from"), (entry.until, "until"))
 }
 
-/// Reads an `rs:ln`; `None` when it has no `rel` or `href`.
+/// Reads an `rs:ln`; `None` if `rel` or `href` is missing.
 ///
 /// Lenient: such a link has no meaning and is left out, since a Destination may ignore any link
-/// [rs-core §14.1]. A priority that is not one counts as absent.
+/// [rs-core §14.1]. An invalid priority counts as absent.
 pub(super) fn read_ln(
     element: &Element<'_>,
     spare: &mut StringPool,
@@ -137,7 +137,7 @@ pub(super) fn read_ln(
     Ok(Some(link))
 }
 
-/// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.1].
+/// Reads the text of a child of `url` that is from version 0.1 [rs-0.1 §3.1].
 pub(super) fn read_alpha(
     entry: &mut Entry,
     field: AlphaField,
@@ -162,16 +162,16 @@ pub(super) fn read_alpha(
     Ok(())
 }
 
-/// Metadata that 0.1 wrote as elements.
+/// Metadata that is an element in version 0.1.
 #[derive(Clone, Copy, Debug)]
 pub enum AlphaField {
-    /// `rs:fixity`, with its algorithm when we know it
+    /// `rs:fixity`, with its algorithm if it is known
     Fixity(Option<Algorithm>),
-    /// `rs:size`
+    /// `rs:size`: length of the content in bytes
     Size,
-    /// `rs:mimetype`
+    /// `rs:mimetype`: media type of the content
     MediaType,
-    /// `rs:contentencoding`
+    /// `rs:contentencoding`: coding of the transferred content
     Encoding,
 }
 
@@ -193,8 +193,8 @@ impl AlphaField {
 
 /// Attributes of communities are in other namespaces and ignored [rs-core §7].
 ///
-/// Lenient: those with the prefix of ResourceSync are taken too, before the others, so that the
-/// right spelling counts where both are there.
+/// Lenient: attributes with the prefix of ResourceSync are accepted too. They are returned first,
+/// so that the right spelling takes precedence.
 fn own_attributes<'a>(
     element: &Element<'a>,
     notes: &mut Notes,
@@ -219,7 +219,7 @@ fn digests(into: &mut Digests, value: &str, notes: &mut Notes) {
     {
         notes.add("rs.hash", fault);
     }
-    // Base64 of every length that a digest has ends so; hex never does.
+    // Base64 of every digest length ends with this character; hex never does.
     if memchr::memchr(b'=', value.as_bytes()).is_some() {
         notes.add(
             "rs.hash-base64",
@@ -251,7 +251,7 @@ fn change(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<Change, Fault>
     })
 }
 
-/// The target of an entry; unknown ones are ignored.
+/// The capability of an entry's target; unknown ones are ignored.
 fn entry_capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Option<Capability> {
     let value = attribute.value();
     note_space("capability", &value, notes);
@@ -288,11 +288,11 @@ fn short(
     checked(name, &attribute.value(), most, spare)
 }
 
-/// A snapshot is complete after it was begun [rs-core §7].
+/// A snapshot must not be complete before its start [rs-core §7].
 ///
-/// Lenient, on demand: of two times in the wrong order the earlier one is taken for the beginning.
-/// That costs changes that are read twice, and loses none. A span in the wrong order is refused
-/// always: it may claim changes that are not in it.
+/// Lenient, on demand: if the two times are in the wrong order, the earlier one is used as the
+/// start. The only effect is that changes may be read twice. A `from` after its `until` is always
+/// refused: the document may claim changes that it does not contain.
 fn check_snapshot(
     at: &mut Option<W3cDatetime>,
     completed: &mut Option<W3cDatetime>,
@@ -308,7 +308,7 @@ fn check_snapshot(
     }
 }
 
-/// An interval ends after it begins [rs-core §7].
+/// An interval must not end before its start [rs-core §7].
 fn check_order(
     begin: (Option<W3cDatetime>, &str),
     end: (Option<W3cDatetime>, &str),

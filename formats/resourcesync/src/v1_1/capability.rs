@@ -56,7 +56,7 @@ impl Capability {
         Self::FrameworkNotification,
     ];
 
-    /// The name of a document with this capability in the specification, by its root.
+    /// The specification's name for a document with this capability, by its root.
     ///
     /// # Examples
     /// ```

@@ -11,12 +11,12 @@ use crate::sitemap::read_all;
 pub struct Document {
     /// The head of the document.
     pub head: Head,
-    /// Its entries, in the order of the document.
+    /// Entries in the order of the document.
     pub entries: Vec<Entry>,
 }
 
 impl Document {
-    /// Reads a document of bytes in hand.
+    /// Reads a document in memory.
     ///
     /// # Examples
     /// ```

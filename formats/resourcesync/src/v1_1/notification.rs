@@ -1,7 +1,7 @@
-//! Notifications: what changed, as it is sent to those who subscribed [rs-change-notification §3]
+//! Notifications: changes that are sent to subscribers [rs-change-notification §3]
 //! [rs-framework-notification §3].
 //!
-//! A notification is a [`Document`] like a Change List, with a capability of its own. It is read as
+//! A notification is a [`Document`] like a Change List, with a different capability. It is read as
 //! every document is; this module checks whether it is one, and reports deviations from its
 //! specification.
 
@@ -12,14 +12,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotificationFault {
-    /// An index: notifications are never one.
+    /// The document is an index, which a notification cannot be.
     Index,
-    /// The document has another capability, or none.
+    /// The document has another capability, or lacks one.
     Capability(Option<Capability>),
-    /// An entry, by its line, has no `change`.
+    /// An entry, by its line, lacks `change`.
     NoChange(u64),
-    /// An entry of a Framework Notification, by its line, does not state which document it is
-    /// about.
+    /// An entry of a Framework Notification, by its line, lacks the `capability` of its document.
     NoCapability(u64),
     /// An entry, by its line, is older than one before it.
     Order(u64),
@@ -59,11 +58,12 @@ impl fmt::Display for NotificationFault {
 impl std::error::Error for NotificationFault {}
 
 impl Document {
-    /// Which kind of notification it is: [`Capability::ChangeNotification`] or
+    /// The kind of the notification: [`Capability::ChangeNotification`] or
     /// [`Capability::FrameworkNotification`].
     ///
     /// # Errors
-    /// [`NotificationFault::Index`] or [`NotificationFault::Capability`] when it is none.
+    /// [`NotificationFault::Index`] or [`NotificationFault::Capability`] if it is not a
+    /// notification.
     pub fn notification_kind(&self) -> Result<Capability, NotificationFault> {
         match (self.head.root, self.head.capability) {
             (Root::SitemapIndex, _) => Err(NotificationFault::Index),
@@ -75,8 +75,7 @@ impl Document {
         }
     }
 
-    /// Everything that is wrong with it as a notification; the entries of one that has faults can
-    /// be used all the same.
+    /// All faults of the document as a notification; its entries can be used in spite of faults.
     ///
     /// # Examples
     /// ```
@@ -115,7 +114,7 @@ impl Document {
     }
 }
 
-/// Lists are never notified as deleted, and a Resource Dump is notified as created each time.
+/// Documents are never notified as deleted, and a Resource Dump is notified as created each time.
 fn framework_fault(entry: &Entry) -> Option<NotificationFault> {
     let Some(capability) = entry.capability else {
         return Some(NotificationFault::NoCapability(entry.line));

@@ -10,7 +10,7 @@ pub struct Head {
     pub root: Root,
     /// The capability of the document; `None` for a plain Sitemap.
     pub capability: Option<Capability>,
-    /// When the snapshot was begun: everything that changed until then is included.
+    /// Start of the snapshot: all changes until then are included.
     pub at: Option<W3cDatetime>,
     /// When the snapshot was complete.
     pub completed: Option<W3cDatetime>,
@@ -20,7 +20,7 @@ pub struct Head {
     pub until: Option<W3cDatetime>,
     /// Links of the document: `up`, `index`, `describedby`.
     pub links: Vec<Ln>,
-    /// The capability was written in the wrong letter case.
+    /// Whether the capability was written in the wrong letter case.
     pub lenient_capability: bool,
 }
 
@@ -29,9 +29,10 @@ pub struct Head {
 pub struct Ln {
     /// Relation types, separated by spaces.
     pub rel: String,
-    /// Where it leads, as written.
+    /// Target of the link, as written.
     pub href: String,
-    /// Priority among links of one relation, 1 to 999,999, the lowest first; absent means 999,999.
+    /// Priority among links with the same relation, 1 to 999,999, the lowest first; absent means
+    /// 999,999.
     pub pri: Option<u32>,
     /// Last modification of the target.
     pub modified: Option<W3cDatetime>,
@@ -43,7 +44,7 @@ pub struct Ln {
     pub digests: Digests,
     /// Content coding of the target.
     pub encoding: Option<String>,
-    /// Where the target is in a package.
+    /// Path of the target in a package.
     pub path: Option<String>,
 }
 
@@ -64,13 +65,13 @@ pub struct Entry {
     pub lastmod: Option<W3cDatetime>,
     /// The capability of the target document.
     pub capability: Option<Capability>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub at: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub completed: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub from: Option<W3cDatetime>,
-    /// As in [`Head`], for the document pointed to.
+    /// As in [`Head`], for the target document.
     pub until: Option<W3cDatetime>,
     /// The kind of change, in lists of changes.
     pub change: Option<Change>,
@@ -84,16 +85,16 @@ pub struct Entry {
     pub media_type: Option<String>,
     /// Content coding of the content, such as `gzip`.
     pub encoding: Option<String>,
-    /// Where the content is in a package.
+    /// Path of the content in a package.
     pub path: Option<String>,
     /// Links of the entry to related resources.
     pub links: Vec<Ln>,
-    /// The line it began in, from 1; 0 when it was not read from a document.
+    /// Line of the entry's start tag, from 1; 0 if it was not read from a document.
     pub line: u64,
 }
 
 impl Entry {
-    /// Back to the default, keeping the allocations of `loc` and of the vectors.
+    /// Resets to the default, reusing the allocations of `loc` and of the vectors.
     pub fn clear(&mut self) {
         self.loc.clear();
         self.digests.clear();

@@ -1,4 +1,4 @@
-//! The elements of 1.1: `rs:md` and `rs:ln` beside those of every Sitemap [rs-core §7].
+//! The elements of 1.1: `rs:md` and `rs:ln` in addition to the Sitemap's elements [rs-core §7].
 
 use super::attributes::{AlphaField, RS, read_alpha, read_entry_md, read_head_md, read_ln};
 use super::{Capability, Change, Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
@@ -11,24 +11,24 @@ use abreast_webtypes::xml::{Attribute, Element, Ns};
 /// The elements of ResourceSync 1.1, for the parser.
 #[derive(Debug, Default)]
 pub struct V1_1 {
-    /// The document's `rs:md` was read.
+    /// Whether the document's `rs:md` was read.
     md_read: bool,
-    /// That of the entry was.
+    /// Whether the current entry's `rs:md` was read.
     entry_md_read: bool,
 }
 
 /// A child of an entry whose text matters.
 #[derive(Clone, Copy, Debug)]
 pub enum Field {
-    /// `lastmod`
+    /// `lastmod`: time of the last modification
     Lastmod,
-    /// What 0.1 wrote in the place of attributes.
+    /// Metadata that is an element in version 0.1.
     Alpha(AlphaField),
 }
 
 impl V1_1 {
-    /// Refuses an attribute that only Sitemaps of 0.1 have, in a document without `rs:md`: read as a plain Sitemap,
-    /// addresses of other protocols would be resources, and deleted resources would be there.
+    /// Refuses an attribute of 0.1 in a document without `rs:md`. Read as a plain Sitemap,
+    /// addresses of other protocols would be resources, and deleted resources would exist.
     fn check_no_mark(&self, element: &Element<'_>, name: &str) -> Result<(), Fault> {
         let is_mark = |of: &Attribute<'_>| of.ns() == RS && of.local() == name;
         if self.md_read || !element.attributes().any(|of| is_mark(&of)) {
@@ -90,7 +90,7 @@ impl Version for V1_1 {
         element: &Element<'_>,
         _notes: &mut Notes,
     ) -> Result<(), Fault> {
-        // Taken for a Sitemap, its list of changes would be a list of all resources.
+        // Read as a Sitemap, a list of changes would be a list of all resources.
         let is_type = |of: &Attribute<'_>| {
             of.local() == "type"
                 && (of.ns() == RS
@@ -158,7 +158,7 @@ impl Version for V1_1 {
                 self.check_no_mark(element, "type")?;
                 check_attribute(element, "type").map(|()| Child::Text(Field::Lastmod))
             }
-            // The resource may not be there any more.
+            // The resource may not exist any more.
             (SM, b"expires") if !self.md_read => Err(read_as_plain("an entry has `expires`")),
             (RS, b"md") => {
                 if std::mem::replace(&mut self.entry_md_read, true) {
@@ -195,7 +195,7 @@ impl Version for V1_1 {
                     Some(before) if before == lastmod => {
                         notes.add("rs.repeated", "a second `lastmod` in one entry".to_owned());
                     }
-                    // One of them may be that of an earlier state.
+                    // One of the two may be from an earlier version of the resource.
                     Some(_) => {
                         return Err(Fault::new(
                             "rs.datetime",
@@ -217,7 +217,7 @@ impl Version for V1_1 {
     ) -> Result<(), Fault> {
         use Capability::{ChangeDumpManifest, ChangeList, ResourceDumpManifest, ResourceList};
         match (head.capability, entry.change) {
-            // Those of an index, and lists in a document that should be one.
+            // Entries of an index, and lists in a document that should be an index.
             (Some(ChangeList), None)
                 if head.root == Root::SitemapIndex || entry.capability == head.capability => {}
             (Some(ChangeList | ChangeDumpManifest), None) => {

@@ -1,4 +1,4 @@
-//! Writing a document: straight to bytes, attributes in the order of the specification's table
+//! Writing a document directly to bytes, with attributes in the order of the specification's table
 //! [rs-core §7].
 
 use super::{Entry, Head, Ln, Root};
@@ -8,7 +8,7 @@ use abreast_webtypes::xml::write_escaped;
 
 /// Appends the start of a document, up to its first entry.
 ///
-/// Without a capability there is no `rs:md`: a plain Sitemap that may still carry links.
+/// A head without capability makes a plain Sitemap without `rs:md`, which may still have links.
 ///
 /// # Examples
 /// ```
@@ -74,13 +74,14 @@ pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     close_entry(out, root);
 }
 
-/// Appends the beginning of a Sitemap without any ResourceSync element, for crawlers that punish
-/// unknown ones.
+/// Appends the start of a Sitemap without ResourceSync elements, for crawlers that reject unknown
+/// ones.
 pub fn write_plain_head(out: &mut Vec<u8>, root: Root) {
     open_root(out, root, &[]);
 }
 
-/// Appends one entry with `loc` and `lastmod` only; ends with [`write_end`](super::write_end) too.
+/// Appends one entry with `loc` and `lastmod` only; the document also ends with
+/// [`write_end`](super::write_end).
 ///
 /// # Examples
 /// ```
@@ -97,7 +98,7 @@ pub fn write_plain_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     close_entry(out, root);
 }
 
-/// Opens the entry, with what a plain Sitemap has of it.
+/// Appends the start of an entry, up to the elements of a plain Sitemap.
 fn open_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     crate::sitemap::open_entry(out, root);
     out.extend_from_slice(b"    <loc>");

@@ -1,12 +1,13 @@
-//! Which exchange begins next: lanes by how fast a recipient answers, shared fairly among hosts.
+//! Decides which exchange starts next. Lanes separate recipients by how fast they answer, and hosts
+//! share a lane fairly.
 //!
-//! A slow recipient may cost only itself. So recipients that answer fast, that are new, that are
-//! slow and that do not answer have lanes with places of their own. Within a lane hosts take turns,
-//! within a host its origins. An exchange with a fast or new recipient that takes much longer than
-//! others of its host gives up its place as soon as somebody waits for it, and continues aside;
-//! where there is no room aside it is cut off. An exchange with a slow recipient is cut off after
-//! its patience, if somebody waits for its place. An origin that cannot be connected to is left
-//! alone for a while, then tried with one exchange (a breaker).
+//! A slow recipient must not delay others. Therefore each lane has separate places: for recipients
+//! that answer fast, that are new, that are slow, and that do not answer. Within a lane hosts take
+//! turns, within a host its origins. An exchange with a fast or new recipient that takes much
+//! longer than others of its host releases its place as soon as another exchange waits, and
+//! continues aside; if too many continue aside, it is aborted. An exchange with a slow recipient is
+//! aborted after its patience, if another exchange waits for the place. An origin that refuses
+//! connections is not contacted for a while, then tried with one exchange (a circuit breaker).
 
 use super::pace::Pace;
 use super::table::{host_in, origin_of};
@@ -21,14 +22,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Origins remembered though nothing is to do for them.
+/// Most unused origins that are remembered.
 const MAX_IDLE_ORIGINS: usize = 4_096;
-/// The shortest time after which an exchange gives up its place.
+/// The shortest time after which an exchange must release its place.
 const LEAST_SLOW: Duration = Duration::from_millis(20);
-/// Lanes: one for each [`Pace`].
+/// Number of lanes: one for each [`Pace`].
 const LANES: usize = 4;
 
-/// An exchange under way.
+/// A running exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange<T> {
     pub(crate) item: T,
@@ -39,24 +40,25 @@ pub(crate) struct Exchange<T> {
     begun: Instant,
 }
 
-/// How an exchange ended, as far as its origin is concerned.
+/// The end of an exchange, as far as it concerns the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExchangeEnd {
     /// The origin answered.
     Answered,
-    /// No connection could be made.
+    /// The connection to the origin failed.
     Unreachable,
-    /// Something else.
+    /// Any other failure, such as a timeout.
     Silent,
 }
 
-/// Ends an exchange of a runner from elsewhere. A runner has one, for one exchange after another.
+/// Aborts an exchange of a runner from another task. Each runner has one signal for all its
+/// exchanges.
 #[derive(Debug, Default)]
 pub(crate) struct CancelSignal(Mutex<CancelState>);
 
 #[derive(Debug, Default)]
 struct CancelState {
-    /// The exchange that is to end; it may be over already.
+    /// The exchange to abort; it may have ended already.
     number: u64,
     waker: Option<Waker>,
 }
@@ -74,7 +76,7 @@ impl CancelSignal {
         }
     }
 
-    /// Does the work of an exchange; `None` when it was cut off.
+    /// Runs an exchange; `None` if it was aborted.
     pub(crate) async fn unless<T, W: Future>(
         &self,
         exchange: &Exchange<T>,
@@ -98,20 +100,21 @@ impl CancelSignal {
     }
 }
 
-/// The destination of an exchange, by hashes: a name may be long, and there may be many.
+/// The destination of an exchange, as hashes, because the origin may be long, and there may be
+/// many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// The unit that shares a circuit breaker.
+    /// The origin, which has a circuit breaker.
     origin: u64,
-    /// The group of these that takes turns with others.
+    /// The group of origins that takes turns with others.
     group: u64,
 }
 
-/// The entries of many short queues in one table.
+/// The entries of many short queues, in one table.
 struct Entries<T>(Slab<(T, usize)>);
 
-/// A queue of [`Entries`]: its last entry, which leads to the first. Each entry leads to the one
-/// behind it.
+/// A queue of [`Entries`]: the index of its last entry, which links to the first. Each entry links
+/// to the next one.
 #[derive(Clone, Copy, Default)]
 struct Queue(Option<usize>);
 
@@ -142,33 +145,33 @@ impl<T: Copy> Entries<T> {
     }
 }
 
-/// Exchanges of one pace.
+/// Exchanges of the same pace.
 #[derive(Default)]
 struct Lane {
     places: usize,
     per_host: usize,
     running: usize,
-    /// Exchanges that gave up their place and continue.
+    /// Exchanges that released their place and continue.
     aside: usize,
-    /// Hosts that have something waiting and a place for it.
+    /// Hosts with a waiting exchange and a free place for it.
     round: VecDeque<usize>,
     waiting: usize,
-    /// The slots of exchanges that hold a place, by when they are to give it up.
+    /// The slots of exchanges that occupy a place, by the time at which they must release it.
     overdue: BTreeSet<(Instant, usize)>,
 }
 
-/// The unit that shares the slots of a host.
+/// A host, whose origins share its slots.
 #[derive(Default)]
 struct Host {
-    /// Origins that have something waiting, for each lane.
+    /// Origins with waiting exchanges, for each lane.
     rounds: [Queue; LANES],
     in_round: [bool; LANES],
     waiting: [usize; LANES],
     running: [usize; LANES],
     aside: [usize; LANES],
-    /// How long answers take, smoothed.
+    /// Usual time until a response, smoothed.
     usual: Option<Duration>,
-    /// Exchanges that gave up their place before the first answer.
+    /// Exchanges that released their place before the host's first answer.
     overran: u32,
     origins: usize,
     name: u64,
@@ -180,12 +183,12 @@ struct Origin {
     in_round: [bool; LANES],
     flying: usize,
     unreachable: u32,
-    /// Left alone until then; afterwards one attempt at a time.
+    /// End of the pause after failures; then one attempt at a time.
     broken_until: Option<Instant>,
     check_planned: bool,
 }
 
-/// An exchange under way, as the lanes know it.
+/// The lanes' data about a running exchange.
 struct Slot {
     number: u64,
     lane: usize,
@@ -195,7 +198,7 @@ struct Slot {
     cut: Option<Arc<CancelSignal>>,
 }
 
-/// Exchanges that wait and exchanges under way.
+/// Waiting and running exchanges.
 pub(crate) struct Lanes<T> {
     options: LaneOptions,
     by_pace: [Lane; LANES],
@@ -204,27 +207,27 @@ pub(crate) struct Lanes<T> {
     by_origin: HashMap<u64, usize>,
     by_host: HashMap<u64, usize>,
     hasher: RandomState,
-    /// Exchanges that wait at origins, and how long running ones may keep their slots.
+    /// Waiting exchanges by origin, and how long each may occupy its slot when it runs.
     items: Entries<(T, Duration)>,
     /// Origins that wait for their turn at hosts.
     turns: Entries<usize>,
     slots: Slab<Slot>,
     next_number: u64,
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// With so many origins, those with nothing to do are forgotten.
+    /// Number of origins at which unused origins are removed.
     forget_at: usize,
 }
 
-/// Exchanges in progress.
+/// Numbers of exchanges by their progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Waiting for a place.
+    /// Exchanges that wait for a place.
     pub(crate) ready: usize,
-    /// Under way, all of them.
+    /// Exchanges that are running in total.
     pub(crate) flying: usize,
-    /// Of these slow: aside, or in the lanes of the slow.
+    /// Running exchanges that are slow: aside, or in the lanes for slow recipients.
     pub(crate) slow: usize,
-    /// Origins left alone.
+    /// Origins that are paused after failures.
     pub(crate) broken: usize,
 }
 
@@ -262,19 +265,19 @@ impl<T: Copy> Lanes<T> {
         &self.options
     }
 
-    /// Exchanges to a URL share a circuit breaker with its origin, and take turns by hosts.
+    /// The destination for a URL: its origin has a circuit breaker, and hosts take turns.
     pub(crate) fn name_of(&self, url: &str) -> Name {
         let origin = origin_of(url);
         self.name(&origin, host_in(&origin))
     }
 
-    /// The same with other names.
+    /// The hashes of an origin and its host.
     pub(crate) fn name(&self, origin: &str, group: &str) -> Name {
         Name { origin: self.hasher.hash_one(origin), group: self.hasher.hash_one(group) }
     }
 
-    /// Something is to be sent, by a recipient's pace. `patience` is how long a slow one keeps its
-    /// place while others wait.
+    /// Adds an exchange to the lane for the recipient's pace. `patience` is the time after which a
+    /// slow exchange must release its place if others wait.
     pub(crate) fn push(&mut self, to: Name, item: T, pace: Pace, patience: Duration, now: Instant) {
         let at = match self.by_origin.get(&to.origin) {
             Some(at) => *at,
@@ -287,7 +290,7 @@ impl<T: Copy> Lanes<T> {
         self.offer_origin(at, lane);
     }
 
-    /// The next exchange that may begin, which `cut` can end.
+    /// The next exchange that may start. `cut` can abort it.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -318,7 +321,7 @@ impl<T: Copy> Lanes<T> {
         None
     }
 
-    /// The next waiting exchange of a host, of the origin whose turn it is.
+    /// The next waiting exchange of a host, from the origin whose turn it is.
     fn take(&mut self, host: usize, lane: usize, now: Instant) -> Option<(usize, T, Duration)> {
         while let Some(at) = self.turns.pop(&mut self.hosts[host].rounds[lane]) {
             let origin = &mut self.origins[at];
@@ -371,7 +374,7 @@ impl<T: Copy> Lanes<T> {
         Exchange { item, pace, origin, slot, number, begun: now }
     }
 
-    /// An exchange ended. Returns the pace of the recipient from now on.
+    /// Ends an exchange. Returns the new pace of the recipient.
     pub(crate) fn finish(
         &mut self,
         exchange: &Exchange<T>,
@@ -412,22 +415,22 @@ impl<T: Copy> Lanes<T> {
         }
         let answered = contact == ExchangeEnd::Answered;
         match exchange.pace {
-            // One that was cut off soon did not end soon by itself.
+            // A short time does not show a fast recipient if the exchange was aborted.
             _ if took < self.options.slow_after && (answered || !slot.aside) => Pace::Quick,
             Pace::Slow | Pace::Silent if !answered => Pace::Silent,
             _ => Pace::Slow,
         }
     }
 
-    /// An exchange no longer holds a place.
+    /// Releases the place of an exchange.
     fn leave(&mut self, lane: usize, host: usize) {
         self.by_pace[lane].running -= 1;
         self.hosts[host].running[lane] -= 1;
         self.offer_host(host, lane);
     }
 
-    /// Frees places that exchanges keep for too long, and tries origins again that were left alone.
-    /// To be called at the instant [`Lanes::due`] returns.
+    /// Takes places from exchanges that exceed their time, and tries origins again after their
+    /// pause. Call it at the instant that [`Lanes::due`] returns.
     pub(crate) fn tick(&mut self, now: Instant) {
         for lane in 0..LANES {
             while self.by_pace[lane].waiting > 0
@@ -457,14 +460,14 @@ impl<T: Copy> Lanes<T> {
         let is_short = entry.round.len() > entry.places - entry.running;
         let host_is_short = known.waiting[lane] > entry.per_host - known.running[lane];
         if !is_short && !host_is_short {
-            // Nobody waits for this place.
+            // No exchange waits for this place.
             let again = now + self.slow_after(host);
             self.slots[at].overdue = again;
             self.by_pace[lane].overdue.insert((again, at));
             return;
         }
-        // Room for either of the two, so that new recipients that hang do not take that of fast
-        // ones.
+        // New and fast recipients have separate limits for exchanges aside, so that unresponsive
+        // new recipients do not use up the limit of fast ones.
         let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
         let most = self.options.aside;
         let room = beside && entry.aside < most && known.aside[lane] < most / 4;
@@ -473,14 +476,14 @@ impl<T: Copy> Lanes<T> {
         if !room && let Some(cut) = &slot.cut {
             cut.cut(slot.number);
         }
-        // One that is cut off is aside, too, for the instant that it needs to end.
+        // An aborted exchange counts as aside until it has ended.
         self.by_pace[lane].aside += 1;
         self.hosts[host].aside[lane] += 1;
         self.hosts[host].overran = self.hosts[host].overran.saturating_add(1);
         self.leave(lane, host);
     }
 
-    /// When to call [`Lanes::tick`].
+    /// Time of the next call of [`Lanes::tick`].
     pub(crate) fn due(&self) -> Option<Instant> {
         let check = self.checks.peek().map(|Reverse((due, _))| *due);
         let waiting = self.by_pace.iter().filter(|lane| lane.waiting > 0);
@@ -498,8 +501,9 @@ impl<T: Copy> Lanes<T> {
         }
     }
 
-    /// How long an exchange with a host may keep others waiting. As long as it never answered, the
-    /// longest time is halved whenever as many as have places at a time were in vain.
+    /// The time after which an exchange with a host must release its place if others wait. For a
+    /// host that never answered, the longest time is halved each time that as many exchanges failed
+    /// as the host has places.
     fn slow_after(&self, host: usize) -> Duration {
         let (host, most) = (&self.hosts[host], self.options.slow_after);
         let in_vain =
@@ -508,7 +512,7 @@ impl<T: Copy> Lanes<T> {
         keeps.clamp(LEAST_SLOW.min(most), most).max(Duration::from_millis(1))
     }
 
-    /// Gives an origin a turn at its host if it has something waiting.
+    /// Gives an origin a turn at its host if it has waiting exchanges.
     fn offer_origin(&mut self, at: usize, lane: usize) {
         let origin = &mut self.origins[at];
         let host = origin.host;
@@ -519,7 +523,7 @@ impl<T: Copy> Lanes<T> {
         self.offer_host(host, lane);
     }
 
-    /// Gives a host a turn if it has something waiting and a place for it.
+    /// Gives a host a turn if it has waiting exchanges and a free place for one.
     fn offer_host(&mut self, at: usize, lane: usize) {
         let host = &mut self.hosts[at];
         let has_place = host.running[lane] < self.by_pace[lane].per_host;
@@ -531,7 +535,7 @@ impl<T: Copy> Lanes<T> {
 
     fn plan_check(&mut self, at: usize, now: Instant) {
         let origin = &mut self.origins[at];
-        // Without a time, one attempt is under way; its end offers the next turn.
+        // Otherwise an attempt is running; its end offers the next turn.
         if let Some(until) = origin.broken_until.filter(|until| *until > now)
             && !origin.check_planned
         {
@@ -579,7 +583,7 @@ impl<T: Copy> Lanes<T> {
                 let origin = origins.remove(*at);
                 let host = &mut hosts[origin.host];
                 host.origins -= 1;
-                // Without origins there are neither exchanges nor turns.
+                // A host without origins has neither exchanges nor turns.
                 if host.origins == 0 && !host.in_round.contains(&true) {
                     by_host.remove(&hosts.remove(origin.host).name);
                 }

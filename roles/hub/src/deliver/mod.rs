@@ -1,8 +1,9 @@
-//! The delivery engine. A target is one number in its topic's log; deliveries in progress are in
-//! memory.
+//! The delivery engine. The store has one number for a target, its cursor in the topic's log;
+//! deliveries in progress are in memory.
 //!
-//! One request at a time goes to a target, so order is kept by construction. A few tasks (`run.rs`)
-//! take whatever the lanes give them; nothing is done for targets that have all there is.
+//! A target gets one request at a time, so its notifications arrive in order. A few tasks
+//! (`run.rs`) process the exchanges that the lanes return; targets that are up to date cause no
+//! work.
 
 pub(crate) mod lanes;
 #[cfg(feature = "xmpp")]
@@ -34,9 +35,9 @@ use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
-/// Targets remembered because they ended while the engine may not have heard of them.
+/// Ended targets that are remembered, because an earlier read of the store may still add them.
 const FORGOTTEN: usize = 256;
-/// How long deliveries under way are waited for when the hub stops.
+/// Longest time to wait for running deliveries when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The engine of deliveries.
@@ -50,12 +51,12 @@ pub(crate) struct Engine {
     #[cfg(feature = "xmpp")]
     nodes: Option<nodes::Nodes>,
     state: Mutex<State>,
-    /// Topics with something new.
+    /// Topics with new notifications.
     changed_topics: Mutex<Vec<TopicId>>,
     wake: Notify,
     stopping: AtomicBool,
-    /// Held while ends are handed to the store, so that a renewal comes wholly before or wholly
-    /// after.
+    /// Locked while ended targets are passed to the store, so that a renewal is either before or
+    /// after this.
     parting: Mutex<()>,
 }
 
@@ -67,19 +68,19 @@ struct State {
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
     saving: bool,
-    /// When [`Engine::run`] wakes up by itself.
+    /// Time at which [`Engine::run`] wakes up by itself.
     armed: Option<Instant>,
-    /// Targets that ended here and not yet in the store.
+    /// Targets that ended here, and whose end the store has not recorded yet.
     ending: Vec<PendingEnd>,
-    /// Subscriptions that are being made or renewed in the store: meanwhile they do not end.
+    /// Subscriptions that the store is creating or renewing: these must not end meanwhile.
     settling: Vec<(TopicId, String)>,
-    /// Targets that end when they took the last notification.
+    /// Targets that end after the delivery of the last notification.
     last_words: HashSet<TargetId>,
-    /// The last targets that ended in the store first.
+    /// The last targets whose end the store recorded first.
     forgotten: VecDeque<TargetId>,
 }
 
-/// A target that is no more.
+/// A target that ended, before the store has recorded this.
 struct PendingEnd {
     id: TargetId,
     topic: TopicId,
@@ -87,7 +88,7 @@ struct PendingEnd {
     why: Ending,
 }
 
-/// Status of the engine.
+/// Numbers of targets, topics and deliveries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EngineStatus {
     pub(crate) targets: usize,
@@ -139,7 +140,7 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    /// Takes in what the store has.
+    /// Reads all topics and targets from the store.
     fn load(&self) -> Result<(), LogError> {
         let mut state = self.lock();
         let mut after = TopicId(0);
@@ -172,7 +173,7 @@ impl Engine {
         self.clock.now()
     }
 
-    /// The topic of that URL, if it is known. From memory.
+    /// The topic with this URL, if it is known. Reads memory only.
     pub(crate) fn topic(&self, url: &str) -> Option<TopicId> {
         self.lock().urls.get(url).copied()
     }
@@ -187,7 +188,7 @@ impl Engine {
         self.lock().table.topics.get(&topic).is_some_and(|topic| topic.own)
     }
 
-    /// The topic of that URL, made if there is none. Blocks.
+    /// The topic with this URL, created if it does not exist. Blocks.
     pub(crate) fn open_topic(&self, url: &str, own: bool) -> Result<TopicId, LogError> {
         let known = self.topic(url);
         let topic = match known {
@@ -203,13 +204,13 @@ impl Engine {
         Ok(topic)
     }
 
-    /// Something new is in a topic's log. Cheap, from any thread.
+    /// Reports a new notification in a topic's log. Cheap, and callable from any thread.
     pub(crate) fn published(&self, topic: TopicId) {
         self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
         self.wake.notify_one();
     }
 
-    /// Called after each new notification in a topic's log.
+    /// Returns a channel that reports new notifications in a topic's log.
     pub(crate) fn listen(&self, topic: TopicId) -> watch::Receiver<u64> {
         let mut state = self.lock();
         let head = state.table.topics.get(&topic).map_or(0, |topic| topic.head.0);
@@ -220,7 +221,7 @@ impl Engine {
     /// Adds or renews a target.
     pub(crate) fn put(&self, target: Target) {
         let mut state = self.lock();
-        // It may have ended since the store made it.
+        // The target may have ended since the store created it.
         if state.forgotten.contains(&target.id) {
             return;
         }
@@ -234,7 +235,7 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// Takes in a cursor that was set by hand.
+    /// Updates a cursor that an operator has set.
     pub(crate) fn moved(&self, target: &Target) {
         let mut state = self.lock();
         let Some(place) = state.table.place(target.id) else { return };
@@ -251,7 +252,7 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// Forgets a target that ended in the store.
+    /// Removes a target whose end the store has recorded.
     pub(crate) fn forget(&self, id: TargetId) {
         let mut state = self.lock();
         if state.forgotten.len() >= FORGOTTEN {
@@ -263,8 +264,9 @@ impl Engine {
         }
     }
 
-    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it
-    /// does not end here, so that none ends that was renewed in its last moment.
+    /// Reports that the store is about to create or renew a subscription: until
+    /// [`Engine::settled`], it does not end here, so that a renewal just before the end of the
+    /// lease takes effect.
     pub(crate) fn settling(&self, topic: TopicId, callback: &str) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock().settling.push((topic, callback.to_owned()));
@@ -279,8 +281,8 @@ impl Engine {
         }
     }
 
-    /// Whether the lease of a target is over. Without a lease a subscription lasts as long as its
-    /// callback is listed.
+    /// Whether the lease of a target is over. A subscription without a lease is valid while its
+    /// callback is listed in the options.
     fn is_over(&self, entry: &Entry, now: Timestamp) -> bool {
         match entry.lease_until {
             Some(until) => until <= now,
@@ -303,14 +305,14 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// How far the slowest target of a topic has come; `None` without targets.
+    /// The smallest cursor of a topic's targets; `None` without targets.
     pub(crate) fn slowest(&self, topic: TopicId) -> Option<Offset> {
         let state = self.lock();
         let members = &state.table.topics.get(&topic)?.members;
         members.iter().filter_map(|place| state.table.get(*place)).map(|entry| entry.cursor).min()
     }
 
-    /// How many targets there are.
+    /// Number of targets in the table.
     pub(crate) fn len(&self) -> usize {
         self.lock().table.len()
     }
@@ -324,8 +326,8 @@ impl Engine {
         self.lock().table.place(id).is_some()
     }
 
-    /// Where a target stands at this instant, further than the store knows. Attempts that fail while
-    /// nothing waits for it are recorded here only.
+    /// Updates a target with its present progress, which may be newer than the store's. Failures
+    /// while no notification waits (of preparing a node) are recorded here only.
     pub(crate) fn update(&self, target: &mut Target) {
         let state = self.lock();
         let Some(place) = state.table.place(target.id) else { return };
@@ -371,12 +373,12 @@ impl Engine {
         failing.collect()
     }
 
-    /// Ends a target as soon as it has everything and took something since.
+    /// Ends a target once it has all notifications, after at least one further delivery.
     pub(crate) fn end_when_done(&self, id: TargetId) {
         self.lock().last_words.insert(id);
     }
 
-    /// Lets a target that has nothing to do find out whether there is something.
+    /// Queues the next delivery of an idle target, if the topic has newer notifications.
     fn begin(&self, state: &mut State, place: TargetIndex) {
         let topic = state.table.get(place).and_then(|entry| state.table.topics.get(&entry.topic));
         let head = topic.map(|topic| topic.head);
@@ -391,7 +393,7 @@ impl Engine {
         let pause = due.map_or(0, |due| due.as_micros() - self.clock.now().as_micros());
         if pause > 0 {
             entry.doing = TargetActivity::Waiting;
-            // A clock that went far back must not put a target to sleep for years.
+            // If the clock was set back far, the pause must not become years.
             let pause = Duration::from_micros(pause as u64)
                 .min(self.options.retries.most.max(self.options.retries.retry_after));
             retries.push(Reverse((now + pause, place, entry.epoch)));
@@ -408,8 +410,8 @@ impl Engine {
         }
     }
 
-    /// How long a slow target keeps its place while others wait: by what it needed the last time,
-    /// and now and then all the time there is.
+    /// How long a slow target may occupy its place while others wait: by the time of its last
+    /// delivery, and at every fourth failure the whole time of an exchange.
     fn patience(&self, entry: &Entry) -> Duration {
         let whole = self.options.sending.total;
         let failures = entry.trouble.as_ref().map_or(0, |trouble| trouble.failures);
@@ -420,7 +422,7 @@ impl Engine {
     /// Ends a target; [`Engine::part`] records it in the store.
     fn end(&self, state: &mut State, place: TargetIndex, why: Ending) {
         let Some(entry) = state.table.remove(place) else { return };
-        // The URL of a callback is a secret: a client that presents it is treated as its owner.
+        // The URL of a callback is a secret, because a client that has it is treated as its owner.
         tracing::info!(
             target = entry.id.0,
             host = host_of(&entry.address),
@@ -436,7 +438,8 @@ impl Engine {
         });
     }
 
-    /// Records ended targets in the store. Not under the state's lock, since the store may block.
+    /// Takes ended targets from the engine and records them in the store. The lock is released
+    /// first, since the store may block.
     fn part(&self) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         let ending = {
@@ -450,7 +453,7 @@ impl Engine {
         for PendingEnd { id, why, .. } in ending {
             let done = move |result: Result<bool, LogError>| {
                 if let Err(error) = result {
-                    // It is read again at the next start, and ends again.
+                    // The target is read again at the next start, and then ends again.
                     tracing::warn!(target = id.0, %error, "a subscription's end was not recorded");
                 }
             };
@@ -458,7 +461,7 @@ impl Engine {
         }
     }
 
-    /// Moves targets of topics with something new to the lanes.
+    /// Moves targets of topics with new notifications to the lanes.
     fn take_changed_topics(&self) {
         let mut changed_topics = std::mem::take(
             &mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner),
@@ -498,7 +501,7 @@ impl Engine {
         }
     }
 
-    /// Hands progress to the store, if it is time. `true` when that was done.
+    /// Passes progress to the store, if it is due. Returns `true` in this case.
     fn save(self: &Arc<Self>, now: Instant) {
         let progress = {
             let mut state = self.lock();
@@ -576,7 +579,7 @@ impl Engine {
         }
     }
 
-    /// When there is something to do.
+    /// Time at which there is work to do.
     fn due(&self, state: &mut State, now: Instant) -> Option<Instant> {
         if state.table.has_progress() && state.save_at.is_none() {
             state.save_at = Some(now + self.options.save_every);
@@ -586,7 +589,7 @@ impl Engine {
         [retry, state.lanes.due(), save].into_iter().flatten().min()
     }
 
-    /// Begins no more deliveries and lets [`Engine::run`] end.
+    /// Starts no more deliveries and lets [`Engine::run`] end.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Relaxed);
         self.lock().listeners.clear();
@@ -597,7 +600,7 @@ impl Engine {
         self.stopping.load(Relaxed)
     }
 
-    /// Waits a little for what is under way, and records where everybody stands.
+    /// Waits for running deliveries for a short time, and records all cursors.
     async fn farewell(&self) {
         let end = Instant::now() + FAREWELL;
         while self.lock().lanes.load().flying > 0 && Instant::now() < end {
@@ -614,7 +617,7 @@ impl Engine {
 }
 
 impl State {
-    /// A target whose last attempts failed.
+    /// A target whose last attempts failed, with its failures.
     fn trouble(&self, place: TargetIndex) -> Option<(&Entry, &FailureState)> {
         let entry = self.table.get(place)?;
         let trouble = entry.trouble.as_deref().filter(|trouble| trouble.failures > 0)?;

@@ -1,5 +1,5 @@
-//! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all of them, one item for
-//! each notification, or several where it is larger than a stanza may be.
+//! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all nodes, one item for each
+//! notification, or several if it is larger than a stanza may be.
 
 use super::lanes::ExchangeEnd;
 use super::outcome::Outcome;
@@ -13,53 +13,53 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the items of a node are: documents of Sitemaps.
+/// Type of the items in a node: documents of Sitemaps.
 const PAYLOAD_TYPE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
-/// The first pause after a connection that failed, for all nodes together; it doubles.
+/// The first pause after a failed connection, for all nodes together; it doubles.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The first pause after an account was not accepted: servers may lock one that is tried often.
+/// The first pause after a refused login, because servers may lock an account after many attempts.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
-/// The longest such pause.
+/// The longest pause after failed connections.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// The least limit of items that is learned: a server that ends connections over less does so for
-/// another reason.
+/// Least limit of item sizes that is concluded from a failure: a server that ends connections over
+/// smaller items does so for another reason.
 const STANZA_MIN: usize = 8 << 10;
 
-/// A notification for a node, with those that are published together with it.
+/// A notification for a node, with further notifications that are published in the same item.
 pub(super) struct NodeItem<'a> {
     pub(super) target: TargetId,
     pub(super) address: &'a str,
     pub(super) topic_url: &'a Arc<str>,
     pub(super) offset: Offset,
     pub(super) ready: &'a Ready,
-    /// The changes of all of them: after this position, and to that.
+    /// The changes of all these notifications: after the first position, up to the second.
     pub(super) changes: Option<(Position, Position)>,
 }
 
-/// The account that publishes, and what is known of its nodes.
+/// The account that publishes, and its nodes.
 pub(super) struct Nodes {
     account: Account,
-    /// One connects, the others wait for it.
+    /// One task connects, the others wait for it.
     link: tokio::sync::Mutex<Link>,
-    /// Of notifications that were published in part: the last position that the node has.
+    /// For partly published notifications: the last published position.
     partly: Mutex<HashMap<TargetId, (Offset, Position)>>,
 }
 
 #[derive(Default)]
 struct Link {
     session: Option<Arc<Session>>,
-    /// Nodes that exist, as far as this session knows, each with the change that its newest item was
-    /// named by when that was found out.
+    /// Nodes that exist in this session, each with the position in the identifier of its newest
+    /// item when it was checked.
     prepared: HashMap<Node, Position>,
-    /// The largest item, where the server or the service takes less than is configured: until the
-    /// next start.
+    /// The largest item, if the server or the service accepts less than the configuration: until
+    /// the next start.
     largest: Option<usize>,
-    /// The last connection that failed, or ended before an item was published. Only an item that is
-    /// published ends it.
+    /// The last failure of a connection before an item was published. It ends when an item is
+    /// published.
     failure: Option<Failure>,
 }
 
-/// A connection that failed: until its pause is over, nobody tries again.
+/// A failed connection; the next attempt starts after the pause.
 struct Failure {
     error: Error,
     until: Instant,
@@ -67,12 +67,12 @@ struct Failure {
 }
 
 impl Link {
-    /// Whether this is its session.
+    /// Whether this is the current session.
     fn has(&self, session: &Arc<Session>) -> bool {
         self.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session))
     }
 
-    /// Begins a pause, twice as long as the last one.
+    /// Starts a pause, twice as long as the last one.
     fn failed(&mut self, error: Error) -> Trouble {
         let before = self.failure.as_ref().map(|failure| failure.pause * 2);
         let least = if error.kind() == ErrorKind::Login { REFUSED_PAUSE } else { PAUSE };
@@ -83,15 +83,15 @@ impl Link {
     }
 }
 
-/// Why an item was not published.
+/// The reason why an item was not published.
 enum Trouble {
-    /// There is no connection, and the next attempt to connect is after this pause.
+    /// The connection failed; the next attempt is after this pause.
     NotConnected(Error, Duration),
     /// The service refuses, or the connection ended.
     Service(Error),
-    /// An item of so many bytes is above the limit.
+    /// An item of this size in bytes exceeds the limit.
     TooLarge(usize),
-    /// The bytes cannot be made.
+    /// The bytes of the item cannot be made.
     Ours(LogError),
 }
 
@@ -105,7 +105,7 @@ impl Trouble {
         }
     }
 
-    /// In the terms of the engine.
+    /// Converts the failure to an outcome for the engine.
     fn outcome(&self) -> Outcome {
         let ours = |status, error| Outcome::Failed {
             status,
@@ -144,7 +144,7 @@ impl Nodes {
         }
     }
 
-    /// Creates a node, or checks the one that exists, so that others can subscribe before the first
+    /// Creates a node, or checks an existing one, so that clients can subscribe before the first
     /// change. An error has its status, a text and the pause before the next attempt.
     pub(super) async fn prepare(&self, address: &str, topic_url: &str) -> Result<(), Outcome> {
         let prepared = async {
@@ -154,7 +154,7 @@ impl Nodes {
         prepared.await.map_err(|trouble: Trouble| trouble.outcome())
     }
 
-    /// Publishes what the node does not have yet, in order.
+    /// Publishes the changes that the node does not have yet, in order.
     async fn publish_all(
         &self,
         item: &NodeItem<'_>,
@@ -166,8 +166,8 @@ impl Nodes {
             return self.put(&node, item.topic_url, &id, &item.ready.body).await;
         };
         let mut done = self.done(item).unwrap_or(after).clamp(after, last);
-        // What the node has of them was published before a crash, or before its answer was lost. Together
-        // with others it would come again as a part of another item.
+        // If the node has an item with some of the changes, it was published before a crash, or its
+        // answer was lost. Skip these changes: in a larger item they would be published twice.
         let (_, newest) = self.prepared(&node, item.topic_url).await?;
         if (after..=last).contains(&newest) {
             done = done.max(newest);
@@ -176,7 +176,7 @@ impl Nodes {
             self.lock().remove(&item.target);
             return Ok(());
         }
-        // The ends of the parts, the first on top.
+        // The ends of the parts, the first part on top of the stack.
         let mut ends = vec![last];
         while let Some(end) = ends.pop() {
             let body = if Some((done, end)) == item.ready.changes {
@@ -184,7 +184,8 @@ impl Nodes {
             } else {
                 cache.render(item.topic_url, done, end).await.map_err(Trouble::Ours)?
             };
-            // An item is named by its last change, so that subscribers see their order and gaps.
+            // The identifier of an item is the position of its last change, so that subscribers see
+            // order and gaps.
             let id = end.0.to_string();
             match self.put(&node, item.topic_url, &id, &body).await {
                 Ok(()) => {}
@@ -193,7 +194,7 @@ impl Nodes {
                     ends.extend([end, Position(done.0 + (end.0 - done.0) / 2)]);
                     continue;
                 }
-                // One change alone: subscribers are only notified that there is something.
+                // A single change is too large: publish only that there are changes.
                 Err(_) => {
                     let body: Bytes =
                         cache.render(item.topic_url, end, end).await.map_err(Trouble::Ours)?;
@@ -209,7 +210,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// How far a notification was published before an attempt failed.
+    /// The position up to which a notification was published before an attempt failed.
     fn done(&self, item: &NodeItem<'_>) -> Option<Position> {
         let partly = self.lock();
         partly.get(&item.target).filter(|(offset, _)| *offset == item.offset).map(|(_, done)| *done)
@@ -219,7 +220,7 @@ impl Nodes {
         self.partly.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes one item, to a node that is made where there is none and that is allowed.
+    /// Publishes one item. Creates the node if it is missing and the service allows this.
     async fn put(
         &self,
         node: &Node,
@@ -240,7 +241,8 @@ impl Nodes {
             return Ok(());
         };
         if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Timeout) {
-            // It was deleted: the next attempt makes it again. Or it may have the item.
+            // The node may have been deleted; the next attempt creates it again. After a timeout it
+            // may already have the item.
             self.link.lock().await.prepared.remove(node);
         }
         if error.kind() == ErrorKind::TooLarge && body.len() > STANZA_MIN {
@@ -253,7 +255,8 @@ impl Nodes {
         Err(self.lost(&session, error).await)
     }
 
-    /// The session, with the node created or checked, and the change of its newest item at that time.
+    /// The session and the position of the node's newest item, after the node was created or
+    /// checked.
     async fn prepared(
         &self,
         node: &Node,
@@ -266,7 +269,7 @@ impl Nodes {
         let made = match session.create(node, topic_url, PAYLOAD_TYPE).await {
             Ok(true) => Ok(Vec::new()),
             Ok(false) => match session.items(node, 1).await {
-                // Services need not list items to publishers.
+                // Services are not required to list items for publishers.
                 Err(error) if error.kind() != ErrorKind::Timeout && !session.is_closed() => {
                     tracing::debug!(%node, %error, "the newest item is not known");
                     Ok(Vec::new())
@@ -287,7 +290,7 @@ impl Nodes {
         Ok((session, newest))
     }
 
-    /// What a failed request means: a connection that ended is made again after a pause.
+    /// Converts a failed request: if the connection ended, a new one is made after a pause.
     async fn lost(&self, session: &Arc<Session>, error: Error) -> Trouble {
         let mut link = self.link.lock().await;
         if session.is_closed() && link.has(session) {
@@ -296,7 +299,7 @@ impl Nodes {
         Trouble::Service(error)
     }
 
-    /// The session, and what is known of the node if it is known to be there.
+    /// The session, and the newest position of the node if it was checked in this session.
     async fn session(&self, node: &Node) -> Result<(Arc<Session>, Option<Position>), Trouble> {
         let mut link = self.link.lock().await;
         if let Some(session) = link.session.as_ref().filter(|session| !session.is_closed()) {
@@ -308,7 +311,7 @@ impl Nodes {
         }
         link.session = None;
         link.prepared.clear();
-        // Nobody subscribes with this account: its events are not read.
+        // This account does not subscribe, so its events are not read.
         match Session::connect(&self.account, node.service()).await {
             Ok((session, _)) => {
                 let session = Arc::new(session);
@@ -321,7 +324,7 @@ impl Nodes {
     }
 }
 
-/// A failure in the terms of the engine: what a server of HTTP would have answered.
+/// A failure as the engine expects it: with the status that an HTTP server would have returned.
 fn failed(error: &Error, pause: Option<Duration>) -> Outcome {
     let status = match error.kind() {
         ErrorKind::Login => Some(401),

@@ -1,4 +1,4 @@
-//! Results of deliveries, and the time of the next attempt.
+//! Results of deliveries, and the pause before the next attempt.
 
 use crate::deliver::lanes::ExchangeEnd;
 use crate::options::Retries;
@@ -7,20 +7,20 @@ use abreast_net::{Answer, Error, ErrorKind};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// 2xx: the receiver has it [websub §7].
+    /// 2xx: the receiver accepted the notification [websub §7].
     Taken(u16),
-    /// 410: the receiver does not want any more.
+    /// 410: the receiver does not want further notifications.
     Gone,
-    /// Anything else, redirects too: to be tried again.
+    /// Any other result, also a redirect: to be tried again.
     Failed {
         status: Option<u16>,
         error: String,
-        /// What to do about it, where that is known.
+        /// Help text for the operator, if there is one.
         help: Option<&'static str>,
-        /// The pause that was asked for.
+        /// The pause that the receiver requested.
         pause: Option<Duration>,
         contact: ExchangeEnd,
     },
@@ -73,7 +73,7 @@ impl Outcome {
         }
     }
 
-    /// A node that cannot be published to from here.
+    /// Outcome for a node to which this hub cannot publish.
     pub(crate) fn no_xmpp(why: &str) -> Self {
         let error = format!("cannot publish to a node: {why}");
         Self::Failed {
@@ -85,7 +85,7 @@ impl Outcome {
         }
     }
 
-    /// Ended by the hub, since others waited for its place.
+    /// Outcome of an exchange that the hub aborted because others waited for its place.
     pub(crate) fn cut_off(after: Duration) -> Self {
         let error = format!(
             "no answer within {} ms, and other deliveries were waiting (net.timeout)",
@@ -102,8 +102,8 @@ impl Outcome {
     }
 }
 
-/// A random part of a time that doubles with each failure: nobody comes back in the same instant.
-/// At least a tenth of the first time.
+/// A random part of a time that doubles with each failure, so that attempts do not coincide. At
+/// least a tenth of the first time.
 pub(crate) fn backoff(retries: &Retries, failures: u32) -> Duration {
     let doubled =
         retries.base.saturating_mul(1 << failures.saturating_sub(1).min(30)).min(retries.most);

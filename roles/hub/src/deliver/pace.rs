@@ -1,23 +1,23 @@
-//! How fast the host of a target answers.
+//! The speed at which the host of a target answers.
 
 use std::time::Duration;
 
-/// How fast a recipient answers, by its last exchange.
+/// The speed of a recipient in its last exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Nothing was sent to it since the start.
+    /// No exchange with the recipient since the start.
     #[default]
     New,
-    /// It answered, or failed, soon.
+    /// The recipient answered, or failed, within `slow_after`.
     Quick,
-    /// It took long, or had to give up its place before it answered.
+    /// The recipient needed more time, or had to release its place before it answered.
     Slow,
-    /// It did not answer several times in a row.
+    /// The recipient did not answer several times in a row.
     Silent,
 }
 
 impl Pace {
-    /// A lane of their own for those whose last exchange took long.
+    /// Whether the pace is for recipients whose last exchange was slow; they have separate lanes.
     pub(crate) const fn is_slow(self) -> bool {
         matches!(self, Self::Slow | Self::Silent)
     }

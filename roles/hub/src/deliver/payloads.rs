@@ -1,4 +1,4 @@
-//! Payloads of notifications: made once, shared by all deliveries, dropped soon after.
+//! Payloads of notifications: made once, shared by all deliveries, and dropped soon after.
 
 use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId, TopicLog as _};
 use abreast_net::{HeaderLines, HeaderMap, HeaderName, HeaderValue};
@@ -10,31 +10,31 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
-/// Most notifications kept ready, whatever their size.
+/// Most notifications cached in memory, in addition to the limit of bytes.
 const MAX_READY: usize = 4_096;
-/// Most changes of notifications that are published together.
+/// Most changes in notifications that are published together.
 #[cfg(feature = "xmpp")]
 const JOINED_CHANGES: u64 = 1_000;
-/// Notifications read at a time for that.
+/// Notifications that are read at a time to join them.
 #[cfg(feature = "xmpp")]
 const JOINED_READ: usize = 100;
-/// Bytes that a permit of the semaphore represents.
+/// Bytes for each permit of the semaphore.
 const UNIT: usize = 1_024;
-/// The header with a notification's number, so that receivers know repeats.
+/// The header with a notification's offset, by which receivers can recognise repetitions.
 pub(crate) static OFFSET_HEADER: HeaderName = HeaderName::from_static("abreast-offset");
 
-/// Makes the bytes of notifications that name changes.
+/// Renders the bytes of notifications that refer to changes.
 pub trait Payloads: Send + Sync + 'static {
-    /// The notification of the topic's changes at positions `after < p <= last`; where `after` is
-    /// `last`, one without changes, which still states where they are.
+    /// The notification of the topic's changes at positions `after < p <= last`. If `after` equals
+    /// `last`, a notification without changes, which still has a link to the lists of all changes.
     ///
     /// # Errors
     /// When they cannot be read.
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError>;
 
-    /// The notification for a subscriber that misses some, which are no longer kept or were given
-    /// up: it states where all changes are. `None` in topics whose notifications show by themselves
-    /// that others are missing before them.
+    /// The notification for a subscriber that misses some notifications, because they were dropped
+    /// or given up: it has a link to the lists of all changes. `None` for topics whose
+    /// notifications themselves show gaps.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -43,18 +43,18 @@ pub trait Payloads: Send + Sync + 'static {
     }
 }
 
-/// The notification for a subscriber that misses some.
+/// The notification for a subscriber that misses notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Its media type.
+    /// Media type of the body.
     pub media_type: String,
-    /// Links that are sent with it, besides hub and topic.
+    /// `Link` header values in addition to hub and topic.
     pub links: String,
-    /// Its content.
+    /// Bytes to send as the content.
     pub body: Bytes,
 }
 
-/// For a hub without a Source: there are no such notifications.
+/// For a hub without a Source: notifications are never made from changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPayloads;
 
@@ -71,37 +71,36 @@ impl Payloads for NoPayloads {
     }
 }
 
-/// A notification ready to be sent.
+/// A rendered notification.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) body: Bytes,
-    /// `Content-Type`, `Link` and the number, as every subscriber gets them.
+    /// `Content-Type`, `Link` and the offset, which are the same for all subscribers.
     pub(crate) headers: HeaderLines,
     pub(crate) media_type: String,
     pub(crate) links: String,
-    /// Where it is made from changes, which: after this position, and to that.
+    /// For a notification made from changes: after the first position, up to the second.
     #[cfg(feature = "xmpp")]
     pub(crate) changes: Option<(Position, Position)>,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// The notification at an offset of a log.
+/// The result of looking up a notification.
 #[derive(Clone, Debug)]
 pub(crate) enum PayloadLookup {
     Ready(Arc<Ready>),
-    /// It is gone; the next one that is kept.
+    /// The notification was dropped; the offset of the next stored one.
     Trimmed(Offset),
 }
 
-/// Notifications that are being sent, or were a moment ago.
+/// Cache of notifications that are being sent, or were sent recently.
 pub(crate) struct PayloadCache {
     store: Arc<HubStore>,
     payloads: Arc<dyn Payloads>,
     hub_url: String,
     room: Arc<Semaphore>,
     units: usize,
-    /// Memory of deliveries to slow recipients, for as long as they take: separate from that of the
-    /// others.
+    /// Memory for deliveries to slow recipients, separate from the memory for others.
     slow_room: Arc<Semaphore>,
     slow_units: usize,
     kept: Mutex<CachedPayloads>,
@@ -110,7 +109,7 @@ pub(crate) struct PayloadCache {
 #[derive(Default)]
 struct CachedPayloads {
     cells: HashMap<(TopicId, Offset), Arc<OnceCell<PayloadLookup>>>,
-    /// Those of slow recipients, while they are read.
+    /// Notifications for slow recipients, while they are read.
     slow_cells: HashMap<(TopicId, Offset), Arc<OnceCell<PayloadLookup>>>,
     order: VecDeque<((TopicId, Offset), usize)>,
     bytes: usize,
@@ -138,8 +137,8 @@ impl PayloadCache {
         }
     }
 
-    /// A notification, from memory or from the log. Waits while too many bytes are in memory, those
-    /// of slow recipients and of others counted apart.
+    /// Finds a notification in memory or in the log. Waits while too many bytes are in memory;
+    /// notifications for slow recipients are counted separately.
     pub(crate) async fn find(
         self: &Arc<Self>,
         topic: TopicId,
@@ -160,7 +159,7 @@ impl PayloadCache {
                 let read =
                     tokio::task::spawn_blocking(move || this.read(topic, &url, offset)).await;
                 let stopped = || LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
-                // The last one is always kept: where nothing is, something is wrong.
+                // The last notification is never dropped, so an empty log is damaged.
                 let nothing = || {
                     let message = format!("nothing is in the log at {} or later", offset.0);
                     LogError::new(abreast_core::ErrorKind::Corrupt, message)
@@ -182,18 +181,18 @@ impl PayloadCache {
                     self.keep(key, bytes);
                 }
             }
-            // Neither what is gone nor a failure is worth remembering.
+            // Do not cache dropped notifications and failures.
             _ => drop(self.lock().cells.remove(&key)),
         }
         found
     }
 
-    /// A notification that was just accepted need not be read again.
+    /// Caches a notification that was just accepted, so that it need not be read again.
     pub(crate) fn remember(&self, topic: TopicId, topic_url: &str, notification: &Notification) {
         let Payload::Bytes(bytes) = &notification.content.payload else { return };
         let body = Bytes::from_owner(Arc::clone(bytes));
         let units = self.units_of(body.len());
-        // No room: it is read when its turn comes.
+        // The memory is used up: the notification is read later.
         let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) else { return };
         let key = (topic, notification.offset);
         let size = body.len();
@@ -207,7 +206,7 @@ impl PayloadCache {
         self.keep(key, size);
     }
 
-    /// The bytes of a notification, and what is known of it.
+    /// Reads a notification from the store, with its bytes.
     pub(crate) fn read(
         &self,
         topic: TopicId,
@@ -232,7 +231,7 @@ impl PayloadCache {
         }
     }
 
-    /// The notification that stands for those up to an offset, for a subscriber that misses them.
+    /// The notification for a subscriber that misses all notifications up to an offset.
     pub(crate) async fn gap(
         self: &Arc<Self>,
         topic_url: &Arc<str>,
@@ -256,8 +255,8 @@ impl PayloadCache {
         }))
     }
 
-    /// The last of the notifications behind an offset whose changes continue those of that one, from
-    /// behind `after` up to `last`, and their last change: they can be published together.
+    /// Finds the following notifications that can be published in the same item, because their
+    /// changes continue at `end`. Returns the offset of the last one and its last position.
     #[cfg(feature = "xmpp")]
     pub(crate) async fn joined(
         self: &Arc<Self>,
@@ -290,7 +289,7 @@ impl PayloadCache {
             .unwrap_or_else(|_| Err(LogError::new(abreast_core::ErrorKind::Io, "the hub stops")))
     }
 
-    /// The bytes of a notification of a part of the changes, which nobody else gets.
+    /// Renders a notification with a part of the changes, which is not shared with other targets.
     #[cfg(feature = "xmpp")]
     pub(crate) async fn render(
         self: &Arc<Self>,
@@ -338,7 +337,7 @@ impl PayloadCache {
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) {
             return Some(room);
         }
-        // Cached payloads are dropped first.
+        // Drop cached payloads first.
         self.forget();
         Arc::clone(&self.room).acquire_many_owned(units).await.ok()
     }
@@ -347,7 +346,7 @@ impl PayloadCache {
         (bytes.div_ceil(UNIT) + 1).min(self.units) as u32
     }
 
-    /// Keeps at most half of what may be in memory.
+    /// Caches a notification. At most half of the memory is used for the cache.
     fn keep(&self, key: (TopicId, Offset), bytes: usize) {
         let mut kept = self.lock();
         kept.order.push_back((key, bytes));
@@ -394,7 +393,7 @@ pub(crate) fn headers(
     headers
 }
 
-/// The instant, as the store writes it.
+/// The instant `by` after `now`; saturates.
 pub(crate) fn later(now: Timestamp, by: std::time::Duration) -> Timestamp {
     now.plus_micros(i64::try_from(by.as_micros()).unwrap_or(i64::MAX))
 }

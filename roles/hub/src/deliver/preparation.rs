@@ -8,7 +8,8 @@ use abreast_store::hub::TargetId;
 use std::sync::Arc;
 
 impl Engine {
-    /// Creates or checks a node when delivery begins, until that succeeds or the target ends.
+    /// Creates or checks a node at the start of its delivery, until this succeeds or the target
+    /// ends.
     pub(crate) async fn prepare_node(
         self: Arc<Self>,
         id: TargetId,
@@ -33,8 +34,8 @@ impl Engine {
         }
     }
 
-    /// Shows that a node is not ready, or no longer. Notifications are not given up for that: their
-    /// own attempts count.
+    /// Shows that a node is not ready. This alone does not give up notifications; only their own
+    /// attempts count.
     fn note_preparation(&self, id: TargetId, prepared: Result<(), Option<u16>>) {
         let mut state = self.lock();
         let Some(place) = state.table.place(id) else { return };

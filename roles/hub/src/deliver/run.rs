@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Most bytes of an answer that are read; it is ignored anyway [websub §7].
+/// Most bytes of a response that are read; its content is ignored [websub §7].
 const ANSWER_BYTES: usize = 4 << 10;
-/// Bodies beyond this are signed on another thread.
+/// Largest body that is signed on the same thread.
 const SIGNED_HERE: usize = 64 << 10;
-/// The pause after something failed on our side.
+/// The pause after a failure on the hub's side.
 const OUR_PAUSE: Duration = Duration::from_secs(1);
 
-/// One attempt.
+/// One attempt to deliver a notification.
 struct Job {
     exchange: Exchange<(TargetIndex, u32)>,
     #[cfg(feature = "xmpp")]
@@ -36,22 +36,22 @@ struct Job {
     kind: TargetKind,
     offset: Offset,
     recipient: Result<Recipient, abreast_net::Error>,
-    /// Where the recipient is a hub, its URL.
+    /// URL of the recipient, if it is a hub.
     hub: Option<String>,
-    /// The secret of this instant: one that was renewed counts at once.
+    /// The current secret: a renewed secret is used at once.
     secret: Option<Box<[u8]>>,
     first_failed: Option<Timestamp>,
-    /// The last of those that were given up, which are to be reported instead.
+    /// Offset of the last notification that was given up, if this is to be reported first.
     gap: Option<Offset>,
     begun: Instant,
     time: Timestamp,
 }
 
-/// What is given up: all up to the last.
+/// Notifications that are given up, up to the last.
 #[derive(Clone, Copy)]
 struct GiveUp {
     last: Offset,
-    /// The subscriber is to be notified of that before the cursor moves.
+    /// Whether the subscriber is notified about this before the cursor moves.
     reports: bool,
 }
 
@@ -59,13 +59,13 @@ struct GiveUp {
 enum AttemptResult {
     Tried {
         outcome: Outcome,
-        /// The last notification that it was about.
+        /// Offset of the last notification in the attempt.
         last: Offset,
         give_up: Option<GiveUp>,
     },
-    /// The notification that some are missing was sent: up to this one.
+    /// The subscriber was notified that it misses notifications, up to this one.
     Reported { outcome: Outcome, last: Offset },
-    /// The notification is gone; the next that is kept.
+    /// The notification was dropped; the offset of the next stored one.
     Trimmed(Offset),
     /// The store, or the renderer of the bytes, failed.
     Ours(LogError),
@@ -217,9 +217,9 @@ impl Engine {
         self.tried(job, Outcome::of(sent, self.options.retries.retry_after)).await
     }
 
-    /// Notifies a subscriber that it misses everything up to `last`, where notifications of the
-    /// topic do not show that themselves. The cursor stays before them until that is taken, so that
-    /// it is not lost in a crash.
+    /// Notifies a subscriber that it misses everything up to `last`, if the topic's notifications
+    /// do not show this themselves. The cursor moves after this was accepted, so that a crash does
+    /// not lose the report.
     async fn report_gap(&self, job: &Job, recipient: &Recipient, last: Offset) -> AttemptResult {
         let gap = match job.kind {
             TargetKind::Subscription => self.cache.gap(&job.topic_url, last).await,
@@ -245,8 +245,8 @@ impl Engine {
         Outcome::of(sent, self.options.retries.retry_after)
     }
 
-    /// An attempt at a node. What is no longer kept is not reported there: subscribers see by the
-    /// next item that something is missing.
+    /// An attempt to publish to a node. Dropped notifications are not reported there: the next item
+    /// shows subscribers that changes are missing.
     async fn attempt_node(&self, job: &Job) -> AttemptResult {
         let found = self
             .cache
@@ -267,9 +267,9 @@ impl Engine {
         }
     }
 
-    /// Publishes a notification to a node of an XMPP service, together with those that wait behind it: a
-    /// service that takes a few items a second only would fall back more and more. Returns the last
-    /// of them.
+    /// Publishes a notification to a node of an XMPP service, in the same item as waiting
+    /// notifications: otherwise a service with a limit of a few items per second would fall further
+    /// and further behind. Returns the last published offset.
     #[cfg(feature = "xmpp")]
     async fn publish(&self, job: &Job, ready: &Ready) -> Result<(Outcome, Offset), LogError> {
         let Some(nodes) = &self.nodes else {
@@ -291,7 +291,7 @@ impl Engine {
         Ok((nodes.publish(&item, &self.cache).await, last))
     }
 
-    /// A store may have targets of a program that could.
+    /// The store may have targets from a program with XMPP support.
     #[cfg(not(feature = "xmpp"))]
     #[expect(clippy::unused_async, reason = "as with the feature `xmpp`")]
     async fn publish(&self, job: &Job, _: &Ready) -> Result<(Outcome, Offset), LogError> {
@@ -299,8 +299,8 @@ impl Engine {
         Ok((outcome, job.offset))
     }
 
-    /// Finds out whether it is time to give up, and what: all that was accepted before that time
-    /// and could not be delivered since.
+    /// Decides whether to give up, and up to which offset: notifications that were accepted before
+    /// the limit of time and could not be delivered since.
     async fn tried(&self, job: &Job, outcome: Outcome) -> AttemptResult {
         let mut give_up = None;
         let patience = self.options.retries.give_up;
@@ -322,7 +322,7 @@ impl Engine {
             Some(last) if job.kind != TargetKind::Subscription => {
                 Some(GiveUp { last, reports: false })
             }
-            // Where it is not known whether that can be reported, it is tried again.
+            // Try again later: it is unknown whether the loss can be reported.
             Some(last) => {
                 let gap = self.cache.gap(&job.topic_url, last).await;
                 gap.ok().map(|gap| GiveUp { last, reports: gap.is_some() })
@@ -331,7 +331,7 @@ impl Engine {
         AttemptResult::Tried { outcome, last: job.offset, give_up }
     }
 
-    /// Notes what came of a delivery and takes the next one.
+    /// Records the result of a delivery and takes the next one.
     fn finish(&self, job: &Job, ended: AttemptResult, cut: &Arc<CancelSignal>) -> Option<Job> {
         let now = Instant::now();
         let contact = match &ended {
@@ -386,7 +386,7 @@ impl Engine {
                     self.give_up(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
-                // It can never be made: what published it is gone.
+                // The notification can never be made: its set is not published any more.
                 AttemptResult::Ours(error) if error.kind() == ErrorKind::NoSet => {
                     let letter = DeadLetter::range(
                         job.offset,
@@ -417,7 +417,7 @@ impl Engine {
         next
     }
 
-    /// The target has everything up to `last`.
+    /// Records that the target has everything up to `last`.
     fn taken(
         &self,
         state: &mut State,
@@ -429,7 +429,7 @@ impl Engine {
     ) {
         self.counters.delivered.fetch_add(1, Relaxed);
         let Some(entry) = state.table.get_mut(place) else { return };
-        // A subscriber that fetches the topic has the current content.
+        // A recipient that fetches the topic has its current content.
         entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { last };
         if let Some(trouble) = entry.trouble.take() {
             let attempt = attempt_of(job, trouble.attempts + 1, Some(status), None, now);
@@ -448,7 +448,7 @@ impl Engine {
         self.begin(state, place);
     }
 
-    /// Moves the cursor over what was given up.
+    /// Moves the cursor past the notifications that were given up.
     fn give_up(&self, state: &mut State, place: TargetIndex, letter: DeadLetter) {
         self.counters.given_up.fetch_add(letter.letters, Relaxed);
         let last = letter.last;
@@ -483,12 +483,12 @@ impl Engine {
         trouble.first_failed.get_or_insert(job.time);
         let mut pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
         if job.kind == TargetKind::Node {
-            // All of them wait for one connection.
+            // All nodes wait for the same connection.
             pause = pause.min(NODE_PAUSE_MAX);
         }
         trouble.next_at = Some(later(time, pause));
         trouble.status = status;
-        // Powers of two: at first soon, then once in a while, as long as it lasts.
+        // At powers of two: soon at first, then rarely while the failures continue.
         if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
             let (failures, is_node) = (trouble.failures, job.kind == TargetKind::Node);
             let what = if is_node { "a node" } else { "another hub" };
@@ -527,7 +527,7 @@ impl Engine {
                 "notifications were given up; the subscription stays"
             );
             self.give_up(state, place, letter);
-            // The next notification is tried at once when there is no reason to wait [websub §7].
+            // Try the next notification at once if no pause is needed [websub §7].
             rest_if_done(state, place);
         }
         state.table.mark_dirty(place);
@@ -569,7 +569,7 @@ fn attempt_of(
     Attempt { offset: job.offset, number, time: job.time, status, error, took }
 }
 
-/// The signature, for subscribers who gave a secret and for no others [websub §7.1].
+/// The signature, for subscribers with a secret only [websub §7.1].
 async fn signature(
     ready: &Arc<Ready>,
     secret: Option<&[u8]>,

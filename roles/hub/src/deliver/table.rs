@@ -1,4 +1,4 @@
-//! The table of targets: all of them in memory, a few hundred bytes each.
+//! The table of targets: all in memory, with a few hundred bytes each.
 
 use super::pace::Pace;
 use abreast_core::{Offset, TopicId};
@@ -8,37 +8,37 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-/// A target's place in the table.
+/// Index of a target in the table.
 pub(crate) type TargetIndex = u32;
 
 /// The activity of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetActivity {
-    /// Nothing: it has all there is.
+    /// The target is up to date.
     Idle,
-    /// It waits for its turn.
+    /// The target waits for its turn.
     Ready,
-    /// A delivery is under way.
+    /// A delivery is running.
     Flying,
-    /// It waits for the time of the next attempt.
+    /// The target waits for the time of the next attempt.
     Waiting,
 }
 
-/// A target. What is rare is boxed.
+/// A target. Rare values are boxed.
 pub(crate) struct Entry {
     pub(crate) id: TargetId,
     pub(crate) topic: TopicId,
     pub(crate) kind: TargetKind,
     pub(crate) doing: TargetActivity,
-    /// Its progress is to be recorded.
+    /// Whether the progress is not recorded yet.
     pub(crate) dirty: bool,
-    /// How fast it answers.
+    /// The speed of its last exchange.
     pub(crate) pace: Pace,
-    /// How long its last answer took, in milliseconds.
+    /// Duration of its last exchange, in milliseconds.
     pub(crate) took: u16,
-    /// Grows when what is under way no longer counts: replays, and a place that is used again.
+    /// Changes when running deliveries become invalid: at a replay, and when the slot is reused.
     pub(crate) epoch: u32,
-    /// Where it stands among its topic's members.
+    /// Index in the list of the topic's members.
     member: u32,
     pub(crate) address: Box<str>,
     pub(crate) secret: Option<Box<[u8]>>,
@@ -69,27 +69,27 @@ impl Entry {
 /// Attempts in a row that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailureState {
-    /// Of the notification after the cursor.
+    /// For the notification after the cursor.
     pub(crate) attempts: u32,
-    /// Since the last success, over several notifications.
+    /// Failures since the last success, over several notifications.
     pub(crate) failures: u32,
     pub(crate) first_failed: Option<Timestamp>,
     pub(crate) next_at: Option<Timestamp>,
-    /// Of the last answer since the start.
+    /// Status of the last answer since the start.
     pub(crate) status: Option<u16>,
-    /// The last of the notifications that were given up, where the subscriber is still to be
-    /// notified of that.
+    /// Offset of the last notification that was given up, if the subscriber is not notified of this
+    /// yet.
     pub(crate) gap: Option<Offset>,
 }
 
-/// Data to be recorded besides the numbers.
+/// Values that are recorded in addition to the cursor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnsavedAttempt {
     pub(crate) attempt: Option<Attempt>,
     pub(crate) dead: Option<DeadLetter>,
 }
 
-/// A topic with targets, or one that was asked for.
+/// A topic with targets, or one that was requested.
 pub(crate) struct TopicEntry {
     pub(crate) url: Arc<str>,
     pub(crate) head: Offset,
@@ -105,13 +105,13 @@ pub(crate) struct Table {
     epochs: u32,
     ids: HashMap<TargetId, TargetIndex>,
     pub(crate) topics: HashMap<TopicId, TopicEntry>,
-    /// Subscriptions by a hash of their callback's host.
+    /// Numbers of subscriptions by a hash of their callback's host.
     hosts: HashMap<u64, u32>,
     hasher: RandomState,
-    /// Other hubs.
+    /// Indexes of other hubs.
     pub(crate) submissions: BTreeSet<TargetIndex>,
     dirty: Vec<TargetIndex>,
-    /// Progress that cannot wait in its entry, since more came.
+    /// Progress that was replaced in its entry before it was recorded.
     pending: Vec<Progress>,
 }
 
@@ -132,12 +132,12 @@ impl Table {
         self.ids.get(&id).copied()
     }
 
-    /// All places, those in use and others.
+    /// All places, used and unused.
     pub(crate) fn places(&self) -> std::ops::Range<TargetIndex> {
         0..self.entries.len() as TargetIndex
     }
 
-    /// Takes in a target, or what is new about one that is there. Its topic must be there.
+    /// Adds a target, or updates an existing one. Its topic must be in the table.
     pub(crate) fn put(&mut self, target: Target) -> Option<TargetIndex> {
         if let Some(place) = self.place(target.id) {
             let entry = self.get_mut(place)?;
@@ -174,7 +174,7 @@ impl Table {
             kind: target.kind,
             doing: TargetActivity::Idle,
             dirty: false,
-            // Why the last attempt before the start failed is not known.
+            // The reason of failures before the start is unknown.
             pace: if troubled { Pace::Slow } else { Pace::New },
             took: 0,
             epoch: self.epochs,
@@ -222,7 +222,7 @@ impl Table {
         Some(entry)
     }
 
-    /// Another epoch: what is under way no longer counts.
+    /// Makes running deliveries of a target invalid by a new epoch.
     pub(crate) fn renew_epoch(&mut self, place: TargetIndex) {
         self.epochs = self.epochs.wrapping_add(1);
         let epoch = self.epochs;
@@ -240,12 +240,12 @@ impl Table {
         }
     }
 
-    /// Whether there is progress to be recorded.
+    /// Whether there is unrecorded progress.
     pub(crate) fn has_progress(&self) -> bool {
         !self.dirty.is_empty() || !self.pending.is_empty()
     }
 
-    /// The progress to be recorded.
+    /// Takes the unrecorded progress.
     pub(crate) fn take_progress(&mut self) -> Vec<Progress> {
         let dirty = std::mem::take(&mut self.dirty);
         let mut progress = std::mem::take(&mut self.pending);
@@ -260,7 +260,7 @@ impl Table {
         progress
     }
 
-    /// Progress that could not be recorded is to be recorded again.
+    /// Returns progress that could not be recorded.
     pub(crate) fn put_back(&mut self, places: &[TargetId], letters: Vec<Progress>) {
         for id in places {
             if let Some(place) = self.place(*id) {
@@ -270,7 +270,7 @@ impl Table {
         self.pending.extend(letters);
     }
 
-    /// Notes how a delivery went, if it is worth a line.
+    /// Notes the result of a delivery, if it is to be recorded.
     pub(crate) fn note(&mut self, place: TargetIndex, attempt: Attempt) {
         let Some(entry) = self.get_mut(place) else { return };
         let before = entry.news.as_ref().is_some_and(|news| news.attempt.is_some());
@@ -279,7 +279,7 @@ impl Table {
         self.pending.extend(waiting);
     }
 
-    /// Notes what was given up.
+    /// Records notifications that were given up.
     pub(crate) fn add_dead_letter(&mut self, place: TargetIndex, letter: DeadLetter) {
         let Some(entry) = self.get_mut(place) else { return };
         let before = entry.news.as_mut().and_then(|news| news.dead.as_mut());
@@ -304,7 +304,7 @@ impl Table {
         self.pending.extend(waiting);
     }
 
-    /// Subscriptions with callbacks on the host of this one.
+    /// Number of subscriptions with callbacks on the same host as this one.
     pub(crate) fn subscriptions_on_host_of(&self, callback: &str) -> u32 {
         self.hosts.get(&self.hasher.hash_one(host_of(callback))).copied().unwrap_or(0)
     }
@@ -327,7 +327,7 @@ pub(crate) fn host_of(url: &str) -> String {
     host_in(&origin_of(url)).to_owned()
 }
 
-/// The host of what [`origin_of`] returns, or the service of a node.
+/// The host in the result of [`origin_of`], or the service of a node.
 pub(crate) fn host_in(origin: &str) -> &str {
     let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
     let authority = authority.strip_prefix("xmpp:").unwrap_or(authority);

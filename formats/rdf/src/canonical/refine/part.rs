@@ -5,16 +5,16 @@ use crate::canonical::label::{Label, hash_part};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Blank nodes that are connected by statements between them. They are numbered from 0 here.
+/// Blank nodes that statements connect. Here they are numbered from 0.
 pub(super) struct Part<'a> {
     pub(super) nodes: Vec<Node>,
-    /// What is stated of each node with terms that are not blank, as bytes to compare.
+    /// The statements of each node with terms that are not blank, as bytes to compare.
     pub(super) ground: Vec<Vec<u8>>,
     predicates: Vec<&'a [u8]>,
     /// Subject, predicate and object.
     pub(super) edges: Vec<(usize, usize, usize)>,
-    /// For each node its neighbours, with the statement as the neighbour sees it: twice the
-    /// predicate, and one more where the neighbour is the object.
+    /// The neighbours of each node, with a number for the statement: twice the predicate's number,
+    /// plus one if the neighbour is the object.
     pub(super) neighbours: Vec<Vec<(usize, usize)>>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Part<'a> {
         Self { nodes, ground, predicates, edges, neighbours }
     }
 
-    /// A hash of the part in this order of its nodes.
+    /// A hash of the part with its nodes in this order.
     pub(crate) fn hash(&self, order: &[usize]) -> blake3::Hash {
         let mut content = b"part".to_vec();
         content.extend_from_slice(&(order.len() as u64).to_le_bytes());
@@ -105,7 +105,7 @@ impl<'a> Part<'a> {
         blake3::hash(&content)
     }
 
-    /// The statements between nodes as they are when nodes are numbered in this order.
+    /// The statements between nodes, with the nodes numbered in this order.
     pub(crate) fn edges_in(&self, order: &[usize]) -> Vec<(usize, usize, usize)> {
         let mut place = vec![0; order.len()];
         for (number, &node) in order.iter().enumerate() {

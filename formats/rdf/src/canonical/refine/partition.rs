@@ -3,8 +3,8 @@
 use super::super::work::{Exhausted, Work};
 use std::collections::VecDeque;
 
-/// Cells of nodes in an order. A cell is named by where it starts, which depends on the structure
-/// of the part only; the order of nodes inside of a cell means nothing.
+/// Cells of nodes in an order. A cell is identified by its start, which depends on the structure of
+/// the part only. The order of nodes inside a cell has no meaning.
 #[derive(Clone)]
 pub(super) struct Partition {
     nodes: Vec<usize>,
@@ -16,7 +16,7 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Nodes of equal keys are one cell; cells are in the order of their keys.
+    /// Puts nodes with equal keys into one cell; cells are in the order of their keys.
     pub(super) fn by<K: Ord>(keys: &[K]) -> Self {
         let count = keys.len();
         let mut nodes: Vec<usize> = (0..count).collect();
@@ -46,7 +46,7 @@ impl Partition {
         self.length.iter().all(|length| *length == 1)
     }
 
-    /// The nodes in the order of their cells; of a discrete partition.
+    /// The nodes in the order of their cells. The partition must be discrete.
     pub(super) fn into_order(self) -> Vec<usize> {
         self.nodes
     }
@@ -62,7 +62,7 @@ impl Partition {
         &self.nodes
     }
 
-    /// The first of the smallest cells with several nodes, its nodes in the order of the input.
+    /// The first of the smallest cells with several nodes. Its nodes are in the order of the input.
     pub(super) fn smallest_cell(&self) -> Option<Vec<usize>> {
         let several = self.length.iter().enumerate().filter(|(_, length)| **length > 1);
         let (start, length) = several.min_by_key(|(start, length)| (**length, *start))?;
@@ -82,7 +82,7 @@ impl Partition {
         self.refine(cells, neighbours, work)
     }
 
-    /// Gives a node a cell of its own, before the others of its cell, and refines.
+    /// Moves a node into a new cell, before the others of its cell, and refines.
     pub(super) fn individualize(
         &mut self,
         node: usize,
@@ -108,7 +108,7 @@ impl Partition {
         self.place[other] = from;
     }
 
-    /// Splits cells until nodes of one cell have the same statements with each other cell.
+    /// Splits cells until nodes in the same cell have the same statements with each other cell.
     fn refine(
         &mut self,
         mut splitters: VecDeque<usize>,
@@ -151,7 +151,8 @@ impl Partition {
                 else {
                     continue;
                 };
-                // What holds for the whole cell and for all others of it holds for the largest.
+                // The largest cell does not have to split others: the whole cell and the remaining
+                // parts have the same effect.
                 let was_waiting = is_waiting[start];
                 for cell in cells {
                     if !is_waiting[cell] && (was_waiting || cell != largest) {
@@ -167,8 +168,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Splits a cell: nodes that were not touched, then those that were, in the order of what they
-    /// have seen. Returns the cells it is now, if it was split.
+    /// Splits a cell: untouched nodes first, then touched nodes, in the order of the seen
+    /// statements. Returns the resulting cells, if the cell was split.
     fn split(&mut self, start: usize, touched: &[usize], seen: &[Vec<usize>]) -> Vec<usize> {
         let length = self.length[start];
         let untouched = length - touched.len();

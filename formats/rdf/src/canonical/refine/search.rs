@@ -1,10 +1,10 @@
-//! The least of the orders that refinement leaves open.
+//! Search for the least of the orders that refinement leaves open.
 
 use super::super::work::{Exhausted, Work};
 use super::part::Part;
 use super::partition::Partition;
 
-/// The order of nodes in which the statements of the part are least.
+/// The order of nodes with the least list of statements.
 pub(super) fn least_order(
     part: &Part<'_>,
     partition: &Partition,
@@ -27,13 +27,13 @@ struct Search<'s, 'p> {
     work: &'s mut Work,
     first: Option<Leaf>,
     least: Option<Leaf>,
-    /// Where each node goes.
+    /// The image of each node.
     automorphisms: Vec<Vec<usize>>,
-    /// The nodes that have been given cells of their own.
+    /// The nodes that were moved into new cells.
     path: Vec<usize>,
 }
 
-/// A discrete partition.
+/// A discrete partition at the end of a path.
 struct Leaf {
     path: Vec<usize>,
     order: Vec<usize>,
@@ -41,8 +41,8 @@ struct Leaf {
 }
 
 impl Search<'_, '_> {
-    /// Tries the nodes of one cell. Returns the length of the path at which the search continues:
-    /// all that follows a longer one is equal to what has been tried.
+    /// Tries the nodes of a cell. Returns the length of the path at which the search continues:
+    /// branches below a longer path are equal to branches that were tried.
     fn descend(&mut self, partition: &Partition) -> Result<usize, Exhausted> {
         let depth = self.path.len();
         self.work.spend(partition.order().len())?;
@@ -97,7 +97,7 @@ impl Search<'_, '_> {
         Ok(depth)
     }
 
-    /// Which nodes known automorphisms make of these, without moving the nodes of the path.
+    /// Images of these nodes under known automorphisms that leave the nodes of the path in place.
     fn equal_to(&mut self, tried: &[usize]) -> Result<Vec<bool>, Exhausted> {
         let keeps =
             |moves: &&Vec<usize>| self.path.iter().all(|on_path| moves[*on_path] == *on_path);
