@@ -1,7 +1,7 @@
-//! Names of the facts that the state of a copy has about the copy as a whole.
+//! Keys of the properties of a copy as a whole, in its database.
 
 pub(crate) const BASE: &str = "base";
-/// The folder of a copy whose state is elsewhere.
+/// The folder of a copy whose database is in another folder.
 pub(crate) const FOLDER: &str = "folder";
 pub(crate) const FILE_SYSTEM: &str = "file-system";
 pub(crate) const SOURCE_URL: &str = "source-url";
@@ -9,7 +9,7 @@ pub(crate) const SOURCE_URL: &str = "source-url";
 pub(crate) const PROTOCOL: &str = "protocol";
 /// The set that was chosen, in the user's words.
 pub(crate) const SET: &str = "set";
-/// The common begin of all listed URIs, while no base is fixed.
+/// The common start of all listed URIs, until a base is fixed.
 pub(crate) const COMMON: &str = "common";
 /// Number of the last run that wrote files.
 pub(crate) const EPOCH: &str = "epoch";
@@ -21,5 +21,5 @@ pub(crate) const SETTLED: &str = "settled";
 pub(crate) const BODIES: &str = "bodies";
 /// When and in which life of the machine the last writing run ended.
 pub(crate) const WRITTEN: &str = "written";
-/// Resources created since the copy was last without deletions beyond the limit.
+/// Resources created since the copy last had no more due deletions than allowed.
 pub(crate) const CREATED: &str = "created";
