@@ -1,4 +1,4 @@
-//! Verification of bytes against the length and the digests that are listed [rs-core §7].
+//! Verification of bytes by the listed length and digests [rs-core §7].
 
 use abreast_webtypes::{Algorithm, Digests};
 use md5::{Digest as _, Md5};
@@ -40,12 +40,12 @@ impl Hasher {
         }
     }
 
-    /// Whether there is nothing to compute.
+    /// Whether no digest has to be computed.
     pub(crate) const fn is_idle(&self) -> bool {
         self.md5.is_none() && self.sha1.is_none() && self.sha256.is_none() && self.sha512.is_none()
     }
 
-    /// Whether MD5 is all there is to compute.
+    /// Whether MD5 is the only digest to compute.
     pub(crate) const fn is_md5_only(&self) -> bool {
         self.md5.is_some() && self.sha1.is_none() && self.sha256.is_none() && self.sha512.is_none()
     }
@@ -116,7 +116,7 @@ pub(crate) enum Verdict {
     Unverified,
     /// The length or a digest differs.
     Mismatch,
-    /// What is listed is older than the bytes: it does not show anything about them.
+    /// The listed digests belong to an older version, so the bytes cannot be verified.
     Unknown,
 }
 
