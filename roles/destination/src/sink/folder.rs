@@ -1,4 +1,5 @@
-//! The folder: one file a resource, under the path its URI maps to, whole or not at all.
+//! The folder: one file for each resource, under the path to which its URI is mapped. A file is
+//! stored completely or not at all.
 
 mod kept;
 
@@ -34,11 +35,11 @@ const READ_ITEMS: usize = 512;
 /// The effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It is done.
+    /// Files are written and deleted.
     Done,
-    /// Nothing: a dry run, which compares with what is there.
+    /// No effect: a dry run, which compares with the existing files.
     Rehearsed,
-    /// Nothing: a dry run before there is a folder. There is nothing to compare with.
+    /// No effect: a dry run without a folder, so that there are no files to compare with.
     WithoutFolder,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct FolderSink {
     pub(crate) copy: Arc<CopyFolder>,
     pub(crate) immutable: bool,
     pub(crate) epoch: i64,
-    /// Whether the origin of each file is written beside it.
+    /// Whether the origin of each file is written next to the file.
     pub(crate) republish: bool,
     pub(crate) effect: Effect,
 }
@@ -76,7 +77,7 @@ impl Sink for FolderSink {
         let mut path = Vec::new();
         match self.copy.map.path_into(uri, form, &mut path) {
             Ok(()) => String::from_utf8_lossy(&path).into_owned(),
-            // What has no path is named by its URI.
+            // A URI without a path is shown as it is.
             Err(_) => uri.to_owned(),
         }
     }
@@ -210,8 +211,8 @@ impl FolderSink {
         if let Some((uri, Form::Plain)) = copy.map.uri(path)
             && let Some(mut row) = mirror.row(&uri)?
         {
-            // First the state: a run that is killed in between finds a leaf that is missing, and
-            // moves it again.
+            // The database is changed first: a run that is killed before the move leaves a missing
+            // leaf, which the next run moves.
             row.leaf = true;
             mirror.put_row(&row)?;
             if self.is_dry() {
@@ -232,7 +233,7 @@ impl FolderSink {
                 let from = Place::of_file(dir.clone(), path.to_vec());
                 via::rename(&from, &leaf)?;
             }
-            // One that this run stored has not had another name between two runs.
+            // A resource that this run stored never had another name between two runs.
             if row.epoch != self.epoch {
                 let message = format!(
                     "`{}` is needed as a folder; the resource is now `{}`",
@@ -275,9 +276,9 @@ impl FolderSink {
 struct FolderWriter {
     sink: Arc<FolderSink>,
     last: LastDir,
-    /// The place of the item prepared last, and whether the file there is the one that was written.
+    /// The place of the last prepared item, and whether its file is unchanged since it was written.
     prepared: Option<(Place, bool)>,
-    /// The folder that deletions may have emptied.
+    /// The folder that may be empty after deletions.
     emptied: Vec<u8>,
 }
 
@@ -326,7 +327,7 @@ impl SinkWriter for FolderWriter {
         let (mut place, mut ours) = self.prepared.take().expect("the item was prepared");
         self.examine_again(task, &mut place, &mut ours)?;
         let row = task.row.clone().unwrap_or_default();
-        // A file that was edited since keeps its own time, which shows that.
+        // A file that was edited retains its time, which shows the edit.
         if ours { self.with_time(task, row, &place) } else { Ok(super::with_time(task, row)) }
     }
 
@@ -392,13 +393,14 @@ impl Drop for FolderWriter {
     }
 }
 
-/// The result of naming a file that was written without a name.
+/// The result of giving a name to a file that was created without a name.
 enum Unnamed {
-    /// It has its name; and this time, nanoseconds since 1970.
+    /// The file has its name, and this modification time in nanoseconds since 1970.
     Stored(i64),
-    /// Something has the name by now.
+    /// Another file has the name.
     Taken,
-    /// The file system cannot, or something is wrong: writing it under a temporary name will show.
+    /// The file system does not support the operation, or another error occurred, which the attempt
+    /// with a temporary name will show.
     Refused,
 }
 
@@ -449,7 +451,7 @@ impl FolderWriter {
             let (mut file, _) = place.dir.open_read(place.name())?;
             Ok(hash_file(&mut file, &wanted)?.0.agree(&wanted) == Some(true))
         };
-        // The bytes kept, under another time.
+        // The stored bytes, with another time.
         if let Some(row) = row
             && has(&row.digests, row.length)?
         {
@@ -531,7 +533,7 @@ impl FolderWriter {
         Ok(row)
     }
 
-    /// Whether the file at a place is the one that was written for the row.
+    /// Whether the file at a place is unchanged since it was written for the row.
     fn is_ours(&self, task: &Task, place: &Place) -> bool {
         let found = task.row.as_ref().zip(place.found);
         found.is_some_and(|(row, found)| self.sink.copy.is_as_written(row, &found))
@@ -576,8 +578,8 @@ impl FolderWriter {
             Ok(hash_file(&mut file, &body.digests)?.0.agree(&body.digests) == Some(true))
         };
         let mut row = Row { leaf: place.form == Form::Leaf, ..body.row(task, self.sink.epoch) };
-        // Without a listed digest only the bytes themselves show that nothing has changed: never
-        // rewrite those.
+        // If no digest is listed, only the bytes show that nothing has changed. Unchanged bytes are
+        // not written again.
         if place.found.is_some() && body.verdict != Verdict::Verified && same_bytes(&place)? {
             row.file_mtime = place.found.map_or(0, |found| found.mtime_ns);
             return Ok(Outcome::Right { row: self.with_time(task, row, &place)? });
@@ -594,7 +596,8 @@ impl FolderWriter {
         };
         let Body { bytes, file, mut notices, .. } = body;
         notices.extend(noticed);
-        // What an earlier attempt may have left has the temporary name, and goes with it.
+        // An earlier attempt may have left a file with the temporary name, which the other method
+        // replaces.
         if file.is_none() && place.found.is_none() && item.attempts == 0 {
             match self.store_unnamed(&place, bytes, mtime) {
                 Unnamed::Stored(file_mtime) => {
@@ -672,8 +675,8 @@ impl FolderWriter {
         Err(Failure::new("path.conflict", "its place changed while it was being stored"))
     }
 
-    /// Writes a body in memory to a place where nothing is: the file has no name until it is whole,
-    /// so a killed run leaves nothing, and no temporary name is made and removed again.
+    /// Writes a body in memory to a free place. The file is nameless until it is complete, so a
+    /// killed run leaves nothing, and no temporary name is created and removed.
     fn store_unnamed(&self, place: &Place, bytes: &[u8], mtime: Option<i64>) -> Unnamed {
         if !self.sink.copy.unnamed.load(Ordering::Relaxed) {
             return Unnamed::Refused;
@@ -690,8 +693,8 @@ impl FolderWriter {
         }
     }
 
-    /// Deletes one file, or leaves it to its owner; gives back its folder's path. Only files that
-    /// the state knows, and only as they were written.
+    /// Deletes one file, unless it was changed by somebody else; returns the path of its folder.
+    /// Only files in the database are deleted, and only if unchanged since they were written.
     fn delete_one(&mut self, task: &Task) -> Result<(Deleted, Vec<u8>), Failure> {
         let copy = &self.sink.copy;
         let Some(row) = &task.row else { return Ok((Deleted::default(), Vec::new())) };
@@ -825,7 +828,7 @@ fn remove_empty(
         let at = path.iter().rposition(|byte| *byte == b'/');
         let (parent, name) = at.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
         let components = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        // Not empty, or already gone: either way nothing to do above.
+        // The folder is not empty, or was already deleted; its parents need no change.
         if folder.dir(components).and_then(|dir| dir.rmdir(name)).is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What the files of a packed copy have lost at their ends.
+//! Data that is missing at the ends of the files of a packed copy.
 
 use crate::copy::names::ARCHIVE;
 use crate::report::error::Error;
@@ -7,8 +7,8 @@ use crate::sink::warc::{forget_beyond, whole_length};
 use abreast_store::mirror::{Mirror, Segment};
 use std::path::Path;
 
-/// The files that resources are packed into which have lost their end, or are missing, and the bytes
-/// of each that are of use.
+/// The files of a packed copy that are shorter than recorded or missing, and the number of usable
+/// bytes in each.
 pub(crate) fn lost_ends(
     kind: &str,
     folder: &Path,
@@ -28,7 +28,7 @@ pub(crate) fn lost_ends(
     }
 }
 
-/// Forgets what is in such ends.
+/// Removes the rows of resources in the lost parts.
 pub(crate) fn forget_ends(
     kind: &str,
     (folder, state): (&Path, &Path),
@@ -41,7 +41,7 @@ pub(crate) fn forget_ends(
     })
 }
 
-/// Forgets what the files of a packed copy have lost, before a comparison that fetches it again.
+/// Removes the rows of lost data, before a comparison that fetches the resources again.
 pub(crate) fn forget_lost(
     kind: &str,
     (folder, state): (&Path, &Path),

@@ -24,9 +24,9 @@ use abreast_folder::Folder;
 use abreast_store::mirror::Mirror;
 use std::sync::Arc;
 
-/// The kind of copy in the state.
+/// Key of the kind of copy in the database.
 const KIND: &str = "sink";
-/// Where the objects are that the state knows.
+/// Key of the place of the objects in the database.
 #[cfg(feature = "s3")]
 const STORE: &str = "sink-store";
 
@@ -41,9 +41,9 @@ pub(crate) struct Opening<'o> {
 }
 
 impl Opening<'_> {
-    /// A copy that is not a folder needs no base, and is opened first: what a killed run left is
-    /// repaired whatever there is to do. A dry run opens none: what it would do is judged by the
-    /// state.
+    /// Opens a sink that is not a folder. Such a sink needs no base, and is opened first, so that
+    /// leftovers of a killed run are repaired even if there is nothing to do. A dry run does not
+    /// open the sink, and predicts its actions from the database.
     pub(crate) fn packed(self, report: &mut Reporter<'_>) -> Result<Option<Arc<dyn Sink>>, Error> {
         let Self { options, mirror, state, epoch, .. } = self;
         self.check_kind()?;

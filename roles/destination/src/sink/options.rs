@@ -4,7 +4,7 @@ use crate::copy::path_map::NameRules;
 use crate::report::sinks::SinkOptions;
 
 impl SinkOptions {
-    /// The rules of names where URIs are mapped to paths that are no files.
+    /// The rules for names if URIs are mapped to keys instead of files.
     #[cfg_attr(
         not(feature = "s3"),
         expect(clippy::unused_self, reason = "no such kind without its feature")

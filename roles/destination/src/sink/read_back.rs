@@ -1,4 +1,4 @@
-//! Reading back what a copy keeps, by the kind of copy.
+//! Opening the stored data of a copy for verification, by the kind of copy.
 
 use super::folder::FolderKept;
 use super::kept::ReadBack;
@@ -8,8 +8,8 @@ use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 use std::path::Path;
 
-/// Opens what is kept by a copy of the kind `folder`, `warc` or `nquads`; `None` for other kinds, and before
-/// the first run.
+/// Opens the stored data of a copy of the kind `folder`, `warc` or `nquads`; `None` for other
+/// kinds, and before the first run.
 pub(crate) fn read_back(
     kind: &str,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! The services that statements are sent to, and what their refusals mean.
+//! The services that store statements, and the meaning of their errors.
 
 use super::store::{Database, Place};
 use crate::report::error::{Error, ExitCode};
@@ -9,7 +9,7 @@ use abreast_store::mirror::Mirror;
 use std::path::Path;
 use std::time::Duration;
 
-/// The service that the state knows.
+/// Key of the service in the database.
 const STORE: &str = "sink-store";
 
 /// The protocol of a service.
@@ -62,7 +62,7 @@ impl Remote {
         Some(Self { service, url: url.clone(), query_url, graph, store })
     }
 
-    /// A client for the service. What is asked of requests to the Source does not hold for it.
+    /// A client for the service. Limits for requests to the Source do not apply to the service.
     pub(super) fn client(net: abreast_net::Options) -> Client {
         let own = abreast_net::Options {
             bandwidth: None,
@@ -73,13 +73,13 @@ impl Remote {
         Client::new(Shared::new(own))
     }
 
-    /// Whether the store of a copy that was begun is missing.
+    /// Whether the store of an existing copy is missing.
     pub(super) fn lacks_store(&self, mirror: &Mirror) -> Result<bool, Error> {
         let is_missing = self.store.as_ref().is_some_and(Place::is_missing);
         Ok(is_missing && mirror.meta(STORE)?.is_some())
     }
 
-    /// Opens the store, if it is one. If `may_be_new`, one that is missing is made again.
+    /// Opens the store, if the service is a store. With `may_be_new`, a missing store is created.
     pub(super) fn open_store(
         &self,
         mirror: &Mirror,
@@ -94,7 +94,7 @@ impl Remote {
         Ok(Some(store))
     }
 
-    /// Whether it answers what is stored in it.
+    /// Whether the service returns the stored statements.
     pub(super) fn is_readable(&self) -> bool {
         self.service != Service::Receiver
     }
@@ -135,7 +135,7 @@ impl Remote {
     }
 }
 
-/// The address that answers queries: that of updates, but for servers that have two.
+/// The address for queries: the address for updates, except for servers with two addresses.
 fn query_url(options: &SparqlOptions) -> String {
     if let Some(url) = &options.query_url {
         return url.clone();
@@ -157,12 +157,12 @@ pub(super) fn shown(url: &str) -> String {
     parsed.into()
 }
 
-/// What is reported about a service.
+/// Words for messages about a service, and its error codes.
 struct Words {
     name: &'static str,
     example: &'static str,
-    /// The code where its address is wrong; the next where it refuses the credentials, cannot be
-    /// used, and refuses an item.
+    /// Code for a wrong address; the other codes are for refused credentials, other failures, and a
+    /// refused item.
     url: &'static str,
     denied: &'static str,
     failed: &'static str,
@@ -219,7 +219,7 @@ impl Service {
 
     /// A service that cannot be reached.
     pub(super) fn failed(self, error: &abreast_net::Error) -> Refusal {
-        // Of a server that is out of order, or whose answer has no end.
+        // The server has an internal error, or its response is too long.
         let is_odd = error.status().is_some_and(|status| status >= 500)
             || error.kind() == abreast_net::ErrorKind::Size;
         let is_passing = error.is_transient() || is_odd;
@@ -228,7 +228,7 @@ impl Service {
         Refusal::Endpoint(Error::new(failed, exit, format!("cannot use the {name}: {error}")))
     }
 
-    /// What it means that a service answered with an error.
+    /// The meaning of an error response of the service.
     pub(super) fn refusal(self, url: &str, status: StatusCode, message: &str) -> Refusal {
         let Words { url: code, denied, name, .. } = self.words();
         let answer = if message.is_empty() { String::new() } else { format!(": {message}") };

@@ -20,7 +20,7 @@ pub(super) struct Singly {
     client: Client,
     service: Service,
     url: String,
-    /// The graph of all entities, if one is named.
+    /// The graph of all entities; `None` for one graph for each entity.
     graph: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Singly {
         }
     }
 
-    /// Replaces what is stored of an entity; nothing is left of it without lines.
+    /// Replaces the stored statements of an entity; removes all statements if `lines` is empty.
     pub(super) async fn replace(&self, entity: &str, lines: &[u8]) -> Result<(), Refusal> {
         let (url, body) = (self.url_of(entity), Bytes::copy_from_slice(lines));
         let method = match self.service {
@@ -67,7 +67,7 @@ impl Singly {
             if is_refusal(status) {
                 return Ok(Err((status, message_of(response).await)));
             }
-            // Each may be repeated: it has the whole state.
+            // Each request can be repeated, since it contains all statements of the entity.
             response.require_success().map_err(|error| match status {
                 _ if status.is_server_error() => error.passing(),
                 _ => error,
@@ -77,7 +77,7 @@ impl Singly {
         match result.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err((status, message))) => Err(self.service.refusal(&self.url, status, &message)),
-            // It may be of this entity only.
+            // The error may concern only this entity.
             Err(error) if error.status() == Some(500) => Err(Refusal::Request(error.to_string())),
             Err(error) => Err(self.service.failed(&error)),
         }
