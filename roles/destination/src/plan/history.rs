@@ -13,7 +13,7 @@ pub(crate) struct History {
     pub(crate) noted: Vec<Noted>,
 }
 
-/// Where the versions of one resource are.
+/// The addresses of the versions of a resource.
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) uri: String,
@@ -31,7 +31,7 @@ pub(crate) struct Version {
 }
 
 impl History {
-    /// Of a run whose user wants versions, or none.
+    /// Records versions only if `is_wanted`, that is, if the user wants earlier versions.
     pub(crate) const fn new(is_wanted: bool) -> Self {
         Self { is_wanted, noted: Vec::new() }
     }
