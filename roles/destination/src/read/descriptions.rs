@@ -1,7 +1,8 @@
-//! Whole copies of a set of descriptions, as files in RDF, in any protocol that has such files.
+//! Complete snapshots of a set of descriptions, as files in RDF, for any protocol that has such
+//! files.
 //!
-//! All files are sorted together, in bounded memory, so that each description is found whole
-//! whatever the order of its statements is.
+//! All files are sorted together, in bounded memory, so that each description is found completely,
+//! for any order of its statements.
 
 use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
@@ -45,8 +46,8 @@ pub(crate) struct SortedDescriptions {
     left_out: LeftOut,
 }
 
-/// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
-/// is fetched.
+/// Fetches the files of a complete snapshot and sorts their statements. Sorting starts while later
+/// files are being fetched.
 pub(crate) fn fetch_sorted(
     requests: &Requests<'_>,
     name: &str,
@@ -147,8 +148,8 @@ pub(crate) struct Described<'d> {
 }
 
 impl SortedDescriptions {
-    /// Whether the files show all that there is: with statements that were left out, an entity that they do not have may
-    /// have had nothing else.
+    /// Whether the files contain all entities. If statements were left out, an entity that is
+    /// missing in the files may have had only these statements.
     pub(crate) fn lists_all(&self) -> bool {
         self.left_out.count() == 0
     }

@@ -1,18 +1,18 @@
-//! Readers: from the documents of one protocol each to listed resources and changes.
+//! Readers: each parses the documents of a protocol into listed resources and changes.
 //!
-//! A reader ([`Reader`]) knows the documents of its protocol, and hands over what they contain to a walk
-//! ([`walk::Walk`]). What follows for the copy is decided once, by the driver ([`driver::Driver`]): when documents are
-//! requested, what a gap or a circle is, which changes are known, what may be deleted, and how far the copy knows its
-//! Source ([`position::Position`]).
+//! A reader ([`Reader`]) knows the documents of its protocol, and passes their contents to a walk
+//! ([`walk::Walk`]). All decisions about the copy are made by the driver ([`driver::Driver`]): the
+//! order of requests, the detection of gaps and circles, the known changes, deletions, and the
+//! position up to which the copy knows its Source ([`position::Position`]).
 //!
 //! | file | subject |
 //! |---|---|
-//! | `driver.rs` | the order of a run, and what follows from what was read |
+//! | `driver.rs` | the order of a run, and the conclusions from documents |
 //! | `walk.rs` | a walk through documents: order, limits, known changes |
-//! | `expectation.rs` | what documents show about a copy that is compared with them |
-//! | `position.rs`, `marks.rs` | how far the copy knows its Source |
-//! | `choice.rs`, `at_site.rs` | which protocol an address is of |
-//! | `planning.rs`, `selecting.rs` | what is read, on its way into the plan |
+//! | `expectation.rs` | evidence from documents about a copy that is compared with them |
+//! | `position.rs`, `marks.rs` | the position up to which the copy knows its Source |
+//! | `choice.rs`, `at_site.rs` | the protocol of an address |
+//! | `planning.rs`, `selecting.rs` | the path from documents to the plan |
 //! | `descriptions.rs`, `sets.rs` | RDF in files, sets of a Source |
 //! | `resourcesync/`, `resourcesync_0_1/`, `sitemap/`, `sdshare/`, `emm/` | the protocols |
 

@@ -1,4 +1,4 @@
-//! A Source that is not where the copy knows it: errors, and what remains of a move until its documents were found.
+//! A Source that has moved to another address: errors, and the record of an unfinished move.
 
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
@@ -15,7 +15,7 @@ pub(crate) fn is_under_way(mirror: &Mirror) -> Result<bool, Error> {
     Ok(mirror.meta(MOVED)?.is_some())
 }
 
-/// The documents at the new address were found, in the transaction that keeps them.
+/// Ends a move, in the transaction that stores the documents at the new address.
 pub(crate) fn finish(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(MOVED, None)?)
 }

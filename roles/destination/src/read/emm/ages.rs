@@ -1,7 +1,8 @@
-//! Whether the pages of one walk are of different ages, as those of caches are.
+//! Detection of pages with different ages in one walk, as responses from caches may have.
 //!
-//! A page that is older than the others has activities that are on another page too, and in their place others are
-//! missing. What is missing may come to light beside one that was read before: where that stood, it was not.
+//! A page that is older than the other pages contains activities that are also on another page,
+//! instead of newer activities. A missing activity may be found on a later page, next to an
+//! activity that was read before: on the earlier page, it was missing next to that activity.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::read::emm::document::{PageLink, activities};
@@ -26,19 +27,20 @@ pub(super) struct Ages {
     pub(super) are_mixed: bool,
 }
 
-/// The activity that was read before.
+/// The previous activity of the walk.
 #[derive(Debug)]
 struct Before {
     key: u64,
     page: usize,
     id: Option<Box<str>>,
     moment: Option<Moment>,
-    /// It was not on any page before.
+    /// Whether the activity was not on any earlier page.
     is_new: bool,
 }
 
 impl Ages {
-    /// Notes the activities of the next page; with `is_back` they become older.
+    /// Adds the activities of the next page. With `is_back`, the walk goes from newer to older
+    /// activities.
     pub(super) fn add<'p>(&mut self, items: impl Iterator<Item = &'p Item>, is_back: bool) {
         self.page += 1;
         for item in items {
@@ -49,7 +51,7 @@ impl Ages {
                 let is_apart = before.moment.zip(item.moment).is_some_and(|(before, own)| {
                     if is_back { own.is_before(before) } else { before.is_before(own) }
                 });
-                // What is new at the end that is read first was not there before.
+                // A new activity at the end where the walk starts did not exist before.
                 self.are_mixed |= known < self.page
                     && self.first != Some(key)
                     && (before.page == self.page || is_apart)
@@ -106,7 +108,8 @@ impl Links {
         }
     }
 
-    /// Whether a page was the newest one when a cache received it, and lacks what came to it since.
+    /// Whether a page was the newest page when a cache stored it, so that it lacks later
+    /// activities.
     pub(super) fn are_mixed(&self, largest: usize) -> bool {
         self.are_there && self.unlinked.is_some_and(|unlinked| unlinked < largest)
     }

@@ -1,4 +1,4 @@
-//! One Entry Point or page, read whole, within limits.
+//! One Entry Point or page, read completely, within limits.
 
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::Remark;
@@ -17,9 +17,9 @@ const ACCEPT: &str = "application/activity+json, application/ld+json, applicatio
 /// A document, and where it was found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Read {
-    /// Shared: a page may be large, and is kept while others are compared with it.
+    /// Shared, because a page may be large and is retained for comparisons with other pages.
     pub(super) document: Arc<Document>,
-    /// The URL that was asked for.
+    /// The requested URL.
     pub(super) url: String,
     pub(super) answered: Answered,
 }

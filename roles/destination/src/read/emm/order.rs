@@ -1,4 +1,4 @@
-//! What times show about the order of a feed.
+//! The order of a feed, according to its times.
 
 use super::document::Read;
 use crate::plan::judge::LIST_AHEAD_MAX;
@@ -37,15 +37,15 @@ pub(super) fn times_of(page: &Read) -> Option<(Timestamp, Timestamp)> {
     times.iter().copied().max().zip(times.iter().copied().min())
 }
 
-/// Whether a page shows no order beside others: all of its times are in the future, or nothing is on it.
+/// Whether a page is not evidence of the order: all its times are in the future, or it is empty.
 pub(super) fn is_ahead(page: &Read) -> bool {
     let (latest, items) = (page.answered.latest_now(), &page.document.items);
     let mut times = items.iter().filter_map(|item| item.time).peekable();
     items.is_empty() || times.peek().is_some() && times.all(|time| time > latest)
 }
 
-/// The times on a page; those in the future show no order where there are others, nor if they are in none, and those far ahead
-/// never do.
+/// The times on a page that can show its order. Future times are used only if all times on the page
+/// are in the future and in order. Times in the far future are never used.
 fn usable_times(page: &Read) -> Vec<Timestamp> {
     let latest = page.answered.latest_now();
     let times = page.document.items.iter().filter_map(|item| item.time);
@@ -62,8 +62,8 @@ pub(super) fn newest_of(page: &Read) -> Option<Timestamp> {
     times.filter(|time| *time <= latest).max()
 }
 
-/// How the first times of entities compare with later ones of the same, if all do so alike. Those of one entity are in the order
-/// of its changes, even if a clock was far ahead.
+/// The order of the first time of each entity and its later times, if it is the same for all
+/// entities. Changes of an entity are in order, even if a clock was far ahead.
 pub(super) fn order_of_entities<'p>(items: impl Iterator<Item = &'p Item>) -> Option<Ordering> {
     let (mut last, mut order) = (HashMap::new(), None);
     for item in items {

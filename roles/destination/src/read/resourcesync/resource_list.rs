@@ -29,7 +29,7 @@ pub(crate) struct ResourceLists {
     at: Option<Moment>,
     /// The latest `at` of all documents.
     latest: Option<Moment>,
-    /// Of each list that is read, its own `at`.
+    /// The time `at` of the list that is being read.
     own: Option<Moment>,
 }
 
@@ -64,7 +64,8 @@ impl Lists for ResourceLists {
     fn note(&mut self, _url: &str, read: &Read, member: Option<&Member>) {
         let Some(own) = read.head.at.map(|at| read.moment(at)) else { return };
         self.latest = self.latest.into_iter().chain([own]).max_by_key(|at| at.first());
-        // A list older than its index states comes from some cache: the changes in between are replayed.
+        // A list that is older than its index claims comes from a cache: the changes since the list
+        // are replayed.
         let counts = match member {
             None => {
                 self.gives_at = true;
@@ -111,7 +112,8 @@ pub(in crate::read) fn resource_list(
     })
 }
 
-/// Whether it is asked for a newer snapshot, and the same one is newer now: its time is that of the answer.
+/// Whether a probe for a newer snapshot finds the same snapshot with a newer time: the time is that
+/// of the response.
 pub(super) fn is_of_answer(walk: &Walk<'_, '_>, url: &str) -> Result<bool, Error> {
     let position = walk.position();
     let since = position.unknown.as_ref().filter(|_| walk.is_probe()).and_then(|it| it.since);
@@ -120,17 +122,18 @@ pub(super) fn is_of_answer(walk: &Walk<'_, '_>, url: &str) -> Result<bool, Error
     Ok(known.is_some_and(|known| known.last_modified.is_none()))
 }
 
-/// Whether a list gives the time of the one that was read last.
+/// Whether a list has the time of the last list that was read.
 fn is_of_known_time(walk: &Walk<'_, '_>, list: &str) -> Result<bool, Error> {
     let read = read_parts(walk.requests, list, Kind::Resources, None, &mut |_| Ok(Go::Enough))?;
     let at = read.and_then(|read| Some(read.moment(read.head.at?).last()));
     Ok(at.is_some() && at == walk.position().snapshot())
 }
 
-/// Whether an address has a Resource List, or an index of such, that states to be one.
+/// Whether an address has a Resource List, or an index of Resource Lists, with that capability in
+/// its head.
 ///
 /// # Errors
-/// There is no answer, or a transient failure.
+/// A response did not arrive, or the failure is transient.
 pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> Result<bool, Error> {
     let mut is_stated = false;
     let read = read_first_parts(requests, url, Kind::Resources, &mut |part| {

@@ -1,13 +1,13 @@
-//! Where a Source pushes change sets [rs-0.1 §5.2].
+//! The offers of a Source to push change sets [rs-0.1 §5.2].
 
 use crate::push::announcement::PushOffer;
 use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, Link, XMPP_PROTOCOL};
 use abreast_webtypes::resolve;
 use percent_encoding::percent_decode_str;
 
-/// Most offers of one document that are used.
+/// Maximum number of offers that are used of a document.
 const OFFERS_MAX: usize = 16;
-/// Longest name of a service or node (RFC 7622 has 1,023 bytes for each part).
+/// Maximum length of the name of a service or node (RFC 7622 allows 1,023 bytes for each part).
 const NAME_MAX: usize = 3_071;
 
 impl PushOffer {
@@ -31,7 +31,7 @@ impl PushOffer {
         is_http.then_some(Self::Callback { subscribe, topic, is_plain })
     }
 
-    /// Those of the links of a document.
+    /// All offers among the links of a document.
     pub(crate) fn all_of(links: &[Link], base: &str, topic: Option<&str>) -> Vec<Self> {
         let mut offers = Vec::new();
         for offer in links.iter().filter_map(|link| Self::of(link, base, topic)) {
@@ -81,7 +81,7 @@ fn is_of_callbacks(protocol: &str) -> bool {
 fn xmpp(address: &str, node: Option<&str>) -> Option<PushOffer> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8().ok().map(String::from);
     let (service, query) = address.split_once('?').unwrap_or((address, ""));
-    // `//` would begin the account to use, which is for the user to choose.
+    // `//` is followed by an account, which only the user may choose.
     let service = decoded(service).filter(|service| !service.contains(['/', '?', '#']))?;
     let mut keys = query.split(';');
     let named = || {

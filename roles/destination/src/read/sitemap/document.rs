@@ -11,11 +11,11 @@ use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Toleran
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, SyntaxError, Timestamp, W3cDatetime, excerpt, resolve};
 
-/// Largest document read, unpacked; ten times what the specification allows.
+/// Maximum length of a decompressed document in bytes; ten times the limit of the specification.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
-/// Bytes that have the head of a document.
+/// Number of bytes that contain the head of a document.
 pub(crate) const BEGIN_BYTES: usize = 64 << 10;
-/// The largest difference between a time without a zone, as it was meant, and the same time in UTC,
+/// Maximum difference between a local time without a zone and the same text read as UTC, in
 /// microseconds.
 pub(crate) const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
@@ -26,11 +26,11 @@ pub(crate) struct Read<V: Version> {
     pub(crate) head: V::Head,
     /// The head of the answer.
     pub(crate) answered: Answered,
-    /// It is an index of documents.
+    /// Whether the document is an index.
     pub(crate) is_index: bool,
-    /// How many entries were left out because they could not be understood.
+    /// Number of entries that could not be parsed and were left out.
     pub(crate) skipped: u64,
-    /// Times were written without a zone: they may be off by most of a day.
+    /// Whether there were times without a zone, which may be wrong by most of a day.
     pub(crate) zoneless: bool,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn read<V: Version>(
     read_asked(requests, &Asked { known, ..Asked::whole(url, DOCUMENT_BYTES_MAX) }, each)
 }
 
-/// Reads the begin of a document part by part: its head, and some entries perhaps.
+/// Reads the start of a document part by part: its head, and possibly some entries.
 pub(crate) fn read_begin<V: Version>(
     requests: &Requests<'_>,
     url: &str,
@@ -104,7 +104,7 @@ fn read_asked<V: Version>(
     received.map(|received| read_received(requests, received, each)).transpose()
 }
 
-/// Reads what was received of a document.
+/// Parses the received part of a document.
 pub(crate) fn read_received<V: Version>(
     requests: &Requests<'_>,
     received: Received<'_>,
@@ -236,7 +236,7 @@ impl<'a, V: Version> Reading<'a, V> {
         Self { url, diagnostics, each, parser, answered: Answered::default(), entry }
     }
 
-    /// The document, after the end was reached, or enough of it was read.
+    /// The result, after the end of the document or of its required part.
     fn into_read(self, answered: Answered) -> Read<V> {
         note_findings(self.diagnostics, self.url, self.parser.findings());
         let mut head = self.parser.head().cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The snapshot of a Source in lists: handed over, and asked again whether it changed meanwhile [rs-core §10,
-//! rs-0.1 §2.2.1].
+//! The snapshot of a Source in lists, and the detection of changes while the lists are read
+//! [rs-core §10, rs-0.1 §2.2.1].
 
 use super::document::{Read as DocumentRead, has_changed};
 use super::walk::{Lists, ListsRead, read_lists};
@@ -16,14 +16,14 @@ const RECHECKED_MAX: usize = 1_000;
 pub(crate) struct Read<V: Version> {
     /// The first document.
     pub(crate) top: DocumentRead<V>,
-    /// The documents that are indexes.
+    /// The URLs of the documents that are indexes.
     pub(crate) indexes: Vec<String>,
-    /// What was read, as far as it is asked again.
+    /// The documents to test for changes afterwards.
     documents: Vec<(String, Document)>,
 }
 
-/// Hands over a list, or an index and its lists. With `keeps_all` later runs can ask for each of them, however many there
-/// are.
+/// Passes on a list, or an index and its lists. With `keeps_all`, later runs can test each of the
+/// documents, regardless of their number.
 pub(crate) fn read_snapshot<L: Lists>(
     walk: &mut Walk<'_, '_>,
     list: &str,
