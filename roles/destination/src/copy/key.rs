@@ -21,5 +21,5 @@ pub(crate) const SETTLED: &str = "settled";
 pub(crate) const BODIES: &str = "bodies";
 /// When and in which life of the machine the last writing run ended.
 pub(crate) const WRITTEN: &str = "written";
-/// Resources created since the copy last had no more due deletions than allowed.
+/// Number of resources created since the due deletions were last within the limit.
 pub(crate) const CREATED: &str = "created";

@@ -28,8 +28,8 @@ impl<'a> Transfer<'a> {
             self.apply_fetches(run.report)?;
         }
         for _ in 0..REPLANS_MAX {
-            // What a rule refuses stays refused; what failed may be another version, or deleted, by
-            // now.
+            // A refused resource remains refused. A failed resource may now have another version,
+            // or may have been deleted.
             if is_dry_run
                 || run.report.summary.budget_spent
                 || self.failures.iter().all(|failed| failed.failure.refused)

@@ -107,8 +107,8 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// After the deletions: resources that are created from now on are part of the copy, unless
-    /// deletions beyond the limit remain.
+    /// Called after the deletions. Resources that are created from now on are part of the copy,
+    /// unless more deletions than allowed remain.
     pub(super) fn conclude_guard(&self, report: &Reporter<'_>) -> Result<(), Error> {
         if created::count(self.mirror)? == 0 {
             return Ok(());
@@ -134,7 +134,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Deletes what is due. Only what the state knows.
+    /// Deletes the planned resources, if they are in the database.
     pub(super) fn apply_deletes(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         report.begin_phase("deleting");
         let total = self.mirror.pending_counts()?.deletes;
@@ -159,7 +159,7 @@ impl Transfer<'_> {
             }
             transaction::begin(self.mirror, self.options.dry_run)?;
             let results = self.requests.runtime.block_on(writer.delete(&tasks));
-            // Where the sink settles items, what became of them is known after that.
+            // If the sink settles items, their outcomes are known only after that.
             if sink.settles_items() {
                 self.settle()?;
             }
@@ -184,8 +184,8 @@ impl Transfer<'_> {
                         }
                         self.mirror.delete_row(uri)?;
                         self.mirror.forget_pending(uri)?;
-                        // A resource that had to give its name to a folder gets it back when the
-                        // folder is gone.
+                        // A resource whose plain name was needed for a folder gets the name again
+                        // after the folder was deleted.
                         for above in sink.resources_above(uri) {
                             plan_name(self.mirror, &above)?;
                         }

@@ -1,10 +1,10 @@
-//! Earlier versions of resources, kept beside the copy: mementos that the Source links to [rs-core
-//! §14.6].
+//! Earlier versions of resources, stored in the state folder: mementos to which the Source links
+//! [rs-core §14.6].
 //!
-//! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state
-//! folder. Nothing but a version has such a name, since no path of a resource begins with `%@`.
-//! Only the newest are kept, as many as the user sets. Versions never change, so one that is kept
-//! is not requested again.
+//! A version is a file `%@TIME` in a folder with the name of its resource, below `history` in the
+//! state folder. Only versions have such paths, since paths of resources do not start with `%@`.
+//! The newest versions are retained, up to the number from the options. Versions never change, so a
+//! stored version is not requested again.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::copy::key;
@@ -33,13 +33,13 @@ const FETCHES_MAX: usize = 10_000;
 const VERSION_BYTES_MAX: u64 = 4 << 30;
 /// Largest list of versions.
 const TIMEMAP_BYTES_MAX: u64 = 1 << 20;
-/// Failures reported one by one.
+/// Maximum number of failures that are reported individually.
 const REPORTED_MAX: usize = 100;
-/// How the names of versions begin.
+/// Prefix of the names of versions.
 const MARK: &[u8] = b"%@";
 
 impl Version {
-    /// The name of its file.
+    /// The name of the version's file.
     fn name(&self) -> Vec<u8> {
         let mut name = MARK.to_vec();
         if let Some(time) = self.time {
@@ -85,8 +85,8 @@ pub(crate) fn fetch_versions(
                 Err(error) => version_failed(report, &error, timemap, &mut failures)?,
             }
         }
-        // Links need not state times: those of the list of versions count, so that a version has one
-        // name, whatever led to it.
+        // Links need not contain times. The times in the list of versions have precedence, so that
+        // each version has a unique name.
         let times: HashMap<String, Timestamp> = versions
             .iter()
             .filter_map(|version| Some((version.url.clone(), version.time?)))
@@ -157,7 +157,7 @@ fn version_failed(
     Ok(())
 }
 
-/// The versions in a list of them [rfc7089 §5].
+/// The versions in a TimeMap [rfc7089 §5].
 fn read_timemap(via: (&Requests<'_>, &Rules), url: &str) -> Result<Vec<Version>, Error> {
     let mut text = Vec::new();
     get(via, url, None, TIMEMAP_BYTES_MAX, &mut |chunk| {
@@ -268,7 +268,7 @@ fn get(
     }
 }
 
-/// Keeps the newest versions of one resource.
+/// Removes all but the newest versions of a resource.
 fn forget_oldest(dir: &Dir, most: usize) -> Result<(), Error> {
     let mut names: Vec<_> = dir
         .list()?

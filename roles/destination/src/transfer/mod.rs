@@ -1,16 +1,17 @@
-//! The transfer: a plan carried out. Fetch and store, make room where names conflict, then delete.
+//! The transfer: carries out a plan. It fetches and stores resources, resolves name conflicts, then
+//! deletes.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `fetches.rs` | handing out what is to be fetched |
+//! | `fetches.rs` | distribution of the items to fetch |
 //! | `work_queue.rs`, `workers.rs` | the threads that fetch, and their work |
 //! | `fetch/` | one resource: from its URL, a mirror or a patch |
-//! | `store.rs` | a body, verified and into the sink |
-//! | `keep.rs` | outcomes, kept in the state, counted and reported |
-//! | `deletes.rs` | deleting, as far as the guard allows |
+//! | `store.rs` | verification of a body, and storage in the sink |
+//! | `keep.rs` | outcomes: written to the database, counted and reported |
+//! | `deletes.rs` | deletions, within the limits of the guard |
 //! | `guard.rs`, `created.rs` | the deletion guard, and a number that it needs |
-//! | `rehearse.rs` | a dry run, in place of all of these |
-//! | `recover.rs` | what a killed run left |
+//! | `rehearse.rs` | a dry run, as a replacement of these steps |
+//! | `recover.rs` | recovery after a killed run |
 
 mod carry_out;
 pub(crate) mod created;

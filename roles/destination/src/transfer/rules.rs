@@ -26,11 +26,11 @@ pub(crate) struct Rules {
     pub(crate) robots: Option<Arc<Robots>>,
     /// Which hosts resources may be on.
     pub(crate) admission: Admission,
-    /// Mirrors and patches that lists name.
+    /// Mirrors and patches in lists.
     pub(crate) alternates: Arc<Alternates>,
-    /// Whether a resource about which nothing is stated any more is gone.
+    /// Whether a resource without statements counts as deleted.
     pub(crate) is_gone_if_empty: bool,
-    /// The bytes that came with a list.
+    /// Bytes that lists contain.
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) patches: PatchCounts,
     pub(crate) deprecations: Arc<Deprecations>,

@@ -1,4 +1,4 @@
-//! The threads that fetch, with a runtime and connections each.
+//! The threads that fetch, each with a runtime and connections.
 
 use crate::request::limits::Allowance;
 use crate::request::stop::stopped;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-/// The same items with their outcomes; none for those not begun or broken off.
+/// The same items with their outcomes; `None` for items that were not started or were interrupted.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 
-/// The context of every thread.
+/// The data that every thread needs.
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) sink: Arc<dyn Sink>,
@@ -50,7 +50,7 @@ impl Drop for Returning<'_> {
 }
 
 impl Worker {
-    /// The work of one thread: `connections` items at a time until there is no more work.
+    /// The work of a thread: fetches up to `connections` items in parallel, until the work is done.
     pub(crate) fn run(
         self,
         thread: usize,

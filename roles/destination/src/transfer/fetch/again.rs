@@ -12,13 +12,12 @@ use crate::sink::outcome::{Notice, Outcome};
 use crate::transfer::fetch::mirrors::Place;
 use abreast_store::mirror::Task;
 
-/// After so many second requests in a row that were of no use, one connection's worth of work makes
-/// no more of them: the list is wrong, not the way.
+/// Number of consecutive useless repetitions after which a connection makes no more: the list is
+/// wrong, not the transfer.
 const USELESS_MAX: u32 = 16;
 
 impl Fetcher {
-    /// Whether another request may succeed after this failure. Not if the user wants no request
-    /// repeated.
+    /// Whether another request may succeed after this failure; false if the user wants no retries.
     pub(crate) fn is_worth_asking_again(&self, outcome: Option<&Outcome>) -> bool {
         self.client.retries() > 0
             && self.again.useless < USELESS_MAX

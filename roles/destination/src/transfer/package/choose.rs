@@ -16,15 +16,15 @@ use abreast_store::mirror::PendingCounts;
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
 
-/// Fewer resources than this are never worth reading the dumps.
+/// Minimum number of resources for which the dumps are read.
 const RESOURCES_MIN: u64 = 32;
-/// The cost of a request beside its round trip.
+/// The cost of a request in addition to its round trip, in seconds.
 const REQUEST_SECONDS: f64 = 0.000_1;
-/// When nothing was measured.
+/// The assumed values if nothing was measured.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const BYTES_PER_SECOND: f64 = 10_000_000.0;
 
-/// The work that packages and requests are compared for.
+/// The work for which the costs of packages and requests are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) resources: u64,
