@@ -1,4 +1,4 @@
-//! Following: one run after the other, when changes are announced and when the lists are due.
+//! Following a Source: consecutive runs, when changes are announced and when the lists are due.
 
 use crate::push::{Inbox, Pushing, Wakeup, listen};
 use crate::read::choice::Choice;
@@ -122,23 +122,24 @@ pub fn follow(
     Ok(last)
 }
 
-/// When the next run begins.
+/// The time of the next run.
 struct Pace {
     interval: Duration,
     poll_pause: Duration,
-    /// When the last run ended.
+    /// The end of the last run.
     ended: Instant,
-    /// Notifications wait until then: no run begins sooner after one than that took.
+    /// Notifications wait until this time, so that the pause after a run caused by a notification
+    /// is as long as that run.
     earliest: Instant,
-    /// The lists are not polled before because of a notification.
+    /// Earliest time of a poll because of a notification.
     poll_from: Instant,
-    /// Between polls.
+    /// Pause between polls.
     pause: Duration,
-    /// Sooner, since something is known to be missing.
+    /// A shorter pause, because changes are known to be missing.
     again: Option<Duration>,
-    /// The last run left something undone.
+    /// The last run did not complete its work.
     is_behind: bool,
-    /// Changes were found that nothing had announced: how often anything had been by then.
+    /// Set if changes were found without a notification: the number of notifications up to then.
     doubted_at: Option<u64>,
     share: u32,
 }
@@ -180,7 +181,7 @@ impl Pace {
         (self.doubted_at, self.again) = (Some(notified), Some(AGAIN_PAUSE));
     }
 
-    /// So often something was notified: what is doubted works if that is more often.
+    /// Ends the doubt about notifications if their number has increased.
     fn note_notified(&mut self, notified: u64) {
         self.doubted_at = self.doubted_at.filter(|before| *before == notified);
     }
