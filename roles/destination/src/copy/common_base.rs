@@ -83,7 +83,7 @@ mod tests {
             let uris = [stray, "http://h/e/1", "http://h/e/2"];
             assert_eq!(base_of(&uris).as_deref(), Some("http://h/e/"), "{stray}");
         }
-        // The Source itself is a resource beside those that it describes.
+        // The Source itself is a resource, in addition to the resources that it describes.
         let uris = ["http://h/set", "http://id/e/1", "http://id/e/2"];
         assert_eq!(base_of(&uris).as_deref(), Some("http://id/e/"));
         assert_eq!(base_of(&["http://a/x/y", "http://h/e/1"]).as_deref(), Some("http://h/e/"));

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(check(None).unwrap_err().code(), "folder.owner");
         let other = Mirror::open(&at("other.db")).unwrap();
         assert_eq!(marker().is_as_left(&other, &options).unwrap_err().code(), "folder.owner");
-        // Of an earlier version.
+        // The marker of an earlier version.
         let text = String::from_utf8(record).unwrap();
         std::fs::write(&path, text.split_once("blake3").unwrap().0).unwrap();
         assert!(marker().is_as_left(&mirror, &options).unwrap());

@@ -149,7 +149,7 @@ mod tests {
         assert!(note_sources(&folder, URLS, vec![part("w", "http://a/")], false).unwrap());
         let expected = [part("w", "http://a/"), part("y/z", "http://c/"), part("", "http://d/")];
         assert_eq!(noted(&folder).parts, expected);
-        // That all of the copy is of another Source can be undone.
+        // The record that the whole copy belongs to another Source can be removed.
         assert!(note_sources(&folder, URLS, Vec::new(), true).unwrap());
         assert_eq!(noted(&folder).parts, [part("y/z", "http://c/")]);
     }
@@ -177,7 +177,7 @@ mod tests {
         let folder_of = |uri: &str| map.folder_of(uri).map(|path| String::from_utf8(path).unwrap());
         assert_eq!(folder_of("http://b/r/").as_deref(), Some(""));
         assert_eq!(folder_of("http://b/r/x%20y/z/").as_deref(), Some("x y/z"));
-        // Above the base, beside it, on another host, and too long.
+        // Above the base, next to it, on another host, and too long.
         for uri in ["http://b/", "http://b/other/", "http://c/r/", &long] {
             assert_ne!(folder_of(uri).as_deref(), Some(""), "{uri}");
         }

@@ -288,7 +288,7 @@ mod tests {
         // Lists may be read newest first, and again from the beginning.
         assert_eq!(note(&["/1"], 1), ["http://h/1", "http://h/2", "http://h/3"]);
         assert_eq!(note(&["/2", "/3"], 2), ["http://h/1", "http://h/2", "http://h/3"]);
-        // Without a patch of one change there is no way to the next version.
+        // If a change lacks patches, the chain does not lead to the next version.
         assert!(note(&[], 3).is_empty());
         assert!(note(&["/5"], 4).is_empty());
     }

@@ -332,7 +332,7 @@ mod tests {
             prop_assert!(as_of.is_open(Some(&row)));
             let later = AsOf { at: Some(at(time + 1)), ..AsOf::default() };
             prop_assert_eq!(judge(stated(1, &none, false), later, Some(&row)), Verdict::Delete);
-            // What was deleted then is not brought back.
+            // A resource that was deleted then is not restored.
             let as_of = AsOf { gone: Some(Timestamp::from_micros(time)), ..as_of };
             prop_assert_eq!(judge(stated(version, &none, false), as_of, None), Verdict::Unknown);
             prop_assert!(as_of.is_open(None));

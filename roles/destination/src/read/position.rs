@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(position.until(), Some(at(10)));
         assert_eq!(position.advance(&span(10, 20), Of::Change, Vec::new()), Ok(()));
         assert_eq!((position.until(), position.of()), (Some(at(20)), Of::Change));
-        // One that ends before moves nothing back.
+        // An interval that ends earlier does not move the position back.
         assert_eq!(position.advance(&span(1, 5), Of::Change, Vec::new()), Ok(()));
         assert_eq!(position.until(), Some(at(20)));
     }

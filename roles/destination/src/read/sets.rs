@@ -187,7 +187,7 @@ mod tests {
         };
         assert_eq!(chosen(Some("maps")).unwrap(), all[0]);
         assert_eq!(chosen(Some(all[2])).unwrap(), all[2]);
-        // Of these names there are two.
+        // Two sets have each of these names.
         for wanted in
             [None, Some("old"), Some("h"), Some("nothing"), Some(""), Some("capabilitylist.xml")]
         {

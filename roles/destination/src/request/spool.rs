@@ -168,7 +168,7 @@ mod tests {
     use abreast_net::Shared;
     use std::sync::atomic::AtomicBool;
 
-    /// What is handed over of a document.
+    /// The received pieces of a document.
     #[derive(Default)]
     struct Taken {
         bytes: Vec<u8>,

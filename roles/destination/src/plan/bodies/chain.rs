@@ -111,13 +111,13 @@ mod tests {
             assert_eq!(chain.base.as_deref(), places.base.map(|_| &b"base"[..]));
             assert_eq!(chain.patches, [&b"first"[..], b"", b"third"]);
         }
-        // Of another file, or damaged.
+        // The chain of another file, or a damaged one.
         assert!(Places::read(&file, all.len() as u64 - 4).is_err());
         file.write_all(&[0xff; 24]).unwrap();
         assert!(Places::read(&file, all.len() as u64).is_err());
         let wrong = Places { base: Some((0, 1 << 40)), patches: Vec::new() };
         assert!(wrong.parts(&file).is_err());
-        // Too many bytes together, and each of them could be read.
+        // The total length exceeds the limit, but each part can be read.
         file.set_len(CHAIN_BYTES_MAX).unwrap();
         let most = CHAIN_BYTES_MAX / 2;
         file.write_all_at(&most.to_le_bytes(), 0).unwrap();

@@ -456,19 +456,19 @@ mod tests {
         assert!(!reach.is_enough(times(10_000_002, 20_000_000), None, missing));
         assert!(!reach.is_enough(Times::default(), None, missing), "an empty one shows nothing");
         assert!(reach.is_enough(times(10_000_001, 20_000_000), None, Some(true)));
-        // Without a known change an old time may be that of a late one.
+        // If no known change was found, an old time may be the time of a late change.
         let mut reach = Reach::to(goal);
         assert!(!reach.is_enough(times(1, 20_000_000), None, None));
         assert!(reach.is_enough(times(1, 10_000_000), None, None));
         let mut reach = Reach::to(goal);
         assert!(!reach.is_enough(times(10_000_001, 10_000_001), None, None), "others of that time");
-        // A clock of whole seconds: others of that second may be in the one before.
+        // A clock of whole seconds: other changes within that second may be in the previous set.
         let mut reach = Reach::to(Timestamp::from_seconds(10));
         assert!(!reach.is_enough(times(10_000_000, 20_000_000), None, Some(true)));
         assert!(reach.is_enough(times(9_000_000, 10_000_000), None, Some(true)));
         // A time since which it has all changes counts as well.
         assert!(Reach::to(goal).is_enough(Times::default(), Some(goal), None));
-        // What is known is searched for a little further.
+        // The search for known changes continues for a few sets.
         let mut reach = Reach::to(goal);
         let ends: Vec<_> = (0..5).map(|_| reach.is_enough(times(1, 2), None, missing)).collect();
         assert_eq!(ends, [false, false, false, false, true]);

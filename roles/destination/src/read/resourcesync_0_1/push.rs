@@ -147,7 +147,7 @@ mod tests {
         };
         assert_eq!(offers("/subscribe", Some(CALLBACK_PROTOCOL), None), [offer(false)]);
         assert!(offers("mailto:a@h", Some(CALLBACK_PROTOCOL), None).is_empty());
-        // Those of others too, as the specification's example names them.
+        // Protocols of other publishers are accepted too, as in the specification's example.
         for protocol in ["http://example.com/protocol/callback", "http://h/#Callback"] {
             assert_eq!(offers("/subscribe", Some(protocol), None), [offer(true)], "{protocol}");
         }

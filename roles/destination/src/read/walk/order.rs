@@ -85,7 +85,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Of each resource the change that counts, by its number, where pages with these numbers of entries are read.
+    /// The number of the change that is applied for each resource, if pages with these numbers of
+    /// entries are read.
     fn counting(
         changes: &[(u8, Moment)],
         lengths: &[usize],
@@ -145,7 +146,7 @@ mod tests {
                     (resource, Moment::between(first, last))
                 })
                 .collect();
-            // The last one of each resource, whatever the pages are.
+            // The last change of each resource, for any pages.
             let last: BTreeMap<u8, usize> =
                 changes.iter().enumerate().map(|(number, change)| (change.0, number)).collect();
             prop_assert_eq!(counting(&changes, &lengths, is_back, has_spans), last);

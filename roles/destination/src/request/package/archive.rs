@@ -665,7 +665,7 @@ mod tests {
         let package = open(&zip.finish()).unwrap();
         assert_eq!(read(&package, "bomb"), Err("dump.ratio"));
         assert_eq!(read(&package, "dense").unwrap().len(), 1 << 20);
-        // One that says less than it is ends where it says.
+        // A member that is longer than its listed length ends at that length.
         let mut zip = Zip::new();
         zip.deflated_as("liar", &vec![0; 20 << 20], 1_000);
         assert_eq!(read(&open(&zip.finish()).unwrap(), "liar"), Err("dump.length"));

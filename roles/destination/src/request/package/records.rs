@@ -300,7 +300,7 @@ mod tests {
         open(bytes).unwrap_err().code()
     }
 
-    /// What is in the package for a URI, read both ways, or the code.
+    /// The bytes in the package for a URI, read in both ways, or the code of the error.
     fn read(package: &Package, uri: &str, path: Option<&str>) -> Result<Vec<u8>, &'static str> {
         let Found::Member(number) = package.place(uri, path) else { return Err("missing") };
         let member = package.member(number);

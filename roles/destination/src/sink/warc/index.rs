@@ -293,7 +293,7 @@ mod tests {
         let index = open();
         index.merge(&mirror).unwrap();
         assert_eq!(all(&index), ["a"]);
-        // The next one is committed, and the one after it sorts it.
+        // The next journal is committed, and the following call sorts it.
         index.journal(full.as_bytes(), &mirror).unwrap();
         mirror.begin().unwrap();
         index.journal(b"c\n", &mirror).unwrap();

@@ -361,7 +361,8 @@ mod tests {
                 "{kept}"
             );
         }
-        // Written in a way that cannot be repeated, or not what the patch expects.
+        // The formatting cannot be reproduced, or the document differs from the patch's
+        // expectations.
         assert_eq!(apply_json(br#"{ "z":1}"#, patch, 100), None);
         assert_eq!(apply_json(br#"{"a":1}"#, patch, 100), None);
         assert_eq!(apply_json(b"no json", patch, 100), None);

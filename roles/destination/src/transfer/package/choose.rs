@@ -162,7 +162,7 @@ mod tests {
         let whole = package(Some(65_000_000));
         assert!(wanted(20_000, 62_000_000).better(whole, pace).is_some());
         assert!(wanted(100, 310_000).better(whole, pace).is_none());
-        // One that is mostly here already.
+        // A package that is already downloaded for the most part.
         assert!(wanted(100, 310_000).better(package(Some(0)), pace).is_some());
         assert_eq!(package(None), None);
         assert_eq!(wanted(20_000, 62_000_000).better(None, pace), None);

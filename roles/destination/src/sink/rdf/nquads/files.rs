@@ -422,7 +422,7 @@ mod tests {
         for (number, length, dead) in mirror.segments_in_use().unwrap() {
             assert!(length < 2_000 || dead * 2 < length, "file {number}: {dead} of {length}");
         }
-        // What is left can be read and continued.
+        // The remaining descriptions can be read and continued.
         drop(files);
         let files = place.open(&mirror);
         append(&files, "http://h/last", "value");

@@ -209,7 +209,7 @@ mod tests {
         let cases = [
             // Only touched.
             (after.clone(), Found::default()),
-            // As it was before the old version was overwritten.
+            // The file before the old version was overwritten.
             (before, Found { damaged: 0, foreign: 1 }),
             (altered, Found { damaged: 1, foreign: 0 }),
             (vec![b'x'; after.len()], Found { damaged: 2, foreign: 1 }),

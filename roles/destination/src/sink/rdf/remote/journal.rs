@@ -363,7 +363,7 @@ mod tests {
             let mut damaged = text.clone().into_bytes();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let journal = opened(&[&damaged]).1.unwrap();
-            // Without its end, the last line is one that was cut off.
+            // A last line without its end counts as interrupted.
             assert!(journal.damage().is_some() || bit / 8 == text.len() - 1, "bit {bit}");
             assert!(journal.unsure.keys().all(|uri| text.contains(&**uri)), "bit {bit}");
         }
@@ -377,7 +377,7 @@ mod tests {
         let mut text: Vec<&[u8]> = vec![&other; 270];
         text.push(b"http://h/a http://h/a 01 0\n");
         assert!(opened(&text).1.unwrap().is_unsure("http://h/a"));
-        // What is no journal is not taken for an empty one.
+        // A file that is not a journal is not treated as an empty journal.
         let error = opened(&[&vec![b'x'; LINE_BYTES as usize + 1]]).1.err().unwrap();
         assert!(error.to_string().contains("without an end"), "{error}");
         assert!(error.help().unwrap().contains("--baseline --full"));
