@@ -157,7 +157,7 @@ impl Marker {
         Ok(mirror.set_meta(NEXT_STAMP, None)?)
     }
 
-    /// Writes the marker, unless it is there.
+    /// Writes the marker, unless the marker exists.
     pub(crate) fn put(&self) -> Result<(), Error> {
         if self.found.as_ref().is_some_and(|found| found.state == self.state) {
             return Ok(());

@@ -51,13 +51,13 @@ pub(crate) struct Place {
     pub(crate) dir: Dir,
     pub(crate) path: Vec<u8>,
     pub(crate) form: Form,
-    /// The file that stands there.
+    /// The properties of the existing file.
     pub(crate) found: Option<Stat>,
     name_at: usize,
 }
 
 impl Place {
-    /// A file that no resource of ours stands for.
+    /// A file that does not belong to a resource of the copy.
     pub(crate) fn of_file(dir: Dir, path: Vec<u8>) -> Self {
         let name_at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         Self { dir, path, form: Form::Plain, found: None, name_at }

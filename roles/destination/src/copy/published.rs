@@ -82,7 +82,7 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a folder of the copy is there.
+/// Whether a folder of the copy exists.
 pub(crate) fn is_there(folder: &Folder, path: &[u8]) -> bool {
     path.is_empty() || folder.dir(path.split(|byte| *byte == b'/')).is_ok()
 }

@@ -64,7 +64,7 @@ impl StateFolder {
             .map_err(|error| unusable_folder(error, &self.path.join(name)))
     }
 
-    /// A folder in it, if it is there.
+    /// Opens a folder in the state folder, if the folder exists.
     pub(crate) fn existing_folder(&self, name: &str) -> Option<Dir> {
         self.dir.as_ref()?.dir(name.as_bytes()).ok()
     }
@@ -147,7 +147,7 @@ pub(crate) fn read_text(dir: &Dir, name: &[u8], most: u64) -> Option<String> {
     read_record(dir, name, most).ok().flatten()
 }
 
-/// Reads the text of a small record of up to so many bytes. One different bit is corrected.
+/// Reads the text of a small record of at most `most` bytes, and corrects an error of a single bit.
 fn read_record(dir: &Dir, name: &[u8], most: u64) -> io::Result<Option<String>> {
     let Ok((file, _)) = dir.open_read(name) else { return Ok(None) };
     let mut record = Vec::new();

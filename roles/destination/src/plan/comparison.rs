@@ -192,7 +192,7 @@ impl Comparison {
         (self.wanted, self.admitted) = (false, false);
     }
 
-    /// Whether the resource is available: no host is asked for bytes that came with the list.
+    /// Whether the resource is available: bytes in the list itself need no request.
     fn admits(&mut self, listed: &Listed<'_>) -> bool {
         listed.body.is_some() || self.admission.check(listed.href()).is_ok()
     }

@@ -55,7 +55,7 @@ impl<'l> Stated<'l> {
 /// The time of a list or change, and the other facts that decide which version is later.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AsOf {
-    /// The time of the change, or that of the whole list; `None` if it is not known.
+    /// The time of the change, or of the whole list; `None` if the time is not known.
     pub(crate) at: Option<Moment>,
     /// The Source may have lost the changes that led to the stored versions, so the document
     /// decides.

@@ -116,7 +116,7 @@ pub(crate) fn fetch_sorted(
     Ok(SortedDescriptions { statements, parts, left_out })
 }
 
-/// Hands over the descriptions of a whole copy; how many there are.
+/// Passes on the descriptions of a complete snapshot; returns their number.
 pub(crate) fn hand_over(
     walk: &mut Walk<'_, '_>,
     name: &str,
@@ -245,7 +245,7 @@ impl Blanks {
     }
 }
 
-/// Hands over each description.
+/// Passes on each description in the sorted statements.
 fn each_description(
     name: &str,
     SortedDescriptions { statements: sorted, .. }: &SortedDescriptions,

@@ -121,7 +121,7 @@ impl Document {
         Self::parse(url, &bytes.0, answered)
     }
 
-    /// Hands over its changes, the oldest first.
+    /// Passes on the changes of the document, the oldest first.
     fn hand_over(&self, walk: &mut Walk<'_, '_>) -> Result<(), Error> {
         walk.begin_changes(&self.url, None, None);
         for version in self.versions.iter().rev() {

@@ -34,7 +34,7 @@ pub(crate) struct Position {
     marks: Vec<Mark>,
     /// The newest changes of walks that the position did not move to.
     glimpsed: Vec<Mark>,
-    /// Changes with times in the future that stand behind it.
+    /// Changes with times in the future, which are after the position.
     ahead: Vec<AheadMark>,
     /// Times and fingerprints of the newest changes that were read.
     recent: Vec<(i64, u64)>,
@@ -362,7 +362,7 @@ impl Position {
         self.glimpsed = super::marks::together(std::mem::take(&mut self.glimpsed), marks);
     }
 
-    /// The changes with times in the future that stand behind it.
+    /// The changes with times in the future, which are after the position.
     pub(crate) fn ahead(&self) -> &[AheadMark] {
         &self.ahead
     }

@@ -297,7 +297,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.resource(listed, as_of, lines)
     }
 
-    /// Descriptions of a snapshot were handed over that have so many parts.
+    /// Records the number of parts in the descriptions of a snapshot.
     pub(crate) fn parts(&mut self, parts: u64) {
         self.walked.parts = Some(self.walked.parts.unwrap_or(0) + parts);
     }

@@ -227,7 +227,7 @@ mod tests {
             runs,
         };
         assert_eq!(Lasting::read(&mirror).unwrap().faults, [fault("a", "1", 2)]);
-        // A run that requests nothing knows nothing else.
+        // A run without requests does not end the fault.
         let mut idle = Summary::default();
         Continued::begin(&mirror).unwrap().end(&mirror, &mut idle, false).unwrap();
         assert_eq!((idle.failing_since, Lasting::read(&mirror).unwrap().faults.len()), (None, 1));

@@ -96,7 +96,7 @@ impl UriList {
         &self.text
     }
 
-    /// Hands over each URI, in the order of the file.
+    /// Passes on each URI, in the order of the file.
     pub(crate) fn each(
         &self,
         each: &mut dyn FnMut(&str) -> Result<(), Error>,
@@ -149,7 +149,7 @@ fn check(uri: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Hands over the lines that count, with their numbers.
+/// Passes on the lines with URIs, with their numbers.
 fn each_line(
     path: &Path,
     each: &mut dyn FnMut(u64, &str) -> Result<(), String>,

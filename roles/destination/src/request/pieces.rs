@@ -192,7 +192,7 @@ impl Documents for Network {
     }
 }
 
-/// A document that was received, and is to be handed over.
+/// A received document, whose pieces are still to be passed on.
 pub(crate) struct Received<'r> {
     pub(crate) answered: Answered,
     spool: Spool<'r>,
@@ -209,7 +209,7 @@ pub(crate) fn receive<'r>(
 }
 
 impl<'r> Received<'r> {
-    /// The URL that was asked for.
+    /// The requested URL, before redirects.
     pub(crate) const fn url(&self) -> &'r str {
         self.spool.url()
     }

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 /// Total time that a run waits for documents that servers are creating, and the pauses between its
 /// requests.
 const MAKING_PATIENCE: Duration = Duration::from_secs(15 * 60);
-/// The part for optional documents.
+/// Total time that a run waits for optional documents that servers are creating.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 const MAKING_PAUSE_MIN: Duration = Duration::from_millis(250);
 const MAKING_PAUSE_MAX: Duration = Duration::from_secs(30);

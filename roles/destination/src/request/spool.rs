@@ -33,7 +33,7 @@ impl<'r> Spool<'r> {
         Self { asked, bytes, length: 0, is_decided, is_whole: false }
     }
 
-    /// The URL that was asked for.
+    /// The requested URL, before redirects.
     pub(super) const fn url(&self) -> &'r str {
         self.asked.url
     }

@@ -90,7 +90,7 @@ pub(crate) fn hash_file(file: &mut File, listed: &Digests) -> io::Result<(Digest
     Ok((hasher.finish(), length))
 }
 
-/// Reads a file from where it stands to its end; returns the number of bytes.
+/// Reads a file from its current offset to its end; returns the number of bytes.
 pub(crate) fn hash_into(file: &mut File, hasher: &mut Hasher) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut length = 0;

@@ -48,7 +48,7 @@ const SORTED_MAX: usize = 10_000;
 /// Compares a folder with a Source, and reports each difference.
 ///
 /// # Errors
-/// The lists cannot be read, or the folder is not there.
+/// The lists cannot be read, or the folder is missing.
 pub fn audit(
     options: &AuditOptions,
     observer: &dyn Observer,

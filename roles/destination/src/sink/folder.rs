@@ -405,7 +405,7 @@ enum Unnamed {
 }
 
 impl FolderWriter {
-    /// In a dry run, where the folder of a resource is not there yet.
+    /// Prepares an item in a dry run whose folder does not exist yet.
     fn prepare_without_folder(&mut self, task: &Task) -> Result<Prepared, Failure> {
         let mut path = Vec::new();
         self.sink
@@ -474,7 +474,7 @@ impl FolderWriter {
         }))
     }
 
-    /// Whether the right file is there already, ours or another's.
+    /// Whether the current file already exists, written by this copy or by somebody else.
     fn already_right(
         &self,
         task: &Task,
@@ -588,7 +588,7 @@ impl FolderWriter {
         let mtime = item.modified.map(|micros| system.time_of(micros)).or(body.last_modified);
         let mtime = mtime.map(|time| system.nearest_time(time));
         let created = task.row.is_none() && place.found.is_none();
-        // Before the file: programs that publish the folder see both at once.
+        // Written before the file, so that programs that publish the folder see both together.
         let noticed = if self.sink.republish {
             via::write(task, &place, &via::Known::of(&body))?
         } else {

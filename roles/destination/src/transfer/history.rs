@@ -127,7 +127,7 @@ pub(crate) fn fetch_versions(
     Ok(())
 }
 
-/// Whether a version is here; one whose time was not known before gets its name.
+/// Whether a version is stored; a version whose time was not known before is renamed.
 fn is_kept(dir: &Dir, version: &Version, name: &[u8]) -> Result<bool, Error> {
     let timeless = Version { time: None, url: version.url.clone(), ..Version::default() }.name();
     let (is_here, is_timeless) = (dir.stat(name).is_ok(), dir.stat(&timeless).is_ok());

@@ -144,7 +144,7 @@ impl Storer {
 
     /// Checks that the resource may be fetched and is needed, and prepares the sink.
     pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
-        // No host is asked for bytes that came with a list.
+        // Bytes that a list contains need no request.
         if task.pending.body.is_none() {
             self.admit(task)?;
         }

@@ -100,7 +100,7 @@ impl Worker {
                     fetcher.store_held(&mut waiting, &mut results).await;
                 }
             }
-            // Also when a stop was asked for: they are here.
+            // Even if the run is asked to stop, since the bodies were received.
             fetcher.store_held(&mut waiting, &mut results).await;
             for (task, outcome) in &mut results {
                 if fetcher.is_worth_asking_again(outcome.as_ref())

@@ -135,7 +135,7 @@ impl Driver {
     }
 }
 
-/// Hands over resources only.
+/// A visitor that passes on resources only.
 struct Listing<'e> {
     downloads: Option<&'e Downloads>,
     each: &'e mut dyn FnMut(&Listed<'_>),

@@ -155,7 +155,7 @@ pub(super) fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)>
     all
 }
 
-/// A document that was read, unless it is not there any more.
+/// A document that was read; `None` if the document was removed.
 pub(super) fn if_there(read: Result<Read, Error>) -> Result<Option<Read>, Error> {
     match read {
         Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),

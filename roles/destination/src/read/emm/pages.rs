@@ -325,7 +325,7 @@ impl Way {
         }
     }
 
-    /// Hands over the pages with changes since then, or all pages.
+    /// Passes on the pages with changes since `since`, or all pages.
     pub(super) fn walk<'w, 'a>(
         &self,
         walk: &mut Walk<'w, 'a>,

@@ -30,7 +30,8 @@ enum Renewed {
     Grown(Way),
 }
 
-/// Hands over the pages with changes since then, or all pages, until they do not change meanwhile.
+/// Passes on the pages with changes since `since`, or all pages, until they do not change during a
+/// walk.
 pub(super) fn walk<'w, 'a>(
     walk: &mut Walk<'w, 'a>,
     (entry, listed): (&Read, &mut Listed),

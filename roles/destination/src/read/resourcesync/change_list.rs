@@ -144,7 +144,7 @@ impl Reach {
         self.is_unsure(walk) || begins_there && walk.marks().are_lost(None)
     }
 
-    /// Whether other changes of the second of the position were in a list that is not there any more.
+    /// Whether other changes of the second of the position were in a list that was removed.
     fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
         let begin = self.earliest().map(|from| from.first().as_micros());
         !is_fine(begin)

@@ -392,7 +392,7 @@ impl Search<'_> {
 /// sets.
 const HEADER: &str = "http.header";
 
-/// Whether the server answers that nothing is there, or nothing to be shown.
+/// Whether the server answers that the document does not exist, or must not be shown.
 fn is_absent(error: &Error) -> bool {
     matches!(error.status(), Some(400 | 403 | 404 | 405 | 410))
 }

@@ -66,7 +66,7 @@ impl Kind {
         Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
     }
 
-    /// Hands over a part of a document that is of this kind.
+    /// Passes on a part of a document of this kind.
     fn hand_over(
         self,
         part: &sitemap::Part<'_, V1_1>,

@@ -37,7 +37,7 @@ const fn is_of_package(error: &Error) -> bool {
     !matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io)
 }
 
-/// Hands over all resources of a Resource Dump.
+/// Passes on all resources of a Resource Dump.
 pub(super) fn resource_dump(
     walk: &mut Walk<'_, '_>,
     url: &str,
@@ -168,8 +168,8 @@ fn read_resources(
     Ok(at.map(|at| if manifest.zoneless { at.widened(ZONE_MICROS) } else { at }))
 }
 
-/// Hands over the changes of a Change Dump since the position of the walk.
-/// `now_named` reads the Capability List again: a Source that closes a dump may name the next one there only.
+/// Passes on the changes of a Change Dump since the position of the walk. `now_named` reads the
+/// Capability List again: a Source that closes a dump may name the next one there only.
 pub(super) fn change_dump(
     walk: &mut Walk<'_, '_>,
     url: &str,

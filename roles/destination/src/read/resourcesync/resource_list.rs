@@ -81,7 +81,7 @@ impl Lists for ResourceLists {
     }
 }
 
-/// Hands over a Resource List, or an index and its lists.
+/// Passes on the resources of a Resource List, or of an index and its lists.
 pub(in crate::read) fn resource_list(
     walk: &mut Walk<'_, '_>,
     list: &str,

@@ -54,7 +54,7 @@ impl sets::Candidate for Candidate {
     }
 }
 
-/// Adds sets that are not there yet.
+/// Adds sets that are not in the list yet.
 pub(crate) fn add(to: &mut Vec<Candidate>, more: Vec<Candidate>) {
     let mut known: std::collections::HashSet<String> =
         to.iter().map(|set| set.url.clone()).collect();

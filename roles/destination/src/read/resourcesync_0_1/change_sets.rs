@@ -88,8 +88,8 @@ impl Reach {
     }
 }
 
-/// Hands over the changes since the position of the walk, from the current change set back. Returns where the current
-/// change set is now, if it is at another address.
+/// Passes on the changes since the position of the walk, from the current change set back. Returns
+/// where the current change set is now, if it is at another address.
 pub(super) fn change_sets(
     walk: &mut Walk<'_, '_>,
     change_set: &str,

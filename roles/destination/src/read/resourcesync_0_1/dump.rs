@@ -147,7 +147,7 @@ fn check_head(head: &Head) -> Result<(), &'static str> {
     }
 }
 
-/// Hands over all resources of a dump, which is all of its parts.
+/// Passes on all resources of a dump, that is, of all its parts.
 pub(super) fn dump_snapshot(
     walk: &mut Walk<'_, '_>,
     links: &[DumpLink],
@@ -218,7 +218,7 @@ fn is_same(before: &[Part], now: &[Part]) -> bool {
     before.iter().map(state).eq(now.iter().map(state))
 }
 
-/// Hands over the resources of all parts.
+/// Passes on the resources of all parts.
 fn hand_over(
     walk: &mut Walk<'_, '_>,
     parts: &[Part],

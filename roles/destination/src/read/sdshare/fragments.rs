@@ -120,7 +120,7 @@ impl Page {
         hasher.finish()
     }
 
-    /// The same page as it is now, and the time that its feed has then; `None` if it is not there any more.
+    /// The current version of the page, and the time of its feed; `None` if the page was removed.
     fn now(&self, requests: &Requests<'_>) -> Result<Option<(Self, Option<Timestamp>)>, Error> {
         let (url, updated) = (self.url.clone(), self.updated);
         let mut now = Self { url, updated, ..Self::default() };
@@ -291,7 +291,7 @@ impl Found {
     }
 }
 
-/// Hands over the entries of all pages from one on.
+/// Passes on the entries of all pages from `start` on.
 fn read_pages(
     walk: &mut Walk<'_, '_>,
     feed: &str,
@@ -359,7 +359,7 @@ fn read_pages(
             }
         }
     }
-    // What changed while the pages were read may stand on one that was read before.
+    // An entry that changed while the pages were read may be on a page that was already read.
     let pages = pages.ok_or_else(|| unasked(start))?;
     if trail.len() > 1 {
         walk.limit_to(pages.began);

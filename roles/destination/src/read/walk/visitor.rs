@@ -65,7 +65,7 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
-    /// The changes so far are handed over again.
+    /// Discards the changes so far, which are passed on again.
     fn forget(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -15,7 +15,7 @@ pub(crate) struct Walked {
     pub(crate) is_unchanged: bool,
     /// Number of changes that were passed on, including known ones.
     pub(crate) entries: u64,
-    /// Changes handed over that were not known.
+    /// Number of unknown changes that were passed on.
     pub(crate) new: u64,
     /// Changes with a time.
     pub(crate) dated: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Walked {
     /// The first time in the future, and fingerprints of the entries that have one, with the width of their times, microseconds.
     pub(crate) first_future: Option<Timestamp>,
     pub(crate) future: Vec<(u64, i64)>,
-    /// A change was handed over whose time is an interval around that of the position.
+    /// Whether a change was passed on whose time is an interval around the time of the position.
     pub(crate) is_around: bool,
     /// Number of entries that do not result in a change, and a description of the first one.
     pub(crate) unusable: u64,

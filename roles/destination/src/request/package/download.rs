@@ -266,7 +266,7 @@ impl Downloads {
 }
 
 /// # Errors
-/// `dump.space`: the file does not fit into a folder with so many bytes free, and others have to.
+/// `dump.space`: the free space of the folder is too small for the file and other files.
 fn check_space(url: &str, to_come: u64, free: Option<u64>, folder: &Path) -> Result<(), Error> {
     let Some(free) = free.filter(|free| *free < to_come.saturating_add(SPARE_BYTES)) else {
         return Ok(());
@@ -320,7 +320,7 @@ fn forget(folder: &Dir, package: &ListedPackage) {
     let _ = folder.unlink(&note_of(package));
 }
 
-/// A package that is here whole, and is the one listed.
+/// A package that is completely downloaded and agrees with the list.
 fn begun_whole(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<File>> {
     let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else {
         return Ok(None);

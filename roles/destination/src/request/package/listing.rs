@@ -62,7 +62,7 @@ pub(crate) struct Offered {
 pub(crate) struct Made {
     /// Expected length in bytes.
     pub(crate) bytes: u64,
-    /// Acceptable length in bytes.
+    /// Maximum acceptable length, in bytes.
     pub(crate) bytes_max: u64,
     /// Expected time in seconds until the Source has created the package.
     pub(crate) seconds: f64,

@@ -170,7 +170,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Hands over bytes up to their end; returns how many there are.
+    /// Passes on bytes up to their end; returns their number.
     fn pass(
         &mut self,
         offset: u64,

@@ -23,7 +23,7 @@ pub(crate) struct FolderKept {
     last: Option<(Vec<u8>, Dir)>,
 }
 
-/// One file that is there.
+/// An existing file of the copy.
 struct Found {
     dir: Dir,
     name: Vec<u8>,

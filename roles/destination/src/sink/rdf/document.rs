@@ -134,7 +134,7 @@ pub(crate) fn syntax_of(
     is_plain.then_some(SentSyntax { syntax: Syntax::NTriples, is_doubtful: true })
 }
 
-/// JSON-LD that came as plain JSON, where it was one of the types that were asked for.
+/// JSON-LD with the media type of JSON, if JSON-LD was among the requested types.
 fn json_ld_of(sent: &str, asked: &str) -> Option<Syntax> {
     let is_asked =
         asked.split(',').any(|asked| Syntax::of_media_type(essence(asked)) == Some(Syntax::JsonLd));

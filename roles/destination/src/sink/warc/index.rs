@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Journal length from which it is sorted before more is appended: it is read into memory.
 const JOURNAL_BYTES_MAX: u64 = 32 << 20;
-/// How much of the journal counts.
+/// Key of the journal's valid length, in bytes.
 const JOURNAL_LENGTH: &str = "warc-journal";
 const PREFIX: &str = "abreast-";
 const SUFFIX: &str = ".cdxj";

@@ -390,7 +390,7 @@ impl Fetcher {
 /// left out, and so is an encoding that was removed.
 fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
     head.clear();
-    // A part that completes a file stands for the whole.
+    // The response that completes a file represents the whole body.
     head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     for (name, value) in response.headers() {
         let of_transfer = matches!(

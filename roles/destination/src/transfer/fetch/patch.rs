@@ -299,7 +299,7 @@ impl Way {
     }
 }
 
-/// Takes only so many bytes.
+/// A writer that accepts only a limited number of bytes.
 struct Bounded {
     most: usize,
     bytes: Vec<u8>,

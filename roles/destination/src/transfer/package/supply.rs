@@ -83,7 +83,7 @@ pub(super) fn apply_package(
     result
 }
 
-/// Entries of the manifest that lead to no member: their resources are asked for like any others.
+/// Entries of the manifest without a member; their resources are requested individually.
 fn report_faults(
     transfer: &Transfer<'_>,
     supply: &mut Supply<'_>,

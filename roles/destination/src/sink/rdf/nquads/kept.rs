@@ -53,7 +53,7 @@ impl NQuadsKept {
         (header.uri == uri).then_some(lines)
     }
 
-    /// Whether the description stands in its file as it was written.
+    /// Whether the description in its file is unchanged.
     fn is_whole(&mut self, uri: &str, at: Location) -> bool {
         let Ok(bytes) = self.read(at) else { return false };
         restore(&bytes, self.graph.of(uri)).is_some_and(|(_, header)| header.uri == uri)

@@ -86,7 +86,7 @@ pub(super) fn write(
     }
 }
 
-/// The canonical lines of a description as it stands in a file; `None` if it is damaged. The second
+/// The canonical lines of a description in a file; `None` if the description is damaged. The second
 /// part of the result is its header.
 pub(super) fn restore(run: &[u8], graph: Option<&str>) -> Option<(Vec<u8>, Header)> {
     let end = memchr(b'\n', run)?;
@@ -160,7 +160,7 @@ impl<R: BufRead> Runs<R> {
         }
     }
 
-    /// Appends a whole line; false at the end.
+    /// Appends the next line; returns false at the end of the file.
     fn line(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         let count = self.input.read_until(b'\n', bytes)?;
         self.taken += count as u64;

@@ -128,7 +128,7 @@ impl Sending {
         Failure::fatal(code, message)
     }
 
-    /// Waits until everything that was handed over is carried out.
+    /// Waits until all changes that were passed on are carried out.
     pub(super) fn settle(&self) -> Result<Settled, Error> {
         let (answer, answered) = blocking::channel();
         let sent = self.messages.send(Message::Settle(answer));
