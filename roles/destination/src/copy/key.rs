@@ -5,7 +5,7 @@ pub(crate) const BASE: &str = "base";
 pub(crate) const FOLDER: &str = "folder";
 pub(crate) const FILE_SYSTEM: &str = "file-system";
 pub(crate) const SOURCE_URL: &str = "source-url";
-/// The protocol of the Source, where there was a choice.
+/// The protocol of the Source, if the reader was chosen by the response.
 pub(crate) const PROTOCOL: &str = "protocol";
 /// The set that was chosen, in the user's words.
 pub(crate) const SET: &str = "set";
@@ -15,7 +15,7 @@ pub(crate) const COMMON: &str = "common";
 pub(crate) const EPOCH: &str = "epoch";
 /// The last run that carried out its plan to the end.
 pub(crate) const FINISHED: &str = "finished";
-/// Files of runs up to this one are known to be on the disk.
+/// The last run whose files are known to be on the disk.
 pub(crate) const SETTLED: &str = "settled";
 /// The file of planned bytes.
 pub(crate) const BODIES: &str = "bodies";

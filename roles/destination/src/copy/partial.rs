@@ -21,7 +21,7 @@ pub(crate) struct Partials {
 /// The folder of the notes.
 const FOLDER: &str = "partial";
 
-/// One note.
+/// A note about an incomplete file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) etag: String,
@@ -33,7 +33,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// The value of a header of the answer.
+    /// The value of a header of the first response.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
         fields.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -59,7 +59,7 @@ impl Partials {
         self.note_of(uri).is_some()
     }
 
-    /// The note of a file, if it was requested at that address.
+    /// The note of a file, if the file was requested at this address.
     pub(crate) fn note_at(&self, uri: &str, url: &str) -> Option<Note> {
         self.note_of(uri).filter(|note| note.url == url)
     }
@@ -75,7 +75,7 @@ impl Partials {
         }
     }
 
-    /// Every note.
+    /// The notes of all incomplete files.
     pub(crate) fn all(&self) -> Vec<Note> {
         let Some(folder) = self.state.existing_folder(FOLDER) else { return Vec::new() };
         let entries = folder.entries().into_iter().flatten().flatten();

@@ -88,7 +88,7 @@ impl PathError {
 )]
 pub struct BaseError(String);
 
-/// The map for one base and one file system.
+/// The map for a base and a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMap {
     base: String,
@@ -222,7 +222,7 @@ impl PathMap {
                 None => encode_segment(name, &mut uri),
             }
         }
-        // Only the one path that the URI maps to is its path.
+        // A path belongs to a URI only if the map yields this path for the URI.
         let mut again = Vec::with_capacity(path.len());
         (self.path_into(&uri, form, &mut again).is_ok() && again == path).then_some((uri, form))
     }
@@ -284,7 +284,7 @@ pub fn common_directory<'a>(one: &'a str, other: &str) -> Option<&'a str> {
     (end >= authority_end).then(|| &one[..=end])
 }
 
-/// Adds a name to a path, cut over nested folders when it is too long for one.
+/// Adds a name to a path, divided into nested folders if it is too long.
 fn push_name(name: &[u8], out: &mut Vec<u8>) {
     let (first, mut rest) = name.split_at(name.len().min(MAX_NAME_BYTES));
     if !out.is_empty() {

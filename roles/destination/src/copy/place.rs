@@ -93,8 +93,8 @@ pub(crate) struct CopyFolder {
     pub(crate) partials: Partials,
     /// Folders that this run made.
     pub(crate) made: Made,
-    /// Files can be written without a name and get it when whole; untrue once the file system has
-    /// refused.
+    /// Whether files can be written without a name and get the name when they are complete; false
+    /// after the file system has refused.
     pub(crate) unnamed: AtomicBool,
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn make_all<'a>(
                 match dir.create_dir(component) {
                     Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
                     Ok(()) => drop(first_made.get_or_insert(number)),
-                    // Another connection made it.
+                    // Another connection created the folder.
                     Err(_) => *first_made = None,
                 }
                 dir.dir(component)?
@@ -240,8 +240,7 @@ pub(crate) fn make_all<'a>(
     Ok(dir)
 }
 
-/// Folders that this run made, so far as they are remembered: nothing but its own files is expected
-/// in them.
+/// Folders that this run created, up to a maximum number. They contain only files of this run.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<HashSet<Vec<u8>>>);
 
@@ -272,8 +271,8 @@ pub(crate) fn create_temporary(dir: &Dir, name: &[u8]) -> Result<std::fs::File, 
     }
 }
 
-/// Where files that were changed here go before they are replaced or deleted; made when first
-/// needed.
+/// The folder for locally changed files, to which a run moves them before it replaces or deletes
+/// them; created at the first use.
 #[derive(Debug)]
 pub(crate) struct Backup {
     /// The folder from the options. `None`: a folder in the state folder.
@@ -295,7 +294,7 @@ impl Backup {
             return Ok(made);
         }
         let (above, path) = if let Some(path) = &self.chosen {
-            // A failure to make it is reported by the opening.
+            // An error of the creation is reported when the folder is opened.
             let _ = std::fs::create_dir_all(path);
             let above = Folder::open(path)?.root();
             let mark = above.create_new(BACKUP_MARK.as_bytes());
@@ -324,7 +323,7 @@ impl Backup {
         } else {
             make_all(folder, parent.split(|byte| *byte == b'/'), &mut None)?
         };
-        // A second version in one run gets a number.
+        // A second version in the same run gets a number.
         for number in 0_u32..1_000 {
             let mut name = place.name().to_vec();
             if number > 0 {

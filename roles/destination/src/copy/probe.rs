@@ -112,7 +112,7 @@ impl FileSystem {
         Some(Self { rules, time_step, times })
     }
 
-    /// The time of a file that is to have this one, nanoseconds since 1970.
+    /// The time that a file can have which is nearest to this one, in nanoseconds since 1970.
     pub(crate) fn nearest_time(self, nanoseconds: i64) -> i64 {
         nanoseconds.clamp(self.times.0, self.times.1)
     }

@@ -70,7 +70,7 @@ impl Provisional {
         self.state = Some((state, before));
     }
 
-    /// Notes a folder that is about to be made in the copy's.
+    /// Records a folder that will be created in the folder of the copy.
     pub(crate) fn note_contents(&mut self, root: Dir, name: &'static str) {
         if root.stat(name.as_bytes()).is_err() {
             self.contents.push((root, name));

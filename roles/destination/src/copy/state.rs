@@ -261,7 +261,8 @@ pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
     Ok(locked)
 }
 
-/// A copy inside another copy's folder would be deleted by it as a stranger, or worse.
+/// Refuses a copy inside the folder of another copy, which would delete the inner copy's files as
+/// unknown files.
 fn check_above(folder: &Path) -> Result<(), Error> {
     for above in folder.ancestors().skip(1) {
         let marker = above.join(STATE_FOLDER);

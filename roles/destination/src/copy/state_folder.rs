@@ -162,7 +162,7 @@ fn read_record(dir: &Dir, name: &[u8], most: u64) -> io::Result<Option<String>> 
     Ok(std::str::from_utf8(text).ok().map(str::to_owned))
 }
 
-/// Replaces a small file in one step: after loss of power there is one of the two, whole.
+/// Replaces a small file in one step: after a power failure, the old or the new file is complete.
 pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = format!("{name}.new");
     write(dir, new.as_bytes(), bytes)?.sync_all()?;

@@ -101,9 +101,9 @@ impl Alternates {
         );
     }
 
-    /// Notes the mirrors and patches of a changed resource. The patches continue the chain of the
-    /// changes noted before, unless this is the first change. `order` is the time of the change,
-    /// and the place of its list among all lists.
+    /// Records the mirrors and patches of a changed resource. The patches continue the chain of the
+    /// previous changes, unless this is the first change. `order` is the time of the change, and
+    /// the place of its list among all lists.
     pub(crate) fn note_change(&self, listed: &Listed<'_>, is_first: bool, order: (i64, i64)) {
         if listed.links.is_empty() && listed.patches.is_empty() && !self.any.load(Ordering::Relaxed)
         {

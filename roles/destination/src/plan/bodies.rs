@@ -89,7 +89,7 @@ impl Bodies {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where the parts of a chain of patches are.
+    /// Reads the offsets of the parts of a chain of patches.
     pub(crate) fn read_places(&self, at: u64) -> io::Result<Places> {
         Places::read(&*self.file().ok_or(io::ErrorKind::NotFound)?, at)
     }

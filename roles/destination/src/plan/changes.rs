@@ -187,7 +187,7 @@ impl PlanContext<'_, '_> {
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        // A version of which another one was planned and could not be fetched is not final.
+        // The stored version is not final if another version was planned and could not be fetched.
         let settled = self.planner.settled.filter(|_| !is_uncertain && planned.is_none());
         let gone = if has.gone { mirror.gone(&pending.uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
@@ -234,7 +234,7 @@ impl PlanContext<'_, '_> {
             Verdict::Keep => None,
             Verdict::Unknown => return Ok(()),
         };
-        // A change whose time is not known happened before it was read.
+        // A change without a known time happened before it was read.
         let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
         let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
         if is_undated || pending.action.is_deletion() {

@@ -128,7 +128,7 @@ impl PlanContext<'_, '_> {
     }
 }
 
-/// One comparison under way.
+/// A comparison in progress.
 pub(crate) struct Comparison {
     admission: Admission,
     rows: VecDeque<Row>,
@@ -238,7 +238,7 @@ impl Comparison {
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),
-            // A file that was only touched here gets its time back.
+            // A file that was only touched locally gets its time back.
             Verdict::Keep => self.system.zip(row).zip(self.listed.modified).and_then(
                 |((system, row), modified)| {
                     let is_own = row.modified == Some(modified);
@@ -265,7 +265,7 @@ impl Comparison {
                 mirror.set_access(uri, self.listed.access.as_deref())?;
                 let planned = if self.stale { mirror.task(uri)? } else { None };
                 match planned {
-                    // The change that it is planned for may be later than the list.
+                    // The planned action may belong to a change that is later than the list.
                     Some(planned) if as_of.may_be_older_than_change(planned.pending.changed) => {
                         mirror.keep_planned(uri, false)?;
                     }

@@ -21,12 +21,13 @@ use crate::sink::read_back::read_back;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::visible;
 
-/// Files that get their own name back in one run; the rest waits for the next comparison.
+/// Maximum number of files that are moved to their plain paths in one run; the others wait for the
+/// next comparison.
 const MISNAMED_MAX: usize = 10_000;
-/// Losses reported one by one in a run; the rest is counted.
+/// Maximum number of losses that are reported individually in a run; the rest is counted.
 const REPORTED_MAX: u64 = 100;
 
-/// Why a resource has its reserved name, and what to do about it.
+/// The message about a resource with its reserved name, and the help.
 pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
     format!(
         "`{own}` is a folder here that no resource needs; the resource is stored as `{reserved}`\n  help: move the folder \
@@ -61,7 +62,7 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     if std::mem::replace(&mut run.planner.copy.is_done, true) {
         return Ok(());
     }
-    // Lengths and times show it of files.
+    // For files, lengths and times are sufficient evidence.
     let has_files =
         matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_) | SinkOptions::NQuads(_));
     let full = options.full || run.planner.copy.is_distrusted && !has_files;
@@ -238,7 +239,7 @@ fn whole_copy(
 fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Result<(), Error> {
     let mirror = run.planner.mirror;
     match damage.kind {
-        // Reported when it is planned for some other reason.
+        // Reported if the resource is planned for another reason.
         DamageKind::NoPlace | DamageKind::Unknown => return Ok(()),
         DamageKind::Name => {
             let misnamed = &mut run.planner.copy.misnamed;
@@ -251,7 +252,7 @@ fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Re
         DamageKind::Touched(file_mtime) => {
             return Ok(mirror.put_row(&Row { file_mtime, ..row.clone() })?);
         }
-        // The bytes decide, when it is its turn.
+        // The bytes decide when the row is compared.
         DamageKind::Time => {}
         DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
             run.report.summary.damaged += 1;

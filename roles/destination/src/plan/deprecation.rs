@@ -16,7 +16,7 @@ const WAITING_MAX: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct Deprecations {
     predicates: Vec<String>,
-    /// With what to use instead, once the description is here.
+    /// Waiting resources, with the replacements after the description was received.
     waiting: Mutex<BTreeMap<String, Option<Vec<String>>>>,
 }
 

@@ -3,10 +3,10 @@
 use crate::plan::listed::{Listed, Relation};
 use abreast_webtypes::{Digests, Timestamp};
 
-/// Resources whose versions are fetched in one run.
+/// Maximum number of resources whose versions are fetched in a run.
 const RESOURCES_MAX: usize = 10_000;
 
-/// Versions that lists link to, until they are fetched.
+/// Versions to which lists link, until they are fetched.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     is_wanted: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Noted {
     pub(crate) timemap: Option<String>,
 }
 
-/// One version.
+/// An earlier version of a resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
     pub(crate) url: String,
@@ -36,7 +36,7 @@ impl History {
         Self { is_wanted, noted: Vec::new() }
     }
 
-    /// Notes the versions that a listed resource links to, where the user wants any.
+    /// Records the versions to which a listed resource links, if the user wants versions.
     pub(crate) fn note(&mut self, listed: &Listed<'_>) {
         if !self.is_wanted || listed.links.is_empty() {
             return;

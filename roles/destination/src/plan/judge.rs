@@ -12,7 +12,7 @@ use abreast_webtypes::{Digests, Moment, Timestamp};
 /// further ahead is ignored, and a change further ahead does not order versions.
 pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 
-/// The decision about one resource.
+/// The decision about a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The copy contains the listed version.

@@ -11,16 +11,16 @@ use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Moment, Timestamp, resolve};
 use std::hash::{Hash as _, Hasher as _};
 
-/// One listed resource or change.
+/// A listed resource or change.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed<'a> {
     /// The resource's URI, without fragment.
     pub(crate) uri: &'a str,
-    /// The address to request, where it is not the URI.
+    /// The address to request, if it differs from the URI.
     pub(crate) href: Option<&'a str>,
     /// The media types to ask for, as in an `Accept` header.
     pub(crate) accept: Option<&'a str>,
-    /// Whether the answer describes the resource, see [`Access::describes`].
+    /// Whether the response describes the resource, see [`Access::describes`].
     pub(crate) describes: bool,
     /// Offset of the resource's bytes in the file of planned bytes, if the list contained the
     /// bytes. For a change: offset of the patch in the document.
@@ -41,12 +41,12 @@ pub(crate) struct Listed<'a> {
     pub(crate) changed: Option<Moment>,
     /// The identifier of the change in its protocol, such as the id of an activity.
     pub(crate) id: Option<&'a str>,
-    /// A patch from the version before the change, which came with the document.
+    /// A patch from the version before the change, which the document contains.
     pub(crate) patch: Option<&'a str>,
     /// The URIs to use instead of a deprecated resource, or the new URIs of a deleted resource, the
     /// best first.
     pub(crate) replaced_by: &'a [String],
-    /// Patches that lead from the version before the change to this one, applied in order.
+    /// Patches from the version before the change to this one, in the order of application.
     pub(crate) patches: Vec<Patch<'a>>,
     /// The links with relations that a copy uses.
     pub(crate) links: Vec<Link<'a>>,
@@ -54,7 +54,7 @@ pub(crate) struct Listed<'a> {
     pub(crate) categories: Vec<&'a str>,
 }
 
-/// One patch of a chain.
+/// A patch of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patch<'a> {
     /// The address of the patch, as written.
@@ -166,7 +166,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// The item of the plan that fetches it.
+    /// Writes the item of the plan that fetches the resource.
     pub(crate) fn pending_into(&self, out: &mut Pending) {
         self.uri.clone_into(&mut out.uri);
         out.action = PendingAction::Fetch;

@@ -7,7 +7,7 @@ use crate::request::package::buckets::Buckets;
 use abreast_webtypes::{Moment, Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Entries without a member that are reported one by one.
+/// Maximum number of entries without a member that are reported individually.
 const FAULTS_MAX: usize = 1_000;
 
 /// Maximum number of different media types; the media types of further entries are ignored.
@@ -29,14 +29,14 @@ pub(crate) struct Manifest {
     pub(crate) faults: Vec<(String, Failure)>,
     /// Number of entries with such a path, including unreported ones.
     pub(crate) faulty: u64,
-    /// Members that it does not name.
+    /// Number of members to which no entry refers.
     pub(crate) strays: u64,
     /// The instant of the snapshot, at the earliest.
     pub(crate) at: Option<Timestamp>,
-    /// Changes of this span are in it, where it gives that.
+    /// The interval of the changes, if the manifest contains it.
     pub(crate) from: Option<Moment>,
     pub(crate) until: Option<Moment>,
-    /// Entries left out because they could not be understood.
+    /// Number of entries that could not be parsed and were left out.
     pub(crate) skipped: u64,
     /// Times were written without a zone.
     pub(crate) zoneless: bool,
@@ -74,7 +74,7 @@ impl Manifest {
         }
     }
 
-    /// Notes that a member is accounted for.
+    /// Records that an entry refers to a member.
     pub(crate) fn name(&mut self, number: u32) {
         self.named[number as usize / 64] |= 1 << (number % 64);
     }

@@ -19,7 +19,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Notes a resource; `at` is the time of the list.
+    /// Records a resource; `at` is the time of the list.
     pub(crate) fn note(&mut self, uri: &str, at: Option<Moment>) {
         self.since = self.since.into_iter().chain(at.map(Moment::first)).min();
         if self.resources.len() < OPEN_MAX {

@@ -37,7 +37,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) alternates: Arc<Alternates>,
     /// Which hosts resources may be on, once the Source is found.
     pub(crate) admission: Option<Admission>,
-    /// Where the copy is, once its base is known.
+    /// The sink of the copy; `None` until its base is known.
     pub(crate) sink: Option<Arc<dyn Sink>>,
     /// Deprecated resources that are reported after their descriptions were received.
     pub(crate) deprecations: Arc<Deprecations>,
@@ -51,14 +51,15 @@ pub(crate) struct Planner<'a> {
     pub(crate) coming_bodies: Option<NewBodies>,
     /// The plan contains the changes since this time; `None` for a comparison with all resources.
     pub(crate) since: Option<Timestamp>,
-    /// The number of this run, if it writes anything.
+    /// The number of this run, if it writes to the copy.
     pub(crate) epoch: i64,
     /// Data that this run and later ones wrote may be newer than the changes that the Source now
     /// lists.
     pub(crate) uncertain_from: Option<i64>,
-    /// Up to this run, where the copy was compared since the Source went back.
+    /// The last run whose versions may be lost; `None` until the copy was compared after the Source
+    /// was restored.
     pub(crate) lost_until: Option<i64>,
-    /// Earlier runs planned all changes up to here.
+    /// Earlier runs planned all changes up to this time.
     pub(crate) settled: Option<Timestamp>,
     /// The time of the newest list of resources that was read, even partially.
     pub(crate) listed: Option<Timestamp>,
@@ -89,12 +90,12 @@ pub(crate) struct PlanContext<'p, 'a> {
     pub(crate) report: &'p mut Reporter<'a>,
 }
 
-/// When the lists may be requested, and when they were.
+/// The earliest time for requests of the lists, and the time of the last request.
 #[derive(Debug, Default)]
 pub(crate) struct Polling {
     /// Not before this instant.
     pub(crate) earliest: Option<Instant>,
-    /// When they were last requested in this run.
+    /// The time of the last request in this run.
     pub(crate) polled: Option<Instant>,
     /// Whether a request was postponed because it was too early.
     pub(crate) is_postponed: bool,

@@ -18,7 +18,7 @@ use abreast_webtypes::{count, excerpt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The notice that nothing listed is wanted.
+/// The code of the notice that the filters exclude all listed resources.
 pub(crate) const NOTHING_WANTED: &str = "filter.none";
 
 /// Key of the filters of the last run in the database.
@@ -53,7 +53,7 @@ pub(crate) struct Selection {
     others: OtherCategories,
 }
 
-/// Some of the categories that are listed and not wanted: the first in the order of the alphabet.
+/// Some of the listed categories that are not required: the first ones in alphabetical order.
 #[derive(Debug, Default)]
 pub(crate) struct OtherCategories {
     some: BTreeSet<String>,
@@ -88,7 +88,7 @@ fn quoted<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
 impl Selection {
     pub(crate) fn new(options: &SyncOptions) -> Self {
         let (filter, uris) = (options.filter.clone(), options.uris.clone());
-        // In any order they are the same selection.
+        // The order of the categories does not matter.
         let mut categories = options.categories.clone();
         categories.sort_unstable();
         categories.dedup();
@@ -190,7 +190,7 @@ impl Selection {
         Ok(true)
     }
 
-    /// Notes that a resource is excluded.
+    /// Records that a resource is excluded.
     pub(crate) fn leave(&mut self, mirror: &Mirror, uri: &str, is_kept: bool) -> Result<(), Error> {
         if is_kept && mirror.set_excluded(uri, true)? {
             self.any_kept = true;
@@ -215,7 +215,7 @@ impl Selection {
             && matches!(self.decide(listed.subject()), Decision::Excluded(_))
     }
 
-    /// Whether resources are wanted by their categories.
+    /// Whether resources are selected by their categories.
     pub(crate) const fn has_categories(&self) -> bool {
         !self.categories.is_empty()
     }

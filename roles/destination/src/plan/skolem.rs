@@ -48,7 +48,7 @@ pub(crate) fn keep(mirror: &Mirror, parts: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// What answers of the Source show about a copy whose descriptions have parts.
+/// Evidence from responses of the Source, for a copy whose descriptions have parts.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     /// Whether the descriptions contain parts; otherwise there is nothing to detect.

@@ -18,7 +18,7 @@ const MAKING_SECONDS: f64 = 0.000_05;
 
 const MAKING_BYTES_PER_SECOND: f64 = 100_000_000.0;
 
-/// How much changed, as the Source lists it.
+/// The amount of listed changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) changes: u64,
@@ -39,12 +39,12 @@ impl Changes {
         Self { changes: self.changes.max(changes), bytes: self.bytes.max(bytes) }
     }
 
-    /// Length of a package with them.
+    /// Expected length of a package with these changes, in bytes.
     pub(crate) fn package_bytes(self) -> u64 {
         self.bytes.saturating_add(self.changes.saturating_mul(CHANGE_BYTES))
     }
 
-    /// A package with them, as it is expected.
+    /// The expected package with these changes.
     pub(crate) fn made(self) -> Made {
         Made {
             bytes: self.package_bytes(),

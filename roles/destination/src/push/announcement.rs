@@ -59,12 +59,12 @@ pub(crate) struct Topic {
 /// The form of subscription requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Asking {
-    /// At a hub, which verifies it [websub §5.1].
+    /// At a hub, which verifies the subscription [websub §5.1].
     #[default]
     WebSub,
     /// By the form of ResourceSync 0.1 with secret and lease, and verified as by a hub [rs-0.1
     /// §5.2.2].
     Callback,
-    /// By that form as the specification has it: nothing is verified, signed or ended.
+    /// In the form of the specification: nothing is verified, signed or ended.
     PlainCallback,
 }

@@ -46,7 +46,7 @@ struct Subscription {
 /// How far a subscription is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Requested at the hub, which has not verified it yet.
+    /// The subscription was requested, and the hub has not verified it yet.
     Asked,
     /// The hub delivers.
     Active { renew: Instant, until: Instant },
@@ -54,7 +54,7 @@ pub(super) enum Standing {
     Leaving,
     /// The subscription has ended as requested.
     Ended,
-    /// The hub refuses, for a reason if it gave one.
+    /// The hub refuses the subscription, with its reason if it gives one.
     Denied(Option<String>),
 }
 

@@ -60,7 +60,7 @@ impl Subscriber {
             }
             reader.last_id().clone_into(last_id);
             if let Err(error) = fed {
-                // A stream that continues after it would bring the same again.
+                // Continuing after this event would deliver the same event again.
                 last_id.clear();
                 return Ended::Broken(format!("cannot read the event stream {topic}: {error}"));
             }

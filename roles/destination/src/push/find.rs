@@ -9,7 +9,7 @@ use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};
 use std::time::Duration;
 
-/// Longest Capability List that is read for it.
+/// Maximum length of a Capability List in the search for the topic, in bytes.
 const LIST_BYTES_MAX: u64 = 8 << 20;
 /// Longest time that a topic may take to name its hubs.
 const ASK_TIME: Duration = Duration::from_secs(30);

@@ -28,7 +28,7 @@ struct Waiting {
     bytes: usize,
     pull: bool,
     live: bool,
-    /// Something was notified since this was asked last.
+    /// Whether notifications arrived since the last call of [`Inbox::take_arrived`].
     arrived: bool,
     /// How often anything was notified.
     count: u64,
@@ -84,7 +84,7 @@ impl Inbox {
         self.wake.notify_all();
     }
 
-    /// A notification came that is not applied; the lists know what changed.
+    /// Called for a notification that is not applied: the lists contain the change.
     pub(crate) fn hint(&self) {
         self.lock().note_arrival();
         self.pull();
@@ -95,7 +95,7 @@ impl Inbox {
         self.lock().count
     }
 
-    /// Whether anything was notified since this was asked last.
+    /// Whether notifications arrived since the last call.
     pub(crate) fn take_arrived(&self) -> bool {
         std::mem::take(&mut self.lock().arrived)
     }

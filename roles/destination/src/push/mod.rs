@@ -42,9 +42,9 @@ use tokio::sync::watch;
 
 pub(crate) use inbox::{Inbox, Wakeup};
 
-/// First pause after a way to be notified came to an end; it doubles.
+/// First pause after a connection for notifications ended; the pause doubles each time.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Longest such pause.
+/// Longest pause after a connection for notifications ended.
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
 /// The first pause after an account was not accepted.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
@@ -88,9 +88,9 @@ struct Subscriber {
     stop: watch::Receiver<bool>,
 }
 
-/// Why a way to be notified came to an end.
+/// The reason why a connection for notifications ended.
 enum Ended {
-    /// The run was asked to stop.
+    /// The run must stop.
     Stopped,
     /// The connection failed or has ended.
     Broken(String),
@@ -104,11 +104,11 @@ enum Ended {
     NeedsCallback,
 }
 
-/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported
-/// at once.
+/// Listens for requests of hubs, if callbacks are configured. Called first, so that a wrong address
+/// is reported at once.
 ///
 /// # Errors
-/// `callback.listen` when the address is not available, `callback.url` when hubs could not use it.
+/// `callback.listen` if the address is not available, `callback.url` if hubs could not use it.
 pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
     let Some(callback) =
         options.callback.as_ref().filter(|_| matches!(options.push, Push::Auto | Push::Callback))
@@ -286,7 +286,7 @@ impl Subscriber {
         }
     }
 
-    /// One way to be notified, until it ends.
+    /// Receives notifications in one way, until the connection ends.
     async fn once(&mut self, turn: usize, last_id: &mut String) -> Ended {
         let mut stop = self.stop.clone();
         #[cfg(feature = "xmpp")]
@@ -358,8 +358,8 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Half to the whole of a pause, at random: many who were cut off together do not come back
-/// together.
+/// A random duration between half of a pause and the whole pause, so that copies that lost their
+/// connections together do not reconnect together.
 fn spread(pause: Duration) -> Duration {
     use std::hash::BuildHasher as _;
     let share = std::hash::RandomState::new().hash_one(0) % 1_000;

@@ -28,7 +28,7 @@ const REDIRECTS_MAX: usize = 3;
 /// A subscription that a hub has confirmed.
 struct Active {
     token: String,
-    /// The hub that took it, after redirects.
+    /// The hub that accepted the subscription, after redirects.
     hub: String,
     renew: Instant,
     until: Instant,
@@ -45,7 +45,7 @@ impl Subscriber {
             },
             () = stopped(&mut stop) => return Ended::Stopped,
         };
-        // Where nothing is verified, nothing shows whether deliveries will come.
+        // If nothing is verified, it is unknown whether deliveries will arrive.
         self.inbox.set_live(topic.asking != Asking::PlainCallback);
         self.inbox.pull();
         self.inbox.note("push.callback", &topic.url, &format!("subscribed at {hub}"));
@@ -103,7 +103,7 @@ impl Subscriber {
         }
     }
 
-    /// One request, and the hub's question back.
+    /// Requests a subscription, and waits for the verification by the hub.
     async fn subscribe(
         &self,
         base: &str,
@@ -246,7 +246,7 @@ impl Subscriber {
     }
 }
 
-/// A request as a form, in the way that it is to be made.
+/// A request as a form, in the form of the topic.
 fn written(topic: &Topic, request: CallbackRequest) -> String {
     match topic.asking {
         Asking::WebSub => request.about(&topic.url).to_form(),

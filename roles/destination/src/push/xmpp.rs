@@ -15,7 +15,7 @@ fn offered(announcement: &Announcement) -> Option<Node> {
 }
 
 impl Subscriber {
-    /// The node to follow, and the account to do so with, where there are both.
+    /// The node and the account for notifications, if both exist.
     pub(super) fn node(&self) -> Option<(&Account, Node)> {
         let XmppOptions { account, node } =
             self.xmpp.as_ref().filter(|_| self.way == Push::Auto)?;
@@ -74,7 +74,7 @@ impl Subscriber {
         session.check_service(node.service()).await?;
         session.subscribe(node).await?;
         session.be_present().await?;
-        // Where the service does not hand it out, anything may have been missed.
+        // If the service does not deliver the item, changes may have been missed.
         let newest = session.items(node, 1).await?.unwrap_or_default();
         let newest = newest.into_iter().map(|item| item.id).max_by_key(|id| number(id));
         let newest = newest.unwrap_or_default();

@@ -41,7 +41,7 @@ impl Ahead {
         Self { known, found: BTreeMap::new() }
     }
 
-    /// Compares a change with them; with `is_new` no walk before has read it.
+    /// Compares a change with the known ones; `is_new` if no earlier walk has read the change.
     pub(crate) fn compare(&mut self, listed: &Listed<'_>, time: Option<Moment>, is_new: bool) {
         if self.known.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl Ahead {
         }
     }
 
-    /// Notes a change for the next walk.
+    /// Records a change for the next walk.
     pub(crate) fn note(&mut self, listed: &Listed<'_>, time: Moment, place: i64) {
         self.found.insert((time.first().as_micros(), resource_of(listed)), place);
     }

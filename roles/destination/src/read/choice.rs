@@ -17,8 +17,8 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::xml::utf8_begin;
 use std::borrow::Cow;
 
-/// Every protocol, in the order in which they are tried. The last reads everything that no other
-/// recognises, since it has discovery, and the copies of versions that knew no other.
+/// Every protocol, in the order of the tests. The last one reads all documents that no other
+/// protocol recognises, since it has discovery, and the copies of versions that supported no other.
 const PROTOCOLS: &[Protocol] =
     &[sdshare::PROTOCOL, emm::PROTOCOL, resourcesync_0_1::PROTOCOL, resourcesync::PROTOCOL];
 

@@ -32,12 +32,12 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct DescriptionFile {
     pub(crate) url: String,
-    /// To ask for it.
+    /// The media type to request.
     pub(crate) media_type: Option<String>,
     pub(crate) syntax: Syntax,
 }
 
-/// The statements of a whole copy.
+/// The statements of a complete snapshot.
 pub(crate) struct SortedDescriptions {
     statements: SortedStatements,
     /// IRIs in place of blank nodes that are parts of descriptions.
@@ -89,7 +89,7 @@ pub(crate) fn fetch_sorted(
                 let documents = &requests.documents;
                 let package = package(file);
                 let bytes = documents.download(requests, downloads, &package, media_type)?;
-                // Nothing takes more files when one is wrong.
+                // The receiver has stopped because of an error.
                 if fetched.send((file, downloads.address_of(&package), bytes)).is_err() {
                     break;
                 }
@@ -219,7 +219,7 @@ impl Together {
     }
 }
 
-/// Blank nodes that descriptions do not have as the file has them.
+/// Counts of blank nodes that differ between the file and the descriptions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Blanks {
     pub(crate) shared: u64,

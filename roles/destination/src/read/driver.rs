@@ -388,7 +388,7 @@ impl Driver {
         }
         match self.follow(run, &position, None) {
             Err(error) if error.exit_code() == ExitCode::Cancelled => Err(error),
-            // Other results are reported by the next run, if they last.
+            // If other results persist, the next run reports them.
             followed => Ok(matches!(followed, Ok(Followed::Planned(true)))),
         }
     }

@@ -30,12 +30,12 @@ pub(crate) struct Expectation {
     pub(super) known: Option<Moment>,
 }
 
-/// What becomes of a resource that only one side has.
+/// The conclusion about a resource that only the Source or only the copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OneSide {
     /// The two differ.
     Differs,
-    /// Documents do not show it.
+    /// The documents do not show whether there is a difference.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ impl Expectation {
         let stated = Stated::Present { length, modified, digests: &digests, is_change };
         let at = Timestamp::from_micros;
         let as_of = match listed.at {
-            // A copy of something later than the last change differs from it too.
+            // A copy that is later than the last change differs from the change too.
             Some((first, _)) if is_change => {
                 AsOf { at: Some(Moment::exact(at(first))), is_uncertain: true, ..AsOf::default() }
             }

@@ -55,7 +55,7 @@ pub(crate) enum IsKnown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Missing,
-    /// There is a newer one of its resource, which may have replaced it.
+    /// There is a newer change of the same resource, which may have replaced this change.
     Superseded,
     Listed,
 }
@@ -82,7 +82,7 @@ impl Known {
         self.of_resource.values().flatten()
     }
 
-    /// Compares a change with them.
+    /// Compares a change with the known changes.
     fn compare(&mut self, mark: Mark) -> IsKnown {
         let mut is_known = false;
         for (known, found) in self.of_resource.get_mut(&mark.resource).into_iter().flatten() {
@@ -183,7 +183,8 @@ impl Marks {
         self.glimpsed.supersede(resource);
     }
 
-    /// Whether a known change was found, and every other one of the time of the newest that no later change replaced.
+    /// Whether a known change was found, and also every other change with the newest time that no
+    /// later change replaced.
     pub(crate) fn are_found(&self) -> bool {
         let known = || self.known.all().filter(|known| known.1 != Found::Superseded);
         let newest = known().map(|known| known.0.first).max();
@@ -238,7 +239,8 @@ impl Recent {
         Self { known: known.iter().copied().collect(), newest: BTreeSet::new() }
     }
 
-    /// Notes a change for the next walk; whether it was published after others that are later.
+    /// Records a change for the next walk; returns whether the change was published after later
+    /// changes.
     pub(crate) fn note(&mut self, time: Moment, fingerprint: u64) -> bool {
         let change = (time.first().as_micros(), fingerprint);
         self.newest.insert(change);

@@ -20,14 +20,14 @@ pub(crate) fn finish(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(MOVED, None)?)
 }
 
-/// The error for a copy of another address than the one given.
+/// The error for a copy of another address than the given one.
 pub(crate) fn other_source(message: impl Into<String>) -> Error {
     Error::new("folder.source", ExitCode::Usage, message).with_help(
         "use another place; or, if the Source has moved there, run again with `--moved`: the copy is kept",
     )
 }
 
-/// Adds to such an error that the address of the copy leads to the one given.
+/// Adds to such an error that the address of the copy redirects to the given one.
 pub(crate) fn with_redirect(
     error: Error,
     (requests, options): (&Requests<'_>, &SyncOptions),

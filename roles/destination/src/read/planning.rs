@@ -166,7 +166,7 @@ impl Visitor for Planning<'_, '_, '_> {
         Ok(!unseen.is_empty())
     }
 
-    /// Plans to fetch a resource of the user's list that is not here, or `anew`.
+    /// Plans to fetch a resource of the user's list that is not stored, or any resource if `anew`.
     fn wanted(&mut self, listed: &Listed<'_>, anew: bool) -> Result<(), Error> {
         let mirror = self.run.planner.mirror;
         let (uri, selection) = (listed.uri, &mut self.run.planner.selection);

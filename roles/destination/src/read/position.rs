@@ -38,7 +38,8 @@ pub(crate) struct Position {
     ahead: Vec<AheadMark>,
     /// Times and fingerprints of the newest changes that were read.
     recent: Vec<(i64, u64)>,
-    /// Up to here changes were planned by earlier runs, microseconds: a version of a coarse time before it is final.
+    /// The time up to which earlier runs planned all changes, in microseconds: a stored version
+    /// with an earlier coarse time is final.
     settled: Option<i64>,
     /// Fingerprints of changes with times in the future that were read.
     future: Vec<u64>,
@@ -105,10 +106,11 @@ pub(crate) struct Unknown {
     /// time was in the future.
     #[serde(default)]
     pub(crate) not_before: Option<i64>,
-    /// Resources that the list lacks were not deleted, for changes that were not read may have brought them.
+    /// Resources that the list lacks were not deleted, because unread changes may have created
+    /// them.
     #[serde(default)]
     pub(crate) spares_absent: bool,
-    /// The last run that may have brought them.
+    /// The last run that may have stored such resources.
     #[serde(default)]
     pub(crate) lost_until: Option<i64>,
 }
@@ -155,7 +157,7 @@ pub(crate) struct Span {
     pub(crate) from: Option<Moment>,
     /// The newest change.
     pub(crate) until: Option<Moment>,
-    /// A change read before is among them, or they follow the snapshot that was read just now.
+    /// The changes include a known one, or follow the snapshot that was just read.
     pub(crate) is_joined: bool,
 }
 
@@ -200,7 +202,7 @@ impl Position {
         self.until.map(|(first, last)| Moment::between(at(first), at(last)))
     }
 
-    /// The document that it is of.
+    /// The kind of document by which the position moved last.
     pub(crate) const fn of(&self) -> Of {
         self.of
     }
@@ -220,7 +222,8 @@ impl Position {
         self.recent = super::marks::newest_of(&self.recent, read);
     }
 
-    /// All changes since the first one were read: as long as that is among the newest, any other is new.
+    /// Records that all changes since the first one were read: as long as it is among the newest,
+    /// any other change is new.
     pub(crate) fn note_begin(&mut self) {
         self.note_recent(&[(i64::MIN, 0)]);
     }
@@ -230,7 +233,7 @@ impl Position {
         self.future.contains(&fingerprint)
     }
 
-    /// Whether any run noted a change with this fingerprint when its time was in the future.
+    /// Whether any run recorded a change with this fingerprint when its time was in the future.
     pub(crate) fn has_read(&self, fingerprint: u64) -> bool {
         self.is_future(fingerprint) || self.watched.iter().any(|it| it.0 == fingerprint)
     }
@@ -257,12 +260,12 @@ impl Position {
         self.future.drain(..before);
     }
 
-    /// Up to where changes were planned by earlier runs.
+    /// The time up to which earlier runs planned all changes.
     pub(crate) fn settled(&self) -> Option<Timestamp> {
         self.settled.map(Timestamp::from_micros)
     }
 
-    /// Notes the newest change that was planned.
+    /// Records the newest planned change.
     pub(crate) fn settle(&mut self, newest: Option<Timestamp>) {
         self.settled = self.settled.max(newest.map(Timestamp::as_micros));
     }
@@ -281,7 +284,7 @@ impl Position {
         self.listed.map(Timestamp::from_micros)
     }
 
-    /// Notes the time of a list of resources.
+    /// Records the time of a list of resources.
     pub(crate) fn see_list(&mut self, at: Option<Timestamp>) {
         self.listed = self.listed.max(at.map(Timestamp::as_micros));
     }
@@ -343,7 +346,7 @@ impl Position {
         }
     }
 
-    /// Notes until when pushed documents gave all changes.
+    /// Records the time up to which pushed documents contained all changes.
     pub(crate) fn announce(&mut self, until: Timestamp) {
         self.announced = Some(until.as_micros());
     }

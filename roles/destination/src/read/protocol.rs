@@ -5,7 +5,7 @@ use crate::report::error::Error;
 use crate::report::options::SyncOptions;
 use crate::request::requests::Requests;
 
-/// Bytes of an answer that readers are chosen by.
+/// Number of bytes of a response by which a reader is chosen.
 pub(crate) const HEAD_BYTES: usize = 4 << 10;
 
 /// A protocol that can be read.
@@ -43,7 +43,7 @@ impl AnswerHead<'_> {
         matches!(self.root_element(), Some("urlset" | "sitemapindex"))
     }
 
-    /// The local name of the root element, if the answer is XML.
+    /// The local name of the root element, if the response is XML.
     pub(crate) fn root_element(&self) -> Option<&str> {
         let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
         // A character may be cut at the end.

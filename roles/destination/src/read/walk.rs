@@ -33,7 +33,7 @@ use abreast_webtypes::{Moment, Timestamp};
 use order::Order;
 use prefix::Prefix;
 
-/// A server's clock is given in whole seconds.
+/// Precision of a server's clock, in microseconds: whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
 pub(crate) const AHEAD_MAX: i64 = 3_600_000_000;
@@ -60,7 +60,7 @@ pub(crate) struct Walk<'w, 'a> {
     incomplete: u64,
     /// The walk before believed that closed documents do not give their end.
     gave_no_end: bool,
-    /// As earlier walks found it.
+    /// The value of `gives_end` after earlier walks.
     gave_end_before: Option<bool>,
     pub(crate) walked: Walked,
 }
@@ -122,7 +122,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.since
     }
 
-    /// The changes read last, as far as this walk has found them.
+    /// The marks of this walk: the last known changes, as far as they were found.
     pub(crate) const fn marks(&self) -> &Marks {
         &self.marks
     }
@@ -212,7 +212,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.latest.map_or_else(now, |latest| latest.max(now()))
     }
 
-    /// Later times are so far in the future that they show nothing.
+    /// Times after this one are so far in the future that they are ignored.
     fn latest_ahead(&self) -> Timestamp {
         self.latest().plus_micros(LIST_AHEAD_MAX)
     }
@@ -279,7 +279,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     // Snapshots
 
-    /// A snapshot is read from here on.
+    /// Starts a snapshot.
     pub(crate) fn begin_snapshot(&mut self, name: &str) -> Result<(), Error> {
         self.to.begin_snapshot(name)
     }
@@ -310,7 +310,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.end_document(url)
     }
 
-    /// Notes entries of a document that were left out.
+    /// Records the number of entries of a document that were left out.
     pub(crate) fn skipped(&mut self, url: &str, skipped: u64) -> Result<(), Error> {
         if self.to.skipped(url, skipped)? {
             self.incomplete += 1;
@@ -364,7 +364,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.prefix.is_unnamed = true;
     }
 
-    /// Documents are read from the newest to older ones; `written` is when the Source wrote this one, by its own clock.
+    /// Documents are read from the newest to older ones; `written` is the time at which the Source
+    /// wrote this one, by its clock.
     pub(crate) fn reads_back(&mut self, written: Option<Timestamp>) {
         self.order.is_back = true;
         self.order.written = written.filter(|written| *written <= self.latest_ahead());
@@ -375,13 +376,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.order.list += 1;
     }
 
-    /// Documents read from here on are earlier.
+    /// The documents from here on are earlier.
     pub(crate) const fn earlier_document(&mut self) {
         self.order.list -= 1;
         self.order.last = None;
     }
 
-    /// The documents are read again from here on, and count more than before.
+    /// The documents are read again from here on, with precedence over the previous read.
     pub(crate) fn again(&mut self) -> Result<(), Error> {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
@@ -391,7 +392,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.again()
     }
 
-    /// Whether a change without categories is of a wanted one.
+    /// Whether a change without categories concerns a selected resource.
     pub(crate) fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
         self.to.category(listed)
     }
@@ -458,7 +459,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             if time.is_before(since) {
                 self.prefix.has_old = true;
                 let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.last() < at);
-                // Where a document is known up to an entry, that decides.
+                // If a document is known up to an entry, its place relative to that entry decides.
                 let is_late = match self.prefix.known {
                     Some(_) => is_after_prefix,
                     None => {
@@ -600,9 +601,10 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.position.gives_end = Some(true);
     }
 
-    /// Whether closed documents give their end, and one that was read does not. Unless others do, the next run believes the
-    /// document; where none was read before, `is_usual` decides. If the document is only `odd`, what this walk reads does not
-    /// count, so that the next run believes it in any case.
+    /// Records whether closed documents contain their end time, and whether a document lacks it. If
+    /// no document contains an end time, the next run accepts the document; if none was read
+    /// before, `is_usual` decides. If the document is only `odd`, the results of this walk do not
+    /// count, so that the next run accepts the document in any case.
     pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, (is_odd, is_usual): (bool, bool)) {
         let gave = if is_odd { self.gave_end_before } else { self.position.gives_end };
         self.walked.is_unstable |= lacks && (gives || gave.unwrap_or(is_usual));

@@ -20,8 +20,8 @@ pub struct AuditReport {
     pub unverified: u64,
     /// Resources whose version cannot be judged: the documents are too old or list too little.
     pub unknown: u64,
-    /// Documents could not be read or used in whole, or do not list some changes: a difference may
-    /// not have been found.
+    /// Whether documents could not be read or used completely, or do not list some changes, so that
+    /// a difference may not have been found.
     pub partial: bool,
     /// Resources that are listed and stored, but under the reserved name, because a folder that no
     /// resource needs occupies their path.

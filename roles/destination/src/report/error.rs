@@ -97,7 +97,7 @@ impl Error {
         self
     }
 
-    /// With one more line below the message.
+    /// Adds a line to the message.
     pub(crate) fn with_line(mut self, line: &str) -> Self {
         self.message = format!("{}\n  {line}", self.message);
         self

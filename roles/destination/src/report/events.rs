@@ -34,7 +34,7 @@ impl Observer for Silent {
     }
 }
 
-/// One thing that happened; as JSON an object with `type`.
+/// An event of a run; as JSON an object with `type`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -43,9 +43,9 @@ pub enum Event<'a> {
     Status(Status<'a>),
     /// The run has processed one resource; in a dry run, would process it.
     Item(Item<'a>),
-    /// One resource or document failed; the run continues.
+    /// A resource or document failed; the run continues.
     Error(Problem<'a>),
-    /// How the filters decide about one resource.
+    /// The decision of the filters about a resource.
     Filter(Filtered<'a>),
     /// An observation that is not a failure; the run continues.
     Notice(Problem<'a>),
@@ -77,7 +77,7 @@ pub struct Status<'a> {
 pub struct Item<'a> {
     /// The URI of the resource.
     pub uri: &'a str,
-    /// The address that it is requested at, where that is not the URI.
+    /// The address of the request, if it differs from the URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub href: Option<&'a str>,
     /// The path of the resource in the folder.
@@ -119,7 +119,7 @@ pub enum ItemAction {
     Different,
 }
 
-/// How the filters decide about one resource.
+/// The decision of the filters about a resource.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Filtered<'a> {
     /// The URI of the resource.
@@ -188,7 +188,7 @@ pub struct Summary {
     pub deleted: u64,
     /// Resources compared and found up to date; 0 when nothing has changed at the Source.
     pub unchanged: u64,
-    /// Resources left alone because the filters exclude them.
+    /// Resources that are not changed because the filters exclude them.
     pub excluded: u64,
     /// Resources that the filters take; counted only when filters are tested.
     pub selected: u64,
@@ -205,11 +205,12 @@ pub struct Summary {
     /// The time of the first of the uninterrupted runs with failures or refusals, as a W3C
     /// Datetime.
     pub failing_since: Option<String>,
-    /// Resources whose copy here was found missing or altered.
+    /// Resources whose stored bytes were missing or changed.
     pub damaged: u64,
-    /// Resources stored without a digest to check them by.
+    /// Resources that were stored without a digest for verification.
     pub unverified: u64,
-    /// Statements that the copy lacks, since they are not valid and were left out, in this run or before.
+    /// Statements that the copy lacks because they are not valid and were left out, in this run or
+    /// before.
     pub invalid_statements: u64,
     /// Statements that were left out in this run.
     #[serde(skip)]

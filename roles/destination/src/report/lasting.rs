@@ -33,7 +33,7 @@ pub(crate) struct Held {
     pub(crate) since: String,
     /// Number of deletions that the first run held.
     pub(crate) number: u64,
-    /// Resources that the copy had before, if the deletions are held because they are too many.
+    /// Number of resources of the copy before, if the deletions are held because they are too many.
     pub(crate) of: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ pub const REPLACED_BY: [&str; 5] = [
     "http://www.w3.org/2004/02/skos/core#exactMatch",
 ];
 
-/// How many deletions one run may make without confirmation.
+/// Maximum number of deletions in one run without confirmation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MaxDelete {
     /// 10 % of the resources in the copy, or 1,000 if that is more; but at most half of the
@@ -185,9 +185,9 @@ pub struct SyncOptions {
     pub require_fixity: bool,
     /// The resources to copy. Excluded resources are not fetched, and their files are not changed.
     pub filter: Filter,
-    /// Copy these resources only, as far as `filter` includes them.
+    /// Copy only these resources, if `filter` includes them.
     pub uris: Option<Arc<UriList>>,
-    /// Copy only resources with one of these categories, by URI or name, as far as `filter`
+    /// Copy only resources with at least one of these categories, by URI or label, if `filter`
     /// includes them. Default: any.
     pub categories: Vec<String>,
     /// Delete files of this copy that the filters now exclude.

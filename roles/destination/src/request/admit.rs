@@ -40,7 +40,7 @@ impl Refusal {
     }
 }
 
-/// The rule for the URIs in one document.
+/// The rule for the URIs in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
     https: bool,
@@ -112,7 +112,7 @@ impl Admission {
     }
 }
 
-/// Host, and port when it is not the scheme's own.
+/// The host, and the port unless it is the default port of the scheme.
 fn authority(url: &Url) -> Option<(String, Option<u16>)> {
     Some((url.host_str()?.to_ascii_lowercase(), url.port()))
 }

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Documents in which one run reports a code: a fault of a program is in each document that it writes.
+/// Maximum number of documents for which a run reports the same code, since a program makes the
+/// same fault in each document.
 const DOCUMENTS_MAX: usize = 10;
 /// Length from which a document is a measure of speed.
 const PACE_BYTES: u64 = 64 << 10;
@@ -32,11 +33,11 @@ struct Noticed {
 pub(crate) struct Remark {
     /// A stable code such as `rs.zone`.
     pub(crate) code: &'static str,
-    /// The line where it was seen first; 0 if it is not in a line of the document.
+    /// The line of the first occurrence; 0 if the fault does not belong to a line.
     pub(crate) line: u64,
     /// The first occurrence.
     pub(crate) message: String,
-    /// How often it was seen.
+    /// Number of occurrences in the document.
     pub(crate) count: u64,
 }
 
@@ -90,13 +91,13 @@ impl Diagnostics {
         self.pace.set(self.pace.get().with(pace));
     }
 
-    /// How fast the Source answers, as far as it is known.
+    /// The speed of the Source, as far as it was measured.
     pub(crate) fn pace(&self) -> Pace {
         self.pace.get()
     }
 }
 
-/// How fast a server answers.
+/// The measured speed of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Pace {
     /// Time from the request to the head of the response; the shortest one observed.

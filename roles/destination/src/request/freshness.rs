@@ -16,8 +16,8 @@ pub(crate) const FRESH_MAX: Duration = Duration::from_secs(3_600);
 pub(crate) struct Freshness(Rc<Cell<Option<Duration>>>);
 
 impl Freshness {
-    /// Notes the freshness of the first list polled in this run; lists read on the way may be
-    /// closed, and fresh forever.
+    /// Records the freshness of the first polled list in this run; other lists may be closed, and
+    /// fresh forever.
     pub(crate) fn note(&self, response: &Response) {
         if self.0.get().is_none() {
             let header = |name| response.header(name);

@@ -43,9 +43,10 @@ impl Allowance {
         }
     }
 
-    /// Reserves the bytes of a resource of this length of which so many are `stored`, if they are left; waits for running
-    /// fetches where these may leave them. Files of which enough is received for another run to resume need not end in this
-    /// one: a part is stored from [`RESUME_BYTES`] on, and a stored one grows by any number of bytes.
+    /// Reserves the bytes of a resource of this length, of which `stored` bytes exist, if enough
+    /// are left; waits for running fetches that may leave some. A file that a later run can
+    /// continue need not be completed in this run: a part is stored from [`RESUME_BYTES`] on, and a
+    /// stored part grows by any number of bytes.
     pub(crate) async fn reserve(&self, length: u64, stored: u64) -> Option<Reservation> {
         loop {
             let budget = self.shared.budget();

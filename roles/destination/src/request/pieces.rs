@@ -14,7 +14,7 @@ use abreast_webtypes::Timestamp;
 use std::fs::File;
 use std::time::{Instant, UNIX_EPOCH};
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered {
     /// The URL of the response, after redirects.
@@ -141,7 +141,7 @@ pub(crate) trait Documents {
 pub(crate) struct Network;
 
 impl Documents for Network {
-    /// While the server answers that the document is being made, it is asked again.
+    /// Requests the document again while the server is creating it.
     fn receive(
         &self,
         requests: &Requests<'_>,
@@ -231,7 +231,8 @@ impl<'r> Received<'r> {
     }
 }
 
-/// Receives a document and hands it over; `None` when it has not changed since it was known.
+/// Receives a document and passes on its pieces; `None` if the document has not changed since the
+/// known version.
 pub(crate) fn read_document(
     requests: &Requests<'_>,
     asked: &Asked<'_>,

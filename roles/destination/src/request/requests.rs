@@ -52,7 +52,7 @@ pub(crate) struct Requests<'a> {
     pub(crate) contexts: Contexts,
     /// Whether statements that are not valid are left out of files with descriptions.
     pub(crate) leaves_out_invalid: bool,
-    /// Where documents are read from.
+    /// The source of documents: the network or a simulation.
     pub(crate) documents: Rc<dyn Documents>,
     /// Copies of other Sources, according to the responses.
     pub(crate) origins: Origins,
@@ -72,7 +72,7 @@ struct Opened {
 pub(crate) struct Begun {
     pub(crate) response: Response,
     pub(crate) begin: Vec<u8>,
-    /// From asking to the head of the answer.
+    /// Time from the request to the head of the response.
     pub(crate) round_trip: Duration,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Requests<'a> {
         })
     }
 
-    /// For a document, with the credentials if they are for its host.
+    /// A request for a document, with the credentials if they are for its host.
     pub(crate) fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
         let authorization = self
             .authorization
@@ -165,7 +165,7 @@ impl<'a> Requests<'a> {
     /// Starts to read a document, or continues with the response of [`Requests::open`]. Server
     /// errors of any status are transient, since the next attempt may succeed.
     pub(crate) async fn begin(&self, request: &Request<'_>) -> Result<Begun, abreast_net::Error> {
-        // Another request drops the answer, which holds a connection to its host.
+        // Another request drops the response, which occupies a connection to its host.
         let opened = self.opened.borrow_mut().take();
         if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
             return opened.answer;

@@ -56,10 +56,10 @@ struct Read {
     delay: Option<Duration>,
 }
 
-/// The rules of some groups, as they are read.
+/// The rules of some groups while they are parsed.
 #[derive(Debug, Default)]
 struct Written {
-    /// Pattern, and whether it allows.
+    /// Patterns, each with whether it allows access.
     paths: Vec<(String, bool)>,
     delay: Option<Duration>,
 }
@@ -218,7 +218,7 @@ fn written_for_us(text: &str) -> Written {
     ours.unwrap_or(all)
 }
 
-/// Where scheme, host and port of a URI end.
+/// The end of scheme, host and port of a URI.
 fn host_end(uri: &str) -> usize {
     let after = uri.find("://").map_or(0, |at| at + 3);
     uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at)

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 /// Bytes read from a file at a time.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Computes the digests that matter for one resource while its bytes pass.
+/// Computes the required digests of a resource while its bytes are received.
 #[derive(Clone, Default)]
 pub(crate) struct Hasher {
     md5: Option<Md5>,
@@ -83,7 +83,7 @@ impl Hasher {
     }
 }
 
-/// The digests of a whole file, of the algorithms that are listed, and how many bytes it has.
+/// The listed digests of a whole file, and its length in bytes.
 pub(crate) fn hash_file(file: &mut File, listed: &Digests) -> io::Result<(Digests, u64)> {
     let mut hasher = Hasher::for_listed(listed);
     let length = hash_into(file, &mut hasher)?;

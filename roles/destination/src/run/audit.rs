@@ -435,7 +435,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether the filters exclude it.
+    /// Whether the filters exclude the resource.
     fn is_excluded(&mut self, uri: &str) -> Result<bool, Error> {
         if self.selection.is_empty() {
             return Ok(false);

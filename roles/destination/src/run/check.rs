@@ -65,7 +65,7 @@ impl CopyPlace {
         Some(Self { folder, state: dir.to_owned() })
     }
 
-    /// The file that a process locks while it works on the copy.
+    /// The file that a process locks while it uses the copy.
     pub fn lock_file(&self) -> Option<PathBuf> {
         let marker = self.folder.as_ref()?.join(STATE_FOLDER);
         Some(marker.join(std::ffi::OsStr::from_bytes(LOCK)))
@@ -174,7 +174,7 @@ pub fn check_copy(
     Ok(facts)
 }
 
-/// Notes the conditions that last over runs.
+/// Adds the conditions that last over several runs to the findings.
 fn note_lasting(place: &CopyPlace, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {
     let folder = || place.shown_folder().display().to_string();
     let Lasting { held, failing, faults } = Lasting::read(mirror)?;

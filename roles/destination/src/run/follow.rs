@@ -23,11 +23,12 @@ const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 /// Reported when a poll found changes.
 const SILENT: &str = "these changes were not pushed; where changes are announced is looked up again, and the lists are polled at the usual interval until something is pushed";
 
-/// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient
-/// failures are reported and retried with growing pauses.
+/// Synchronises, then applies changes as they are announced, and polls, until it is stopped.
+/// Transient failures are reported and retried with growing pauses.
 ///
 /// # Errors
-/// The first run's, and later ones that will not pass by themselves; a callback that cannot be.
+/// The errors of the first run, and permanent errors of later runs; the errors of
+/// [`CallbackOptions`](crate::CallbackOptions).
 pub fn follow(
     options: &SyncOptions,
     observer: &dyn Observer,
@@ -84,7 +85,7 @@ pub fn follow(
                 let was_behind = pace.is_behind;
                 pace.ran(&ran, was_notified, begun);
                 if looks_again {
-                    // The old one ends first: it has the port.
+                    // The old connection ends first, because it uses the port.
                     drop(pushing.take());
                     let listener = listen(options).unwrap_or_else(|error| {
                         report_notice(error.code(), &error.to_string());
@@ -175,8 +176,8 @@ impl Pace {
         self.ended + pause + pause / 10_000 * self.share
     }
 
-    /// Notifications do not come although they should: the next run follows soon, to look up where
-    /// changes are announced.
+    /// Notifications are missing although they were expected: the next run follows soon, and
+    /// determines the address of announcements again.
     const fn doubt(&mut self, notified: u64) {
         (self.doubted_at, self.again) = (Some(notified), Some(AGAIN_PAUSE));
     }

@@ -30,7 +30,8 @@ const SAMPLE: usize = 16;
 /// Bases that are tried.
 const BASES_MAX: usize = 8;
 
-/// Moves the copy to the address of the options if the user wants that and it has another one; what happened, for people.
+/// Moves the copy to the address in the options, if the user wants that and the copy has another
+/// address. Returns a message for the user.
 pub(crate) fn prepare(
     driver: &mut Driver,
     (requests, options): (&Requests<'_>, &SyncOptions),
@@ -169,7 +170,7 @@ impl Refused {
     fn check(self, change: &Change, has_list: bool) -> Result<(), Error> {
         let is_most = self.count > change.listed && !change.are_listed(has_list);
         let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
-        // One with a user, or a backslash, is refused on any host.
+        // A URI with a user or a backslash is refused on any host.
         let is_plain = refusal == Refusal::Authority && !uri.contains(['@', '\\']);
         let host = authority_root(&uri).filter(|_| is_plain);
         let Some(host) = host else {

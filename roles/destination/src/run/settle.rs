@@ -10,7 +10,7 @@ use crate::sink::kept::{ReadBack as _, plan_again};
 use abreast_folder::Folder;
 use std::time::Duration;
 
-/// After this long, files written by an earlier run are made durable by the next one.
+/// Duration after which files of an earlier run are made durable by the next run.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Makes the files of the last run durable. If the machine was restarted since, checks whether the

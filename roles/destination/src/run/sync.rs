@@ -177,7 +177,7 @@ pub(crate) fn sync_with(
     summary.bytes = counters.bytes_received - before.bytes_received;
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
-    // Nothing was asked: a later run does it, and has the result.
+    // If nothing was requested, there is no outcome to report: a later run does the work.
     if !(polling.is_postponed && summary.is_idle()) {
         observer.event(&Event::Summary(&summary));
     }
@@ -221,7 +221,7 @@ fn has_begun(mirror: &Mirror) -> Result<bool, Error> {
     Ok(mirror.count_rows_up_to(1)? > 0 || planned != PendingCounts::default())
 }
 
-/// One run.
+/// A run of a synchronisation.
 struct Run<'a> {
     options: &'a SyncOptions,
     state: &'a StateFolder,
@@ -338,7 +338,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Notes in the folder of the copy where its resources come from.
+    /// Records the origins of the copy's resources in its folder.
     fn note_sources(&mut self, first: &str) -> Result<(), Error> {
         let (options, folder) = (self.options, self.folder);
         let named = self.requests.origins.all();
@@ -389,8 +389,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Reports the deprecated resources that waited for their descriptions, in this run or in one
-    /// that was killed.
+    /// Reports the deprecated resources that waited for their descriptions, in this run or in a
+    /// killed run.
     fn report_deprecated(&mut self) -> Result<(), Error> {
         let waited = self.planner.deprecations.take();
         if waited.is_empty() {
@@ -424,7 +424,7 @@ impl<'a> Run<'a> {
         Ok(kept.map(of).unwrap_or_default())
     }
 
-    /// Patches that came with changes and were of no use.
+    /// Reports patches of changes that could not be applied.
     fn report_patches(&mut self, rules: &Rules) {
         let counts = rules.patches.lock();
         if let Some((uri, why)) = &counts.first {
@@ -486,8 +486,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The map from URIs to paths with the base that is fixed, or else the likeliest that can be one;
-/// `common` is what all listed URIs start with.
+/// The map from URIs to paths with the fixed base, or else with the most likely usable base;
+/// `common` is the common start of all listed URIs.
 pub(crate) fn base_map(
     fixed: Option<String>,
     start: &Start,

@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 
 /// Largest description that is read back.
 const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
-/// How often the place is examined again when another thread changed it meanwhile.
+/// Maximum number of inspections of a place that another thread changes meanwhile.
 const PLACE_ATTEMPTS: usize = 4;
 /// Waiting items read at a time.
 const READ_ITEMS: usize = 512;
@@ -176,7 +176,7 @@ impl FolderSink {
             return Ok(place);
         };
         if place.found.is_some_and(|found| copy.is_as_written(row, &found)) {
-            // Moved by a run that was killed before it could record that.
+            // The file was moved by a run that was killed before it recorded the move.
             return Ok(place);
         }
         let leaf = copy.place(uri, Form::Leaf, purpose, last)?;
@@ -272,7 +272,7 @@ impl FolderSink {
     }
 }
 
-/// One connection's access to the folder.
+/// The writer of a connection for the folder.
 struct FolderWriter {
     sink: Arc<FolderSink>,
     last: LastDir,
@@ -350,7 +350,7 @@ impl SinkWriter for FolderWriter {
         Some(bytes)
     }
 
-    /// A killed run may have stored it.
+    /// A killed run may have stored the file.
     fn trust_kept(&mut self) {
         if let Some((_, ours)) = &mut self.prepared {
             *ours = true;
@@ -429,7 +429,7 @@ impl FolderWriter {
         };
         let Some(found) = place.found else {
             if self.sink.republish && !self.sink.is_dry() {
-                // The file of links comes before its file, and goes after it.
+                // The file of links is written before its file, and deleted after its file.
                 via::remove(&place)?;
             }
             return Ok(nothing);
@@ -539,7 +539,7 @@ impl FolderWriter {
         found.is_some_and(|(row, found)| self.sink.copy.is_as_written(row, &found))
     }
 
-    /// Refuses to replace a file that was changed here, where the user wants that.
+    /// Refuses to replace a locally changed file, if the user wants that.
     fn refuse_changed(&self, place: &Place, ours: bool) -> Result<(), Failure> {
         if self.sink.immutable && place.found.is_some() && !ours {
             return Err(Failure::refused("local.changed", changed_here(place)));
@@ -720,8 +720,8 @@ impl FolderWriter {
                 return Ok((with_notice(false, "local.kept", message), Vec::new()));
             }
         };
-        // A folder in the way of a plain name leads to the leaf name, which is another file than
-        // the recorded one.
+        // If a folder has the plain name, the path leads to the leaf name, which is not the
+        // recorded file.
         let moved = (place.form == Form::Leaf) != row.leaf
             && !place.found.is_some_and(|found| copy.is_as_written(row, &found));
         let deleted = match place.found {
@@ -789,7 +789,7 @@ fn changed_here(place: &Place) -> String {
     )
 }
 
-/// Sets a file's time, or finds out which it has; nanoseconds since 1970.
+/// Sets the time of a file, or reads its time; in nanoseconds since 1970.
 fn file_time(file: &File, mtime: Option<i64>) -> Result<i64, abreast_folder::Error> {
     match mtime {
         Some(mtime) => set_modified(file, mtime).map(|()| mtime),
@@ -797,8 +797,8 @@ fn file_time(file: &File, mtime: Option<i64>) -> Result<i64, abreast_folder::Err
     }
 }
 
-/// The first file where the path needs a folder: the folder it is in, and where its name ends in
-/// the path.
+/// The first file on a path where a folder is required: its folder, and the end of its name in the
+/// path.
 fn file_on_the_way(
     folder: &abreast_folder::Folder,
     path: &[u8],
@@ -817,7 +817,7 @@ fn file_on_the_way(
     None
 }
 
-/// Removes a folder and those above it while they are empty and may be removed; never the root.
+/// Removes a folder and its parents while they are empty and may be removed; never the root.
 fn remove_empty(
     folder: &abreast_folder::Folder,
     path: &[u8],

@@ -46,7 +46,7 @@ impl DamageKind {
         }
     }
 
-    /// The code of a notice that it is repaired.
+    /// The code of the notice about the repair.
     pub(crate) fn code(self) -> &'static str {
         if self == Self::Missing { "local.missing" } else { "local.altered" }
     }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes collected before they are written.
+/// Number of bytes in the buffer before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A stream as a sink.
@@ -32,11 +32,11 @@ pub(crate) struct LinesSink {
     epoch: i64,
 }
 
-/// One change.
+/// A line about a change.
 #[derive(Serialize)]
 struct Line<'a> {
     uri: &'a str,
-    /// The address that it is requested at, where that is not the URI.
+    /// The address of the request, if it differs from the URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     href: Option<&'a str>,
     #[serde(rename = "change")]

@@ -56,7 +56,7 @@ pub(crate) fn forget_lost(
     Ok(mirror.commit()?)
 }
 
-/// Files that have lost their end, or are missing, and the bytes that they have.
+/// Files that are shorter than recorded or missing, and their lengths in bytes.
 fn short_segments(folder: &Path, mirror: &Mirror) -> Result<Vec<(Segment, u64)>, Error> {
     let with_length = |segment: Segment| {
         let length = std::fs::metadata(folder.join(&segment.name));

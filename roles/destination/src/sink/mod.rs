@@ -42,9 +42,9 @@ use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Where the resources of a run go.
+/// The place of the resources of a run.
 pub(crate) trait Sink: Debug + Send + Sync {
-    /// One connection's access.
+    /// A writer for one connection.
     fn writer(self: Arc<Self>) -> Box<dyn SinkWriter>;
 
     /// Large bodies whose transfer was interrupted in earlier runs.
@@ -165,7 +165,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
     }
 }
 
-/// One connection's access to a sink.
+/// The access of a connection to a sink.
 pub(crate) trait SinkWriter {
     /// Decides about a resource before its bytes are requested.
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
@@ -194,8 +194,8 @@ pub(crate) trait SinkWriter {
         tasks.iter().map(|_| Ok(Found::AsKept)).collect()
     }
 
-    /// Stores a whole and verified body. Always after [`SinkWriter::prepare`] of the same item;
-    /// directly, unless [`Sink::stores_later`].
+    /// Stores a complete and verified body. Called after [`SinkWriter::prepare`] of the same item;
+    /// directly after it, unless [`Sink::stores_later`].
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
 
     /// In a dry run, instead of [`SinkWriter::store`]: what storing the item prepared last would
@@ -257,7 +257,7 @@ pub(crate) fn row_as_planned(task: &Task, length: u64, epoch: i64) -> Row {
     }
 }
 
-/// A whole body, verified as far as it can be.
+/// A complete body, verified as far as possible.
 #[derive(Debug)]
 pub(crate) struct Body<'a> {
     /// The bytes of the body, unless they are in `file`.
@@ -274,18 +274,18 @@ pub(crate) struct Body<'a> {
     pub(crate) etag: Option<String>,
     /// `Last-Modified`, nanoseconds since 1970.
     pub(crate) last_modified: Option<i64>,
-    /// The media type, where it is known and the sink wants the head.
+    /// The media type, if known and if the sink wants the head.
     pub(crate) media_type: Option<String>,
-    /// When the answer came, where that is known and the sink wants the head.
+    /// The time of the response, if known and if the sink wants the head.
     pub(crate) received: Option<Timestamp>,
-    /// Where they came from, if the request was redirected.
+    /// The URL of the response, if the request was redirected.
     pub(crate) address: Option<String>,
-    /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
-    /// bytes that came another way; not complete for sinks that do not want it.
+    /// Status line and header lines of a response, as they apply to these bytes; empty for bytes of
+    /// another origin, and incomplete for sinks that do not want the head.
     pub(crate) head: &'a [u8],
     /// How descriptions are read.
     pub(crate) rdf: &'a RdfRules,
-    /// Notices to report when it is stored.
+    /// Notices to report when the body is stored.
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -324,7 +324,7 @@ pub(crate) struct TemporaryFile {
     pub(crate) name: Vec<u8>,
     pub(crate) file: File,
     pub(crate) kept: bool,
-    /// Another run can continue it.
+    /// Whether another run can continue the file.
     pub(crate) resumable: bool,
 }
 
@@ -344,7 +344,7 @@ pub(crate) fn is_right(task: &Task, row: &Row, listed: &Digests) -> bool {
         || judge(listed, task.pending.length, &kept, row.length) == Verdict::Verified
 }
 
-/// The row of bytes that are right, as they are listed now.
+/// The row of current bytes, with the listed properties.
 pub(crate) fn with_time(task: &Task, mut row: Row) -> Row {
     row.changed = task.pending.changed.or(row.changed);
     row.modified = task.pending.modified;
@@ -384,7 +384,7 @@ pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error
 }
 
 impl Reporter<'_> {
-    /// Reports what became of a resource, by its place in the copy where that is known.
+    /// Reports the outcome of a resource, with its place in the copy if known.
     pub(crate) fn item(
         &self,
         sink: &dyn Sink,

@@ -181,7 +181,7 @@ impl Store {
     }
 }
 
-/// Whether the store answers that the bucket is missing, not an object in it.
+/// Whether the store responds that the bucket is missing, and not an object.
 fn is_no_bucket(error: &object_store::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
@@ -201,7 +201,7 @@ fn failed(error: &object_store::Error) -> Failure {
     use object_store::Error as E;
     let message = format!("the object store: {error}");
     match error {
-        // Where objects are read or deleted, their own absence is dealt with before.
+        // If objects are read or deleted, a missing object is handled before.
         E::NotFound { .. } => no_bucket(),
         _ if is_no_bucket(error) => no_bucket(),
         E::Unauthenticated { .. }
@@ -234,7 +234,7 @@ impl ObjectsSink {
         Ok(Self { store, partials, spill, epoch, newest })
     }
 
-    /// Notes a change that was carried out.
+    /// Records a change that was carried out.
     fn note(&self, uri: &str, new: Option<&Row>, old: Option<&Row>) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let [new, old] = [new, old].map(|row| row.map(|row| version(&row.digests, row.length)));

@@ -130,8 +130,8 @@ impl Opening<'_> {
         Ok(Some(Arc::new(sink)))
     }
 
-    /// A copy stays in one store: its resources were never put into another, and must not be
-    /// deleted there.
+    /// A copy belongs to a single store: its resources were never stored in another one, and must
+    /// not be deleted there.
     #[cfg(feature = "s3")]
     fn check_store(self) -> Result<(), Error> {
         let SinkOptions::Objects(options) = &self.options.sink else { return Ok(()) };

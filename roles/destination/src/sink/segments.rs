@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Bytes collected before they are written.
+/// Number of bytes in the buffer before they are written.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
 /// The file that is appended to.

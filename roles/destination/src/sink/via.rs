@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::io::{Read as _, Write as _};
 
 const RELATION: &str = "via";
-/// The address that the bytes were requested at, where that is not the URI.
+/// The relation of the address of the request, if it differs from the URI.
 const REQUESTED: &str = "urn:abreast:rel:requested";
 /// Longest link taken over from a list.
 pub(crate) const VIA_BYTES_MAX: usize = 8 << 10;
@@ -140,8 +140,8 @@ pub(super) fn rename(from: &Place, to: &Place) -> Result<(), abreast_folder::Err
     }
 }
 
-/// Whether this is a file of links that a run wrote, without the file that it is about. A run that
-/// is killed may leave one.
+/// Whether this is a file of links that a run wrote, without its file. A killed run may leave such
+/// a file.
 pub(crate) fn is_orphan(dir: &Dir, name: &[u8]) -> bool {
     owner(name).is_some_and(|owner| {
         dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound)

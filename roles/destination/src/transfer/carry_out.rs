@@ -6,7 +6,7 @@ use crate::report::error::Error;
 use crate::transfer::Transfer;
 use crate::transfer::package::packages::supply;
 
-/// How often changes are read again because resources changed while they were fetched.
+/// Maximum number of repeated reads of changes because resources changed while they were fetched.
 const REPLANS_MAX: usize = 3;
 
 impl<'a> Transfer<'a> {

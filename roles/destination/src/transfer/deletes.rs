@@ -56,7 +56,7 @@ impl Transfer<'_> {
             new_faults: report.new_faults,
             is_cut_short: report.summary.budget_spent,
         };
-        // A number that the user gave is one of deletions.
+        // A number from the user is a number of deletions.
         if limit == MaxDelete::Default && numbers.is_beyond(limit) {
             let epoch = self.mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok());
             numbers.moved = self.mirror.count_moved(epoch.unwrap_or(i64::MAX))?;
@@ -216,14 +216,14 @@ impl Transfer<'_> {
         self.apply_fetches(report)
     }
 
-    /// Whether a resource moved to one that is still to be fetched: until then its copy is the only
-    /// one.
+    /// Whether a resource moved to one that is still to be fetched: until then, this copy of the
+    /// bytes is the only one.
     fn is_moving(&self, task: &Task) -> Result<bool, Error> {
         let Some(target) = task.pending.moved_to() else { return Ok(false) };
         Ok(self.mirror.task(target)?.is_some_and(|task| !task.pending.action.is_deletion()))
     }
 
-    /// Ends the transaction of a few deletions, which are settled unless they were before.
+    /// Ends the transaction of some deletions, and settles them if necessary.
     fn end_deleting(&mut self) -> Result<(), Error> {
         if !self.sink.settles_items() {
             self.settle()?;

@@ -1,7 +1,7 @@
 //! The deletion guard: whether the deletions that are due may be carried out, decided by numbers
 //! alone.
 //!
-//! The deletions of a plan are judged together, against the size of the copy before they were first
+//! The deletions of a plan are judged together, by the size of the copy before they were first
 //! held: resources that were created since do not count. So the second run decides as the first.
 
 use crate::report::options::MaxDelete;

@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::Write as _;
 
-/// Versions fetched in one run.
+/// Maximum number of versions that are fetched in a run.
 const FETCHES_MAX: usize = 10_000;
 /// Largest version.
 const VERSION_BYTES_MAX: u64 = 4 << 30;
@@ -53,7 +53,7 @@ impl Version {
     }
 }
 
-/// Fetches the versions that were noted and are not here.
+/// Fetches the recorded versions that are not stored.
 pub(crate) fn fetch_versions(
     run: &mut PlanContext<'_, '_>,
     state: &StateFolder,
@@ -94,7 +94,7 @@ pub(crate) fn fetch_versions(
         for version in &mut versions {
             version.time = version.time.or_else(|| times.get(&version.url).copied());
         }
-        // Versions of the list come first, since they may have a digest.
+        // Versions from lists are first, since they may have a digest.
         let mut urls = HashSet::new();
         versions.retain(|version| urls.insert(version.url.clone()));
         versions.sort_by(|one, two| (two.time, &two.url).cmp(&(one.time, &one.url)));
@@ -222,7 +222,7 @@ fn fetch_version(
     kept
 }
 
-/// One GET, of the Source or of a host as public as redirects may lead to.
+/// Sends a GET request to the Source, or to a host that is as public as redirects require.
 fn get(
     (requests, rules): (&Requests<'_>, &Rules),
     url: &str,

@@ -22,7 +22,7 @@ pub(crate) struct Rules {
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.
     pub(crate) authorized_url: String,
-    /// The robots.txt of hosts, unless the user ignores them.
+    /// The rules in robots.txt, unless the user ignores them.
     pub(crate) robots: Option<Arc<Robots>>,
     /// Which hosts resources may be on.
     pub(crate) admission: Admission,
@@ -46,7 +46,7 @@ pub(crate) struct PatchCounts(Mutex<Counts>);
 pub(crate) struct Counts {
     pub(crate) patched: u64,
     pub(crate) fetched: u64,
-    /// The first one that was fetched, and why.
+    /// The first resource that was fetched, and the reason.
     pub(crate) first: Option<(String, String)>,
 }
 

@@ -123,7 +123,7 @@ impl Incoming {
     }
 }
 
-/// A whole body with its digests, not judged yet.
+/// A complete body with its digests, before the verdict.
 pub(crate) struct Received<'a> {
     pub(crate) file: Option<TemporaryFile>,
     pub(crate) digests: Digests,
@@ -170,7 +170,7 @@ impl Storer {
         self.try_store_body(task, facts, body).await.unwrap_or_else(Outcome::Failed)
     }
 
-    /// As [`Storer::store_body`], for a body that is in memory whole: it is not copied.
+    /// Like [`Storer::store_body`], for a body in memory, which is not copied.
     pub(crate) async fn store_slice(&mut self, task: &Task, facts: Facts, body: &[u8]) -> Outcome {
         let digests = digests_of(task, body);
         self.store_hashed(task, facts, body, digests).await
@@ -240,7 +240,7 @@ impl Storer {
     }
 }
 
-/// The digests of a body, of the algorithms that are listed for it.
+/// The digests of a body, for the algorithms that are listed for its item.
 pub(crate) fn digests_of(task: &Task, body: &[u8]) -> Digests {
     let mut listed = Digests::default();
     listed.set_from_bytes(&task.pending.digests);
@@ -249,7 +249,7 @@ pub(crate) fn digests_of(task: &Task, body: &[u8]) -> Digests {
     hasher.finish()
 }
 
-/// Judges a whole body and hands it to the sink.
+/// Judges a complete body and passes it to the sink.
 pub(crate) async fn finish(
     writer: &mut dyn SinkWriter,
     rules: &Rules,

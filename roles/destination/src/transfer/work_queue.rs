@@ -49,7 +49,7 @@ impl WorkQueue {
     pub(crate) async fn take(&self, thread: usize) -> Option<Chunk> {
         loop {
             let mut news = pin!(self.news.notified());
-            // From here on no news is missed.
+            // From here on, no notification is missed.
             news.as_mut().enable();
             {
                 let mut waiting = self.lock();

@@ -31,7 +31,7 @@ pub(crate) struct Worker {
     pub(crate) lost: Arc<AtomicBool>,
 }
 
-/// Returns a chunk whose task panicked, so that nothing waits for it.
+/// Returns a chunk whose task panicked, so that the coordinator does not wait for it.
 struct Returning<'a> {
     lost: &'a AtomicBool,
     stop: &'a AtomicBool,

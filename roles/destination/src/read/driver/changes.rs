@@ -258,7 +258,8 @@ impl Driver {
         self.has_reported |= has_reported;
         if let Err(error) = planned {
             if error.exit_code() != ExitCode::Cancelled {
-                // Should a server be restored before the next run, what this one saw is missing then.
+                // If a server is restored before the next run, changes that this run has seen will
+                // be missing.
                 let mut known = Position::load(run.planner.mirror)?;
                 if known.until().is_some() || known.run.is_some() {
                     known.see(seen.0);

@@ -90,7 +90,7 @@ impl Driver {
             }
             Judged::Gap(Due { why, .. }) | Judged::Late(why) => {
                 expectation.has_gap = true;
-                // A copy that followed the changes in between has them.
+                // A copy that followed the changes in between contains them.
                 let is_followed = known.due.is_none()
                     && known.unknown.as_ref().is_none_or(|unknown| !unknown.is_fault)
                     && walked.from.is_none_or(|from| known.is_touched_by(from));

@@ -56,7 +56,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
         .or(marks.ahead.newest_lost(walked.from).filter(|_| walked.cut.is_none()))
         .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
-    // Documents that cover its time and do not list it are of another history.
+    // Documents that cover the time of the change and do not list it belong to another history.
     let is_removed = lost.is_some_and(|lost| {
         walked.oldest.is_some_and(|oldest| lost < oldest)
             && walked.from.is_none_or(|from| lost < from.first())

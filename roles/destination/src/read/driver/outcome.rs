@@ -24,7 +24,7 @@ pub(super) enum Compared {
         /// The position after the snapshot, without a time if the time of the snapshot is not
         /// known.
         after: Box<Position>,
-        /// The whole snapshot was read.
+        /// Whether the whole snapshot was read.
         is_whole: bool,
     },
 }

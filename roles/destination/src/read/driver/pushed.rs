@@ -35,7 +35,7 @@ impl Driver {
                     self.announced = self.announced.max(Some(one.until()));
                     pushed.push(one);
                 }
-                // One with times in the future is not used.
+                // A document with future times is not used.
                 Ok(_) => is_whole = false,
                 Err(why) => {
                     is_whole = false;

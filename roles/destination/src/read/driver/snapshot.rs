@@ -16,11 +16,12 @@ use crate::sink::rdf_rules;
 use abreast_store::mirror::{ChangeOrder, Document, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 
-/// Times a snapshot that changes while it is read is read again.
+/// Maximum number of reads of a snapshot that changes while it is read.
 const READS_MAX: usize = 3;
 
 impl Driver {
-    /// Why the copy is to be compared with a snapshot that is newer than one whose changes are not all known.
+    /// The reason to compare the copy with a newer snapshot, if not all changes since the last
+    /// snapshot are known.
     pub(super) fn snapshot_since(
         &mut self,
         run: &mut PlanContext<'_, '_>,
@@ -79,7 +80,7 @@ impl Driver {
             let read = self.reader.snapshot(&mut walk);
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
             let invalid = walk.walked.invalid.take();
-            // What such a list lacks may have come later.
+            // Resources that such a list lacks may have been created later.
             let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
             let mut documents = std::mem::take(&mut walk.walked.documents);
             let early = walk.walked.early.map(Timestamp::as_micros);

@@ -14,7 +14,7 @@ use std::hash::{Hash as _, Hasher as _};
 /// The last activities that are remembered.
 const LAST_MAX: usize = 10_000;
 
-/// The activities of a walk, in the order in which they are read.
+/// The activities of a walk, in the order of reading.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
     /// The page on which each was read first.
@@ -78,7 +78,7 @@ impl Ages {
     }
 }
 
-/// Whether no other activity is like this one.
+/// Whether no other activity is equal to this one.
 fn is_named(item: &Item, before: &Before) -> bool {
     item.moment.is_some_and(Moment::is_exact) || item.id.is_some() && item.id != before.id
 }
@@ -90,16 +90,16 @@ fn key_of(item: &Item) -> u64 {
     hasher.finish()
 }
 
-/// Links of older pages to newer ones.
+/// Links from older pages to newer ones.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     are_there: bool,
-    /// Activities on the smallest page without one.
+    /// Number of activities on the smallest page without such a link.
     unlinked: Option<usize>,
 }
 
 impl Links {
-    /// Notes an older page, and its link to the newer one.
+    /// Adds an older page, and its link to the newer page.
     pub(super) fn add(&mut self, page: &Document, newer: PageLink) {
         if newer.of(page).is_some() {
             self.are_there = true;

@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 64 << 20;
 /// The types of documents, and what servers send in their place.
 const ACCEPT: &str = "application/activity+json, application/ld+json, application/json;q=0.9";
 
-/// A document, and where it was found.
+/// A document and its address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Read {
     /// Shared, because a page may be large and is retained for comparisons with other pages.
@@ -121,7 +121,7 @@ impl Pieces for Whole<'_> {
     }
 }
 
-/// The link from a page to an older one.
+/// The link from a page to an older page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageLink {
     Next,

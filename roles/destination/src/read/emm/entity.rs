@@ -144,7 +144,7 @@ pub(super) fn syntax_of(link: &Link) -> Option<Syntax> {
     Syntax::of_media_type(essence)
 }
 
-/// The cost of reading it.
+/// The relative cost of parsing a syntax.
 pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
     match syntax {
         Some(Syntax::NTriples) => 0,
@@ -156,7 +156,7 @@ pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
     }
 }
 
-/// Whether a type is one of [`FILES`], as a term or in one of its namespaces.
+/// Whether a type is in [`FILES`], as a term or in a known namespace.
 fn is_file_type(kind: &str) -> bool {
     let local = NAMESPACES.iter().find_map(|namespace| kind.strip_prefix(namespace));
     let local = local.map_or(kind, |rest| rest.rsplit(['#', '/']).next().unwrap_or(rest));

@@ -45,8 +45,8 @@ impl Listed {
         }
     }
 
-    /// Whether a walk back to some time lacks what walks before have listed, and nothing newer of the same entity replaced it.
-    /// Times in the future show no order.
+    /// Whether a walk back to some time lacks activities that earlier walks have found, without a
+    /// newer activity of the same entity. Times in the future are not evidence of the order.
     pub(super) fn lacks(
         &self,
         before: &Self,

@@ -7,14 +7,14 @@ use abreast_webtypes::Timestamp;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// How the first of some times compares with the last one, if they are in one order.
+/// The order of the first and the last of some times, if all times are in that order.
 pub(super) fn order_in(times: &[Timestamp]) -> Option<Ordering> {
     let is_ordered = times.is_sorted() || times.is_sorted_by(|one, two| one >= two);
     let ends = times.first().zip(times.last()).filter(|_| is_ordered);
     ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne())
 }
 
-/// How the times on a page compare with those on another one, if they do not overlap.
+/// The order of the times on two pages, if they do not overlap.
 pub(super) fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
     let (own, others) = (times_of(page)?, times_of(other)?);
     match (own.0 < others.1, own.1 > others.0) {
@@ -24,7 +24,7 @@ pub(super) fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
     }
 }
 
-/// How the first time on a page compares with the last one.
+/// The order of the first and the last time on a page.
 pub(super) fn order_of(page: &Read) -> Option<Ordering> {
     let times = usable_times(page);
     let [first, .., last] = times.as_slice() else { return None };

@@ -32,9 +32,9 @@ const SKIPPED_MAX: usize = 16;
 /// The way through the pages.
 #[derive(Clone, Debug)]
 pub(super) enum Way {
-    /// From the newest page to older ones.
+    /// From the newest page to older pages.
     Back { newest: Read, link: PageLink },
-    /// From the oldest page to newer ones.
+    /// From the oldest page to newer pages.
     On { oldest: Read },
 }
 
@@ -60,17 +60,17 @@ pub(super) struct Seen {
     pub(super) newest: Option<Timestamp>,
     /// The activities.
     pub(super) listed: Listed,
-    /// The pages behind the last one that was read are not known.
+    /// The pages after the last read page are not known.
     pub(super) cut: Option<Cut>,
     /// The page with activities that was read first.
     pub(super) first: Option<Read>,
-    /// The page with activities that was read last, if that is another one.
+    /// The last read page with activities, if it is not the first one.
     pub(super) last: Option<Read>,
     /// Pages read.
     pub(super) pages: usize,
-    /// Where the walk ended, if that is before all that it searched for was found.
+    /// The end of the walk, if the walk ended before it found all known changes.
     pub(super) end: Option<Timestamp>,
-    /// The pages changed each time they were read, and changes may be missing.
+    /// Whether the pages changed during each read, so that changes may be missing.
     pub(super) is_unstable: bool,
 }
 
@@ -83,8 +83,8 @@ pub(super) struct PageOfItems<'p> {
     pub(super) is_back: bool,
 }
 
-/// Finds the way through the pages of a feed, and whether times show that it is the right one. `each` takes the pages that are read,
-/// also if others cannot be read.
+/// Finds the way through the pages of a feed, and whether times show that it is right. `each`
+/// receives the pages that are read, even if others cannot be read.
 pub(super) fn way(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -291,13 +291,14 @@ pub(super) fn newest_from(
     Ok(page)
 }
 
-/// Whether nothing is on a page, and it leads to another one.
+/// Whether a page is empty and links to another page.
 fn leads_on_from_nothing(page: &Read) -> bool {
     let next = page.document.next.as_ref();
     page.document.items.is_empty() && next.is_some_and(|next| *next != page.url)
 }
 
-/// Whether a page is newer than another one: it leads back to that, or past it if nothing is on it.
+/// Whether a page is newer than another page: it links back to that page, or past it if that page
+/// is empty.
 fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
     let back = link.of(&newer.document);
     let is_linked = back == Some(&page.url)
@@ -306,7 +307,7 @@ fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
 }
 
 impl Seen {
-    /// Notes a page after it was read.
+    /// Records a page after it was read.
     fn note_end(&mut self, page: Read) {
         if page.document.items.is_empty() {
             return;
@@ -448,7 +449,7 @@ fn counted<'p>(
     link: Option<PageLink>,
     only_deletions: &mut bool,
 ) -> (Vec<&'p Item>, bool) {
-    // Where all times are the same, a page has the direction of the feed.
+    // If all times on a page are the same, the direction of the feed applies.
     let is_descending = match order_of(page).filter(|_| !is_ahead(page)) {
         Some(Ordering::Greater) => true,
         Some(Ordering::Less) => false,

@@ -36,7 +36,7 @@ const PLANNED: &str = "emm-uris";
 #[derive(Debug, Default)]
 pub(crate) struct Emm {
     pub(super) entry: Read,
-    /// The full download, once it was needed.
+    /// The full download, after its first use.
     download: OnceCell<Option<Download>>,
     /// The feed was followed by an earlier run, so the Entry Point must be read again first.
     is_followed: bool,
@@ -293,7 +293,7 @@ impl Reader for Emm {
                     Err(error) => return Err(error),
                     Ok((count, lists_all)) => {
                         self.state.only_files = false;
-                        // One without any shows nothing.
+                        // A snapshot without descriptions is not evidence.
                         let as_of = as_of.filter(|_| count > 0);
                         let changes_from = as_of.or(everything);
                         Snapshot { lists_all, as_of, changes_from, ..Snapshot::default() }
@@ -337,7 +337,7 @@ impl Reader for Emm {
             on_the_way.add(page.document.items.iter());
         })
         .inspect_err(|_| {
-            // Should a server be restored before the next run, it is missing then.
+            // If a server is restored before the next run, this change will be missing.
             if let Some(newest) = newest {
                 walk.covers_until(newest.into());
             }

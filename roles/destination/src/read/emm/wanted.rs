@@ -13,7 +13,7 @@ use crate::request::pieces::{Asked, Nothing, read_unknown};
 use crate::request::requests::Requests;
 use abreast_emm::Action;
 
-/// Entities of the feed of which one has to be found at its IRI.
+/// Maximum number of tested entities of the feed, of which one must be available at its IRI.
 const PROBES_MAX: usize = 3;
 
 fn admission(options: &SyncOptions, url: &str) -> Admission {

@@ -16,10 +16,10 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Most Change Lists read in one run.
+/// Maximum number of Change Lists that are read in a run.
 const LISTS_MAX: usize = 100_000;
 
-/// One Change List to read, in order.
+/// A Change List to read, in order.
 #[derive(Clone)]
 struct Named {
     url: String,
@@ -50,7 +50,7 @@ impl Named {
     }
 }
 
-/// How far back the lists read so far reach, and where there may be more.
+/// The interval that the lists cover so far, and the addresses of further lists.
 #[derive(Default)]
 struct Reach {
     /// Start of the earliest list that was read. An index may contain earlier lists.
@@ -137,7 +137,7 @@ impl Reach {
                     .is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
 
-    /// Whether a list before them may have the changes that were read last.
+    /// Whether an earlier list may contain the last known changes.
     fn lacks_known(&self, walk: &Walk<'_, '_>) -> bool {
         let begins_there =
             self.earliest().zip(walk.since()).is_some_and(|(from, since)| !from.is_before(since));
@@ -207,7 +207,7 @@ fn again(list: &Named) -> String {
     if list.url == list.index { NAMES_ITSELF.to_owned() } else { named_again(&list.url) }
 }
 
-/// Where the links of a relation lead, from the top of a document.
+/// The targets of the links with this relation at the top of a document.
 fn links_of(read: &Read, rel: &str) -> Vec<String> {
     let base = url::Url::parse(&read.answered.url).ok();
     let links = read.head.links.iter().filter(|link| link.has_rel(rel));
@@ -615,7 +615,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
     Ok(())
 }
 
-/// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not
+/// Reads a Change List into the walk, or an index into `lists`; `None` if the document has not
 /// changed.
 fn read_changes(
     walk: &mut Walk<'_, '_>,

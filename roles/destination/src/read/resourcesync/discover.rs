@@ -1,8 +1,8 @@
 //! Discovery: from any URL of a Source to its Capability, Resource and Change Lists [rs-core §6.3,
 //! §8, §9].
 //!
-//! The address that the user gives must answer. Only a page or the root of a site leads to other
-//! documents of the site, and the way there is reported.
+//! The address from the user must respond. Only a page or the root of a site leads to other
+//! documents of the site, and the way to them is reported.
 
 use super::document::{Page, read_page};
 use super::sets::{Candidate, add};
@@ -74,7 +74,7 @@ impl EntryPoints {
     }
 }
 
-/// Where a set is described, and how it was found when the given address does not describe it
+/// The documents of a set, and the way to them if the given address does not describe the set
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Discovered {
@@ -135,7 +135,7 @@ pub(crate) fn discover_all(
     Ok(found.candidates)
 }
 
-/// Where a set's documents are, by its Capability List if that was not read yet.
+/// The documents of a set, from its Capability List if that was not read yet.
 fn entry_points_of(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -388,8 +388,8 @@ impl Search<'_> {
     }
 }
 
-/// The code of a header block that is too large, such as that of a page with a link for each of many
-/// sets.
+/// The code of the error for a header block that is too long, such as the headers of a page with a
+/// link for each of many sets.
 const HEADER: &str = "http.header";
 
 /// Whether the server answers that the document does not exist, or must not be shown.
@@ -422,7 +422,8 @@ pub(crate) fn with_other_sets(
     error.with_help(if is_missing { "check the address" } else { GIVE })
 }
 
-/// Forgets where a package with changes since a time is made: the next run reads that again.
+/// Removes the address that creates packages with changes since a time: the next run determines it
+/// again.
 pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(keys::CHANGES_SINCE, None)?)
 }

@@ -19,7 +19,7 @@ use abreast_webtypes::{Moment, W3cDatetime};
 /// shows its kind.
 const PAGE_BYTES_MAX: usize = 256 << 10;
 
-/// A document that was read, with the metadata of the answer.
+/// A parsed document, with the metadata of the response.
 pub(crate) type Read = sitemap::Read<V1_1>;
 
 type Each<'a> = sitemap::Each<'a, V1_1>;
@@ -27,7 +27,7 @@ type Each<'a> = sitemap::Each<'a, V1_1>;
 /// The kind of document at a URL, for discovery.
 #[derive(Debug)]
 pub(crate) enum Page {
-    /// A ResourceSync document or Sitemap, read as far as was asked.
+    /// A ResourceSync document or Sitemap, parsed as far as requested.
     Document(Box<Read>),
     /// Something else: its first bytes.
     Other(Vec<u8>),
@@ -197,8 +197,7 @@ pub(super) fn is_document(begin: &[u8]) -> bool {
     is_packed || is_xml && !super::links::is_html(text) && !is_other
 }
 
-/// A document while it is read: checks that a parser cannot do, since they compare entries with each
-/// other.
+/// A document while it is parsed: checks that a parser cannot make, because they compare entries.
 struct Checked<'a> {
     url: &'a str,
     diagnostics: &'a Diagnostics,

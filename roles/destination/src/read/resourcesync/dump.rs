@@ -18,7 +18,7 @@ use url::Url;
 /// Maximum number of packages in one dump.
 const PACKAGES_MAX: usize = 100_000;
 
-/// A dump as its documents describe it.
+/// A dump according to its documents.
 #[derive(Debug, Default)]
 pub(crate) struct DumpDocument {
     pub(crate) packages: Vec<ListedPackage>,
@@ -95,7 +95,7 @@ pub(crate) fn read_dump(
         return Ok(None);
     };
     let mut seen = HashSet::from([url.to_owned()]);
-    // Where the documents give since when they list changes, an older index shows nothing.
+    // If the documents contain the start of their changes, an older index is not evidence.
     let of_index = dump.begins.take_if(|_| top.is_index && packaged == Packaged::Changes);
     for Member { url: member, until, .. } in members {
         requests.check_cancelled()?;
@@ -127,7 +127,7 @@ pub(crate) fn read_dump(
     Ok(Some(dump))
 }
 
-/// `None` when it has not changed.
+/// Returns `None` if the document has not changed.
 fn read_dump_document(
     (requests, options): (&Requests<'_>, &SyncOptions),
     url: &str,

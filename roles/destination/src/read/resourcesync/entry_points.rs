@@ -5,11 +5,11 @@ use crate::read::moved::other_source;
 use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 
-/// Where a set of resources is described.
+/// The documents that describe a set of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
     pub(crate) capability_list: Option<String>,
-    /// Where that should be, but is not.
+    /// The address of a Capability List that is missing.
     pub(crate) missing_capability_list: Option<String>,
     pub(crate) resource_list: Option<String>,
     pub(crate) change_list: Option<String>,

@@ -6,7 +6,7 @@ use crate::read::sitemap::pushed::{odd, read_strictly};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, V1_1};
 use abreast_webtypes::Timestamp;
 
-/// A notification that is as it should be.
+/// A valid notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notification {
     /// The start of the interval whose changes the notification contains.

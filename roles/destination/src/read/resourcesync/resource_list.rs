@@ -17,7 +17,8 @@ use abreast_resourcesync::v1_1::{Capability, V1_1};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 
-/// How far before a list's own time changes are replayed when it does not give `at`, microseconds.
+/// Interval before the modification time of a list without `at` whose changes are replayed, in
+/// microseconds.
 const MARGIN_MICROS: i64 = 3_600_000_000;
 
 /// Resource Lists, and what those read so far give.
@@ -25,7 +26,7 @@ const MARGIN_MICROS: i64 = 3_600_000_000;
 pub(crate) struct ResourceLists {
     /// The first document gives `at`.
     gives_at: bool,
-    /// The instant up to which all changes are included, if the lists give it.
+    /// The instant up to which all changes are included, if the lists contain it.
     at: Option<Moment>,
     /// The latest `at` of all documents.
     latest: Option<Moment>,

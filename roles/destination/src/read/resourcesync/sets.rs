@@ -5,7 +5,7 @@ use crate::read::sets;
 use crate::report::error::{Error, ExitCode};
 use crate::request::admit::Refusal;
 
-/// A set that may be the one.
+/// A set that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     /// The Capability List of the set, or the document that replaces it.

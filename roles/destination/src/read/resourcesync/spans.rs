@@ -67,7 +67,7 @@ pub(super) struct Span<'s> {
 pub(super) fn hole(mut spans: Vec<Span<'_>>, since: Option<Moment>) -> Option<String> {
     let since = since?;
     spans.sort_by_key(|span| (span.from.first(), span.url));
-    // Days that follow each other leave nothing between them, unless others repeat the day.
+    // Consecutive days leave no gap between them, unless several documents have the same day.
     let are_joined = spans.windows(2).any(|pair| pair[0].until == Some(pair[1].from));
     let between = i64::from(!are_joined);
     let mut end: Option<(Moment, &str)> = None;

@@ -80,7 +80,7 @@ pub struct NotificationContent {
     pub changes: Vec<NotifiedChange>,
 }
 
-/// One change of a notification.
+/// A change in a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifiedChange {
     /// The URI of the resource or document.

@@ -213,7 +213,7 @@ fn sets_before(
     }
     match oldest {
         Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
-        // A chain that leads past the changes that are known shows whether it has them.
+        // A chain that leads past the known changes shows whether it contains them.
         Some(oldest) if trail.len() > 2 && oldest < goal && walk.walked.cut.is_none() => {}
         // The first change set need not be the start of all changes.
         _ if walk.is_conditional() && (oldest.is_some() || walk.marks().are_any()) => {
@@ -317,7 +317,7 @@ impl One {
     }
 }
 
-/// Reads one change set; `None` when it has not changed.
+/// Reads a change set; `None` if it has not changed.
 fn read_one(
     walk: &mut Walk<'_, '_>,
     url: &str,
@@ -337,7 +337,8 @@ fn read_one(
                 walk.begin_changes(url, None, None);
                 (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
                 *coming = coming_before;
-                // The Source's clock has reached the position, and the time when it wrote this.
+                // The Source's clock has reached the position, and the time at which it wrote the
+                // change set.
                 let reached = walk.since().map(Moment::last);
                 let reached = reached.max(modified);
                 now = walk.latest().max(reached.unwrap_or(Timestamp::MIN));
@@ -430,7 +431,7 @@ fn check_root(head: &Head, url: &str) -> Result<(), Error> {
     Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
 }
 
-/// A Sitemap at the address of a change set is not read as one.
+/// A Sitemap at the address of a change set is an error.
 fn check_entry(head: &Head, entry: &Entry, url: &str) -> Result<(), Error> {
     if entry.change.is_some() || head.is_change_set(url) {
         return Ok(());

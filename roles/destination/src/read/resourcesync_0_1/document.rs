@@ -10,7 +10,7 @@ use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
 /// The name of the period of a document, whose start is written `start=TIME` (DCMI Period).
 const PERIOD: &str = "DCTERMS.temporal";
 
-/// A document that was read, with the metadata of the answer.
+/// A parsed document, with the metadata of the response.
 pub(super) type Read = sitemap::Read<V0_1>;
 
 impl Read {
@@ -32,7 +32,7 @@ pub(super) fn from_of(head: &Head) -> Option<Timestamp> {
     W3cDatetime::parse(start.trim().as_bytes()).ok().map(|start| start.instant)
 }
 
-/// Where a link leads.
+/// The absolute URL of a link.
 pub(super) fn target(base: &str, link: &Link) -> Option<String> {
     resolve(base, link.href.trim()).ok()
 }

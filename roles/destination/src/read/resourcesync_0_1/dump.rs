@@ -88,8 +88,8 @@ fn part_of(requests: &Requests<'_>, link: &DumpLink) -> Result<Part, Error> {
     Ok(Part { package: link.package(), length, answered, is_making })
 }
 
-/// Whether a server may answer GET where it answers HEAD so: addresses may be signed for one method,
-/// and not all servers know HEAD.
+/// Whether a server may accept GET although it answers HEAD with this status: addresses may be
+/// signed for one method, and not all servers support HEAD.
 fn refuses_head(status: StatusCode) -> bool {
     matches!(
         status,
@@ -162,8 +162,8 @@ pub(super) fn dump_snapshot(
             .with_help("run without `--dry-run`"));
     }
     let parts = if walk.plans() && has_changes && walk.is_conditional() {
-        // Whether there is a new dump, after changes that neither it nor the change sets had. Nothing is known of parts
-        // without validators.
+        // Tests for a new dump, after changes that neither the dump nor the change sets contained.
+        // Parts without validators cannot be tested.
         let mut parts = parts_of(requests, links)?;
         parts.retain(|part| {
             let Document { etag, last_modified, .. } = &part.answered.validators;

@@ -35,7 +35,7 @@ pub(crate) struct EntryPoints {
     pub(crate) change_set: Option<String>,
     /// The parts of the dump: all that are linked in one form.
     pub(crate) dumps: Vec<DumpLink>,
-    /// Where change sets are pushed.
+    /// The push addresses for change sets.
     pub(crate) offers: Vec<PushOffer>,
 }
 
@@ -204,7 +204,7 @@ fn of_one_form(links: impl Iterator<Item = DumpLink>) -> Vec<DumpLink> {
 /// Finds the documents of the set at an address.
 ///
 /// # Errors
-/// It cannot be read, or is not of this version.
+/// The document cannot be read, or does not belong to this version.
 pub(super) fn find(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -230,14 +230,14 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Where a link leads, unless its host is not allowed.
+/// The absolute URL of a link, unless its host is not allowed.
 fn admitted(base: &str, link: &Link, admission: &mut Admission) -> Option<DumpLink> {
     let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
     Some(DumpLink { url, media_type: link.media_type.clone() })
 }
 
-/// All parts of the dump that this file is one of, and the changes since, if a Sitemap of the site
-/// links to it: a part by itself would pass for all there is.
+/// All parts of the dump to which this file belongs, and the changes since, if a Sitemap of the
+/// site links to the file: a single part would be taken for the whole dump.
 fn dump_of_site(
     requests: &Requests<'_>,
     options: &SyncOptions,

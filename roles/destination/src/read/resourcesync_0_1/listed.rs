@@ -34,7 +34,7 @@ pub(super) fn listed<'a>(document: &'a str, is_change_set: bool, entry: &'a Entr
         body: None,
         document,
         modified: time.filter(|_| !is_deletion).map(Timestamp::as_micros),
-        // In a change set it is the time of the change.
+        // In a change set, this is the time of the change.
         modified_is_change: is_change_set,
         length: entry.size,
         media_type: entry.media_type.as_deref(),

@@ -11,7 +11,7 @@ const OFFERS_MAX: usize = 16;
 const NAME_MAX: usize = 3_071;
 
 impl PushOffer {
-    /// A link of a document at `base`, if it is an offer; `topic` is the current change set.
+    /// Parses a link of a document at `base` as an offer; `topic` is the current change set.
     fn of(link: &Link, base: &str, topic: Option<&str>) -> Option<Self> {
         let (protocol, href) =
             (link.protocol.as_deref().unwrap_or_default().trim(), link.href.trim());
@@ -53,7 +53,7 @@ impl PushOffer {
         }
     }
 
-    /// Reads such a line.
+    /// Parses a stored line.
     pub(super) fn from_line(line: &str) -> Option<Self> {
         let mut parts = line.split('\t');
         let (kind, first, second) = (parts.next()?, parts.next()?, parts.next()?);
@@ -69,8 +69,8 @@ impl PushOffer {
     }
 }
 
-/// Whether the URI of a protocol is one for callbacks. The specification has an example only, whose
-/// last part is this word; what other Sources have is like it.
+/// Whether the URI of a protocol denotes callbacks. The specification has only an example, whose
+/// last part is this word; the URIs of other Sources are similar.
 fn is_of_callbacks(protocol: &str) -> bool {
     let last = protocol.trim_end_matches('/').rsplit(['/', ':', '#']).next().unwrap_or_default();
     last.eq_ignore_ascii_case("callback") || last.eq_ignore_ascii_case("http-callback")

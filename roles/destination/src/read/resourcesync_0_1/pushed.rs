@@ -77,7 +77,7 @@ impl NotificationContent {
     }
 }
 
-/// Reads one, strictly: for anything odd the current change set is requested.
+/// Parses a pushed change set strictly: if it is not valid, the current change set is requested.
 fn read(bytes: &[u8]) -> Result<PushedChangeSet, String> {
     let (head, entries) = read_strictly::<V0_1>(bytes, NAME)?;
     let odd = |what: &str| Err(odd(NAME, what));

@@ -31,7 +31,7 @@ const ONLY_CHANGES: &str =
 /// A Source of documents of ResourceSync 0.1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResourceSync01 {
-    /// Where the given address led, when it is not a document itself.
+    /// The documents to which the given address led, if it is not a document itself.
     way: Option<site::Found>,
     entry_points: EntryPoints,
     /// The indexes among the Sitemap and its parts.
@@ -108,7 +108,7 @@ impl ResourceSync01 {
         };
         let read = read_head(walk.requests, sitemap)?;
         let found = EntryPoints::of(&read, sitemap, walk.options);
-        // The Sitemaps of an index may name it, too.
+        // The Sitemaps of an index may also link to the change set.
         let is_known = found.change_set.is_some() || !read.is_index;
         let has_moved = is_known && found.change_set != self.entry_points.change_set;
         Ok(has_moved.then(|| format!("{error}; the Sitemap names others")))
@@ -224,7 +224,7 @@ impl Reader for ResourceSync01 {
         let Some(current) = self.entry_points.change_set.clone() else { return Ok(()) };
         match change_sets(walk, &current) {
             Ok(None) => Ok(()),
-            // Another one is the current one by now, and leads back to this one.
+            // Another change set is the current one now, and links back to this one.
             Ok(Some(moved)) => {
                 walk.restart()?;
                 let read = change_sets(walk, &moved);

@@ -98,7 +98,7 @@ pub(super) fn sitemaps(
     Ok(found)
 }
 
-/// The links of a page, if it can be read, and why they are fewer than they might be.
+/// The links of a page, if it can be read, and the reason why some may be missing.
 fn links_at(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -126,7 +126,7 @@ fn links_at(
     Ok((links, Some(why)))
 }
 
-/// A page as it answered.
+/// A page, as received from the server.
 struct Page {
     url: String,
     /// The values of its `Link` headers.

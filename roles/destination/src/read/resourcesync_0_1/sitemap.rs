@@ -88,7 +88,7 @@ impl Lists for Sitemaps<'_> {
                     let (now, modified) =
                         (answered.latest_now(), head.modified.map(W3cDatetime::moment));
                     at = modified.filter(|modified| modified.first() <= now);
-                    // The Source's clock has reached the time when it wrote this.
+                    // The Source's clock has reached the time at which it wrote the document.
                     reached = modified.map_or(now, |modified| modified.first().max(now));
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {

@@ -7,7 +7,7 @@ use crate::request::pieces::{Answered, Asked, Go, Pieces, Wanted, read_unknown};
 use crate::request::requests::Requests;
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Limits, Parser, Step};
 
-/// Bytes that show which kind of feed it is.
+/// Number of bytes that are sufficient to determine the kind of a feed.
 const BEGIN_BYTES: usize = 64 << 10;
 
 /// The contents of a feed, except its entries.

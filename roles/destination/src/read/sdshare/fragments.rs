@@ -19,9 +19,9 @@ use std::sync::LazyLock;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
-/// Times that pages which move while they are read are read.
+/// Maximum number of reads of pages that change while they are read.
 const READS_MAX: usize = 3;
-/// Resources whose newest entry has to be found again where pages are read again.
+/// Maximum number of resources whose newest entry must be found again if pages are read again.
 const FOUND_MAX: usize = 65_536;
 
 /// The fragment of an entry that is stored.
@@ -41,7 +41,7 @@ impl<'e> Fragment<'e> {
         Some(Self { href: &link.href, media_type, describes: !feed.has_files })
     }
 
-    /// As a resource, or one that changed.
+    /// The entry as a listed resource, or as a change.
     fn listed<'l>(self, entry: &'l Entry, resource: &'l str, page: &'l str) -> Listed<'l>
     where
         'e: 'l,
@@ -92,7 +92,7 @@ fn moment(updated: Timestamp) -> Moment {
     }
 }
 
-/// The entries of a page, by which it is recognised: their resources and times.
+/// The entries of a page, as fingerprints of their resources and times.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Page {
     url: String,
@@ -200,7 +200,8 @@ impl Pages {
             return Ok(true);
         }
         let Some((first, updated)) = self.first.now(walk.requests)? else { return Ok(true) };
-        // One of a cache, older than the pages that were read, does not show how many entries a page has.
+        // A page from a cache, older than the other pages, does not show the number of entries in a
+        // page.
         let is_older = self.has_one_time && updated < self.last.updated;
         if is_older || first.entries.len() != self.first.entries.len() {
             return Ok(true);
@@ -210,7 +211,7 @@ impl Pages {
         if is_newest_first {
             return Ok(false);
         }
-        // An entry that left the first page let others move back to it.
+        // An entry that left the first page made other entries move back to the first page.
         Ok(first.entries != self.first.entries
             || self.last.now(walk.requests)?.is_none_or(|(last, _)| last != self.last))
     }
@@ -305,7 +306,8 @@ fn read_pages(
     // Among changes with the same time, the first one is the newest if the newest entry is first,
     // as is usual.
     let (mut before, mut is_ascending) = (None::<Timestamp>, false);
-    // A page that leads back to the first one descends where the others ascend, and the reverse.
+    // A page with a link back to the first one is descending if the others are ascending, and the
+    // reverse.
     let mut steps = 0_i64;
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {

@@ -19,12 +19,12 @@ pub(crate) const BEGIN_BYTES: usize = 64 << 10;
 /// microseconds.
 pub(crate) const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
-/// A document that was read, with the metadata of the answer.
+/// A parsed document, with the metadata of the response.
 #[derive(Debug)]
 pub(crate) struct Read<V: Version> {
     /// The document's own head.
     pub(crate) head: V::Head,
-    /// The head of the answer.
+    /// The head of the response.
     pub(crate) answered: Answered,
     /// Whether the document is an index.
     pub(crate) is_index: bool,
@@ -58,7 +58,7 @@ pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a, V: Version> {
-    /// The head, and that of the answer. It comes first, and once.
+    /// The head of the document, and the head of the response; the first part.
     Begin(&'a V::Head, &'a Answered),
     /// An entry; its `loc` is absolute.
     Entry(&'a V::Head, &'a V::Entry),
@@ -115,7 +115,7 @@ pub(crate) fn read_received<V: Version>(
     Ok(reading.into_read(answered))
 }
 
-/// Whether the server answers that a document has not changed.
+/// Whether the server responds that a document has not changed.
 pub(crate) fn is_unchanged(
     requests: &Requests<'_>,
     url: &str,
@@ -139,7 +139,7 @@ pub(crate) fn has_changed(
     Ok(answered.is_some_and(|answered| answered.validators.fingerprint != known.fingerprint))
 }
 
-/// Notes a deviation from the specification.
+/// Records a deviation from the specification.
 ///
 /// # Errors
 /// The user wants none.
@@ -159,7 +159,7 @@ pub(crate) fn note(
     Ok(())
 }
 
-/// Notes the deviations that a parser found.
+/// Records the deviations that a parser found.
 pub(crate) fn note_findings(diagnostics: &Diagnostics, url: &str, findings: &[Finding]) {
     for finding in findings {
         let (code, line, count) = (finding.code, finding.line, finding.count);
@@ -180,7 +180,7 @@ pub(crate) fn syntax_error(url: &str, fault: &SyntaxError) -> Error {
     Error::new(fault.code(), exit, format!("cannot read {url}\n  {fault}"))
 }
 
-/// One document while it is read.
+/// A document that is being parsed.
 struct Reading<'a, V: Version> {
     url: &'a str,
     diagnostics: &'a Diagnostics,
@@ -221,7 +221,7 @@ fn new_parser<V: Version>(diagnostics: &Diagnostics) -> Parser<V> {
     Parser::with_tolerance(Limits::default(), diagnostics.tolerance)
 }
 
-/// The head of a document, if its first bytes have it.
+/// The head of a document, if its first bytes contain the whole head.
 pub(crate) fn head_in<V: Version>(begin: &[u8], diagnostics: &Diagnostics) -> Option<V::Head> {
     let (mut parser, mut entry) = (new_parser::<V>(diagnostics), V::Entry::default());
     parser.guess_encoding();

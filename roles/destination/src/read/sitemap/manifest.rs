@@ -10,12 +10,12 @@ use crate::request::pieces::Answered;
 use abreast_resourcesync::sitemap::{Limits, Parser, Step, Version};
 use std::io::Read as _;
 
-/// Where the manifest is in each package.
+/// The path of the manifest in each package.
 const NAME: &str = "manifest.xml";
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Takes a part of a manifest, and adds it.
+/// Receives a part of a manifest, and adds the part.
 type Each<'a, V> = &'a mut dyn FnMut(Part<'_, V>, &mut Manifest) -> Result<(), Error>;
 
 /// Reads the manifest of a package, and passes on each part immediately.

@@ -9,7 +9,7 @@ use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::Version;
 use abreast_store::mirror::Document;
 
-/// Lists up to which each is asked again whether it changed meanwhile.
+/// Maximum number of lists that are tested again for changes meanwhile.
 const RECHECKED_MAX: usize = 1_000;
 
 /// A snapshot that was read.
@@ -41,7 +41,7 @@ pub(crate) fn read_snapshot<L: Lists>(
 }
 
 impl<V: Version> Read<V> {
-    /// Whether one of the lists of an index changed while others were read.
+    /// Whether a list of an index changed while others were read.
     pub(crate) fn changed_meanwhile(&self, requests: &Requests<'_>) -> Result<bool, Error> {
         if !self.top.is_index {
             return Ok(false);

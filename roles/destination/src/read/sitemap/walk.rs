@@ -37,7 +37,7 @@ pub(crate) trait Lists {
 pub(crate) enum Found<'a> {
     /// A list in an index.
     Member(Member),
-    /// A resource, and the time of its list, if the list gives it.
+    /// A resource, and the time of its list, if the list contains it.
     Resource(&'a Listed<'a>, Option<Moment>),
     /// A resource is listed as deleted [rs-0.1 §3.1.2].
     Deleted,

@@ -50,7 +50,8 @@ impl Trail {
         self.visited.contains(&self.hasher.hash_one(url))
     }
 
-    /// Whether the next page may be read after one with so many entries; why not. Every protocol has these limits.
+    /// Checks that the next page may be read after a page with this number of entries. The limits
+    /// are the same for every protocol.
     pub(crate) fn check(&mut self, page: &str, entries: usize, next: &str) -> Result<(), Cut> {
         let cut = |code, why| Err(Cut { is_newer: self.is_newer, code, url: page.to_owned(), why });
         if self.has(next) {

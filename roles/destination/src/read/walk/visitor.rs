@@ -6,7 +6,7 @@ use crate::request::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::Moment;
 
-/// A resource that documents leave open whether it is of a wanted category.
+/// The category of a resource if the document leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Category {
     /// The categories in the document decide.
@@ -43,7 +43,7 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
-    /// One of `named` documents of a snapshot cannot be read; an error ends the walk.
+    /// Called if one of `named` documents of a snapshot cannot be read; an error ends the walk.
     fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
 
     /// Whether the documents that were left out because of their categories are read after all.
@@ -81,12 +81,12 @@ pub(crate) trait Visitor {
         Ok(false)
     }
 
-    /// Whether the list of all resources leaves it open whether it has the last change of a resource.
+    /// Whether it is open if the list of all resources contains the last change of a resource.
     fn is_open(&self, _uri: &str) -> bool {
         false
     }
 
-    /// Whether a change without categories is of a wanted one.
+    /// Whether a change without categories concerns a selected resource.
     fn category(&mut self, _listed: &Listed<'_>) -> Result<Category, Error> {
         Ok(Category::Own)
     }
@@ -120,7 +120,8 @@ pub(crate) trait Visitor {
     /// A fault without which the copy may lack something. An error ends the walk.
     fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error>;
 
-    /// Entries of a document that were left out because they could not be understood; whether there are any.
+    /// Records entries of a document that could not be parsed and were left out; returns whether
+    /// there are any.
     fn skipped(&mut self, _url: &str, skipped: u64) -> Result<bool, Error> {
         Ok(skipped > 0)
     }

@@ -27,7 +27,7 @@ pub(crate) struct Walked {
     pub(crate) oldest: Option<Timestamp>,
     /// The newest change was given by a document whose times may be off by most of a day.
     pub(crate) widen: i64,
-    /// All changes since then were read, as the documents give it.
+    /// All changes since this time were read, according to the documents.
     pub(crate) from: Option<Moment>,
     /// The walk ended before it reached older changes, so known changes after this time had to be
     /// found.
@@ -53,7 +53,8 @@ pub(crate) struct Walked {
     /// Whether the changes start after the snapshot, and no document specifies the start of its
     /// changes.
     pub(crate) is_apart: bool,
-    /// Closed documents give their end, as [`Position`](crate::read::position::Position) notes it.
+    /// Whether closed documents contain their end time, for
+    /// [`Position`](crate::read::position::Position).
     pub(crate) gives_end: Option<bool>,
     /// Changes are missing between the span of two documents.
     pub(crate) hole: Option<String>,
@@ -61,7 +62,8 @@ pub(crate) struct Walked {
     pub(crate) limit: Option<Timestamp>,
     /// A change was published late: its time is before the position.
     pub(crate) late: Option<Timestamp>,
-    /// The first time in the future, and fingerprints of the entries that have one, with the width of their times, microseconds.
+    /// The first time in the future, and fingerprints of the entries with future times, with the
+    /// widths of these times in microseconds.
     pub(crate) first_future: Option<Timestamp>,
     pub(crate) future: Vec<(u64, i64)>,
     /// Whether a change was passed on whose time is an interval around the time of the position.
@@ -69,13 +71,13 @@ pub(crate) struct Walked {
     /// Number of entries that do not result in a change, and a description of the first one.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
-    /// The list of all resources has a time so far ahead that it shows nothing.
+    /// Whether the time of the list of all resources is so far in the future that it is ignored.
     pub(crate) is_undated: bool,
-    /// The time of the list of all resources, if no clock has reached it yet.
+    /// The time of the list of all resources, if it is still in the future by every clock.
     pub(crate) early: Option<Timestamp>,
     /// The position is later than the Source's clock.
     pub(crate) is_ahead: bool,
-    /// The server's clock at the first answer.
+    /// The server's clock at the first response.
     pub(crate) date: Option<Timestamp>,
     /// Times and fingerprints of the newest changes.
     pub(crate) recent: Vec<(i64, u64)>,

@@ -30,8 +30,8 @@ pub(super) const RATIO_MAX: u64 = 200;
 pub(crate) const SMALL_BYTES: u64 = 1 << 20;
 /// Length in bytes of a member's header, without its name and extra field.
 const HEADER_BYTES: usize = 30;
-/// Bytes of an extra field that are read along with a small member, so that one read is nearly
-/// always enough.
+/// Number of bytes of an extra field that are read together with a small member, so that a single
+/// read is usually sufficient.
 const EXTRA_BYTES: usize = 64;
 /// Bytes of a large member read at a time.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -50,7 +50,7 @@ pub(crate) struct Package {
     pub(super) records: Option<Records>,
 }
 
-/// Where one member is and how long it is.
+/// The place and the length of a member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(super) name: u64,
@@ -269,7 +269,7 @@ impl Package {
         Ok(range)
     }
 
-    /// Appends a member as it stands, with its header before it; returns the range of its bytes.
+    /// Appends the unchanged bytes of a member, after its header; returns the range of its bytes.
     fn read_packed(&self, member: &Member, into: &mut Vec<u8>) -> Result<Range<usize>, Failure> {
         let before = into.len();
         let wanted =
@@ -315,7 +315,7 @@ impl Package {
         Ok(Checked::of(member, bytes))
     }
 
-    /// Bytes of the file as they stand.
+    /// Reads unchanged bytes of the file.
     pub(super) fn bytes_at(&self, place: u64, left: u64) -> io::BufReader<At<'_>> {
         io::BufReader::with_capacity(BLOCK_BYTES, At { file: &self.file, place, left })
     }
@@ -469,7 +469,7 @@ fn inflate(packed: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), Failure>
     Ok(())
 }
 
-/// A part of a file, from beginning to end, without moving anybody else's place in it.
+/// A reader of a part of a file, independent of the file's current offset.
 pub(super) struct At<'a> {
     pub(super) file: &'a File,
     pub(super) place: u64,

@@ -17,7 +17,8 @@ pub(crate) struct Buckets {
 impl Buckets {
     /// Builds an index of fewer than 2^32 hashes in ascending order.
     pub(crate) fn of(count: usize, hash_at: impl Fn(usize) -> u64) -> Self {
-        // As many as there are hashes, so that most hold one or none.
+        // The number of buckets is about the number of hashes, so that most buckets have at most
+        // one hash.
         let bits = count.max(2).next_power_of_two().trailing_zeros();
         let shift = u64::BITS - bits;
         let mut starts = vec![0_u32; (1 << bits) + 1];

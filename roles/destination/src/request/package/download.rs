@@ -73,8 +73,8 @@ impl Downloads {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The address that a package came from in this run, after redirects: relative IRIs in it are
-    /// resolved against that [rfc3986 §5.1.3].
+    /// The URL from which a package was received in this run, after redirects: relative IRIs in the
+    /// package are resolved against it [rfc3986 §5.1.3].
     pub(crate) fn address_of(&self, package: &ListedPackage) -> Option<String> {
         self.received().get(&name_of(package)).map(|received| received.address.clone())
     }

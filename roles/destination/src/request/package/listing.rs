@@ -28,7 +28,7 @@ pub(crate) struct ListedPackage {
 /// The contents of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packaged {
-    /// All there is at one instant.
+    /// All resources at an instant.
     Snapshot,
     /// The changes of a span of time.
     Changes,
@@ -51,7 +51,7 @@ pub(crate) struct Dump {
 /// A dump that a Source offers.
 #[derive(Debug)]
 pub(crate) struct Offered {
-    /// The document that lists it.
+    /// The document with the list of packages.
     pub(crate) url: String,
     /// The dump, or the error that occurred when reading its document.
     pub(crate) dump: Result<Dump, Error>,
@@ -99,7 +99,7 @@ impl ListedPackage {
         Err(Error::new("dump.format", ExitCode::SourceInvalid, message).with_help(help))
     }
 
-    /// The name of the format if it is not ZIP.
+    /// The name of the format, unless it is ZIP.
     fn other_format(&self) -> Option<String> {
         let media_type = self.media_type.as_deref().unwrap_or_default();
         let media_type =

@@ -197,8 +197,8 @@ pub(super) fn fits(pattern: &str, path: &str) -> bool {
     true
 }
 
-/// One spelling for all: what need not be percent-encoded is not, everything else is in capital
-/// letters.
+/// A normalized spelling: unreserved characters are not percent-encoded, and other
+/// percent-encodings are in capital letters.
 pub(super) fn normal(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(bytes.len());

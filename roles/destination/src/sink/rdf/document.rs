@@ -74,8 +74,8 @@ pub(super) fn describe(
     Ok(described)
 }
 
-/// Whether the bytes are the description as [`describe`] makes it: they came with a list, or were
-/// made of an answer.
+/// Whether the bytes are already a description made by [`describe`]: from a list or from a
+/// response.
 fn is_description(item: &Pending, body: &Body<'_>) -> bool {
     let is_lines = body.media_type.as_deref() == Some(Syntax::NTriples.media_type());
     body.file.is_none() && is_lines && (item.body.is_some() || item.describes())
@@ -184,8 +184,8 @@ pub(crate) fn describe_answer(
     statements.describe().map(|described| Some((described.lines, described.notices)))
 }
 
-/// Whether an answer that is not RDF is of a type that was asked for, which is not RDF either; a page
-/// of a server under maintenance, or for a login, is not.
+/// Whether a response that is not RDF has a requested type that is not RDF either, unlike the page
+/// of a server under maintenance, or of a login.
 pub(crate) fn is_as_asked(sent: Option<&str>, asked: Option<&str>) -> bool {
     let Some(asked) = asked else { return false };
     let mut types = asked.split(',').map(essence);
@@ -194,7 +194,7 @@ pub(crate) fn is_as_asked(sent: Option<&str>, asked: Option<&str>) -> bool {
     !has_rdf && (is_vague(sent) || types.any(is_sent))
 }
 
-/// The failure of an answer that is not RDF.
+/// The failure for a response that is not RDF.
 pub(crate) fn not_rdf(media_type: Option<&str>) -> Failure {
     let what = match media_type {
         Some(media_type) => format!("it is {}, which is not RDF", excerpt(essence(media_type))),
@@ -308,7 +308,7 @@ impl<'a> Statements<'a> {
                 NamedOrBlankNodeRef::NamedNode(node) => {
                     let is_own = *self.graph == Graph::OfResource || node == self.root.as_ref();
                     self.has_own |= is_own && quad.graph_name == GraphNameRef::DefaultGraph;
-                    // A part, if the resource leads to it.
+                    // The node is a part, if the resource refers to it.
                     let is_skolem = !is_own && is_skolem_iri(node.as_str());
                     self.has_skolem |= is_skolem;
                     is_own || is_skolem
@@ -438,7 +438,7 @@ fn not_lines(error: &StatementError) -> Failure {
     Failure::new("rdf.syntax", error.to_string())
 }
 
-/// The lines about an IRI, and about each blank node that they lead to; how many they are.
+/// The lines about an IRI, and about each blank node that they refer to; and their number.
 fn closure(lines: &[u8]) -> (Vec<u8>, usize) {
     let mut by_blank: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
     let mut waiting = Vec::new();

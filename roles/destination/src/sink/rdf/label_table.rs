@@ -314,7 +314,7 @@ impl<R: Read> Write for Comparing<R> {
     }
 }
 
-/// How the file of CSV differs from the table that it was written from.
+/// The difference between the CSV file and its table.
 fn csv_damage(options: &LabelsOptions, table: &LabelTable) -> Result<Option<Damage>, Error> {
     let unreadable = |cause: io::Error| {
         let message = format!("cannot read {}: {cause}", options.path.display());
@@ -499,7 +499,7 @@ fn cut(label: &str) -> &str {
     &label[..end]
 }
 
-/// When a resource changed, as the table has it.
+/// The time of a resource's change in the table.
 fn time_of(row: &Row) -> Option<Timestamp> {
     row.changed.or(row.modified).map(Timestamp::from_micros)
 }
@@ -592,7 +592,7 @@ impl ReadBack for LabelsKept {
         if let Some(damage) = damage.as_mut().filter(|damage| damage.kind == DamageKind::Digest)
             && !self.table.is_exported()?
         {
-            // The last run ended before it wrote the file, and the next one does.
+            // The last run ended before it wrote the file, and the next run writes it.
             damage.kind = DamageKind::Time;
         }
         Ok(damage.map(|damage| (self.options.path.display().to_string(), damage)))

@@ -46,7 +46,7 @@ pub(super) fn relabel(line: &[u8], prefix: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Appends a line as it was before [`relabel`]; `None` if it has other labels.
+/// Appends a line with the labels before [`relabel`]; `None` if the line has other labels.
 pub(super) fn unlabel(line: &[u8], prefix: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = line;
     if let Some(label) = line.strip_prefix(BLANK) {

@@ -56,10 +56,10 @@ struct Reading<'a> {
     block: Vec<u8>,
 }
 
-/// The contents of a whole record.
+/// The contents of a complete record.
 struct Found {
     head: Head,
-    /// Head of the answer, if it is one.
+    /// Head of the response, if the record contains one.
     http: Vec<u8>,
     digests: Digests,
     length: u64,
@@ -137,8 +137,8 @@ impl Reading<'_> {
             }
             Kind::Response | Kind::Resource => row = Some((found.length, found.digests.to_bytes())),
             Kind::Revisit => {
-                // The bytes are known if the record it refers to is the newest of its resource, and
-                // has them.
+                // The bytes are known if the referenced record is the newest one of its resource,
+                // and contains the bytes.
                 let original = head.field("WARC-Refers-To-Target-URI").unwrap_or_default();
                 if let Some(known) = self.mirror.row(original)?
                     && let Some(place) = self.mirror.packed(original)?
@@ -182,7 +182,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether this is one of the digests, as archives spell it.
+/// Whether this is one of the digests, in the spelling of archives.
 fn is_spelled(digests: &[u8], payload: &str) -> bool {
     let mut all = Digests::default();
     all.set_from_bytes(digests);

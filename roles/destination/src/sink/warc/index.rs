@@ -13,7 +13,8 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Journal length from which it is sorted before more is appended: it is read into memory.
+/// Length of the journal in bytes from which on it is sorted before more is appended, since it is
+/// read into memory.
 const JOURNAL_BYTES_MAX: u64 = 32 << 20;
 /// Key of the journal's valid length, in bytes.
 const JOURNAL_LENGTH: &str = "warc-journal";
@@ -160,8 +161,8 @@ impl Index {
         Ok(files)
     }
 
-    /// Merges the last two files while they are of like size: each line is written again only when
-    /// its file doubles.
+    /// Merges the last two files while they have similar lengths: each line is written again only
+    /// when its file doubles.
     fn merge_files(&self) -> io::Result<()> {
         loop {
             let files = self.files()?;
@@ -177,7 +178,7 @@ impl Index {
         }
     }
 
-    /// Writes a file whole, then gives it its name.
+    /// Writes a file completely, then gives the file its name.
     fn replace(
         &self,
         path: &Path,

@@ -72,7 +72,7 @@ impl WarcKept {
 /// Length of the complete records of a file, in bytes; 0 if the file is missing.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub(crate) fn whole_length(path: &Path) -> std::io::Result<u64> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),

@@ -116,7 +116,7 @@ pub(crate) fn forget_beyond(
         .map_err(write_error)?;
     mirror.cut_segment(segment.number, whole)?;
     if whole > 0 {
-        // Records before it are of earlier versions, and part of the archive.
+        // Earlier records belong to earlier versions, and remain in the archive.
         mirror.put_segment(&Segment { length: whole, ..segment.clone() })?;
     }
     Ok(())
@@ -167,12 +167,12 @@ impl Sink for WarcSink {
     }
 }
 
-/// One connection's access.
+/// The writer of a connection.
 struct WarcWriter {
     sink: Arc<WarcSink>,
     /// Head of the record being made.
     head: Vec<u8>,
-    /// Head of the answer within it.
+    /// Head of the response in the record.
     answer: Vec<u8>,
     /// The record being made, as packed.
     member: Vec<u8>,

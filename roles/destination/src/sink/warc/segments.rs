@@ -159,7 +159,7 @@ impl Segments {
         id
     }
 
-    /// The record of a body with these digests, if one is remembered.
+    /// The record of a body with these digests, if it is in memory.
     pub(super) fn original(&self, digests: &[u8], length: u64) -> Option<Known> {
         self.lock().known.get(digests).filter(|known| known.length == length).cloned()
     }
@@ -322,7 +322,7 @@ impl Segments {
     }
 }
 
-/// Writes one record.
+/// Writes the bytes of a record.
 pub(super) type Writing<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
 
 /// A writer that counts the written bytes.

@@ -24,8 +24,8 @@ impl Fetcher {
             && matches!(outcome, Some(Outcome::Failed(failure)) if failure.code == "fixity.mismatch")
     }
 
-    /// Requests a resource again, after bytes came that are not those listed.
-    /// `None`: too few bytes are left for it.
+    /// Requests a resource again, after the received bytes differed from the list. `None`: too few
+    /// bytes are left for the request.
     pub(crate) async fn ask_again(&mut self, task: &Task) -> Option<Outcome> {
         match self.try_again(task).await {
             Ok(None) => None,

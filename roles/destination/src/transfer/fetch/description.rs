@@ -16,7 +16,7 @@ use abreast_webtypes::Digests;
 use std::io::Seek as _;
 
 impl Fetcher {
-    /// Stores a description that came with a list.
+    /// Stores a description that a list contained.
     pub(super) async fn take_body(
         &mut self,
         task: &Task,
@@ -24,7 +24,7 @@ impl Fetcher {
         at: u64,
     ) -> Result<Fetched, Failure> {
         self.storer.rules.bodies.read(&task.pending, at, &mut self.storer.bytes)?;
-        // No answer came with it.
+        // There is no response for these bytes.
         self.head.clear();
         self.store(task, listed, self.lines(listed, Facts::default()), true).await
     }
@@ -114,7 +114,7 @@ impl Fetcher {
         Err(Failure::new("rdf.nothing", message))
     }
 
-    /// The canonical N-Triples in memory, as if they had been sent.
+    /// The canonical N-Triples in memory, like a received body.
     pub(super) fn lines(&self, listed: &Digests, facts: Facts) -> (Incoming, Facts) {
         let mut incoming = Incoming::new(listed);
         incoming.length = self.storer.bytes.len() as u64;

@@ -28,13 +28,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A mirror's host that failed this often, one time after the other, is left alone for the rest of
-/// the run.
+/// Number of consecutive failures after which a mirror's host is not used for the rest of the run.
 const FAILURES_MAX: u32 = 3;
 /// Hosts whose failures are remembered.
 const FAILING_MAX: usize = 64;
 
-/// Mirrors' hosts that do not answer, as one connection's worth of work finds them.
+/// Hosts of mirrors that do not respond, as observed by one connection.
 #[derive(Debug, Default)]
 pub(crate) struct FailingHosts(HashMap<String, u32>);
 

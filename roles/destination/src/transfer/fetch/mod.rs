@@ -34,7 +34,7 @@ pub(crate) struct Again {
     useless: u32,
 }
 
-/// One connection's worth of work: fetches items one after the other.
+/// The work of a connection: fetches items one after the other.
 pub(crate) struct Fetcher {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) storer: Storer,
@@ -70,7 +70,7 @@ struct Target<'a> {
     length: Option<u64>,
     /// The `ETag` of the stored version.
     etag: Option<&'a str>,
-    /// Whether the media type of the answer is needed.
+    /// Whether the media type of the response is needed.
     wants_type: bool,
 }
 
@@ -238,7 +238,7 @@ impl Fetcher {
         finish(writer.as_mut(), rules, task, listed, bytes, received).await.map(Fetched::Done)
     }
 
-    /// `None` when the server answers that nothing has changed.
+    /// Receives a body; `None` if the server responds that it has not changed.
     async fn receive(&mut self, target: Target<'_>) -> Result<Option<Part>, Failure> {
         let Target { listed, length, .. } = target;
         let checkable = listed.strongest().is_some() || length.is_some();
@@ -246,7 +246,7 @@ impl Fetcher {
             checkable || !self.sink.keeps_statements() && is_named_as_gzip(&target.place.url);
         let packing = if as_sent { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
         let Some(part) = self.receive_as(target, packing).await? else { return Ok(None) };
-        // A server that packs without being asked: the list may be about the bytes inside.
+        // The server compresses without being asked: the list may describe the decompressed bytes.
         if part.packed && as_sent {
             let is_other = if checkable {
                 let digests = part.incoming.digests(&self.storer.bytes);
@@ -376,7 +376,7 @@ impl Fetcher {
             return Ok(None);
         }
         let mut part = part.expect("a body was read");
-        // Whole now: either it gets its name, or it is of no use.
+        // The body is complete: the file gets its name, or is useless.
         if let Some(temporary) = &mut part.incoming.file
             && std::mem::take(&mut temporary.resumable)
         {
@@ -432,7 +432,7 @@ fn is_gzip(encoding: &str) -> bool {
     ["gzip", "x-gzip"].iter().any(|gzip| encoding.eq_ignore_ascii_case(gzip))
 }
 
-/// Whether a content encoding is one.
+/// Whether a content encoding is a compression.
 fn is_packing(encoding: &str) -> bool {
     !encoding.eq_ignore_ascii_case("identity")
 }
@@ -474,7 +474,7 @@ impl Part {
         Self { incoming: Incoming::new(listed), facts, packed, is_gzip, is_as_sent }
     }
 
-    /// The bytes that earlier runs received of a file which this one can continue.
+    /// Number of bytes that earlier runs received of a file which this run can continue.
     fn stored_length(partials: &Partials, target: &Target<'_>) -> u64 {
         let stored = || {
             let length = target.length.filter(|length| is_large(Some(*length)))?;

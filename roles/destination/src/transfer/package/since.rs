@@ -14,9 +14,10 @@ use crate::request::package::listing::{Dump, ListedPackage, Packaged};
 use crate::transfer::Transfer;
 use abreast_webtypes::Timestamp;
 
-/// Most changes requested in one package: no manifest may have more entries [rs-core §7].
+/// Maximum number of changes in one requested package: a manifest may not have more entries
+/// [rs-core §7].
 const CHANGES_MAX: u64 = 50_000;
-/// Most bytes of changes requested in one package.
+/// Maximum length of the changes in one requested package, in bytes.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// Extracts planned resources from one package with all changes since a time, if the Source creates
@@ -65,7 +66,7 @@ fn report_unusable(report: &mut Reporter<'_>, package: &ListedPackage, error: &E
     report.notice(error.code(), &package.url, &message);
 }
 
-/// The package, if it is worth it.
+/// The package, if it is cheaper than requests.
 fn choose(
     reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,

@@ -273,7 +273,7 @@ impl<'a> Supply<'a> {
     /// Opens a package of a dump.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// The package cannot be used.
     pub(crate) fn open(
         reader: &mut Driver,
         requests: &Requests<'_>,
@@ -302,8 +302,8 @@ impl<'a> Supply<'a> {
         }
     }
 
-    /// The member with the bytes that an item wants, if they are sure to be those: by a digest that
-    /// is listed, or by a time, since without a digest nothing else distinguishes versions.
+    /// The member with the required bytes, if they are certain: by a listed digest, or by a time,
+    /// since versions cannot be distinguished otherwise without a digest.
     fn member_for(&self, task: &Task) -> Option<u32> {
         self.found_for(task).map(|placed| placed.number)
     }
@@ -414,7 +414,7 @@ fn unpack(
     Ok(())
 }
 
-/// Reads the member for one item, when it is small enough for memory.
+/// Reads the member for an item, if it is small enough for memory.
 fn prepare(supply: &Supply<'_>, task: &Task, bytes: &mut Vec<u8>, block: &mut Vec<u8>) -> Ready {
     let Some(number) = supply.member_for(task) else { return Ready::Absent };
     let member = supply.package.member(number);

@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Superseded parts overwritten in one go.
+/// Maximum number of superseded parts that are overwritten together.
 const PARTS: usize = 4_096;
 /// Length of a file in bytes below which it is not rewritten.
 const COMPACTED_BYTES_MIN: u64 = 1 << 20;
@@ -282,7 +282,7 @@ pub(super) fn overwrite_in(path: &Path, parts: &[Location]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Notes where a description is now; where it was is superseded.
+/// Records the place of a description; its previous place is superseded.
 fn place(mirror: &Mirror, uri: &str, at: Option<Location>) -> Result<(), Error> {
     if let Some(record) = &at
         && mirror.put_first_packed(uri, record)?

@@ -46,7 +46,7 @@ impl NQuadsKept {
         Ok(bytes)
     }
 
-    /// The canonical lines of a description, if they are as they were written.
+    /// The canonical lines of a description, if they are unchanged.
     pub(super) fn lines(&mut self, mirror: &Mirror, uri: &str) -> Option<Vec<u8>> {
         let at = mirror.packed(uri).ok()??.record;
         let (lines, header) = restore(&self.read(at).ok()?, self.graph.of(uri))?;

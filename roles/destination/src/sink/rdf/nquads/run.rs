@@ -51,7 +51,7 @@ impl Header {
     }
 }
 
-/// The graph as it ends a line.
+/// The text of the graph at the end of a line.
 fn graph_end(graph: Option<&str>) -> String {
     graph.map(|graph| format!("<{graph}> ")).unwrap_or_default()
 }
@@ -129,7 +129,7 @@ pub(super) struct Runs<R> {
     taken: u64,
 }
 
-/// A description and where it stands.
+/// A description and its place.
 pub(super) struct Found {
     pub(super) header: Header,
     pub(super) offset: u64,
@@ -141,7 +141,7 @@ impl<R: BufRead> Runs<R> {
         Self { input, taken: 0 }
     }
 
-    /// The next one; `None` at the end, or before one that is not whole.
+    /// The next description; `None` at the end, or before an incomplete one.
     pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
         let mut bytes = Vec::new();
         loop {

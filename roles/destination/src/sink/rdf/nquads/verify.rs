@@ -50,12 +50,12 @@ impl Files {
         Some(format!("{}.{:09} {}", about.mtime(), about.mtime_nsec(), about.len()))
     }
 
-    /// Notes the time of a file as it is left.
+    /// Records the time of a file after the last change.
     pub(super) fn note_time(&self, mirror: &Mirror, number: i64) -> Result<(), Error> {
         Ok(mirror.set_meta(&time_key(number), self.time_of(number).as_deref())?)
     }
 
-    /// The files that are not as they were left.
+    /// The files that changed since the last run.
     pub(super) fn touched(&self, mirror: &Mirror) -> Result<Vec<i64>, Error> {
         let mut touched = Vec::new();
         for segment in mirror.segments()? {

@@ -23,7 +23,7 @@ pub(super) struct Endpoint {
     query: String,
 }
 
-/// The answer to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
+/// The response to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
 #[derive(Deserialize)]
 struct Answer {
     boolean: Option<bool>,
@@ -120,8 +120,8 @@ impl Endpoint {
     }
 }
 
-/// Whether a request that changes something is not carried out, and will not be when it is repeated.
-/// Such requests do not follow redirects.
+/// Whether a changing request was refused, also if it is repeated. Such requests do not follow
+/// redirects.
 pub(super) fn is_refusal(status: StatusCode) -> bool {
     status.is_redirection() || status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

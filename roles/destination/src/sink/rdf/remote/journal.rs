@@ -200,7 +200,7 @@ impl Journal {
                 Some(entity) => Some(entity.clone()),
                 None => self.mirror.description(uri)?.map(|stored| stored.entity),
             };
-            // A repair may have lost which one it is.
+            // A repair may have lost the entity.
             let known = stored.or_else(|| (!self.is_unsure(uri)).then_some(None));
             all.extend(known.map(|entity| entity.unwrap_or_else(|| uri.to_owned())));
         }
@@ -237,8 +237,7 @@ impl Journal {
         Ok(self.mirror.describer(entity)?.filter(|uri| !is_recent(uri)))
     }
 
-    /// Notes changes durably, before they are sent, each with a reach that is enough for both
-    /// versions.
+    /// Writes changes durably before they are sent, each with a reach that covers both versions.
     pub(super) fn note<'c>(
         &mut self,
         changes: impl Iterator<Item = (&'c Change, Reach)>,

@@ -155,7 +155,7 @@ impl RemoteKept {
         self.runtime.block_on(self.endpoint.ask(query)).map_err(Refusal::into_error)
     }
 
-    /// Which statements queries see where the copy is in the default graph.
+    /// Determines the statements that queries find, if the copy is in the default graph.
     fn default_graph(&mut self) -> Result<DefaultGraph, Error> {
         if self.service != Service::Endpoint || self.graph != Graph::Default {
             return Ok(DefaultGraph::Own);
@@ -203,7 +203,7 @@ pub(super) fn lacks_newest(
     Ok(!is_there)
 }
 
-/// An answer in N-Triples as lines.
+/// The lines of a response in N-Triples.
 fn n_triples(answer: &[u8]) -> Result<Vec<u8>, Error> {
     let mut lines = Vec::new();
     abreast_rdf::read(Syntax::NTriples, answer, &ReadOptions::default(), &mut |quad| {

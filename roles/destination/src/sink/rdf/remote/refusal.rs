@@ -12,7 +12,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The error where no item is at fault.
+    /// The error if no item caused the failure.
     pub(super) fn into_error(self) -> Error {
         match self {
             Self::Endpoint(error) => error,

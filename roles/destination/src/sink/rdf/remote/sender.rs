@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Most changes in one update.
+/// Maximum number of changes in an update.
 const CHANGES: usize = 500;
 /// Bytes of statements after which an update is sent.
 const UPDATE_BYTES: usize = 1 << 20;
@@ -112,7 +112,7 @@ impl Sending {
         Ok(Self { messages, room, is_broken, service, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Hands a change over, once there is room for it.
+    /// Passes a change to the thread, when there is space in its queue.
     pub(super) async fn send(&self, change: Change) -> Result<(), Failure> {
         if self.is_broken.load(Ordering::Relaxed) {
             return Err(self.broken());
@@ -159,7 +159,7 @@ impl Sender {
         while let Some(message) = messages.recv().await {
             match message {
                 Message::Change(change, room) => {
-                    // One update has one version of a resource and of an entity.
+                    // An update must not contain two versions of a resource or an entity.
                     let touched = self.touched(&change);
                     if touched.iter().any(|iri| known.contains(iri)) {
                         self.send(&mut batch).await;
@@ -337,7 +337,7 @@ impl Sender {
         self.endpoint.update(text, &again).await
     }
 
-    /// Carries changes out in one transaction.
+    /// Executes changes in one transaction.
     fn apply_in_store(&mut self, changes: &[&Change]) -> Result<(), Refusal> {
         let Some(store) = &self.store else { return Ok(()) };
         self.journal.note(changes.iter().map(|change| (*change, Reach::default())))?;

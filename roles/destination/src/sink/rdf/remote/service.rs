@@ -25,15 +25,15 @@ pub(super) enum Service {
     Store,
 }
 
-/// A service, as the user's options name it.
+/// A service, according to the user's options.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
     pub(super) service: Service,
     pub(super) url: String,
-    /// The address that answers queries, of an endpoint; else the same.
+    /// The address for queries of an endpoint; for other services equal to `url`.
     pub(super) query_url: String,
     pub(super) graph: Graph,
-    /// Where the store is, if it is one.
+    /// The place of the store, if the service is a store.
     store: Option<Place>,
 }
 

@@ -1,5 +1,5 @@
-//! One request for each entity: the Graph Store Protocol, which replaces a graph by one request,
-//! and SDShare Push, which does the same to an entity.
+//! Requests for single entities: the Graph Store Protocol, which replaces a graph by one request,
+//! and SDShare Push, which replaces an entity in the same way.
 
 use super::endpoint::{is_refusal, message_of};
 use super::service::{Remote, Service};
@@ -9,13 +9,13 @@ use abreast_net::{Client, Method, Post, Request, StatusCode};
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Most bytes of an answer to a GET.
+/// Maximum length of the response to a GET, in bytes.
 const ANSWER_BYTES: u64 = 64 << 20;
 const N_TRIPLES: &str = "application/n-triples";
 /// Everything but the unreserved characters [rfc3986 §2.3].
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A service that is asked about one entity at a time.
+/// A service that receives one entity at a time.
 pub(super) struct Singly {
     client: Client,
     service: Service,

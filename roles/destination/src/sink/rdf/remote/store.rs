@@ -25,7 +25,7 @@ pub(super) use database::Database;
 #[cfg(not(feature = "oxigraph"))]
 pub(super) use none::Database;
 
-/// Where a store is.
+/// The place of a store.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,

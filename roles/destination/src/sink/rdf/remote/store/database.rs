@@ -33,8 +33,8 @@ impl Database {
         Self { store: opened.clone() }
     }
 
-    /// Gives a description the form in which it is read back: numbers and dates are stored by their
-    /// values, so that `1.0` becomes `1`.
+    /// Converts a description to the form in which the store returns it: numbers and dates are
+    /// stored by their values, so that `1.0` becomes `1`.
     pub(crate) fn as_stored(description: &mut Description, entity: &str) -> Result<(), Failure> {
         if find(&description.lines, TYPED).is_none() {
             return Ok(());
@@ -52,7 +52,7 @@ impl Database {
         let lines = stored().map_err(|cause| odd(&cause))?;
         description.lines = canonical_lines(&lines).map_err(|cause| odd(&cause))?.lines;
         description.digest = digest_of(&description.lines);
-        // Two statements may have become one.
+        // Two statements may have become equal.
         description.reach = Reach::of(&description.lines, entity).map_err(|cause| odd(&cause))?;
         Ok(())
     }
@@ -137,7 +137,8 @@ fn quads_of(lines: &[u8], entity: &str, graph: &GraphName) -> HashSet<Quad> {
 /// Finds statements by subject, or all, in a graph.
 type Find<'f, 's> = &'f dyn Fn(Option<NamedOrBlankNodeRef<'_>>, GraphNameRef<'_>) -> QuadIter<'s>;
 
-/// The statements about an entity and about the blank nodes that they lead to, or all in its graph.
+/// The statements about an entity and about the blank nodes that they refer to, or all statements
+/// in its graph.
 fn stored(
     entity: &str,
     graph: &Graph,
