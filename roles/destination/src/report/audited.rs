@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The counts of an audit, and its exit code; serialized as the last event of the audit.
+/// The counts of an audit, and its exit code; reported as the last event of the audit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AuditReport {
     /// Whether the audit compared digests, not only lengths and times.

@@ -49,7 +49,7 @@ enum Kind {
 }
 
 impl Rules {
-    /// Builds the index from normalized patterns, each with whether it allows access.
+    /// Builds the index from normalised patterns, each with whether it allows access.
     pub(super) fn new(paths: Vec<(String, bool)>) -> Self {
         let mut counts = vec![0_u32; PAIR_NUMBERS];
         for number in paths.iter().flat_map(|(pattern, _)| pairs_in(pattern.trim_end_matches('$')))
@@ -197,7 +197,7 @@ pub(super) fn fits(pattern: &str, path: &str) -> bool {
     true
 }
 
-/// A normalized spelling: unreserved characters are not percent-encoded, and other
+/// A normalised spelling: unreserved characters are not percent-encoded, and other
 /// percent-encodings are in capital letters.
 pub(super) fn normal(text: &str) -> String {
     let bytes = text.as_bytes();
