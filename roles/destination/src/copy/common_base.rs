@@ -1,15 +1,17 @@
-//! The common begin of the URIs of resources, from which a copy without a stated base has its names.
+//! The common start of the URIs of resources: the base of a copy for which neither the user nor the
+//! Source gives a base.
 
 use crate::copy::path_map::common_directory;
 
-/// Most servers that are counted; resources on others do not decide.
+/// Number of servers that are counted at most; resources on other servers do not influence the
+/// base.
 const SERVERS_MAX: usize = 64;
 
-/// What the URIs of resources begin with. Where they are on several servers, a single resource of
-/// another one must not decide the names of all: that of most resources counts.
+/// The common start of URIs, counted by server: a single resource on another server must not change
+/// the paths of all resources, so the server with the most resources decides.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommonBase {
-    /// Of each server the directory that all its resources are in, and how many they are.
+    /// Each server's deepest directory that contains all its resources, and their number.
     servers: Vec<(String, u64)>,
 }
 
@@ -30,8 +32,8 @@ impl CommonBase {
         }
     }
 
-    /// The common begin; of servers with as many resources, the Source's own, or else the first,
-    /// counts.
+    /// The directory of the server with the most resources. Among servers with equally many, the
+    /// server of `source` has precedence, else the first one.
     pub(crate) fn of_most(&self, source: &str) -> Option<String> {
         let is_own = |base: &str| common_directory(base, source).is_some();
         let most = self.servers.iter().rev().max_by_key(|(base, count)| (*count, is_own(base)));
@@ -81,7 +83,7 @@ mod tests {
             let uris = [stray, "http://h/e/1", "http://h/e/2"];
             assert_eq!(base_of(&uris).as_deref(), Some("http://h/e/"), "{stray}");
         }
-        // The Source itself is a resource beside those that it describes.
+        // The Source itself is a resource, in addition to the resources that it describes.
         let uris = ["http://h/set", "http://id/e/1", "http://id/e/2"];
         assert_eq!(base_of(&uris).as_deref(), Some("http://id/e/"));
         assert_eq!(base_of(&["http://a/x/y", "http://h/e/1"]).as_deref(), Some("http://h/e/"));

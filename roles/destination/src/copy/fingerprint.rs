@@ -1,5 +1,5 @@
-//! Fingerprints of URIs and documents, as states and names of files have them.
+//! Fingerprints of URIs and documents, for the database of the copy and for file names.
 
-/// Makes the fingerprints that are kept in states and in names of files: versions of this program and of its compiler agree on
-/// them.
+/// Hash function of stored fingerprints. The algorithm is fixed, because every version of this
+/// program and of its compiler must compute the same values.
 pub(crate) type Fingerprint = siphasher::sip::SipHasher13;

@@ -1,8 +1,9 @@
-//! The marker in the folder of a copy whose state is elsewhere. It names the state, and has a stamp
-//! that is new whenever the state has changed.
+//! The marker in the folder of a copy whose state is elsewhere: the path of the state, and a random
+//! stamp that is replaced whenever the state changes.
 //!
-//! A folder without the marker is not that of the copy: it is not mounted, or another one. With
-//! another stamp than the state has, one of the two was restored from a backup.
+//! A folder without the marker is not the folder of the copy: a file system is not mounted, or the
+//! path leads to another folder. If folder and state have different stamps, one of the two was
+//! restored from a backup.
 
 use crate::copy::names::{DATABASE, MARKER};
 use crate::copy::path_map::STATE_FOLDER;
@@ -14,11 +15,11 @@ use abreast_folder::Folder;
 use abreast_store::mirror::Mirror;
 use std::path::{Path, PathBuf};
 
-/// Longest marker read.
+/// Maximum length of a marker, in bytes.
 const BYTES_MAX: u64 = 32 << 10;
-/// What is before the stamp.
+/// Separates the path of the state from the stamp.
 const STAMP_MARK: &str = "\nstamp ";
-/// The stamp of the folder, in the state; the second one while it is being replaced.
+/// Key of the folder's stamp in the database; the second key is used during the replacement.
 const STAMP: &str = "folder-stamp";
 const NEXT_STAMP: &str = "folder-stamp-next";
 
@@ -39,13 +40,13 @@ impl Text {
         (!state.is_empty()).then(|| Self { state: state.to_owned(), stamp })
     }
 
-    /// A state that was deleted owns nothing.
+    /// Whether the database exists. The marker of a deleted database does not reserve the folder.
     fn names_a_state(&self) -> bool {
         Path::new(&self.state).join(DATABASE).is_file()
     }
 }
 
-/// The state of a copy that has it elsewhere, as the copy's folder names it.
+/// The state folder of a copy in `folder` whose state is elsewhere, according to the marker.
 pub(crate) fn state_elsewhere(folder: &Path) -> Option<PathBuf> {
     let own = Folder::open(folder).ok()?.root().dir(STATE_FOLDER.as_bytes()).ok()?;
     let found = Text::parse(&read_text(&own, MARKER.as_bytes(), BYTES_MAX)?)?;
@@ -67,18 +68,18 @@ fn damaged(folder: &Path) -> Error {
 #[derive(Debug)]
 pub(crate) struct Marker {
     own: StateFolder,
-    /// The path of the state.
+    /// The path of the state folder.
     state: String,
     found: Option<Text>,
-    /// The marker that was found names nothing.
+    /// A marker exists and cannot be parsed.
     is_damaged: bool,
 }
 
 impl Marker {
-    /// Reads the marker of a folder whose state is to be at `state`, or in the folder itself.
+    /// Reads the marker of a folder whose state is at `state`, or in the folder itself.
     ///
     /// # Errors
-    /// The folder belongs to another state.
+    /// The folder belongs to the state of another copy.
     pub(crate) fn check(
         folder: &Path,
         own: &StateFolder,
@@ -108,16 +109,17 @@ impl Marker {
         }
     }
 
-    /// Compares the marker with an opened state that has resources: whether both were left by the
-    /// same run.
+    /// Whether folder and database were last changed by the same run. A database without resources
+    /// fits every folder.
     ///
     /// # Errors
-    /// There is no marker, so that the folder is not that of the copy, and the user does not want
-    /// to make the copy again.
+    /// The marker is missing, so that the folder is not the folder of the copy, and no baseline is
+    /// requested.
     pub(crate) fn is_as_left(&self, mirror: &Mirror, options: &SyncOptions) -> Result<bool, Error> {
         let is_empty = mirror.count_rows_up_to(1)? == 0;
         if self.is_damaged {
-            // The state names the folder, if it has resources; another one may be that of the copy.
+            // A database with resources contains the path of its folder. Without resources, the
+            // folder may belong to another copy.
             return if is_empty { Err(damaged(&options.folder)) } else { Ok(false) };
         }
         if is_empty {
@@ -126,7 +128,7 @@ impl Marker {
         let Some(found) = &self.found else {
             return if options.baseline { Ok(false) } else { Err(self.lost(&options.folder)) };
         };
-        // A state of an earlier version has none.
+        // A database of an earlier version does not have a stamp.
         let known = [mirror.meta(STAMP)?, mirror.meta(NEXT_STAMP)?];
         Ok(known == [None, None] || found.stamp.is_some() && known.contains(&found.stamp))
     }
@@ -141,8 +143,8 @@ impl Marker {
         )
     }
 
-    /// Gives folder and state a new stamp. A run that is killed meanwhile leaves the folder with one
-    /// of the two that the state knows.
+    /// Replaces the stamp of folder and database. After a crash, the folder has one of the two
+    /// stamps in the database.
     pub(crate) fn stamp(&self, mirror: &Mirror) -> Result<(), Error> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|cause| {
@@ -155,7 +157,7 @@ impl Marker {
         Ok(mirror.set_meta(NEXT_STAMP, None)?)
     }
 
-    /// Writes the marker, unless it is there.
+    /// Writes the marker, unless the marker exists.
     pub(crate) fn put(&self) -> Result<(), Error> {
         if self.found.as_ref().is_some_and(|found| found.state == self.state) {
             return Ok(());
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(check(None).unwrap_err().code(), "folder.owner");
         let other = Mirror::open(&at("other.db")).unwrap();
         assert_eq!(marker().is_as_left(&other, &options).unwrap_err().code(), "folder.owner");
-        // Of an earlier version.
+        // The marker of an earlier version.
         let text = String::from_utf8(record).unwrap();
         std::fs::write(&path, text.split_once("blake3").unwrap().0).unwrap();
         assert!(marker().is_as_left(&mirror, &options).unwrap());

@@ -1,23 +1,23 @@
-//! Names of the files and folders that a copy has beside its resources.
+//! Names of the files and folders that a copy contains in addition to its resources.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::copy::path_map::TEMPORARY_PREFIX;
 use std::hash::{Hash as _, Hasher as _};
 
-/// The database's name in the state folder.
+/// The file of the database in the state folder.
 pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
-/// The record of the copies of all sets, in the state folder that they have in common.
+/// The record of the copies of all sets, in the state folder that is common to the copies.
 pub const SETS_RECORD: &str = "sets.json";
-/// Its name in the state folder of the copy.
+/// The marker, in the state folder of the copy.
 pub(crate) const MARKER: &str = "owner";
 /// The journal of the index, in the state folder.
 pub(crate) const JOURNAL: &str = "index.journal";
-/// The file of RocksDB that names the current state of a store.
+/// The file of a RocksDB store that refers to the store's current manifest.
 pub(crate) const CURRENT: &str = "CURRENT";
 
-/// The name of the temporary file for a URI: always the same, so that what a killed run left is
-/// found again.
+/// The name of the temporary file for a URI. It depends on the URI only, so that a later run finds
+/// the file of a killed run.
 pub(crate) fn temporary_name(uri: &str) -> Vec<u8> {
     let mut hasher = Fingerprint::new();
     uri.hash(&mut hasher);

@@ -1,18 +1,18 @@
-//! Large files that were begun, with the head of the answer that began them, so that another run can
-//! continue them. A server may leave out of the rest what it stated for the whole, such as
-//! `Last-Modified` [rfc9110 §15.3.7].
+//! Large files whose transfer was interrupted, with the head of the first response, so that another
+//! run can continue the transfer. The response with the rest may lack header fields of the first
+//! response, such as `Last-Modified` [rfc9110 §15.3.7].
 
 use crate::copy::names::temporary_name;
 use crate::copy::path_map::TEMPORARY_PREFIX;
 use crate::copy::state_folder::{StateFolder, read_text, write_text};
 use abreast_folder::Dir;
 
-/// Length from which a file is continued by another run.
+/// Length in bytes from which on another run continues a transfer.
 pub(crate) const RESUME_BYTES: u64 = 8 << 20;
-/// Longest note read.
+/// Maximum length of a note, in bytes.
 const NOTE_BYTES_MAX: u64 = 32 << 10;
 
-/// Notes in the state folder, one for each large file that is not whole yet.
+/// Notes in the state folder, one for each incomplete large file.
 #[derive(Debug)]
 pub(crate) struct Partials {
     state: StateFolder,
@@ -21,19 +21,19 @@ pub(crate) struct Partials {
 /// The folder of the notes.
 const FOLDER: &str = "partial";
 
-/// One note.
+/// A note about an incomplete file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) etag: String,
     pub(crate) uri: String,
     /// The address that the file is requested at.
     pub(crate) url: String,
-    /// Status line and header lines of the answer that began it.
+    /// Status line and header lines of the first response.
     pub(crate) head: String,
 }
 
 impl Note {
-    /// The value of a header of the answer.
+    /// The value of a header of the first response.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
         fields.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -45,8 +45,8 @@ impl Partials {
         Self { state }
     }
 
-    /// Notes that a file was begun. Without the note it is begun again, which is not a failure of
-    /// the run.
+    /// Stores a note about an incomplete file. Without the note, the transfer is restarted, so an
+    /// error is not a failure of the run.
     pub(crate) fn note(&self, uri: &str, url: &str, etag: &str, head: &[u8]) -> bool {
         let Ok(folder) = self.state.folder(FOLDER) else { return false };
         let Ok(head) = std::str::from_utf8(head) else { return false };
@@ -54,12 +54,12 @@ impl Partials {
         text.len() as u64 <= NOTE_BYTES_MAX && write_text(&folder, &note_name(uri), &text).is_ok()
     }
 
-    /// Whether a file was begun.
+    /// Whether there is a note about an incomplete file.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.note_of(uri).is_some()
     }
 
-    /// The note of a file, if it was requested at that address.
+    /// The note of a file, if the file was requested at this address.
     pub(crate) fn note_at(&self, uri: &str, url: &str) -> Option<Note> {
         self.note_of(uri).filter(|note| note.url == url)
     }
@@ -75,7 +75,7 @@ impl Partials {
         }
     }
 
-    /// Every note.
+    /// The notes of all incomplete files.
     pub(crate) fn all(&self) -> Vec<Note> {
         let Some(folder) = self.state.existing_folder(FOLDER) else { return Vec::new() };
         let entries = folder.entries().into_iter().flatten().flatten();
@@ -87,7 +87,8 @@ fn note_name(uri: &str) -> Vec<u8> {
     temporary_name(uri)[TEMPORARY_PREFIX.len()..].to_vec()
 }
 
-/// A note without a head is of an earlier version of this program: its file is begun again.
+/// Parses a note. A note of an earlier version of this program lacks the head, and its transfer is
+/// restarted.
 fn read(folder: &Dir, name: &[u8]) -> Option<Note> {
     let text = read_text(folder, name, NOTE_BYTES_MAX)?;
     let mut lines = text.strip_suffix('\n')?.splitn(4, '\n').map(str::to_owned);

@@ -1,19 +1,21 @@
 //! The map from URIs to paths in the destination folder, and back.
 //!
-//! The map is total on what it does not refuse, injective, reversible, and depends on nothing but
-//! the base and the file system's rules for names, so it is the same in every run. What it does to
-//! each path segment of a URI:
+//! The map is defined for every URI that it does not refuse. It is injective and reversible, and
+//! depends only on the base and on the rules of the file system for names, so all runs yield the
+//! same paths. It maps the segments of a URI's path as follows:
 //!
-//! | segment | kept as |
+//! | segment | name |
 //! |---|---|
-//! | the canonical encoding of a name that a folder can hold | that name |
-//! | anything else (empty, with a query, oddly encoded, reserved) | `%_` and the segment, all but `A-Za-z0-9._-` as `%XX` |
-//! | too long for one name | that, cut over nested folders; each continuation starts with `%+` |
-//! | last one, of a resource whose plain name belongs to a folder | `%!` before the name |
-//! | all, of a URI outside the base | below `%^` and the escaped scheme and authority |
+//! | the canonical encoding of a name that a folder can contain | that name |
+//! | anything else (empty, with a query, oddly encoded, reserved) | `%_` and the segment, all but
+//! `A-Za-z0-9._-` as `%XX` |
+//! | longer than one name | the name, divided into nested folders; each continuation starts with
+//! `%+` |
+//! | last segment, of a resource whose plain name belongs to a folder | `%!` before the name |
+//! | all segments, of a URI outside the base | below `%^` and the escaped scheme and authority |
 //!
-//! Refused: segments that any reader could take for `.` or `..` after decoding once, and paths
-//! beyond [`MAX_PATH_BYTES`]. A query is data, not a path: dots in it are harmless once escaped.
+//! The map refuses segments that a reader could decode to `.` or `..`, and paths longer than
+//! [`MAX_PATH_BYTES`]. A query is data, not a path: dots in a query are harmless after escaping.
 
 pub(crate) mod fuzz_property;
 
@@ -21,14 +23,14 @@ use abreast_webtypes::{decode_segment, encode_segment};
 use std::fmt;
 use thiserror::Error;
 
-/// Longest relative path made; the system's limit is about 4,096 bytes including the destination's
-/// own path.
+/// Maximum length of a relative path, in bytes. The system's limit is about 4,096 bytes, including
+/// the path of the destination folder.
 pub const MAX_PATH_BYTES: usize = 3_500;
-/// Longest name of one file or folder.
+/// Maximum length of the name of a file or folder, in bytes.
 const MAX_NAME_BYTES: usize = 255;
-/// Name of the state folder in a destination; no URI maps to it.
+/// Name of the state folder in a destination; no URI is mapped to this name.
 pub const STATE_FOLDER: &str = ".abreast";
-/// How temporary files' names start; no URI maps to one.
+/// Prefix of temporary files; no URI is mapped to a name with this prefix.
 pub(crate) const TEMPORARY_PREFIX: &[u8] = b".%~";
 
 const ESCAPED: &[u8] = b"%_";
@@ -36,28 +38,28 @@ const CONTINUED: &[u8] = b"%+";
 const LEAF: &[u8] = b"%!";
 const FOREIGN: &[u8] = b"%^";
 
-/// Which of its two possible names a resource has.
+/// The two forms of the path of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
-    /// Its own name.
+    /// The path that corresponds to the URI.
     #[default]
     Plain,
-    /// The reserved leaf name, because a folder of other resources has its own name.
+    /// The reserved leaf name, because a folder with other resources has the plain name.
     Leaf,
 }
 
-/// The rules of a file system for names.
+/// The rules of a file system for file names: letter case, encoding and control characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NameRules {
-    /// `a` and `A` are one name: upper case is escaped.
+    /// `a` and `A` are the same name: upper case is escaped.
     pub folds_case: bool,
-    /// Names must be text, or are normalised: bytes beyond ASCII are escaped.
+    /// Names must be valid text, or the file system normalises them: bytes above 0x7F are escaped.
     pub ascii_only: bool,
-    /// Names must not hold control characters: they are escaped.
+    /// Names must not contain control characters: they are escaped.
     pub no_controls: bool,
 }
 
-/// Why a URI has no place in the folder.
+/// The reason why a URI has no path in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -79,14 +81,14 @@ impl PathError {
     }
 }
 
-/// A base is no absolute URI ending in `/`.
+/// The base is not an absolute URI that ends in `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is no base: expected an absolute URI that ends in `/`, without query, fragment or dot segments"
 )]
 pub struct BaseError(String);
 
-/// The map for one base and one file system.
+/// The map for a base and a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMap {
     base: String,
@@ -103,7 +105,7 @@ impl PathMap {
     /// The map for URIs that start with `base`.
     ///
     /// # Errors
-    /// The base is no absolute URI ending in `/`.
+    /// The base is not an absolute URI that ends in `/`.
     pub fn new(base: &str, rules: NameRules) -> Result<Self, BaseError> {
         let refuse = || BaseError(base.chars().take(200).collect());
         let path = base
@@ -119,12 +121,13 @@ impl PathMap {
         Ok(Self { base: base.to_owned(), rules })
     }
 
-    /// The base.
+    /// The start of URIs that is not part of their paths.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// The path of the folder with the resources whose URIs begin with `uri`, which ends with a slash: empty for the base.
+    /// The path of the folder for resources whose URIs start with `uri`, which ends with a slash.
+    /// The path is empty for the base.
     pub fn folder_of(&self, uri: &str) -> Option<Vec<u8>> {
         if self.base == uri {
             return Some(Vec::new());
@@ -135,11 +138,11 @@ impl PathMap {
         Some(path)
     }
 
-    /// Writes the relative path of a URI into `out`, replacing what it held. A fragment is part of
-    /// the last name, as a query is.
+    /// Writes the relative path of a URI into `out` and replaces the previous value. A fragment is
+    /// part of the last name, as a query is.
     ///
     /// # Errors
-    /// See [`PathError`]; `out` then holds nothing of use.
+    /// See [`PathError`]; the value of `out` is then unspecified.
     pub fn path_into(&self, uri: &str, form: Form, out: &mut Vec<u8>) -> Result<(), PathError> {
         out.clear();
         let (path, query) = uri.split_at(uri.find(['?', '#']).unwrap_or(uri.len()));
@@ -219,12 +222,12 @@ impl PathMap {
                 None => encode_segment(name, &mut uri),
             }
         }
-        // Only the one path that the URI maps to is its path.
+        // A path belongs to a URI only if the map yields this path for the URI.
         let mut again = Vec::with_capacity(path.len());
         (self.path_into(&uri, form, &mut again).is_ok() && again == path).then_some((uri, form))
     }
 
-    /// The name, not yet cut, of one segment with what follows it.
+    /// Writes the name of a segment and its query, before the name is divided.
     fn name_into(&self, segment: &str, query: &str, name: &mut Vec<u8>) {
         if query.is_empty() {
             name.extend(decode_segment(segment.as_bytes()));
@@ -281,7 +284,7 @@ pub fn common_directory<'a>(one: &'a str, other: &str) -> Option<&'a str> {
     (end >= authority_end).then(|| &one[..=end])
 }
 
-/// Adds a name to a path, cut over nested folders when it is too long for one.
+/// Adds a name to a path, divided into nested folders if it is too long.
 fn push_name(name: &[u8], out: &mut Vec<u8>) {
     let (first, mut rest) = name.split_at(name.len().min(MAX_NAME_BYTES));
     if !out.is_empty() {
@@ -297,8 +300,8 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Scheme and authority of a URI, and its path without the first `/`; all of it and nothing when
-/// there is no path.
+/// Scheme and authority of a URI, and its path without the first `/`; the whole URI and `None` if
+/// the URI has no path.
 fn foreign_front(uri: &str) -> (&str, Option<&str>) {
     let slash = uri.find("://").and_then(|at| uri[at + 3..].find('/').map(|slash| at + 3 + slash));
     match slash {

@@ -1,4 +1,5 @@
-//! Places in the folder of a copy: where a resource's file goes, and what is there already.
+//! Places in the folder of a copy: the path of a resource's file, and the file or folder that
+//! exists at that path.
 
 use crate::copy::partial::Partials;
 use crate::copy::path_map::{Form, PathError, PathMap};
@@ -15,19 +16,20 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A path in messages: on one line, whatever the Source or somebody here named it.
+/// A path for messages, in one line and without control characters, since other people choose the
+/// names.
 pub(crate) fn shown(path: &[u8]) -> String {
     visible(&String::from_utf8_lossy(path)).into_owned()
 }
 
-/// Why a resource has no place.
+/// The reason why a resource cannot be stored in the folder.
 #[derive(Debug)]
 pub(crate) enum NoPlace {
-    /// Its URI has no path.
+    /// The URI cannot be mapped to a path.
     Path(PathError),
-    /// A file stands where a folder is needed.
+    /// A file has the name of a required folder.
     Parent,
-    /// A link, pipe, socket or device stands in the way, or the system refuses.
+    /// A link, pipe, socket or device has the name, or the system denies access.
     Refused(Error),
 }
 
@@ -49,13 +51,13 @@ pub(crate) struct Place {
     pub(crate) dir: Dir,
     pub(crate) path: Vec<u8>,
     pub(crate) form: Form,
-    /// The file that stands there.
+    /// The properties of the existing file.
     pub(crate) found: Option<Stat>,
     name_at: usize,
 }
 
 impl Place {
-    /// A file that no resource of ours stands for.
+    /// A file that does not belong to a resource of the copy.
     pub(crate) fn of_file(dir: Dir, path: Vec<u8>) -> Self {
         let name_at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         Self { dir, path, form: Form::Plain, found: None, name_at }
@@ -65,12 +67,12 @@ impl Place {
         &self.path[self.name_at..]
     }
 
-    /// Its path in messages.
+    /// The path for messages.
     pub(crate) fn shown(&self) -> String {
         shown(&self.path)
     }
 
-    /// Inspects it again.
+    /// Reads the properties of the existing file again.
     pub(crate) fn examine(&mut self) -> Result<(), Error> {
         self.found = match self.dir.stat(self.name()) {
             Ok(stat) => Some(stat),
@@ -91,33 +93,33 @@ pub(crate) struct CopyFolder {
     pub(crate) partials: Partials,
     /// Folders that this run made.
     pub(crate) made: Made,
-    /// Files can be written without a name and get it when whole; untrue once the file system has
-    /// refused.
+    /// Whether files can be written without a name and get the name when they are complete; false
+    /// after the file system has refused.
     pub(crate) unnamed: AtomicBool,
 }
 
 /// The use of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// For reading what is there.
+    /// For reading an existing file.
     Look,
-    /// To put a file there, among what is there; missing folders are made.
+    /// For writing a file next to existing files; missing folders are created.
     Put,
-    /// To put a resource there that was never here: in a folder that this run made, nothing is
-    /// examined, since the file gets its name only if that is free.
+    /// For a resource that the copy never contained. In a folder that this run created, nothing is
+    /// examined: the file gets its final name only if no other file has the name.
     PutNew,
 }
 
 impl CopyFolder {
-    /// Whether a file is still the one that was written for a row.
+    /// Whether a file is unchanged since it was written for this row.
     pub(crate) fn is_as_written(&self, row: &Row, found: &Stat) -> bool {
         found.kind == Kind::File
             && found.size == row.length
             && self.system.same_time(row.file_mtime, found.mtime_ns)
     }
 
-    /// The place of a row's file: under the name in the row, or the other one if a run was killed
-    /// after moving it.
+    /// The place of a row's file: the path in the row, or the other form of the path if a run was
+    /// killed after moving the file.
     pub(crate) fn place_of(
         &self,
         uri: &str,
@@ -167,12 +169,12 @@ impl CopyFolder {
     }
 }
 
-/// The folder used last by one thread, kept open: items come in the order of their paths.
+/// The folder that one thread used last, as an open handle: items are ordered by path.
 #[derive(Debug, Default)]
 pub(crate) struct LastDir {
     path: Vec<u8>,
     dir: Option<Dir>,
-    /// This run made it.
+    /// Whether this run created the folder.
     made: bool,
 }
 
@@ -213,8 +215,8 @@ impl LastDir {
     }
 }
 
-/// Opens a folder, making missing ones; gives back the number of the first one that was made. Those
-/// in it were made too.
+/// Opens a folder and creates missing folders on the path. Sets `first_made` to the index of the
+/// first created component; all later components were created too.
 pub(crate) fn make_all<'a>(
     root: &Dir,
     components: impl Iterator<Item = &'a [u8]>,
@@ -227,7 +229,7 @@ pub(crate) fn make_all<'a>(
                 match dir.create_dir(component) {
                     Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
                     Ok(()) => drop(first_made.get_or_insert(number)),
-                    // Another connection made it.
+                    // Another connection created the folder.
                     Err(_) => *first_made = None,
                 }
                 dir.dir(component)?
@@ -238,8 +240,7 @@ pub(crate) fn make_all<'a>(
     Ok(dir)
 }
 
-/// Folders that this run made, so far as they are remembered: nothing but its own files is expected
-/// in them.
+/// Folders that this run created, up to a maximum number. They contain only files of this run.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<HashSet<Vec<u8>>>);
 
@@ -259,7 +260,7 @@ impl Made {
     }
 }
 
-/// Makes an empty file, in the place of one that a killed run left.
+/// Creates an empty file, and replaces the file that a killed run left.
 pub(crate) fn create_temporary(dir: &Dir, name: &[u8]) -> Result<std::fs::File, Error> {
     match dir.create_new(name) {
         Err(error) if error.kind() == ErrorKind::Exists => {
@@ -270,16 +271,16 @@ pub(crate) fn create_temporary(dir: &Dir, name: &[u8]) -> Result<std::fs::File, 
     }
 }
 
-/// Where files that were changed here go before they are replaced or deleted; made when first
-/// needed.
+/// The folder for locally changed files, to which a run moves them before it replaces or deletes
+/// them; created at the first use.
 #[derive(Debug)]
 pub(crate) struct Backup {
-    /// The folder that the user names, else one in the state.
+    /// The folder from the options. `None`: a folder in the state folder.
     chosen: Option<PathBuf>,
     state: StateFolder,
-    /// The folder of this run in it.
+    /// The name of this run's folder for replaced files.
     name: String,
-    /// That folder, and its path for people.
+    /// The handle of this run's folder, and its path for messages.
     made: OnceLock<(Dir, PathBuf)>,
 }
 
@@ -293,7 +294,7 @@ impl Backup {
             return Ok(made);
         }
         let (above, path) = if let Some(path) = &self.chosen {
-            // A failure to make it is reported by the opening.
+            // An error of the creation is reported when the folder is opened.
             let _ = std::fs::create_dir_all(path);
             let above = Folder::open(path)?.root();
             let mark = above.create_new(BACKUP_MARK.as_bytes());
@@ -312,7 +313,7 @@ impl Backup {
         Ok(self.made.get_or_init(|| (dir, path.join(&self.name))))
     }
 
-    /// Moves a file away, keeping its path; returns its new place.
+    /// Moves a file to the same relative path in the backup folder; returns the new path.
     pub(crate) fn take(&self, place: &Place) -> Result<PathBuf, Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let (folder, above) = self.folder()?;
@@ -322,7 +323,7 @@ impl Backup {
         } else {
             make_all(folder, parent.split(|byte| *byte == b'/'), &mut None)?
         };
-        // A second version in one run gets a number.
+        // A second version in the same run gets a number.
         for number in 0_u32..1_000 {
             let mut name = place.name().to_vec();
             if number > 0 {

@@ -1,4 +1,4 @@
-//! The properties of the folder's file system for names and times, probed once.
+//! The properties of the folder's file system for file names and times, determined by one test.
 
 use crate::copy::path_map::NameRules;
 use abreast_folder::{Dir, Error, ErrorKind};
@@ -7,7 +7,7 @@ use abreast_folder::{Dir, Error, ErrorKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem {
     pub(crate) rules: NameRules,
-    /// Modification times closer than this cannot be distinguished, nanoseconds.
+    /// Modification times that are closer than this number of nanoseconds are considered equal.
     pub(crate) time_step: i64,
     /// The first and the last modification time that a file can have, nanoseconds since 1970.
     pub(crate) times: (i64, i64),
@@ -18,9 +18,9 @@ const UPPER: &[u8] = b".%~PROBE-A";
 const NOT_TEXT: &[u8] = b".%~probe-\xff";
 const DECOMPOSED: &[u8] = ".%~probe-e\u{301}".as_bytes();
 const COMPOSED: &[u8] = ".%~probe-\u{e9}".as_bytes();
-/// An odd second and a fraction down to microseconds, which is as precise as lists are.
+/// A time with an odd second and microseconds, the precision of times in lists.
 const INSTANT: i64 = 1_500_000_001_123_456_000;
-/// The times of a usual file system, which begin in 1901.
+/// The range of times of common file systems, which starts in 1901.
 const USUAL_TIMES: (i64, i64) = (i32::MIN as i64 * 1_000_000_000, i64::MAX);
 /// Times that every file system has: from 1980 to 2038.
 const COMMON_TIMES: (i64, i64) = (315_532_800_000_000_000, i32::MAX as i64 * 1_000_000_000);
@@ -77,7 +77,8 @@ impl FileSystem {
         Ok((first, if last < common_last { common_last } else { last }))
     }
 
-    /// The same file system with the times that files can have, if the state does not have them yet.
+    /// Adds the range of file times to properties that an earlier version stored without the range.
+    /// Returns `None` if the range is known.
     pub(crate) fn with_times(self, text: &str, root: &Dir) -> Result<Option<Self>, Error> {
         if text.split(' ').count() > 3 {
             return Ok(None);
@@ -88,7 +89,7 @@ impl FileSystem {
         Ok(Some(Self { times: times?, ..self }))
     }
 
-    /// The text kept in the state.
+    /// The properties as text, for the database of the copy.
     pub(crate) fn to_text(self) -> String {
         format!(
             "{} {} {} {} {}",
@@ -111,7 +112,7 @@ impl FileSystem {
         Some(Self { rules, time_step, times })
     }
 
-    /// The time of a file that is to have this one, nanoseconds since 1970.
+    /// The time that a file can have which is nearest to this one, in nanoseconds since 1970.
     pub(crate) fn nearest_time(self, nanoseconds: i64) -> i64 {
         nanoseconds.clamp(self.times.0, self.times.1)
     }
@@ -126,7 +127,8 @@ impl FileSystem {
         self.same_time(self.time_of(modified), found)
     }
 
-    /// Whether the time of a file is still the one that was set.
+    /// Whether a file time is equal to the time that was set, within the precision of the file
+    /// system.
     pub(crate) const fn same_time(self, set: i64, found: i64) -> bool {
         set.abs_diff(found) < self.time_step.unsigned_abs()
     }

@@ -1,8 +1,8 @@
-//! Files and folders that a first run makes before it keeps a resource, and their removal when the
+//! Files and folders that a first run creates before it stores a resource, and their removal if the
 //! run fails.
 //!
-//! A mistyped address or a Source that is away leaves no trace: only what the run itself made is
-//! removed, and folders only while they are empty.
+//! A run with a mistyped address, or with a Source that does not answer, leaves no files: only
+//! files of the run itself are removed, and folders only while they are empty.
 
 use crate::copy::names::{DATABASE, JOURNAL, LOCK, MARKER};
 use abreast_folder::{CopyOf, Dir, Kind};
@@ -25,10 +25,10 @@ impl NewFolders {
         Ok(Self(new))
     }
 
-    /// Removes them, as far as they are empty.
+    /// Removes the new folders that are still empty.
     pub fn remove(&self) {
         for folder in &self.0 {
-            // Refused while it has anything in it.
+            // Fails if the folder is not empty.
             let _ = std::fs::remove_dir(folder);
         }
     }
@@ -38,23 +38,24 @@ impl NewFolders {
     }
 }
 
-/// Files and folders that a first run made so far. Removed when this is dropped, unless they are
-/// kept.
+/// Files and folders that a first run has created. The destructor removes the files and folders,
+/// unless [`Provisional::keep_unless`] was called.
 #[derive(Debug, Default)]
 pub(crate) struct Provisional {
     folders: NewFolders,
-    /// The copy's folder, when the state folder in it is new.
+    /// The copy's folder, if this run created the state folder in it.
     marker_in: Option<(Dir, &'static str)>,
-    /// The folder of the state, when the database in it is new, and the folders that were in it
-    /// before.
+    /// The state folder, if this run created the database, and the folders that existed in the
+    /// state folder before.
     state: Option<(Dir, HashSet<Vec<u8>>)>,
-    /// Folders for contents that a packed copy makes first, those that were missing.
+    /// Folders that this run created for the contents of a packed copy.
     contents: Vec<(Dir, &'static str)>,
     is_kept: bool,
 }
 
 impl Provisional {
-    /// Notes folders that were made; those made later are inside those made before, or elsewhere.
+    /// Adds created folders. Folders that are created later are inside the earlier folders, or
+    /// elsewhere.
     pub(crate) fn note_folders(&mut self, mut new: NewFolders) {
         std::mem::swap(&mut self.folders, &mut new);
         self.folders.extend(new);
@@ -69,14 +70,14 @@ impl Provisional {
         self.state = Some((state, before));
     }
 
-    /// Notes a folder that is about to be made in the copy's.
+    /// Records a folder that will be created in the folder of the copy.
     pub(crate) fn note_contents(&mut self, root: Dir, name: &'static str) {
         if root.stat(name.as_bytes()).is_err() {
             self.contents.push((root, name));
         }
     }
 
-    /// The run has something to keep, unless it is a dry one.
+    /// Prevents the removal, except in a dry run: the run has stored something.
     pub(crate) fn keep_unless(&mut self, dry_run: bool) {
         self.is_kept = !dry_run;
     }
@@ -112,13 +113,13 @@ impl Drop for Provisional {
     }
 }
 
-/// The names of the folders in a folder.
+/// The folders in a folder, by name.
 fn folders_in(dir: &Dir) -> impl Iterator<Item = Vec<u8>> {
     let folders = dir.entries().into_iter().flatten().flatten();
     folders.filter(|entry| entry.kind == Kind::Folder).map(|entry| entry.name)
 }
 
-/// Removes new folders that are empty: those for parts of files and packages are made early.
+/// Removes new empty folders: folders for parts of files and for packages are created early.
 fn remove_empty_folders(dir: &Dir, before: &HashSet<Vec<u8>>) {
     for name in folders_in(dir).filter(|name| !before.contains(name)) {
         let _ = dir.rmdir(&name);

@@ -1,4 +1,4 @@
-//! Folders that are published: what a copy writes into one is published with it.
+//! Published folders: files that a copy writes into a published folder are published too.
 
 use crate::copy::path_map::STATE_FOLDER;
 use crate::copy::state_folder::make_folder;
@@ -12,8 +12,9 @@ const SOURCE_DATABASE: &str = "source.db";
 /// Marks a folder of replaced files, so that no Source publishes it.
 pub(crate) const BACKUP_MARK: &str = ".abreast-backup";
 
-/// The published folder that would publish the contents of a path: one of these, or one with its store in it. `None` beneath
-/// names that begin with a dot, which no folder publishes.
+/// The published folder that contains a path: a folder in `known`, or a folder with the database of
+/// a Source. `None` if a folder between the two has a name with a leading dot, since such folders
+/// are never published.
 pub fn published_above(path: &Path, known: &[PathBuf]) -> Option<PathBuf> {
     let path = resolved(path);
     let known: Vec<_> = known.iter().map(|folder| resolved(folder)).collect();
@@ -40,7 +41,8 @@ pub fn resolved(path: &Path) -> PathBuf {
     path
 }
 
-/// Refuses a copy that would be published unasked, and a state or replaced files that would be published at all.
+/// Refuses a copy in a published folder, unless the user wants to publish the copy; and state or
+/// replaced files in a published folder.
 pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     let elsewhere = options.sink.facts().place();
     let own_folder = options.sink.is_local().then_some(&options.folder);
@@ -68,15 +70,16 @@ pub(crate) fn check_outputs(options: &SyncOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a folder of the copy is there.
+/// Whether a folder of the copy exists.
 pub(crate) fn is_there(folder: &Folder, path: &[u8]) -> bool {
     path.is_empty() || folder.dir(path.split(|byte| *byte == b'/')).is_ok()
 }
 
-/// Notes in the folder of a copy, before anything is stored in it, the addresses that it is made from, and which of its folders its
-/// Source copied from other Sources. A part that was noted stays while its folder is there: its Source may not name it only because it
-/// was just started, or recognised its own copy. That a part is the whole copy is forgotten only if asked. `false` if what was
-/// noted before was damaged: what is readable of it counts.
+/// Records the addresses from which a copy is made, before anything is stored, and the parts of the
+/// folder that the Source itself copied from other Sources. A recorded part is preserved as long as
+/// its folder exists: a Source that was just started, or has recognised its own copy, may not list
+/// the part. The record that the whole folder is a copy is removed only if `forgets_whole`. Returns
+/// `false` if the previous record was damaged; then its readable lines are used.
 pub(crate) fn note_sources(
     folder: &Folder,
     urls: [&str; 2],
@@ -134,7 +137,7 @@ mod tests {
         assert!(note_sources(&folder, URLS, vec![part("w", "http://a/")], false).unwrap());
         let expected = [part("w", "http://a/"), part("y/z", "http://c/"), part("", "http://d/")];
         assert_eq!(noted(&folder).parts, expected);
-        // That all of the copy is of another Source can be undone.
+        // The record that the whole copy belongs to another Source can be removed.
         assert!(note_sources(&folder, URLS, Vec::new(), true).unwrap());
         assert_eq!(noted(&folder).parts, [part("y/z", "http://c/")]);
     }
@@ -162,7 +165,7 @@ mod tests {
         let folder_of = |uri: &str| map.folder_of(uri).map(|path| String::from_utf8(path).unwrap());
         assert_eq!(folder_of("http://b/r/").as_deref(), Some(""));
         assert_eq!(folder_of("http://b/r/x%20y/z/").as_deref(), Some("x y/z"));
-        // Above the base, beside it, on another host, and too long.
+        // Above the base, next to it, on another host, and too long.
         for uri in ["http://b/", "http://b/other/", "http://c/r/", &long] {
             assert_ne!(folder_of(uri).as_deref(), Some(""), "{uri}");
         }

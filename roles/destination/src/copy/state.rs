@@ -1,5 +1,5 @@
-//! The state of a copy: where it is, to which folder it belongs, and the lock of the run that works
-//! on it.
+//! The state of a copy: its path, the folder to which it belongs, and the lock that allows one run
+//! at a time.
 
 use crate::copy::key;
 use crate::copy::marker::{Marker, state_elsewhere};
@@ -19,27 +19,27 @@ use std::path::{Path, PathBuf};
 /// Folders searched for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
 
-/// A folder's state, taken for this run.
+/// The opened state of a copy, locked for this run.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) mirror: Mirror,
     pub(crate) folder: Folder,
     pub(crate) own_folder: StateFolder,
-    /// Held until the run ends.
+    /// The lock, which is released at the end of the run.
     pub(crate) lock: Option<Locked>,
-    /// The notice for a lost state of an earlier run.
+    /// The notice that the state of an earlier run was lost.
     pub(crate) lost: Option<String>,
-    /// The marker in the folder, where the state is elsewhere.
+    /// The marker in the folder of a copy whose state is elsewhere.
     pub(crate) marker: Option<Marker>,
-    /// Folder and state were not left by the same run.
+    /// Folder and state were not last changed by the same run.
     pub(crate) is_restored: bool,
-    /// Files and folders that a first run made so far.
+    /// Files and folders that a first run has created.
     pub(crate) made: Provisional,
 }
 
 impl State {
-    /// Opens the state of a copy, made when there is none, and takes the copy for this run. With
-    /// `is_held` the caller has it already.
+    /// Opens or creates the state of a copy, and locks the copy for this run. With `is_held`, the
+    /// caller holds the lock.
     pub(crate) fn open(options: &SyncOptions, is_held: bool) -> Result<Self, Error> {
         let path = state_of(options);
         let database = path.join(DATABASE);
@@ -120,17 +120,18 @@ impl State {
                 marker.put()?;
             }
         } else {
-            // Left by a copy whose state was elsewhere, and is gone.
+            // The marker of a copy whose state was elsewhere and has been deleted.
             own.remove_file(MARKER);
         }
         if is_known {
-            // A dry run leaves no new folder, whatever its state knows.
+            // A dry run removes the folders that it created, even if the database has resources.
             made.keep_unless(options.dry_run);
         }
         Ok(Self { mirror, folder, own_folder: state, lock, lost, marker, is_restored, made })
     }
 
-    /// The properties of the file system: probed once, then kept, since paths depend on them.
+    /// The properties of the file system. The first run determines and stores them, because paths
+    /// depend on them.
     pub(crate) fn file_system(
         mirror: &Mirror,
         folder: &Folder,
@@ -154,16 +155,16 @@ impl State {
     }
 }
 
-/// Where the state of a copy is.
+/// The path of the state of a copy.
 pub(crate) fn state_of(options: &SyncOptions) -> PathBuf {
     options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER))
 }
 
-/// Checks that the copy, its state and its backups have folders: places that are folders, or do not
-/// exist yet, and that are not published.
+/// Checks the folders of the copy, its state and its backups: each path is a folder or does not
+/// exist yet, and is not published.
 ///
 /// # Errors
-/// No folder is named, or a file has its name, or it would be published.
+/// A path is empty, or is not a folder, or is in a published folder.
 pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
     let places = [Some(&options.folder), options.state.as_ref(), options.backup_dir.as_ref()];
     places.into_iter().flatten().try_for_each(|place| {
@@ -188,7 +189,8 @@ pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
     check_outputs(options)
 }
 
-/// The folder of the copies of all sets has a record of them, and none of a copy itself.
+/// Refuses the folder of the copies of all sets: the folder has a record of the copies, and is not
+/// a copy itself.
 pub(crate) fn check_one_set(options: &SyncOptions) -> Result<(), Error> {
     let SyncOptions { folder, state, sink, .. } = options;
     let own = if sink.is_local() { folder.join(STATE_FOLDER) } else { folder.clone() };
@@ -203,7 +205,7 @@ pub(crate) fn check_one_set(options: &SyncOptions) -> Result<(), Error> {
         .with_help("use `--all-sets`, or the folder of one of the sets, or another folder"))
 }
 
-/// The notice for a folder with files and no state.
+/// The notice for a folder that contains files, but no state.
 fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
     let root = folder.root();
     let mut has_marker = false;
@@ -231,11 +233,11 @@ fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
     )))
 }
 
-/// Takes a copy, or copies, by the lock in a state folder: one run at a time. The kernel gives the
-/// lock back however the holder ends.
+/// Locks a copy, or several copies, by a file in a state folder: one run at a time. The kernel
+/// releases the lock when the process ends, for whatever reason.
 ///
 /// # Errors
-/// `locked` when another run has it, with its number.
+/// `locked` if another run has the lock, with the number of its process.
 pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
     let locked = marker.lock(name).map_err(|error| {
         let shown = String::from_utf8_lossy(name);
@@ -257,7 +259,8 @@ pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
     Ok(locked)
 }
 
-/// A copy inside another copy's folder would be deleted by it as a stranger, or worse.
+/// Refuses a copy inside the folder of another copy, which would delete the inner copy's files as
+/// unknown files.
 fn check_above(folder: &Path) -> Result<(), Error> {
     for above in folder.ancestors().skip(1) {
         let marker = above.join(STATE_FOLDER);
@@ -308,20 +311,20 @@ fn check_below(folder: &Folder) -> Result<(), Error> {
     Ok(())
 }
 
-/// The folder of the copy whose state this is, as the state names it; only states outside of their
-/// copies do.
+/// The folder of the copy to which a state folder belongs, according to its database. Only a
+/// database outside of its copy has this property.
 pub(crate) fn folder_of(state: &Path) -> Option<PathBuf> {
     let mirror = Mirror::open_read_only(&state.join(DATABASE)).ok()?;
     mirror.meta(key::FOLDER).ok()?.map(PathBuf::from)
 }
 
-/// Whether a state elsewhere names this folder too.
+/// Whether a state elsewhere belongs to this folder.
 fn is_of(state: &Path, folder: &Path) -> bool {
     folder_of(state).is_some_and(|named| folder.canonicalize().is_ok_and(|real| real == named))
 }
 
-/// Opens the state of a copy that is there, only to read it; `None` when there is none. One of an
-/// earlier version is brought up to date first, with the lock of the copy.
+/// Opens the state of an existing copy read-only; `None` if the copy does not exist. A database of
+/// an earlier version is upgraded first, under the lock of the copy.
 pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
     let own = folder.join(STATE_FOLDER);
     let known = match state {

@@ -1,8 +1,8 @@
-//! The state folder of a copy, reached through its handle.
+//! The state folder of a copy, accessed through its handle.
 //!
-//! Every program that may write into a copy may put links there. As for resources, nothing in the
-//! state folder is opened through a symbolic link. A file that has a second name (a hard link) is
-//! never written into: its other name may be anything.
+//! Every program that may write into a copy may create links in the folder. As for resources,
+//! nothing in the state folder is opened through a symbolic link. A file with a second name (a hard
+//! link) is never modified, since the second name may be outside of the copy.
 
 use crate::copy::path_map::STATE_FOLDER;
 use crate::report::error::{Error, ExitCode};
@@ -17,16 +17,16 @@ const SEAL_BYTES: u64 = 128;
 /// Bytes of a record that is corrected by trying each bit.
 const CORRECTED_MAX: usize = 4 << 10;
 
-/// The state folder.
+/// The handle of the folder, and its path for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct StateFolder {
-    /// None in a dry run that begins from nothing, and keeps nothing.
+    /// `None` in a dry run without an existing state, which stores nothing.
     dir: Option<Dir>,
     path: PathBuf,
 }
 
 impl StateFolder {
-    /// The one in the copy's folder, made when it is missing.
+    /// The state folder in the copy's folder, created if missing.
     pub(crate) fn in_copy(folder: &Folder) -> Result<Self, Error> {
         let dir = make_folder(&folder.root(), STATE_FOLDER.as_bytes()).map_err(|error| {
             let error = unusable_folder(error, &folder.path().join(STATE_FOLDER));
@@ -38,23 +38,23 @@ impl StateFolder {
         Ok(Self { path: path_of(&dir, folder.path().join(STATE_FOLDER)), dir: Some(dir) })
     }
 
-    /// The one that the user names: its own path may go through links.
+    /// The state folder at a path from the options, which may contain links.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
         let dir = Folder::open(path).map_err(|error| unusable_folder(error, path))?.root();
         Ok(Self { path: path_of(&dir, path.to_owned()), dir: Some(dir) })
     }
 
-    /// One that is not there.
+    /// A state folder that does not exist.
     pub(crate) const fn nowhere(path: PathBuf) -> Self {
         Self { dir: None, path }
     }
 
-    /// Where it is, without links on the way.
+    /// The path of the folder, without links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder in it, made when it is missing.
+    /// Opens a folder in the state folder, and creates the folder if missing.
     pub(crate) fn folder(&self, name: &str) -> Result<Dir, Error> {
         let dir = self.dir.as_ref().ok_or_else(|| {
             let message = format!("there is no state in {}", self.path.display());
@@ -64,12 +64,12 @@ impl StateFolder {
             .map_err(|error| unusable_folder(error, &self.path.join(name)))
     }
 
-    /// A folder in it, if it is there.
+    /// Opens a folder in the state folder, if the folder exists.
     pub(crate) fn existing_folder(&self, name: &str) -> Option<Dir> {
         self.dir.as_ref()?.dir(name.as_bytes()).ok()
     }
 
-    /// Removes a folder of it with the files in it.
+    /// Removes a folder in the state folder, with its files.
     pub(crate) fn remove_folder(&self, name: &str) {
         let (Some(dir), Some(folder)) = (&self.dir, self.existing_folder(name)) else { return };
         for entry in folder.entries().into_iter().flatten().flatten() {
@@ -82,23 +82,24 @@ impl StateFolder {
         crate::copy::unusable::unusable(&self.path, cause)
     }
 
-    /// Replaces a small record of it in one step: after loss of power there is one of the two, whole.
+    /// Replaces a small record in one step: after a power failure, the old or the new record is
+    /// complete.
     pub(crate) fn replace_text(&self, name: &str, text: &str) -> Result<(), Error> {
         self.replace_bytes(name, &sealed(text.into()))
     }
 
-    /// The same of a file without a digest at its end.
+    /// Replaces a file as [`Self::replace_text`] does, but without a digest at its end.
     pub(crate) fn replace_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let Some(dir) = &self.dir else { return Ok(()) };
         replace(dir, name, bytes).map_err(|cause| self.unusable(cause))
     }
 
-    /// Removes a file of it, if it is there.
+    /// Removes a file in the state folder, if the file exists.
     pub(crate) fn remove_file(&self, name: &str) {
         let _ = self.dir.as_ref().map(|dir| dir.unlink(name.as_bytes()));
     }
 
-    /// Opens a file of it for reading; `None` when there is none.
+    /// Opens a file in the state folder for reading; `None` if the file is missing.
     pub(crate) fn open_file(&self, name: &str) -> Option<io::Result<File>> {
         match self.dir.as_ref()?.open_read(name.as_bytes()) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -106,16 +107,16 @@ impl StateFolder {
         }
     }
 
-    /// Reads a small record of it; `None` when there is none.
+    /// Reads a small record; `None` if the record is missing.
     ///
     /// # Errors
-    /// It is damaged.
+    /// The record is damaged.
     pub(crate) fn read_text(&self, name: &str, most: u64) -> io::Result<Option<String>> {
         self.dir.as_ref().map_or(Ok(None), |dir| read_record(dir, name.as_bytes(), most))
     }
 }
 
-/// Opens a folder, made when it is missing.
+/// Opens a folder, and creates the folder if missing.
 pub(crate) fn make_folder(dir: &Dir, name: &[u8]) -> Result<Dir, abreast_folder::Error> {
     match dir.create_dir(name) {
         Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
@@ -124,8 +125,8 @@ pub(crate) fn make_folder(dir: &Dir, name: &[u8]) -> Result<Dir, abreast_folder:
     dir.dir(name)
 }
 
-/// The state folder, or a folder in it, cannot be used: the cause is permission, the disk, or something else that has
-/// its name.
+/// The error for a state folder, or a folder in it, that cannot be used: for lack of permission,
+/// because of the disk, or because the name belongs to something else.
 fn unusable_folder(error: abreast_folder::Error, path: &Path) -> Error {
     if matches!(error.kind(), ErrorKind::Denied | ErrorKind::Full) {
         return crate::copy::unusable::unusable(path, error.into());
@@ -136,17 +137,17 @@ fn unusable_folder(error: abreast_folder::Error, path: &Path) -> Error {
     ))
 }
 
-/// Where a folder really is, for what must be opened by its path: SQLite, and WARC files.
+/// The real path of a folder, for SQLite and WARC files, which are opened by path.
 fn path_of(dir: &Dir, shown: PathBuf) -> PathBuf {
     dir.path().or_else(|| shown.canonicalize().ok()).unwrap_or(shown)
 }
 
-/// Reads the text of a small record of up to so many bytes. A damaged one counts as missing.
+/// Reads the text of a small record of at most `most` bytes. A damaged record counts as missing.
 pub(crate) fn read_text(dir: &Dir, name: &[u8], most: u64) -> Option<String> {
     read_record(dir, name, most).ok().flatten()
 }
 
-/// Reads the text of a small record of up to so many bytes. One different bit is corrected.
+/// Reads the text of a small record of at most `most` bytes, and corrects an error of a single bit.
 fn read_record(dir: &Dir, name: &[u8], most: u64) -> io::Result<Option<String>> {
     let Ok((file, _)) = dir.open_read(name) else { return Ok(None) };
     let mut record = Vec::new();
@@ -161,14 +162,14 @@ fn read_record(dir: &Dir, name: &[u8], most: u64) -> io::Result<Option<String>> 
     Ok(std::str::from_utf8(text).ok().map(str::to_owned))
 }
 
-/// Replaces a small file in one step: after loss of power there is one of the two, whole.
+/// Replaces a small file in one step: after a power failure, the old or the new file is complete.
 pub(crate) fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = format!("{name}.new");
     write(dir, new.as_bytes(), bytes)?.sync_all()?;
     Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
 }
 
-/// Writes a small record in the place of the one that has this name.
+/// Writes a small record, and replaces an existing record of this name.
 pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<()> {
     write(dir, name, &sealed(text.into())).map(drop)
 }
@@ -183,12 +184,12 @@ fn write(dir: &Dir, name: &[u8], bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file that was begun, to continue it; `None` when there is none, or it is not ours alone.
+/// Opens an incomplete file to continue it; `None` if the file is missing, or has a second name.
 pub(crate) fn open_begun(dir: &Dir, name: &[u8]) -> Option<(File, Stat)> {
     dir.open_append(name).ok().filter(|(_, stat)| stat.links == 1)
 }
 
-/// Opens a file by its path to write into it, if it is no link and has no other name.
+/// Opens a file by path for writing, unless it is a symbolic link or has a second name.
 pub(crate) fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)?;
     if file.metadata()?.nlink() > 1 {

@@ -1,8 +1,8 @@
-//! Other sources of a resource's bytes: mirrors, and the chain of patches from the version kept to
-//! the one listed, for one run [rs-core §14.1, §14.2, §14.4].
+//! Other sources of a resource's bytes in one run: mirrors, and the chain of patches from the
+//! stored version to the listed version [rs-core §14.1, §14.2, §14.4].
 //!
-//! They save transfers and are never required, so they may be discarded: beyond the limits, and by
-//! a run that continues an interrupted one.
+//! Alternates save transfers and are never required. They are discarded if a limit is exceeded, and
+//! by a run that continues an interrupted run.
 
 use crate::plan::listed::{Listed, Relation};
 use crate::plan::patch_format::Format;
@@ -13,15 +13,16 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Resources whose alternates are remembered.
+/// Maximum number of resources with alternates in memory.
 const RESOURCES_MAX: usize = 100_000;
-/// Mirrors of one resource.
+/// Maximum number of mirrors of a resource.
 const MIRRORS_MAX: usize = 8;
-/// Patches of one resource: from here on, a request of the whole resource costs less time.
+/// Maximum number of patches of a resource; a request for the whole resource is faster than a
+/// longer chain.
 pub(crate) const CHAIN_MAX: usize = 16;
-/// Patches of all resources together.
+/// Maximum total number of patches of all resources.
 const PATCHES_MAX: usize = 200_000;
-/// Changed resources remembered to recognise the first change of each.
+/// Maximum number of changed resources that are remembered to recognise the first change of each.
 const CHANGED_MAX: usize = 1_000_000;
 
 /// The mirrors and patches of a run, shared by its threads.
@@ -34,11 +35,11 @@ pub(crate) struct Alternates {
 #[derive(Debug, Default)]
 struct Known {
     by_uri: HashMap<String, Alternate>,
-    /// Patches of all of them.
+    /// Number of patches of all resources.
     patches: usize,
 }
 
-/// Other sources of the bytes of one resource.
+/// Other sources of the bytes of a resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alternate {
     /// In the order of their priority.
@@ -54,24 +55,24 @@ pub(crate) struct Mirror {
     pub(crate) priority: u32,
 }
 
-/// One step of a chain: it makes a version out of the one before.
+/// One step of a chain: makes a version from the previous version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Patch {
     pub(crate) url: String,
     pub(crate) format: Format,
     pub(crate) length: Option<u64>,
     pub(crate) digests: Digests,
-    /// Of the version that it applies to.
+    /// Digests of the version to which the patch applies.
     pub(crate) before: Option<Digests>,
-    /// Of the version that it leads to.
+    /// Digests of the version that results from the patch.
     pub(crate) after: Option<Digests>,
     pub(crate) length_after: Option<u64>,
     /// Time of the change, and the place of its list among all lists.
     pub(crate) order: (i64, i64),
 }
 
-/// Which resources changed in the lists read for one plan. A chain of patches begins with the first
-/// change since the version that is kept, and ends where a change has none.
+/// The resources that changed in the lists read for one plan. A chain of patches starts with the
+/// first change since the stored version, and ends at a change without patches.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
     seen: HashSet<u64>,
@@ -86,7 +87,7 @@ impl Changed {
 }
 
 impl Alternates {
-    /// Notes the mirrors of a listed resource. They replace all that was noted of it before.
+    /// Replaces the alternates of a resource by its listed mirrors.
     pub(crate) fn note(&self, listed: &Listed<'_>) {
         if listed.links.is_empty() && !self.any.load(Ordering::Relaxed) {
             return;
@@ -100,9 +101,9 @@ impl Alternates {
         );
     }
 
-    /// Notes the mirrors and patches of a changed resource. The patches continue the chain of the
-    /// changes noted before, unless this is the first change. `order` is the time of the change,
-    /// and the place of its list among all lists.
+    /// Records the mirrors and patches of a changed resource. The patches continue the chain of the
+    /// previous changes, unless this is the first change. `order` is the time of the change, and
+    /// the place of its list among all lists.
     pub(crate) fn note_change(&self, listed: &Listed<'_>, is_first: bool, order: (i64, i64)) {
         if listed.links.is_empty() && listed.patches.is_empty() && !self.any.load(Ordering::Relaxed)
         {
@@ -154,7 +155,7 @@ fn mirrors(listed: &Listed<'_>) -> Vec<Mirror> {
         .links_to(Relation::Mirror)
         .filter_map(|link| Some(Mirror { url: http(listed, link.href)?, priority: link.priority }))
         .collect();
-    // Stable: of equal ones the first of the document comes first.
+    // The sort is stable, so mirrors with the same priority remain in the order of the document.
     mirrors.sort_by_key(|mirror| mirror.priority);
     mirrors.truncate(MIRRORS_MAX);
     mirrors
@@ -192,7 +193,8 @@ fn append(chain: &mut Vec<Patch>, listed: &Listed<'_>, order: (i64, i64)) {
     if chain.len() > CHAIN_MAX {
         return chain.clear();
     }
-    // Stable: lists may be read newest first, and those of one change are in their order.
+    // The sort is stable: lists may be read newest first, and the patches of a change remain in
+    // their order.
     chain.sort_by_key(|patch| patch.order);
 }
 
@@ -286,7 +288,7 @@ mod tests {
         // Lists may be read newest first, and again from the beginning.
         assert_eq!(note(&["/1"], 1), ["http://h/1", "http://h/2", "http://h/3"]);
         assert_eq!(note(&["/2", "/3"], 2), ["http://h/1", "http://h/2", "http://h/3"]);
-        // Without a patch of one change there is no way to the next version.
+        // If a change lacks patches, the chain does not lead to the next version.
         assert!(note(&[], 3).is_empty());
         assert!(note(&["/5"], 4).is_empty());
     }

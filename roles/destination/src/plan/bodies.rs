@@ -1,8 +1,8 @@
-//! The file of planned bytes: of lists that have the bytes of their resources in themselves, or the
-//! patches that lead to them.
+//! The file of planned bytes: bytes that lists contain themselves, and patches that came with
+//! changes.
 //!
-//! It belongs to the plan that was made with it, is found again by a run that continues that plan,
-//! and is removed when nothing planned is in it.
+//! The file belongs to the plan that was made with it. A run that continues the plan uses the file
+//! again. The file is removed when no planned item refers to it.
 
 pub(crate) mod chain;
 
@@ -18,11 +18,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Its folder in the state.
+/// The folder of these files in the state folder.
 const FOLDER: &str = "bodies";
-/// Bytes written at a time.
+/// Size of the write buffer, in bytes.
 const WRITTEN_BYTES: usize = 256 << 10;
-/// Longest file that patches are added to.
+/// Length of the file in bytes from which on no patches are added.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// The file of the plan that is carried out.
@@ -43,7 +43,7 @@ impl Bodies {
         Ok(Self { state, file: Mutex::new(file) })
     }
 
-    /// Begins the file of a new plan.
+    /// Creates the file of a new plan.
     pub(crate) fn begin(&self, mirror: &Mirror, is_dry_run: bool) -> Result<NewBodies, Error> {
         if is_dry_run {
             return Ok(NewBodies { file: None, name: String::new(), length: 0 });
@@ -51,13 +51,13 @@ impl Bodies {
         let before = mirror.meta(key::BODIES)?.and_then(|name| name.parse::<u64>().ok());
         let name = before.map_or(1, |before| before.wrapping_add(1)).to_string();
         let folder = self.state.folder(FOLDER)?;
-        // Of a plan that was not kept.
+        // Removes the file of a plan that was not committed.
         let _ = folder.unlink(name.as_bytes());
         let file = BufWriter::with_capacity(WRITTEN_BYTES, folder.create_new(name.as_bytes())?);
         Ok(NewBodies { file: Some(file), name, length: 0 })
     }
 
-    /// Continues the file of a plan that is not carried out yet, or begins one.
+    /// Opens the file of an unfinished plan to append bytes, or creates a file.
     pub(crate) fn go_on(&self, mirror: &Mirror, is_dry_run: bool) -> Result<NewBodies, Error> {
         let name = mirror.meta(key::BODIES)?.filter(|_| !is_dry_run);
         let Some((name, folder)) = name.zip(self.state.existing_folder(FOLDER)) else {
@@ -89,7 +89,7 @@ impl Bodies {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where the parts of a chain of patches are.
+    /// Reads the offsets of the parts of a chain of patches.
     pub(crate) fn read_places(&self, at: u64) -> io::Result<Places> {
         Places::read(&*self.file().ok_or(io::ErrorKind::NotFound)?, at)
     }
@@ -100,7 +100,7 @@ impl Bodies {
         Places::read(&file, at)?.parts(&file)
     }
 
-    /// Reads the bytes of an item that begin there, in the place of what is in `into`.
+    /// Reads the bytes of an item at offset `at`, and replaces the content of `into`.
     pub(crate) fn read(&self, item: &Pending, at: u64, into: &mut Vec<u8>) -> Result<(), Failure> {
         let file = self.file();
         let lost = |cause: String| {
@@ -140,12 +140,12 @@ pub(crate) struct NewBodies {
 }
 
 impl NewBodies {
-    /// Where the next bytes will begin.
+    /// The offset of the next bytes.
     pub(crate) const fn next(&self) -> u64 {
         self.length
     }
 
-    /// Whether no more patches are to be added.
+    /// Whether the file is so long that no more patches may be added.
     pub(crate) const fn is_full(&self) -> bool {
         self.length >= FILE_BYTES_MAX
     }

@@ -1,9 +1,9 @@
 //! The plan for changes that were read.
 //!
-//! Of several changes of one resource the last one counts. The time of a change is the one that its document gives;
-//! where there is none, the order of the document decides, and among documents the order of their spans. The last
-//! modification of a resource never orders changes: some protocols have the time of the change there, and deletions
-//! often keep the one from before, or have none.
+//! If a resource has several changes, the last one is applied. The time of a change is the time in
+//! its document. For changes without a time, the order in the document decides, and among documents
+//! the order of their intervals. The last modification of a resource never orders changes: in some
+//! protocols it is the time of the change, and deletions often have the time before, or no time.
 
 use crate::copy::common_base::CommonBase;
 use crate::copy::key;
@@ -21,16 +21,16 @@ use abreast_webtypes::{Digests, Moment, Timestamp};
 /// Changes planned together.
 const ITEMS: usize = 512;
 
-/// What the state has before changes are planned.
+/// Contents of the database before changes are planned.
 #[derive(Clone, Copy)]
 struct Has {
-    /// Resources that are noted as deleted.
+    /// Whether resources are recorded as deleted.
     gone: bool,
     plan: bool,
 }
 
 impl PlanContext<'_, '_> {
-    /// Plans changes that `read` hands over, if it returns `true`; else all of it is forgotten.
+    /// Plans the changes that `read` passes on if it returns `true`; otherwise discards them.
     pub(crate) fn plan_noted(
         &mut self,
         read: &mut dyn FnMut(&mut Self) -> Result<bool, Error>,
@@ -52,7 +52,7 @@ impl PlanContext<'_, '_> {
         planned.map(drop)
     }
 
-    /// Keeps what the URIs of changes have in common, while no base is known.
+    /// Stores the common start of the URIs of changes, while the base is not known.
     pub(crate) fn keep_common(&self, base: &CommonBase) -> Result<(), Error> {
         if let Some(base) = base.of_most(&self.planner.options.url)
             && self.planner.mirror.meta(key::BASE)?.is_none()
@@ -63,8 +63,8 @@ impl PlanContext<'_, '_> {
         Ok(())
     }
 
-    /// Turns the newest change of each resource into what is to be done about it. Changes without a time that can be used
-    /// happened until `until`.
+    /// Plans an action for the newest change of each resource. Changes without a usable time
+    /// happened before `until`.
     pub(crate) fn plan_coming(&mut self, until: Timestamp) -> Result<(), Error> {
         let (mut key, mut changes) = (String::new(), Vec::new());
         let (mut left, mut is_admitted) = (Left::new(self.planner.mirror)?, false);
@@ -151,7 +151,8 @@ impl PlanContext<'_, '_> {
     ) -> Result<(), Error> {
         let Coming { task: Task { pending, row }, changed, until: ends, is_new, is_known } = coming;
         let mirror = self.planner.mirror;
-        // What a list planned that may be older is planned again, and what it took out of the plan.
+        // Actions that follow from a possibly older list are planned again, and so are actions that
+        // the list removed from the plan.
         let is_compared = self.report.summary.mode == crate::Mode::Baseline;
         let is_here = pending.changed.is_some()
             && row.as_ref().is_some_and(|row| row.changed >= pending.changed);
@@ -186,7 +187,7 @@ impl PlanContext<'_, '_> {
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        // A version of which another one was planned and could not be fetched is not final.
+        // The stored version is not final if another version was planned and could not be fetched.
         let settled = self.planner.settled.filter(|_| !is_uncertain && planned.is_none());
         let gone = if has.gone { mirror.gone(&pending.uri)? } else { None };
         let gone = gone.map(Timestamp::from_micros);
@@ -200,7 +201,7 @@ impl PlanContext<'_, '_> {
         } else {
             Stated::of(pending, &digests, true)
         };
-        // Of changes of one time only some may have been applied.
+        // The last run may have applied only some of the changes with the same time.
         let may_be_lost =
             |row: &Row| self.planner.uncertain_from.is_some_and(|from| row.epoch >= from);
         let is_in_doubt = *is_new || row.as_ref().is_some_and(may_be_lost);
@@ -209,13 +210,14 @@ impl PlanContext<'_, '_> {
         if verdict == Verdict::Keep && row.is_some() && is_in_doubt && is_unsigned {
             verdict = Verdict::Fetch;
         }
-        // The change that brought the version in the copy, read again. Of a coarse time others may have followed.
+        // The change that brought the stored version was read again. Other changes may have the
+        // same time, if the time is coarse.
         let is_final = |last: i64| settled.is_some_and(|settled| last < settled.as_micros());
         let is_its_own = |row: &Row| {
             let is_its_time = changed.zip(row.changed).is_some_and(|((first, last), own)| {
                 first == own && (first == last || is_final(last))
             });
-            // Where the time of that was not known, it may be another one.
+            // If the time of the change is not known, this may be another one.
             is_its_time && gone.is_none() && !is_distrusted(row)
         };
         if verdict == Verdict::Fetch
@@ -232,11 +234,11 @@ impl PlanContext<'_, '_> {
             Verdict::Keep => None,
             Verdict::Unknown => return Ok(()),
         };
-        // A change whose time is not known happened before it was read.
+        // A change without a known time happened before it was read.
         let (first, last) = changed.unwrap_or((i64::MIN, i64::MAX));
         let is_undated = last.saturating_sub(first) >= SECOND_MICROS;
         if is_undated || pending.action.is_deletion() {
-            // Where nothing states until when it happened, it was read by now, or by an earlier run.
+            // A change without a known end time happened before this or an earlier run read it.
             let read = gone.filter(|_| action.is_none()).unwrap_or(until).as_micros().max(first);
             let last = ends.unwrap_or(if last == i64::MAX { read } else { last });
             mirror.note_gone(&pending.uri, last)?;

@@ -1,8 +1,8 @@
-//! The comparison of a snapshot with what is kept: one pass over both, in constant memory.
+//! The comparison of a snapshot with the copy: one pass over both, in constant memory.
 //!
-//! The list and the state are read in parallel, in the order of URIs. Resources out of that order
-//! are looked up one by one. Kept resources that were passed are noted, and taken out again when a
-//! later list names them after all.
+//! The list and the database are read in parallel, ordered by URI. Resources that are not in order
+//! are looked up individually. Stored resources that the pass has skipped are recorded as not
+//! listed, and removed from this record if a later list contains them.
 
 use crate::copy::common_base::CommonBase;
 use crate::copy::key;
@@ -22,10 +22,10 @@ use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp, excerpt};
 use std::collections::VecDeque;
 
-/// Rows of the state read at a time.
+/// Number of rows that are read from the database at a time.
 const ROWS: usize = 512;
 impl PlanContext<'_, '_> {
-    /// Begins to compare with the snapshot of that name.
+    /// Starts the comparison with the snapshot `name`.
     pub(crate) fn begin_comparison(&mut self, name: &str) -> Result<Comparison, Error> {
         self.planner.mirror.clear_scratch()?;
         self.planner.open = Open::default();
@@ -33,8 +33,8 @@ impl PlanContext<'_, '_> {
         Comparison::new(name, self.planner, stale)
     }
 
-    /// Ends a comparison: what no list named is to be deleted, if all of them were read, and what the copy has is not of a
-    /// later change than the lists.
+    /// Ends a comparison. Resources that are not listed are deleted, if all lists were read, unless
+    /// their stored version is later than the lists.
     pub(crate) fn conclude(
         &mut self,
         list: &str,
@@ -82,7 +82,8 @@ impl PlanContext<'_, '_> {
         Ok(self.planner.mirror.forget_documents()?)
     }
 
-    /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
+    /// Excludes resources from deletion that are not listed, but whose stored version is from a
+    /// later change.
     fn spare_newer(&mut self, at: Option<Moment>) -> Result<(), Error> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
         let listed = self.planner.listed;
@@ -106,15 +107,15 @@ impl PlanContext<'_, '_> {
                         self.planner.open.note_older(&row.uri, at);
                     }
                     mirror.take_unseen(&row.uri)?;
-                    // What is planned is for the later change, or follows from a later list.
+                    // A planned action belongs to the later change, or follows from a later list.
                     mirror.keep_planned(&row.uri, as_of.is_older_than_list())?;
                 }
             }
         }
     }
 
-    /// A document that names only resources on other hosts is of another Source: it does not
-    /// describe this copy.
+    /// Refuses a document that contains only resources on other hosts: it belongs to another Source
+    /// and does not describe this copy.
     pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
         if !comparison.wanted || comparison.admitted || self.planner.mirror.count_rows()? == 0 {
             return Ok(());
@@ -127,28 +128,28 @@ impl PlanContext<'_, '_> {
     }
 }
 
-/// One comparison under way.
+/// A comparison in progress.
 pub(crate) struct Comparison {
     admission: Admission,
     rows: VecDeque<Row>,
     key: String,
     exhausted: bool,
-    /// All rows were passed: resources that are named later are looked up.
+    /// The pass has reached the last row; resources of later lists are looked up individually.
     is_finished: bool,
     last: String,
     stale: bool,
     pub(crate) entries: u64,
-    /// Of all admitted URIs, while the base is not known.
+    /// The common start of all admitted URIs, while the base is not known.
     base: CommonBase,
     wants_base: bool,
-    /// Whether the document that is read names anything that is wanted, and any of that may be
-    /// asked for.
+    /// Whether the current document contains resources that the filters include, and whether any
+    /// may be requested.
     wanted: bool,
     admitted: bool,
-    /// Whether any document names anything that is wanted.
+    /// Whether any document contains resources that the filters include.
     has_wanted: bool,
     listed: Pending,
-    /// Changes have deleted resources.
+    /// Whether changes have deleted resources.
     has_gone: bool,
     now: Timestamp,
     /// The file system of a copy in a folder, which may round times.
@@ -193,7 +194,7 @@ impl Comparison {
         (self.wanted, self.admitted) = (false, false);
     }
 
-    /// Whether the resource is available: no host is asked for bytes that came with the list.
+    /// Whether the resource is available: bytes in the list itself need no request.
     fn admits(&mut self, listed: &Listed<'_>) -> bool {
         listed.body.is_some() || self.admission.check(listed.href()).is_ok()
     }
@@ -239,7 +240,7 @@ impl Comparison {
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),
-            // A file that was only touched here gets its time back.
+            // A file that was only touched locally gets its time back.
             Verdict::Keep => self.system.zip(row).zip(self.listed.modified).and_then(
                 |((system, row), modified)| {
                     let is_own = row.modified == Some(modified);
@@ -249,7 +250,7 @@ impl Comparison {
             ),
             Verdict::Delete | Verdict::Unknown => {
                 if self.stale {
-                    // What is planned is for the later change, or follows from a later list.
+                    // A planned action belongs to the later change, or follows from a later list.
                     mirror.keep_planned(uri, as_of.is_older_than_list())?;
                 }
                 if as_of.is_open(row.as_ref()) {
@@ -266,7 +267,7 @@ impl Comparison {
                 mirror.set_access(uri, self.listed.access.as_deref())?;
                 let planned = if self.stale { mirror.task(uri)? } else { None };
                 match planned {
-                    // The change that it is planned for may be later than the list.
+                    // The planned action may belong to a change that is later than the list.
                     Some(planned) if as_of.may_be_older_than_change(planned.pending.changed) => {
                         mirror.keep_planned(uri, false)?;
                     }
@@ -285,7 +286,7 @@ impl Comparison {
         Ok(due == Some(PendingAction::Fetch))
     }
 
-    /// The row of a URI, passing those before it, and whether the URI was listed before.
+    /// The row of a URI, and whether the URI was listed before. Advances the pass to this URI.
     fn matching(&mut self, mirror: &Mirror, uri: &str) -> Result<(Option<Row>, bool), Error> {
         if self.is_finished || uri <= self.last.as_str() {
             let row = mirror.row(uri)?;
@@ -322,12 +323,13 @@ impl Comparison {
         Ok(self.rows.front())
     }
 
-    /// Counts a resource that is listed as deleted. What no list has is deleted anyway.
+    /// Counts a resource that is listed as deleted. Resources that are not listed are deleted
+    /// anyway.
     pub(crate) const fn deleted(&mut self) {
         self.entries += 1;
     }
 
-    /// Notes the kept resources that were not named so far.
+    /// Records the remaining stored resources as not listed.
     pub(crate) fn finish(&mut self, mirror: &Mirror) -> Result<(), Error> {
         self.is_finished = true;
         while self.front(mirror)?.is_some() {
@@ -339,7 +341,7 @@ impl Comparison {
     }
 }
 
-/// Of a resource that is listed more than once, the first entry counts.
+/// Examines a resource that is listed more than once; the plan uses the first entry.
 fn note_again(
     run: &PlanContext<'_, '_>,
     listed: &Listed<'_>,
@@ -354,7 +356,7 @@ fn note_again(
     Ok(())
 }
 
-/// Notes that a list contradicts what it, or one before it, states of the same resource.
+/// Records a remark if two entries about the same resource contradict each other.
 pub(crate) fn note_twice(
     requests: &Requests<'_>,
     listed: &Listed<'_>,

@@ -1,17 +1,17 @@
-//! Whether the files of a copy were compared with what was written.
+//! The comparison of stored files with their rows, in one run.
 
 use crate::sink::kept::ReadBack;
 
-/// The state of a run about the files of the copy.
+/// The progress of the comparison in a run.
 #[derive(Default)]
 pub(crate) struct CopyCheck {
-    /// Reads them back, once one was asked for.
+    /// Reads the stored data; opened at the first use.
     pub(crate) kept: Option<Box<dyn ReadBack>>,
-    /// Resources kept under the reserved name without need.
+    /// Resources that are unnecessarily stored under the reserved name.
     pub(crate) misnamed: Vec<String>,
-    /// Every row was compared with what is there.
+    /// Every row was compared with the stored data.
     pub(crate) is_done: bool,
-    /// The copy is not as the state has it: it was restored, replaced or emptied. Every row is
-    /// compared, as thoroughly as needed.
+    /// The stored data differs from the database: the copy was restored, replaced or emptied. Every
+    /// row is compared, as thoroughly as necessary.
     pub(crate) is_distrusted: bool,
 }

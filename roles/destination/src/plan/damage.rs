@@ -1,9 +1,9 @@
-//! Files that were lost or altered in the copy since they were written: found in comparisons,
-//! reported, and planned again.
+//! Files of the copy that were lost or changed since they were written: detection, reports, and
+//! plans to fetch them again.
 //!
-//! A comparison with the whole list goes through every row anyway, so it checks all of them. A run
-//! that follows changes checks those that it reads about and no others: it stays proportional to
-//! what changed.
+//! A comparison with the whole list reads every row anyway, and checks all files. A run that
+//! follows changes checks only the files of changed resources, so that its cost is proportional to
+//! the number of changes.
 
 use crate::copy::state::state_of;
 use crate::plan::planner::{PlanContext, Planner};
@@ -19,12 +19,13 @@ use crate::sink::kind::kept_of;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::visible;
 
-/// Files that get their own name back in one run; the rest waits for the next comparison.
+/// Maximum number of files that are moved to their plain paths in one run; the others wait for the
+/// next comparison.
 const MISNAMED_MAX: usize = 10_000;
-/// Losses reported one by one in a run; the rest is counted.
+/// Maximum number of losses that are reported individually in a run; the rest is counted.
 const REPORTED_MAX: u64 = 100;
 
-/// Why a resource has its reserved name, and what to do about it.
+/// The message about a resource with its reserved name, and the help.
 pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
     format!(
         "`{own}` is a folder here that no resource needs; the resource is stored as `{reserved}`\n  help: move the folder \
@@ -32,7 +33,8 @@ pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
     )
 }
 
-/// Reports that the copy is not as the state has it, and has every row compared in this run.
+/// Reports that the stored data differs from the database, and requests a comparison of every row
+/// in this run.
 pub(crate) fn distrust(run: &mut PlanContext<'_, '_>, why: &str) {
     run.planner.copy.is_distrusted = true;
     let options = run.planner.options;
@@ -48,13 +50,14 @@ pub(crate) fn distrust(run: &mut PlanContext<'_, '_>, why: &str) {
     run.report.notice("local.restored", &options.url, &message);
 }
 
-/// Compares every row with what is there, once in a run: before a comparison with the whole list, or,
-/// where the Source has none, because the user asks for it.
+/// Compares every row with the stored data, once in a run: before a comparison with the whole list,
+/// or at the request of the user if the Source does not have such a list.
 pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
     if std::mem::replace(&mut run.planner.copy.is_done, true) {
         return Ok(());
     }
+    // For files, lengths and times are sufficient evidence.
     let has_files = options.sink.facts().compared() == Compared::Always;
     let full = options.full || run.planner.copy.is_distrusted && !has_files;
     let baseline = options.baseline || run.planner.copy.is_distrusted;
@@ -112,16 +115,16 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a resource was planned and not tried yet: what was found before is counted already.
+/// Whether a resource is planned and was not tried yet, so that its damage is already counted.
 fn is_just_planned(mirror: &Mirror, uri: &str) -> Result<bool, Error> {
     Ok(mirror.task(uri)?.is_some_and(|task| task.pending.attempts == 0))
 }
 
-/// Checks the file of a resource that a Change List names. Its row no longer counts if the file is
-/// damaged.
+/// Checks the file of a resource in a Change List. If the file is damaged, the row becomes
+/// unreliable.
 pub(crate) fn check_one(run: &mut PlanContext<'_, '_>, row: &mut Row) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
-    // What is known to be damaged is planned, and counted, already.
+    // Known damage is already planned and counted.
     if !options.sink.facts().is_folder() || is_distrusted(row) {
         return Ok(());
     }
@@ -137,15 +140,15 @@ pub(crate) fn check_one(run: &mut PlanContext<'_, '_>, row: &mut Row) -> Result<
     Ok(())
 }
 
-/// Plans to give files their own names back, after everything else is planned.
+/// Plans to restore the plain names of files, after all other actions.
 pub(crate) fn plan_names(planner: &mut Planner<'_>) -> Result<(), Error> {
     std::mem::take(&mut planner.copy.misnamed)
         .iter()
         .try_for_each(|uri| plan_name(planner.mirror, uri))
 }
 
-/// Plans to check again under which name a resource is kept, if it has the reserved one and nothing
-/// else is planned.
+/// Plans to check the name of a resource that is stored under the reserved name, unless another
+/// action is planned for it.
 pub(crate) fn plan_name(mirror: &Mirror, uri: &str) -> Result<(), Error> {
     if let Some(row) = mirror.row(uri)?.filter(|row| row.leaf)
         && mirror.task(uri)?.is_none()
@@ -184,7 +187,7 @@ pub(crate) fn report_reserved(
     Ok(())
 }
 
-/// Reports how many more resources than were reported one by one have their reserved names.
+/// Reports the number of resources under reserved names that were not reported individually.
 pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
     if report.reserved > REPORTED_MAX {
         let message = format!(
@@ -202,7 +205,7 @@ fn whole_copy(
     baseline: bool,
     full: bool,
 ) -> Result<Option<Box<dyn ReadBack>>, Error> {
-    // Before the first run there is no folder, and a dry run makes none.
+    // The folder does not exist before the first run, and a dry run does not create it.
     let is_missing = options.dry_run && !options.folder.is_dir();
     if is_missing || !options.sink.facts().compared().is_due(baseline, full) {
         return Ok(None);
@@ -213,7 +216,7 @@ fn whole_copy(
 fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Result<(), Error> {
     let mirror = run.planner.mirror;
     match damage.kind {
-        // Reported when it is planned for some other reason.
+        // Reported if the resource is planned for another reason.
         DamageKind::NoPlace | DamageKind::Unknown => return Ok(()),
         DamageKind::Name => {
             let misnamed = &mut run.planner.copy.misnamed;
@@ -226,7 +229,7 @@ fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Re
         DamageKind::Touched(file_mtime) => {
             return Ok(mirror.put_row(&Row { file_mtime, ..row.clone() })?);
         }
-        // The bytes decide, when it is its turn.
+        // The bytes decide when the row is compared.
         DamageKind::Time => {}
         DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
             run.report.summary.damaged += 1;

@@ -1,7 +1,7 @@
-//! Deprecated resources whose replacement is stated in their descriptions, and not in the feed.
+//! Deprecated resources whose replacements are in their descriptions, and not in the feed.
 //!
-//! They are reported when their descriptions are here. The state has them until then: those of a
-//! killed run are reported by the next one.
+//! Such resources are reported after their descriptions were received. The database contains them
+//! until then, so that the next run reports the resources of a killed run.
 
 use crate::report::error::Error;
 use crate::sink::rdf::replaced::replacements;
@@ -16,12 +16,12 @@ const WAITING_MAX: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct Deprecations {
     predicates: Vec<String>,
-    /// With what to use instead, once the description is here.
+    /// Waiting resources, with the replacements after the description was received.
     waiting: Mutex<BTreeMap<String, Option<Vec<String>>>>,
 }
 
 impl Deprecations {
-    /// With those that an earlier run did not report.
+    /// Includes resources that an earlier run did not report.
     pub(crate) fn open(predicates: &[String], mirror: &Mirror) -> Result<Self, Error> {
         let before = mirror.deprecations(WAITING_MAX)?;
         let waiting = Mutex::new(before.into_iter().map(|uri| (uri, None)).collect());
@@ -48,7 +48,8 @@ impl Deprecations {
         self.lock().contains_key(uri)
     }
 
-    /// The description of a resource came, or is the one that is kept.
+    /// Adds the replacements in the description of a waiting resource, which was received or is
+    /// already stored.
     pub(crate) fn described(&self, uri: &str, lines: &[u8]) {
         if let Some(replaced_by) = self.lock().get_mut(uri) {
             *replaced_by = Some(replacements(&self.predicates, uri, lines));
@@ -60,7 +61,8 @@ impl Deprecations {
         replacements(&self.predicates, uri, lines)
     }
 
-    /// Those that waited, with what to use instead, the best first, where their descriptions came.
+    /// Returns and removes the waiting resources. Received descriptions yield the replacements, the
+    /// best first.
     pub(crate) fn take(&self) -> BTreeMap<String, Option<Vec<String>>> {
         std::mem::take(&mut self.lock())
     }

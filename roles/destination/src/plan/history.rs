@@ -3,17 +3,17 @@
 use crate::plan::listed::{Listed, Relation};
 use abreast_webtypes::{Digests, Timestamp};
 
-/// Resources whose versions are fetched in one run.
+/// Maximum number of resources whose versions are fetched in a run.
 const RESOURCES_MAX: usize = 10_000;
 
-/// Versions that lists link to, until they are fetched.
+/// Versions to which lists link, until they are fetched.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     is_wanted: bool,
     pub(crate) noted: Vec<Noted>,
 }
 
-/// Where the versions of one resource are.
+/// The addresses of the versions of a resource.
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) uri: String,
@@ -21,7 +21,7 @@ pub(crate) struct Noted {
     pub(crate) timemap: Option<String>,
 }
 
-/// One version.
+/// An earlier version of a resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
     pub(crate) url: String,
@@ -31,12 +31,12 @@ pub(crate) struct Version {
 }
 
 impl History {
-    /// Of a run whose user wants versions, or none.
+    /// Records versions only if `is_wanted`, that is, if the user wants earlier versions.
     pub(crate) const fn new(is_wanted: bool) -> Self {
         Self { is_wanted, noted: Vec::new() }
     }
 
-    /// Notes the versions that a listed resource links to, where the user wants any.
+    /// Records the versions to which a listed resource links, if the user wants versions.
     pub(crate) fn note(&mut self, listed: &Listed<'_>) {
         if !self.is_wanted || listed.links.is_empty() {
             return;

@@ -1,20 +1,21 @@
-//! The comparison of what a document lists with what the copy has: the only place that decides what is the same, newer
-//! or absent.
+//! The comparison of a listed resource with the stored version. All decisions whether they are the
+//! same, or which one is newer, are made here.
 //!
-//! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits ask here.
+//! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits use this
+//! module.
 
 use crate::report::clock::SECOND_MICROS;
 use abreast_store::mirror::{Pending, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
-/// A list of all resources with a time that is further ahead than this has no time, and that of a change shows no order,
-/// microseconds.
+/// Maximum distance into the future of a list's time, in microseconds. The time of a list that is
+/// further ahead is ignored, and a change further ahead does not order versions.
 pub(crate) const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 
-/// The decision about one resource.
+/// The decision about a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The copy has what is listed.
+    /// The copy contains the listed version.
     Keep,
     /// The copy has the bytes; only their time differs.
     Touch,
@@ -29,7 +30,7 @@ pub(crate) enum Verdict {
 /// How a document lists a resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stated<'l> {
-    /// With a state: the resource, or the version after a change.
+    /// The resource exists; these are its properties, or its properties after a change.
     Present {
         length: Option<u64>,
         /// Last modification, microseconds.
@@ -45,34 +46,39 @@ pub(crate) enum Stated<'l> {
 }
 
 impl<'l> Stated<'l> {
-    /// The state in a planned item.
+    /// The listed properties in a planned item.
     pub(crate) const fn of(item: &Pending, digests: &'l Digests, is_change: bool) -> Self {
         Self::Present { length: item.length, modified: item.modified, digests, is_change }
     }
 }
 
-/// The time that a statement is of.
+/// The time of a list or change, and the other facts that decide which version is later.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AsOf {
-    /// The time of the change, or that of the whole list; `None` if it is not known.
+    /// The time of the change, or of the whole list; `None` if the time is not known.
     pub(crate) at: Option<Moment>,
-    /// The copy may be of a history that the Source no longer has: the document decides.
+    /// The Source may have lost the changes that led to the stored versions, so the document
+    /// decides.
     pub(crate) is_uncertain: bool,
-    /// That holds only for versions that runs up to this one brought.
+    /// `is_uncertain` applies only to versions that runs up to this one stored.
     pub(crate) lost_until: Option<i64>,
-    /// Times of changes after this instant, in the copy's own state, show nothing.
+    /// The present. Stored times of changes after this instant are ignored.
     pub(crate) now: Option<Timestamp>,
-    /// Earlier runs planned all changes up to here: a version of a coarse time before is the last one of that time.
+    /// Earlier runs planned all changes up to this time. A stored version with an earlier coarse
+    /// time is the last one at that time.
     pub(crate) settled: Option<Timestamp>,
-    /// The time of the change that deleted the resource in the copy, or until when it was changed at a time that is not known.
+    /// The time of the change that deleted the resource, or the latest possible time of a change
+    /// whose time is not known.
     pub(crate) gone: Option<Timestamp>,
-    /// The time of the newest list of resources that was read before: an older one shows nothing of what the copy has.
+    /// The time of the newest list of resources that was read before. An older list is not evidence
+    /// about stored versions.
     pub(crate) listed: Option<Timestamp>,
 }
 
 impl AsOf {
-    /// The time of the version in the copy, where it shows something beside that of the statement: one that is far in the future
-    /// shows nothing, unless both are.
+    /// The time of the stored version and the time of the document, if both are usable for a
+    /// comparison. A stored time in the far future is ignored, unless the document's time is in the
+    /// future too.
     fn beside(self, row: &Row) -> Option<(Timestamp, Moment)> {
         let (changed, at) = (Timestamp::from_micros(row.changed?), self.at?);
         let is_odd = self
@@ -81,54 +87,57 @@ impl AsOf {
         (!self.is_lost(row) && !is_odd).then_some((changed, at))
     }
 
-    /// Whether the version in the copy may be of a history that the Source no longer has.
+    /// Whether the stored version may result from changes that the Source has lost.
     fn is_lost(self, row: &Row) -> bool {
         self.is_uncertain && self.lost_until.is_none_or(|until| row.epoch <= until)
     }
 
-    /// Whether what the copy knows without a version may be of such a history.
+    /// Whether facts without a row, such as deletions, may result from lost changes too.
     const fn is_all_lost(self) -> bool {
         self.is_uncertain && self.lost_until.is_none()
     }
 
-    /// Whether the copy has a later version than the statement is of.
+    /// Whether the stored version is later than the document.
     fn is_older_than(self, row: &Row) -> bool {
         self.beside(row).is_some_and(|(changed, at)| at.last() < changed)
     }
 
-    /// Whether a change that is, or may be, later than the list deleted the resource in the copy, or brought its version. A
-    /// change that brings it back may have been published late.
+    /// Whether the resource in the copy was deleted, or got its version, by a change that is or may
+    /// be later than the list. A change that restores the resource may have been published late.
     fn is_older_than_known(self) -> bool {
         let known = self.gone.zip(self.at).filter(|_| !self.is_all_lost());
         known.is_some_and(|(gone, at)| at.first() <= gone)
     }
 
-    /// Whether the copy was compared with a later list.
+    /// Whether the copy was already compared with a later list.
     pub(crate) fn is_older_than_list(self) -> bool {
         let known = self.listed.zip(self.at).filter(|_| !self.is_all_lost());
         known.is_some_and(|(listed, at)| at.last() < listed)
     }
 
-    /// Whether that alone shows that the copy has a later version than a list, or none.
+    /// Whether [`Self::is_older_than_list`] is the only evidence that the stored version is later
+    /// than the list.
     pub(crate) fn is_only_older_than_list(self, row: &Row) -> bool {
         self.is_older_than_list() && !self.may_be_older_than(row) && !self.is_older_than_known()
     }
 
-    /// Whether the copy may have a later version than a list: of changes of the time of the list, it need not have all.
+    /// Whether the stored version may be later than the list: a list need not contain all changes
+    /// at its own time.
     fn may_be_older_than(self, row: &Row) -> bool {
         self.beside(row).is_some_and(|(changed, at)| at.first() <= changed)
     }
 
-    /// Whether a change of that time, microseconds, may be later than a list.
+    /// Whether a change at this time, in microseconds, may be later than a list.
     pub(crate) fn may_be_older_than_change(self, changed: Option<i64>) -> bool {
         let changed = changed.map(Timestamp::from_micros).filter(|_| !self.is_uncertain);
         changed.zip(self.at).is_some_and(|(changed, at)| at.first() <= changed)
     }
 
-    /// Whether the time of a list leaves it open which of the two is later: the list, or what the copy knows of a resource.
+    /// Whether the time of a list leaves open which is later: the list, or the last known change of
+    /// the resource.
     pub(crate) fn is_open(self, row: Option<&Row>) -> bool {
         let changed = row.and_then(|row| row.changed).map(Timestamp::from_micros);
-        // Of a version it may be known only until when it came.
+        // If the time of a change is not known, only its latest possible time is.
         let first = changed.or(self.gone.map(|gone| row.map_or(gone, |_| Timestamp::MIN)));
         let last = changed.max(self.gone);
         first
@@ -149,12 +158,14 @@ impl AsOf {
     }
 }
 
-/// Decides about a resource; `row` is what the copy has of it.
+/// Decides about a resource; `row` is the row of its stored version.
 ///
-/// - A document never wins over a version that the copy has of a later change, nor a list over one of its own time, or over
-///   a later deletion.
-/// - An announced change that is later than the version in the copy, without a digest to compare, is never the same.
-/// - What cannot be known is [`Verdict::Unknown`], and is neither fetched nor deleted.
+/// - A document never replaces a version from a later change, and a list never replaces a version
+///   from a change at its own time, or undoes a later deletion.
+/// - An announced change that is later than the stored version, and lacks a digest to compare,
+///   always means another version.
+/// - If no decision is possible, the result is [`Verdict::Unknown`], and the resource is neither
+///   fetched nor deleted.
 pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdict {
     let Some(row) = row else {
         return match stated {
@@ -181,14 +192,14 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
             Verdict::Fetch
         }
         Verdict::Keep => Verdict::Keep,
-        // The same bytes: of their times, that of the later change counts.
+        // The bytes are the same, and the time of the later change is retained.
         Verdict::Touch if is_old => Verdict::Keep,
         _ if is_old => Verdict::Unknown,
         verdict => verdict,
     }
 }
 
-/// Compares a listed state with a row, whatever their times are.
+/// Compares the listed properties with a row, regardless of the times of both.
 fn compare(length: Option<u64>, modified: Option<i64>, digests: &Digests, row: &Row) -> Verdict {
     if length.is_some_and(|length| length != row.length) {
         return Verdict::Fetch;
@@ -198,14 +209,15 @@ fn compare(length: Option<u64>, modified: Option<i64>, digests: &Digests, row: &
     match digests.agree(&kept) {
         Some(true) if modified.is_none() || modified == row.modified => Verdict::Keep,
         Some(true) => Verdict::Touch,
-        // Without a digest to compare, length and time have to do; without a time only the server knows.
+        // If no digest can be compared, length and time decide. If no time is listed either, only
+        // the server knows.
         None if is_version_of(modified, row) => Verdict::Keep,
         Some(false) | None => Verdict::Fetch,
     }
 }
 
-/// Whether the version in the copy is the one of a listed time: by its own time, or by that of the change that brought
-/// it, whatever its server states as `Last-Modified`.
+/// Whether the stored version has the listed time: its own modification time, or the time of the
+/// change that brought it, since the server's `Last-Modified` may differ from the list.
 fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
     modified.is_some() && (modified == row.modified || modified == row.changed)
 }
@@ -320,7 +332,7 @@ mod tests {
             prop_assert!(as_of.is_open(Some(&row)));
             let later = AsOf { at: Some(at(time + 1)), ..AsOf::default() };
             prop_assert_eq!(judge(stated(1, &none, false), later, Some(&row)), Verdict::Delete);
-            // What was deleted then is not brought back.
+            // A resource that was deleted then is not restored.
             let as_of = AsOf { gone: Some(Timestamp::from_micros(time)), ..as_of };
             prop_assert_eq!(judge(stated(version, &none, false), as_of, None), Verdict::Unknown);
             prop_assert!(as_of.is_open(None));

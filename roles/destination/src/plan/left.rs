@@ -1,4 +1,4 @@
-//! Documents that name only resources of another server than the copy.
+//! Documents that list only resources on another server than the copy's resources.
 
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
@@ -6,25 +6,25 @@ use crate::report::error::{Error, ExitCode};
 use crate::report::options::SyncOptions;
 use abreast_store::mirror::Mirror;
 
-/// Whether all that documents name is on another server than all that is kept.
+/// Whether all listed resources are on another server than all stored resources.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
-    /// The server of the copy, with the slash behind it.
+    /// The server of the copy, with a slash at the end.
     server: Option<String>,
-    /// Something is on that server, or kept already.
+    /// A listed resource is on that server, or is stored in the copy.
     has_stayed: bool,
-    /// Where something is that is kept with the same path there.
+    /// The other server, if the copy contains a resource with the same path.
     to: Option<String>,
 }
 
 impl Left {
-    /// Before documents are read.
+    /// The condition before documents are read.
     pub(crate) fn new(mirror: &Mirror) -> Result<Self, Error> {
         let server = mirror.meta(key::BASE)?.as_deref().and_then(authority_root);
         Ok(Self { server, ..Self::default() })
     }
 
-    /// Notes a resource that is named.
+    /// Examines a listed resource.
     pub(crate) fn note(&mut self, mirror: &Mirror, uri: &str, is_kept: bool) -> Result<(), Error> {
         let Some(server) = self.server.as_deref().filter(|_| !self.has_stayed) else {
             return Ok(());
@@ -42,7 +42,8 @@ impl Left {
         Ok(())
     }
 
-    /// Whether a resource is on the server of the copy, but for http in place of https, or the other way round.
+    /// Whether a resource is on the server of the copy with the other scheme: http instead of
+    /// https, or https instead of http.
     pub(crate) fn is_of_other_scheme(&self, uri: &str) -> bool {
         let authority = |url: &str| {
             url.split_once("://").map(|(scheme, rest)| (scheme.to_owned(), rest.to_owned()))
@@ -53,7 +54,8 @@ impl Left {
     }
 
     /// # Errors
-    /// All of it has left the server of the copy, and there are the same resources.
+    /// No listed resource is on the server of the copy, and the other server has the same
+    /// resources.
     pub(crate) fn check(&self, options: &SyncOptions, document: &str) -> Result<(), Error> {
         let (Some(server), Some(to), false) = (&self.server, &self.to, self.has_stayed) else {
             return Ok(());

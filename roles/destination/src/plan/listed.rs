@@ -1,7 +1,7 @@
-//! A resource, or a change of one, as a Source lists it: what the readers of all protocols yield
-//! and the plan works on.
+//! A resource, or a change of a resource, as a Source lists it. The readers of all protocols yield
+//! this type, and the plan uses it.
 //!
-//! It borrows from the document that is read, so an entry of a list of millions costs no copy.
+//! The type borrows from the document, so that an entry of a list of millions is not copied.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::sink::via::{VIA_BYTES_MAX, to_json};
@@ -11,21 +11,21 @@ use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Moment, Timestamp, resolve};
 use std::hash::{Hash as _, Hasher as _};
 
-/// One listed resource or change.
+/// A listed resource or change.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed<'a> {
     /// The resource's URI, without fragment.
     pub(crate) uri: &'a str,
-    /// The address to request, where it is not the URI.
+    /// The address to request, if it differs from the URI.
     pub(crate) href: Option<&'a str>,
     /// The media types to ask for, as in an `Accept` header.
     pub(crate) accept: Option<&'a str>,
-    /// Whether the answer describes the resource, see [`Access::describes`].
+    /// Whether the response describes the resource, see [`Access::describes`].
     pub(crate) describes: bool,
-    /// Where its bytes begin in the file of planned bytes, if they came with the list; of a change,
-    /// where the patch begins that came with it.
+    /// Offset of the resource's bytes in the file of planned bytes, if the list contained the
+    /// bytes. For a change: offset of the patch in the document.
     pub(crate) body: Option<u64>,
-    /// The document that lists it: links are relative to its URL.
+    /// The document with this entry; links are relative to its URL.
     pub(crate) document: &'a str,
     /// Last modification, microseconds.
     pub(crate) modified: Option<i64>,
@@ -41,31 +41,31 @@ pub(crate) struct Listed<'a> {
     pub(crate) changed: Option<Moment>,
     /// The identifier of the change in its protocol, such as the id of an activity.
     pub(crate) id: Option<&'a str>,
-    /// A patch from the version before the change, which came with the document.
+    /// A patch from the version before the change, which the document contains.
     pub(crate) patch: Option<&'a str>,
-    /// The URIs to use instead of a deprecated resource, the best first; those that a deleted one
-    /// has now.
+    /// The URIs to use instead of a deprecated resource, or the new URIs of a deleted resource, the
+    /// best first.
     pub(crate) replaced_by: &'a [String],
-    /// Patches that lead from the version before the change to this one, applied in order.
+    /// Patches from the version before the change to this one, in the order of application.
     pub(crate) patches: Vec<Patch<'a>>,
-    /// Its links, of the relations that a copy makes use of.
+    /// The links with relations that a copy uses.
     pub(crate) links: Vec<Link<'a>>,
-    /// Its categories: URIs, their names, and words.
+    /// The categories of the resource: URIs, their labels, and words.
     pub(crate) categories: Vec<&'a str>,
 }
 
-/// One patch of a chain.
+/// A patch of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patch<'a> {
     /// The address of the patch, as written.
     pub(crate) href: &'a str,
-    /// Of the patch itself, as the next ones.
+    /// The media type of the patch; the next fields describe the patch too.
     pub(crate) media_type: &'a str,
     pub(crate) length: Option<u64>,
     pub(crate) digests: &'a Digests,
-    /// Digests of the version that it applies to, where they are stated.
+    /// Digests of the version to which the patch applies, if listed.
     pub(crate) before: Option<&'a Digests>,
-    /// Digests of the version that it leads to, where they are stated. The last patch leads to the
+    /// Digests of the version that results from the patch, if listed. The last patch results in the
     /// listed version.
     pub(crate) after: Option<&'a Digests>,
 }
@@ -74,11 +74,11 @@ pub(crate) struct Patch<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Link<'a> {
     pub(crate) relation: Relation,
-    /// Where it leads, as written.
+    /// The target of the link, as written.
     pub(crate) href: &'a str,
-    /// Among links of one relation the lowest comes first.
+    /// Priority among the links with the same relation; the lowest number is the best.
     pub(crate) priority: u32,
-    /// Of the target, as the next ones.
+    /// Modification time of the target; the next fields describe the target too.
     pub(crate) modified: Option<Timestamp>,
     pub(crate) media_type: Option<&'a str>,
     pub(crate) length: Option<u64>,
@@ -109,7 +109,8 @@ impl<'a> Listed<'a> {
         self.href.unwrap_or(self.uri)
     }
 
-    /// Whether it is deprecated without a new state: the bytes that are kept remain valid.
+    /// Whether the entry deprecates the resource without a new version: the stored bytes remain
+    /// valid.
     pub(crate) fn is_only_deprecated(&self) -> bool {
         self.change == Some(Kind::Deprecate)
             && self.length.is_none()
@@ -122,17 +123,17 @@ impl<'a> Listed<'a> {
         self.modified.filter(|_| !self.modified_is_change)
     }
 
-    /// Its links of one relation.
+    /// The links with this relation.
     pub(crate) fn links_to(&self, relation: Relation) -> impl Iterator<Item = &Link<'a>> {
         self.links.iter().filter(move |link| link.relation == relation)
     }
 
-    /// The URL of a link of it.
+    /// The absolute URL of a link.
     pub(crate) fn url_of(&self, link: &Link<'_>) -> Option<String> {
         resolve(self.document, link.href).ok()
     }
 
-    /// How it is requested, where that is not by its URI alone.
+    /// The properties of the request, if the resource is not simply requested at its URI.
     fn access(&self) -> Option<Box<Access>> {
         let href = self.href.filter(|href| *href != self.uri);
         if href.is_none() && self.accept.is_none() && !self.describes {
@@ -145,7 +146,7 @@ impl<'a> Listed<'a> {
         }))
     }
 
-    /// A fingerprint of the change: two changes of one resource at one time differ in it.
+    /// A fingerprint of the change, which distinguishes changes of a resource at the same time.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = Fingerprint::new();
         (self.uri, self.change.map(|kind| kind as u8), self.id).hash(&mut hasher);
@@ -165,7 +166,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// The item of the plan that fetches it.
+    /// Writes the item of the plan that fetches the resource.
     pub(crate) fn pending_into(&self, out: &mut Pending) {
         self.uri.clone_into(&mut out.uri);
         out.action = PendingAction::Fetch;
@@ -191,7 +192,7 @@ pub(crate) fn without_fragment(uri: &str) -> &str {
     uri.split('#').next().unwrap_or_default()
 }
 
-/// The origin that a list states for a resource, as a link in JSON.
+/// The listed origin of a resource, as a link in JSON.
 pub(crate) fn listed_via(listed: &Listed<'_>) -> Option<String> {
     let link = listed.links_to(Relation::Origin).find(|link| url::Url::parse(link.href).is_ok())?;
     let mut digests = String::new();
@@ -238,7 +239,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// A link that states nothing of its target.
+    /// A link without properties of its target.
     pub(crate) fn link(relation: Relation, href: &str) -> Link<'_> {
         Link {
             relation,

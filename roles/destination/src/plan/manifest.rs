@@ -1,4 +1,4 @@
-//! A manifest: which resource is which member of a package.
+//! A manifest: the mapping from resources to members of a package.
 
 use crate::plan::listed::Listed;
 use crate::report::failure::Failure;
@@ -7,51 +7,51 @@ use crate::request::package::buckets::Buckets;
 use abreast_webtypes::{Moment, Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Entries without a member that are reported one by one.
+/// Maximum number of entries without a member that are reported individually.
 const FAULTS_MAX: usize = 1_000;
 
-/// Most different media types; entries with others have none.
+/// Maximum number of different media types; the media types of further entries are ignored.
 const MEDIA_TYPES_MAX: usize = 64;
 
-/// A manifest that was read: which URI is which member.
+/// A manifest that was read: the members for each URI.
 #[derive(Debug)]
 pub(crate) struct Manifest {
-    /// In the order of the hashes of their URIs; of several for one URI the last of the manifest
-    /// comes last.
+    /// Entries, sorted by the hashes of their URIs. Several entries for a URI remain in the order
+    /// of the manifest.
     listed: Vec<Placed>,
     buckets: Buckets,
     hasher: RandomState,
-    /// The media types that its entries state, as far as they are few.
+    /// The different media types in the entries, up to a maximum number.
     media_types: Vec<Box<str>>,
-    /// Which members are accounted for, a bit each.
+    /// One bit for each member, set if an entry refers to the member.
     named: Vec<u64>,
-    /// Entries whose path leads nowhere.
+    /// Entries whose path does not lead to a member.
     pub(crate) faults: Vec<(String, Failure)>,
-    /// How many entries have such a path, reported or not.
+    /// Number of entries with such a path, including unreported ones.
     pub(crate) faulty: u64,
-    /// Members that it does not name.
+    /// Number of members to which no entry refers.
     pub(crate) strays: u64,
     /// The instant of the snapshot, at the earliest.
     pub(crate) at: Option<Timestamp>,
-    /// Changes of this span are in it, where it gives that.
+    /// The interval of the changes, if the manifest contains it.
     pub(crate) from: Option<Moment>,
     pub(crate) until: Option<Moment>,
-    /// Entries left out because they could not be understood.
+    /// Number of entries that could not be parsed and were left out.
     pub(crate) skipped: u64,
     /// Times were written without a zone.
     pub(crate) zoneless: bool,
 }
 
-/// Where the bytes of one entry are.
+/// The place and the properties of the bytes of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed {
     uri: u64,
     pub(crate) number: u32,
-    /// Last modification of the resource, microseconds, if the entry states it.
+    /// Last modification of the resource in microseconds, if the entry contains it.
     pub(crate) modified: Option<i64>,
-    /// The time of the change, microseconds, if the entry states one.
+    /// The time of the change in microseconds, if the entry contains it.
     pub(crate) changed: Option<i64>,
-    /// Which of the manifest's media types the entry states.
+    /// Index of the entry's media type in [`Manifest::media_types`].
     media_type: Option<u8>,
 }
 
@@ -74,14 +74,14 @@ impl Manifest {
         }
     }
 
-    /// Notes that a member is accounted for.
+    /// Records that an entry refers to a member.
     pub(crate) fn name(&mut self, number: u32) {
         self.named[number as usize / 64] |= 1 << (number % 64);
     }
 
     /// All entries were added.
     pub(crate) fn finish(&mut self, package: &Package) {
-        // Stable: of several for one URI the order of the manifest stays.
+        // The sort is stable, so several entries for a URI remain in the order of the manifest.
         self.listed.sort_by_key(|listed| listed.uri);
         self.buckets = Buckets::of(self.listed.len(), |at| self.listed[at].uri);
         let named: u64 = self.named.iter().map(|bits| u64::from(bits.count_ones())).sum();
@@ -89,7 +89,7 @@ impl Manifest {
         self.named = Vec::new();
     }
 
-    /// Adds an entry; `path` names the member with its bytes.
+    /// Adds an entry; `path` is the path of the member with its bytes.
     pub(crate) fn add(&mut self, package: &Package, listed: &Listed<'_>, path: Option<&str>) {
         if listed.is_deletion() {
             return;
@@ -139,7 +139,7 @@ impl Manifest {
         if let Some(known) = self.media_types.iter().position(|known| **known == *media_type) {
             return Some(known as u8);
         }
-        // It becomes a header.
+        // The media type is later used as the value of a header.
         let is_header = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let has_room = self.media_types.len() < MEDIA_TYPES_MAX;
         (is_header && has_room).then(|| {
@@ -148,7 +148,7 @@ impl Manifest {
         })
     }
 
-    /// The media type that an entry states.
+    /// The media type in an entry.
     pub(crate) fn media_type(&self, placed: Placed) -> Option<&str> {
         placed.media_type.map(|number| &*self.media_types[usize::from(number)])
     }

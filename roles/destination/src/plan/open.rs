@@ -1,17 +1,17 @@
-//! Resources of which the time of a list of all resources leaves it open whether it has their last change: only changes that
-//! are listed since then show it.
+//! Resources whose last change may or may not be in a list of all resources, because the time of
+//! the list is not precise enough. Only changes that are listed later show the answer.
 
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::HashSet;
 
-/// Resources that are noted; beyond, it is open permanently.
+/// Maximum number of recorded resources. If there are more, all resources count as open.
 const OPEN_MAX: usize = 65_536;
 
-/// What is open.
+/// The resources that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     resources: HashSet<String>,
-    /// Those that are not as a list has them which was read before, and is later than this one.
+    /// Resources that differ from a list that is older than a list read before.
     older: HashSet<String>,
     are_too_many: bool,
     are_too_many_older: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Notes a resource; `at` is the time of the list.
+    /// Records a resource; `at` is the time of the list.
     pub(crate) fn note(&mut self, uri: &str, at: Option<Moment>) {
         self.since = self.since.into_iter().chain(at.map(Moment::first)).min();
         if self.resources.len() < OPEN_MAX {
@@ -29,7 +29,8 @@ impl Open {
         }
     }
 
-    /// Notes a resource that differs from what the copy has, in a list that is older than one read before.
+    /// Records a resource whose stored version differs from a list that is older than a list read
+    /// before.
     pub(crate) fn note_older(&mut self, uri: &str, at: Option<Moment>) {
         self.note(uri, at);
         if self.older.len() < OPEN_MAX {
@@ -39,23 +40,24 @@ impl Open {
         }
     }
 
-    /// Whether it is open for a resource.
+    /// Whether the question is open for a resource.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.resources.contains(uri)
     }
 
-    /// A change of a resource is listed.
+    /// Removes a resource, because a change of the resource is listed.
     pub(crate) fn settle(&mut self, uri: &str) {
         self.resources.remove(uri);
         self.older.remove(uri);
     }
 
-    /// Whether no change since a list leads from it to what the copy has of a later one.
+    /// Whether there are resources without a listed change that explains their difference from an
+    /// older list.
     pub(crate) fn has_older(&self) -> bool {
         self.are_too_many_older || !self.older.is_empty()
     }
 
-    /// The begin of the time of the list, if anything is open.
+    /// The earliest possible time of the list, if any resource is open.
     pub(crate) fn since(&self) -> Option<Timestamp> {
         self.since.filter(|_| self.are_too_many || !self.resources.is_empty())
     }

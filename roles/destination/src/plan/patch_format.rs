@@ -1,13 +1,13 @@
-//! Formats of patches, which make a new version of a resource from the one that is kept.
+//! Formats of patches, which make a new version of a resource from the stored version.
 
 /// The format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// JSON Patch.
     Json,
-    /// Bytes that come behind those kept.
+    /// Bytes to append to the stored bytes.
     Append,
-    /// A difference of bytes as `bsdiff` makes it.
+    /// A binary difference, as made by `bsdiff`.
     Difference,
 }
 
@@ -17,11 +17,11 @@ pub(crate) fn is_known(media_type: &str) -> bool {
 }
 
 impl Format {
-    /// By its media type; parameters do not matter.
+    /// The format for a media type; parameters are ignored.
     pub(crate) fn of(media_type: &str) -> Option<Self> {
         let name = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match name.as_str() {
-            // The second is how the specification's own example writes it.
+            // The second name is in an example of the specification.
             "application/json-patch+json" | "application/json-patch" => Some(Self::Json),
             "application/x-append" => Some(Self::Append),
             "application/x-bsdiff43" => Some(Self::Difference),

@@ -1,8 +1,8 @@
-//! Patches that come with changes, in the plan.
+//! Patches in change documents, as part of the plan.
 //!
-//! They are kept in the file of planned bytes as they are read, in any order. When all changes of a
-//! resource are known, its item gets the place of the chain of them. Whether they follow each other
-//! is seen when they are applied: what states no digests is fetched.
+//! Patches are stored in the file of planned bytes in the order in which they are read. When all
+//! changes of a resource are known, its item gets the place of its chain of patches. Applying the
+//! chain shows whether the patches follow each other; a resource without digests is fetched.
 
 use crate::plan::bodies::NewBodies;
 use crate::plan::bodies::chain::{CHAIN_MAX, PATCH_BYTES_MAX, Places};
@@ -11,7 +11,7 @@ use crate::report::error::Error;
 use abreast_store::mirror::{Pending, Task};
 
 impl Planner<'_> {
-    /// Keeps the patch of a change. Returns where it begins; `None` beyond the limits.
+    /// Stores the patch of a change. Returns its offset; `None` if a limit is exceeded.
     pub(crate) fn keep_patch(&mut self, patch: &[u8]) -> Result<Option<u64>, Error> {
         if patch.len() > PATCH_BYTES_MAX {
             return Ok(None);
@@ -26,13 +26,13 @@ impl Planner<'_> {
         Ok(Some(begin))
     }
 
-    /// Gives an item whose newest change has a patch the chain of all that were noted, behind what
-    /// is planned already and not carried out.
+    /// Replaces the patch of an item, which belongs to its newest change, by the chain of all
+    /// recorded patches, after the patches that are already planned and not applied.
     pub(crate) fn plan_chain(&mut self, item: &mut Pending) -> Result<(), Error> {
         let Some(own) = item.body.take() else { return Ok(()) };
         let mut places =
             Places { base: None, patches: self.mirror.patches(&item.uri, CHAIN_MAX + 1)? };
-        // The newest change of several of one time may have none.
+        // If several changes have the same time, the newest one may lack a patch.
         if places.patches.last() != Some(&own) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Makes what was kept durable, in the transaction of the plan.
+    /// Makes the stored patches durable, in the transaction of the plan.
     pub(crate) fn keep_bodies(&mut self) -> Result<(), Error> {
         self.coming_bodies.take().map_or(Ok(()), |new| self.bodies.keep(self.mirror, new))
     }

@@ -1,4 +1,4 @@
-//! The planner: the state from which a plan is made, and the results of reading that the transfer
+//! The planner: the data from which a plan is made, and the results of reading that the transfer
 //! uses.
 
 use crate::copy::state_folder::StateFolder;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the plan of one run.
+/// Makes the plan of a run.
 pub(crate) struct Planner<'a> {
     pub(crate) options: &'a SyncOptions,
     pub(crate) mirror: &'a Mirror,
@@ -37,47 +37,49 @@ pub(crate) struct Planner<'a> {
     pub(crate) alternates: Arc<Alternates>,
     /// Which hosts resources may be on, once the Source is found.
     pub(crate) admission: Option<Admission>,
-    /// Where the copy is, once its base is known.
+    /// The sink of the copy; `None` until its base is known.
     pub(crate) sink: Option<Arc<dyn Sink>>,
-    /// Deprecated resources that are reported when their descriptions came.
+    /// Deprecated resources that are reported after their descriptions were received.
     pub(crate) deprecations: Arc<Deprecations>,
-    /// Compares what is kept with what was written.
+    /// The comparison of stored data with its rows.
     pub(crate) copy: CopyCheck,
-    /// Packages on disk.
+    /// The packages on disk.
     pub(crate) downloads: Downloads,
-    /// The bytes that came with a list.
+    /// The file of planned bytes.
     pub(crate) bodies: Arc<Bodies>,
-    /// What the changes that are being read add to them.
+    /// Bytes that the changes being read add to that file.
     pub(crate) coming_bodies: Option<NewBodies>,
-    /// The plan is what changed since then; else it is a comparison with all.
+    /// The plan contains the changes since this time; `None` for a comparison with all resources.
     pub(crate) since: Option<Timestamp>,
-    /// The number of this run, if it writes anything.
+    /// The number of this run, if it writes to the copy.
     pub(crate) epoch: i64,
-    /// What this run and later ones wrote may be newer than the changes that the Source lists now.
+    /// Data that this run and later ones wrote may be newer than the changes that the Source now
+    /// lists.
     pub(crate) uncertain_from: Option<i64>,
-    /// Up to this run, where the copy was compared since the Source went back.
+    /// The last run whose versions may be lost; `None` until the copy was compared after the Source
+    /// was restored.
     pub(crate) lost_until: Option<i64>,
-    /// Earlier runs planned all changes up to here.
+    /// Earlier runs planned all changes up to this time.
     pub(crate) settled: Option<Timestamp>,
-    /// The time of the newest list of resources that was read, also in part.
+    /// The time of the newest list of resources that was read, even partially.
     pub(crate) listed: Option<Timestamp>,
-    /// What the time of a list leaves open.
+    /// Resources for which the time of a list leaves the last change open.
     pub(crate) open: Open,
-    /// The time of the list of all resources, microseconds, if no clock has reached it yet.
+    /// The time of the list of all resources in microseconds, if it is still in the future by every
+    /// clock.
     pub(crate) early: Option<i64>,
-    /// Some documents of the list of all resources are of this time, and others of an earlier one.
+    /// The list of all resources has documents of this time and of an earlier time.
     pub(crate) mixed_until: Option<Timestamp>,
-    /// How much has changed since then.
+    /// The amount of changes since `since`.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
     pub(crate) made_from: Option<Dump>,
-    /// Notifications to plan from instead of requesting lists, as far as they continue what is
-    /// known.
+    /// Notifications to plan from instead of requesting lists, if they continue from the cursor.
     pub(crate) notifications: Vec<Bytes>,
     pub(crate) polling: Polling,
     /// Resources whose changes were read for the plan.
     pub(crate) changed: Changed,
-    /// Unchanged and excluded resources counted when the transaction began.
+    /// Unchanged and excluded resources that were counted before the transaction.
     before: (u64, u64),
 }
 
@@ -88,21 +90,21 @@ pub(crate) struct PlanContext<'p, 'a> {
     pub(crate) report: &'p mut Reporter<'a>,
 }
 
-/// When the lists may be requested, and when they were.
+/// The earliest time for requests of the lists, and the time of the last request.
 #[derive(Debug, Default)]
 pub(crate) struct Polling {
     /// Not before this instant.
     pub(crate) earliest: Option<Instant>,
-    /// When they were last requested in this run.
+    /// The time of the last request in this run.
     pub(crate) polled: Option<Instant>,
-    /// It was too early to request them.
+    /// Whether a request was postponed because it was too early.
     pub(crate) is_postponed: bool,
-    /// Where changes are announced is looked up again.
+    /// Whether the address of announcements is determined again.
     pub(crate) looks_again: bool,
 }
 
 impl Polling {
-    /// Whether the lists may be requested now; if so, they are.
+    /// Whether the lists may be requested now. If so, records a request at this time.
     pub(crate) fn may_poll(&mut self) -> bool {
         let now = Instant::now();
         if self.earliest.is_some_and(|earliest| now < earliest) {
@@ -150,18 +152,19 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Begins a transaction; a dry run is one that never ends, and has parts.
+    /// Starts a transaction. A dry run is a single transaction that is never committed, and its
+    /// transactions are parts of the single one.
     pub(crate) fn begin(&mut self, report: &Reporter<'_>) -> Result<(), Error> {
         self.before = (report.summary.unchanged, report.summary.excluded);
         transaction::begin(self.mirror, self.options.dry_run)
     }
 
-    /// Keeps everything since [`Planner::begin`].
+    /// Commits all changes since [`Planner::begin`].
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
         transaction::commit(self.mirror, self.options.dry_run)
     }
 
-    /// Discards everything since [`Planner::begin`]: an incomplete plan is not a plan.
+    /// Discards all changes since [`Planner::begin`], because an incomplete plan must not be used.
     pub(crate) fn abandon(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         (report.summary.unchanged, report.summary.excluded) = self.before;
         transaction::abandon(self.mirror, self.options.dry_run)?;

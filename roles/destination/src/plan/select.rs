@@ -1,9 +1,9 @@
-//! The user's filters in a run: resources that are skipped, kept although excluded, or compared
+//! The user's filters in a run: resources that are skipped, retained although excluded, or compared
 //! again.
 //!
-//! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither
-//! side had it. When filters change, the Change Lists alone would not show what is new: then all is
-//! compared with the Resource List.
+//! An excluded resource is neither fetched nor updated nor deleted, as if it existed neither at the
+//! Source nor in the copy. When filters change, Change Lists are not sufficient to find newly
+//! included resources, so the copy is compared with the Resource List.
 
 use crate::copy::path_map::{Form, NameRules, PathMap};
 use crate::plan::listed::Listed;
@@ -18,43 +18,42 @@ use abreast_webtypes::{count, excerpt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The notice that nothing listed is wanted.
+/// The code of the notice that the filters exclude all listed resources.
 pub(crate) const NOTHING_WANTED: &str = "filter.none";
 
-/// The filters of the last run.
+/// Key of the filters of the last run in the database.
 pub(crate) const FILTER: &str = "filter";
-/// The rule that excludes what a list of URIs does not have.
+/// The rule that excludes resources which are missing in a list of URIs.
 const NOT_LISTED: &str = "--uris-from";
-/// The rule that excludes what has none of the wanted categories.
+/// The rule that excludes resources without any of the required categories.
 const OTHER_CATEGORY: &str = "--category";
-/// Rows read together.
+/// Number of rows that are read at a time.
 const ROWS: usize = 512;
-/// Categories that are named in a message.
+/// Maximum number of categories in a message.
 const SHOWN_MAX: usize = 10;
 
-/// A run's filters, with what they need to know.
+/// The filters of a run, with the data that they need.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     pub(crate) filter: Filter,
     uris: Option<Arc<UriList>>,
-    /// The categories of which a resource must have one; none when any will do.
+    /// The categories of which a resource must have one; empty if categories are not tested.
     categories: Vec<String>,
-    /// Under which paths rules know resources; by ordinary names, whatever the file system does to
-    /// some.
+    /// The map to the paths that rules test. It uses default names, independent of the file system.
     pub(crate) map: Option<PathMap>,
     path: Vec<u8>,
-    /// Another filter than that of the last run.
+    /// Whether the filters differ from the last run.
     pub(crate) changed: bool,
-    /// Whether resources are kept although excluded.
+    /// Whether the copy contains excluded resources.
     pub(crate) any_kept: bool,
-    /// How many are so since this run.
+    /// Number of excluded resources that the copy retains since this run.
     newly_kept: u64,
-    /// Whether anything has a wanted category.
+    /// Whether any listed resource has a required category.
     has_category: bool,
     others: OtherCategories,
 }
 
-/// Some of the categories that are listed and not wanted: the first in the order of the alphabet.
+/// Some of the listed categories that are not required: the first ones in alphabetical order.
 #[derive(Debug, Default)]
 pub(crate) struct OtherCategories {
     some: BTreeSet<String>,
@@ -80,7 +79,7 @@ impl OtherCategories {
     }
 }
 
-/// Texts of others in a sentence.
+/// Texts of other people, quoted for a message.
 fn quoted<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
     let quoted = texts.into_iter().map(|text| format!("`{}`", excerpt(text)));
     quoted.collect::<Vec<_>>().join(", ")
@@ -89,14 +88,14 @@ fn quoted<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
 impl Selection {
     pub(crate) fn new(options: &SyncOptions) -> Self {
         let (filter, uris) = (options.filter.clone(), options.uris.clone());
-        // In any order they are the same selection.
+        // The order of the categories does not matter.
         let mut categories = options.categories.clone();
         categories.sort_unstable();
         categories.dedup();
         Self { filter, uris, categories, ..Self::default() }
     }
 
-    /// Has a base of its own, where there is one at all.
+    /// Filters with the paths for this base instead of the copy's base.
     pub(crate) fn with_base(options: &SyncOptions, base: Option<&str>) -> Self {
         let map = base.and_then(|base| PathMap::new(base, NameRules::default()).ok());
         Self { map, ..Self::new(options) }
@@ -152,13 +151,13 @@ impl Selection {
         self.changed
     }
 
-    /// From now on this run's filters are those of the copy.
+    /// Stores the filters of this run as the filters of the copy.
     pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
         let text = self.text();
         Ok(mirror.set_meta(FILTER, Some(text.as_str()).filter(|text| !text.is_empty()))?)
     }
 
-    /// Whether this listed resource is wanted. If not, and it is kept, that is noted.
+    /// Whether a listed resource is included. Records an excluded resource that the copy retains.
     pub(crate) fn wants(
         &mut self,
         mirror: &Mirror,
@@ -191,7 +190,7 @@ impl Selection {
         Ok(true)
     }
 
-    /// Notes that a resource is excluded.
+    /// Records that a resource is excluded.
     pub(crate) fn leave(&mut self, mirror: &Mirror, uri: &str, is_kept: bool) -> Result<(), Error> {
         if is_kept && mirror.set_excluded(uri, true)? {
             self.any_kept = true;
@@ -200,7 +199,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Notes that a kept resource is wanted, again perhaps.
+    /// Records that a stored resource is included, possibly again.
     pub(crate) fn take_again(&self, mirror: &Mirror, uri: &str) -> Result<(), Error> {
         if self.any_kept {
             mirror.set_excluded(uri, false)?;
@@ -208,25 +207,25 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether a change from the Change List is about an excluded resource. A deletion states
-    /// nothing that filters could test: it is for what was wanted so far.
+    /// Whether a change from a Change List concerns an excluded resource. A deletion lacks
+    /// properties that filters could test, so it is applied to any resource in the copy.
     pub(crate) fn excludes_change(&mut self, listed: &Listed<'_>) -> bool {
         !listed.is_deletion()
             && !self.is_empty()
             && matches!(self.decide(listed.subject()), Decision::Excluded(_))
     }
 
-    /// Whether resources are wanted by their categories.
+    /// Whether resources are selected by their categories.
     pub(crate) const fn has_categories(&self) -> bool {
         !self.categories.is_empty()
     }
 
-    /// Whether it is kept although excluded.
+    /// Whether the copy retains this excluded resource.
     pub(crate) fn is_left(&self, mirror: &Mirror, uri: &str) -> Result<bool, Error> {
         Ok(self.any_kept && mirror.is_excluded(uri)?)
     }
 
-    /// Of what is kept and no longer listed, leaves alone what is excluded.
+    /// Excludes retained resources from the deletion of resources that are not listed.
     pub(crate) fn spare_unseen(&mut self, mirror: &Mirror) -> Result<(), Error> {
         if self.is_empty() && !self.any_kept {
             return Ok(());
@@ -253,8 +252,8 @@ impl Selection {
         }
     }
 
-    /// Notes of all that is kept or planned whether it is excluded, where no list of all resources
-    /// is read.
+    /// Records which stored or planned resources are excluded, if the Source does not have a list
+    /// of all resources.
     pub(crate) fn leave_excluded(&mut self, mirror: &Mirror) -> Result<(), Error> {
         mirror.each_batch(|rows| {
             for row in rows {
@@ -279,20 +278,21 @@ impl Selection {
         }
     }
 
-    /// Notes the categories of lists that were not read because of them.
+    /// Adds the categories of lists that were skipped because of their categories.
     pub(crate) fn note_others(&mut self, others: &OtherCategories) {
         self.others.note(&others.some.iter().map(String::as_str).collect::<Vec<_>>());
         self.others.are_more |= others.are_more;
     }
 
-    /// Reports that nothing of all that a list has is wanted, if it has anything.
+    /// Reports that the filters exclude all resources of a list, unless the list is empty.
     pub(crate) fn report_nothing(&self, list: &str, entries: u64, report: &mut Reporter<'_>) {
         if let Some(message) = self.nothing_wanted(entries > 0) {
             report.notice(NOTHING_WANTED, list, &message);
         }
     }
 
-    /// Why nothing is wanted of what is listed; `None` if nothing is listed, or there are no filters.
+    /// The reason why no listed resource is included; `None` if nothing is listed, or there are no
+    /// filters.
     pub(crate) fn nothing_wanted(&self, is_listed: bool) -> Option<String> {
         let Self { categories, has_category, others, .. } = self;
         if self.is_empty() || !is_listed && others.some.is_empty() {
@@ -314,7 +314,7 @@ impl Selection {
         })
     }
 
-    /// Plans what is to become of what is kept although excluded.
+    /// Plans the actions for retained resources that are excluded.
     pub(crate) fn plan_excluded(
         &self,
         mirror: &Mirror,
@@ -352,8 +352,8 @@ fn subject_of(row: &Row) -> Subject<'_> {
     }
 }
 
-/// Whether one of the categories of a resource is wanted, all of them if none is named; `None` when
-/// they are not known.
+/// Whether a resource has one of the required categories; always true if none is required. `None`
+/// if its categories are not known.
 pub(crate) fn is_any(wanted: &[String], categories: Categories<'_>) -> Option<bool> {
     match categories {
         _ if wanted.is_empty() => Some(true),

@@ -1,10 +1,11 @@
-//! IRIs in place of blank nodes [rdf11-concepts §3.5]: whether those of a Source are parts of
-//! descriptions or resources of their own.
+//! IRIs that replace blank nodes [rdf11-concepts §3.5]: whether a Source uses them for parts of
+//! descriptions or for separate resources.
 //!
-//! A file with all descriptions does not show which: they are parts of what leads to them, unless
-//! the copy has such resources already. The Source shows it later: it lists one as a resource, or
-//! describes an entity without what its parts state. Then they are resources from now on, and the
-//! next run compares the copy with all that the Source has.
+//! A file with all descriptions does not show the difference. They are treated as parts of the
+//! descriptions that refer to them, unless the copy already has such resources. The Source shows
+//! the difference later, if it lists such an IRI as a resource, or describes an entity without the
+//! statements about its parts. From then on they are resources, and the next run compares the copy
+//! with all resources of the Source.
 
 use crate::plan::planner::PlanContext;
 use crate::report::error::Error;
@@ -12,18 +13,18 @@ use abreast_rdf::{is_skolem_iri, loose_skolem};
 use abreast_store::mirror::Mirror;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The state knows what they are.
+/// Key of the use of these IRIs in the database; the next three are its values.
 const KEY: &str = "skolem-iris";
-/// The copy has descriptions with parts.
+/// The descriptions in the copy contain parts.
 const PARTS: &str = "parts";
-/// They are resources, and the copy has not been compared since that is known.
+/// The IRIs are resources, and the copy has not been compared since this was detected.
 const COMPARE: &str = "compare";
-/// They are resources.
+/// The IRIs are resources, and the copy was compared.
 const RESOURCES: &str = "resources";
-/// What the URI of such a resource has.
+/// Part of the URI of a resource that replaces a blank node.
 const PATH: &str = "/.well-known/genid/";
 
-/// Whether they are resources in the Source of a copy.
+/// Whether these IRIs are resources in the Source of a copy.
 pub(crate) fn are_resources(mirror: &Mirror) -> Result<bool, Error> {
     match mirror.meta(KEY)? {
         Some(known) => Ok(known != PARTS),
@@ -36,8 +37,8 @@ pub(crate) fn wants_comparison(mirror: &Mirror) -> Result<bool, Error> {
     Ok(mirror.meta(KEY)?.as_deref() == Some(COMPARE))
 }
 
-/// Keeps that the copy was compared with descriptions that have so many parts, in the transaction of
-/// the comparison.
+/// Records a comparison of the copy with descriptions that have `parts` parts, in the transaction
+/// of the comparison.
 pub(crate) fn keep(mirror: &Mirror, parts: u64) -> Result<(), Error> {
     if wants_comparison(mirror)? {
         mirror.set_meta(KEY, Some(RESOURCES))?;
@@ -47,10 +48,10 @@ pub(crate) fn keep(mirror: &Mirror, parts: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// What answers of the Source show about a copy whose descriptions have parts.
+/// Evidence from responses of the Source, for a copy whose descriptions have parts.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    /// Without parts nothing is to be found out.
+    /// Whether the descriptions contain parts; otherwise there is nothing to detect.
     has_parts: bool,
     are_resources: AtomicBool,
 }
@@ -69,7 +70,7 @@ impl Evidence {
         }
     }
 
-    /// Keeps the result for the next run, and reports it.
+    /// Stores the result for the next run, and reports it.
     pub(crate) fn conclude(&self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         if !self.are_resources.load(Ordering::Relaxed) {
             return Ok(());

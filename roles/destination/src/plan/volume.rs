@@ -1,24 +1,24 @@
-//! How much has changed, for the cost of a package with it.
+//! The amount of changes, to estimate the length of a package with the changes.
 
 use crate::plan::listed::Listed;
 use crate::request::package::listing::Made;
 
-/// The assumed length of a resource whose length is not stated.
+/// The assumed length of a resource without a listed length, in bytes.
 pub(crate) const UNKNOWN_BYTES: u64 = 16 << 10;
-/// The overhead of a change in a package: an entry of the manifest and two headers.
+/// The overhead of a change in a package in bytes: a manifest entry and two headers.
 const CHANGE_BYTES: u64 = 700;
 
-/// Bytes that a package may have more than twice what is expected: changes continue while it is
-/// made.
+/// Number of bytes that a package may have in addition to twice its expected length, since changes
+/// continue while it is created.
 const SPARE_BYTES: u64 = 1 << 20;
 
-/// The time of the Source to put one change into a package, and the bytes that it reads in a
-/// second.
+/// Time that the Source needs to add one change to a package, in seconds, and the number of bytes
+/// that it reads in a second.
 const MAKING_SECONDS: f64 = 0.000_05;
 
 const MAKING_BYTES_PER_SECOND: f64 = 100_000_000.0;
 
-/// How much changed, as the Source lists it.
+/// The amount of listed changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) changes: u64,
@@ -39,12 +39,12 @@ impl Changes {
         Self { changes: self.changes.max(changes), bytes: self.bytes.max(bytes) }
     }
 
-    /// Length of a package with them.
+    /// Expected length of a package with these changes, in bytes.
     pub(crate) fn package_bytes(self) -> u64 {
         self.bytes.saturating_add(self.changes.saturating_mul(CHANGE_BYTES))
     }
 
-    /// A package with them, as it is expected.
+    /// The expected package with these changes.
     pub(crate) fn made(self) -> Made {
         Made {
             bytes: self.package_bytes(),

@@ -1,21 +1,22 @@
-//! How a Source announces that changes are pushed.
+//! The announcement of a Source that it pushes changes.
 
 #[cfg(feature = "xmpp")]
 use crate::report::options::SyncOptions;
 use abreast_webtypes::SyntaxError;
 
-/// The document that names the topic of a set.
+/// The document that contains the topic of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct Announcement {
-    /// Its URL: hosts are judged by it.
+    /// The URL of the document, to which the rules for other hosts refer.
     pub(crate) url: String,
-    /// Finds the topic in its bytes; the second argument is the URL that it answered at.
+    /// Finds the topic in the bytes of the document; the second argument is the URL after
+    /// redirects.
     pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
-    /// Other ways in which changes are pushed.
+    /// Other ways in which the Source pushes changes.
     pub(crate) offers: Vec<PushOffer>,
 }
 
-/// Stands for the announcement of a Source, where the user names a node.
+/// A substitute for the announcement of a Source, if the user specifies a node.
 #[cfg(feature = "xmpp")]
 pub(super) fn of_own_node(options: &SyncOptions) -> Option<Announcement> {
     let node = options.xmpp.as_ref().and_then(|xmpp| xmpp.node.as_ref());
@@ -30,39 +31,40 @@ pub enum PushOffer {
     Xmpp {
         /// The address of the service, such as `pubsub.example.org`.
         service: String,
-        /// The node.
+        /// The PubSub node of the service.
         node: String,
     },
-    /// HTTP callbacks [rs-0.1 §5.2.2].
+    /// HTTP callbacks of the Source itself [rs-0.1 §5.2.2].
     Callback {
-        /// Where callbacks are subscribed.
+        /// The address for subscriptions of callbacks.
         subscribe: String,
-        /// What they are about: the current change set, where the Source has one.
+        /// The subject of the callbacks: the current change set, if the Source has one.
         topic: Option<String>,
-        /// The Source has them as in the specification: it verifies and signs nothing.
+        /// The Source follows the specification exactly: it neither verifies subscriptions nor
+        /// signs notifications.
         is_plain: bool,
     },
 }
 
-/// A topic and where it can be subscribed to.
+/// A topic, and the addresses for subscriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topic {
     pub(crate) url: String,
-    /// Those reached by https first; none when it can only be read.
+    /// Hubs for subscriptions, https addresses first; empty if the topic can only be read.
     pub(crate) hubs: Vec<String>,
-    /// How a subscription is requested there.
+    /// The form of subscription requests at these hubs.
     pub(crate) asking: Asking,
 }
 
-/// How a subscription is requested.
+/// The form of subscription requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Asking {
-    /// At a hub, which verifies it [websub §5.1].
+    /// At a hub, which verifies the subscription [websub §5.1].
     #[default]
     WebSub,
     /// By the form of ResourceSync 0.1 with secret and lease, and verified as by a hub [rs-0.1
     /// §5.2.2].
     Callback,
-    /// By that form as the specification has it: nothing is verified, signed or ended.
+    /// In the form of the specification: nothing is verified, signed or ended.
     PlainCallback,
 }

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Subscriptions remembered, those that have ended included; the oldest that have ended are
-/// forgotten.
+/// Maximum number of subscriptions in memory, including ended ones; the oldest ended subscriptions
+/// are removed first.
 const SUBSCRIPTIONS_MAX: usize = 16;
-/// A lease that is shorter counts as this.
+/// Minimum lease; a shorter lease is treated as this duration.
 const LEASE_MIN: Duration = Duration::from_secs(1);
-/// A lease that is longer counts as this.
+/// Maximum lease; a longer lease is treated as this duration.
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The service that hubs call. Answers come from memory, so that a hub never waits for a run.
@@ -34,27 +34,27 @@ struct Subscription {
     topic: String,
     asking: Asking,
     secret: Option<Secret>,
-    /// The lease that was requested: counts where the hub does not state what it grants.
+    /// The requested lease, which is used if the hub does not specify the granted lease.
     lease: Duration,
     standing: Standing,
-    /// The challenge that was answered: a hub that did not get the answer repeats it.
+    /// The challenge of the last answer: a hub that did not receive the answer repeats the request.
     answered: Option<String>,
-    /// A delivery was not accepted, which was reported.
+    /// A refused delivery was reported.
     doubted: bool,
 }
 
 /// How far a subscription is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Requested at the hub, which has not verified it yet.
+    /// The subscription was requested, and the hub has not verified it yet.
     Asked,
     /// The hub delivers.
     Active { renew: Instant, until: Instant },
-    /// Its end was requested at the hub, which has not verified that yet.
+    /// The hub was asked to end the subscription, and has not verified the request yet.
     Leaving,
-    /// It has ended as requested.
+    /// The subscription has ended as requested.
     Ended,
-    /// The hub refuses, for a reason if it gave one.
+    /// The hub refuses the subscription, with its reason if it gives one.
     Denied(Option<String>),
 }
 
@@ -107,7 +107,7 @@ impl Callbacks {
         one.map_or(Standing::Ended, |one| one.standing.clone())
     }
 
-    /// Before its end is requested at the hub.
+    /// Expects the verification of a request to end a subscription. Called before that request.
     pub(super) fn leave(&self, token: &str) {
         if let Some(one) = self.lock().iter_mut().find(|one| one.token == token) {
             (one.standing, one.answered) = (Standing::Leaving, None);
@@ -136,7 +136,7 @@ impl Callbacks {
                             .clamp(LEASE_MIN, LEASE_MAX);
                         one.standing = active(lease, lease);
                     }
-                    // It verifies nevertheless.
+                    // A Source with plain callbacks sends a verification although it need not.
                     (Mode::Subscribe, Standing::Active { .. })
                         if one.asking == Asking::PlainCallback => {}
                     (Mode::Unsubscribe, Standing::Leaving) => one.standing = Standing::Ended,
@@ -161,9 +161,9 @@ impl Callbacks {
         reply
     }
 
-    /// A delivery. Without the agreed signature it is ignored; where none was agreed, it only shows
-    /// that there are changes. So does every delivery of a Source of ResourceSync 0.1 without a
-    /// valid signature: its callbacks need none.
+    /// Accepts a delivery. A delivery without the agreed signature is ignored. If no secret was
+    /// agreed, a delivery only shows that there are changes; the same applies to all deliveries of
+    /// a Source of ResourceSync 0.1 without a valid signature, since its callbacks need none.
     fn deliver(&self, token: &str, head: &Parts, body: Bytes) -> Reply {
         let received = || Reply::new(StatusCode::ACCEPTED, "");
         let mut subscriptions = self.lock();
@@ -197,13 +197,14 @@ impl Callbacks {
 }
 
 impl Subscription {
-    /// Whether a verification is about this one. A request for a callback names no topic, so that
-    /// only the Source knows it; the token is what nobody else knows.
+    /// Whether a verification belongs to this subscription. A request for plain callbacks does not
+    /// contain a topic, so only the Source knows the topic; the secret token in the URL identifies
+    /// the subscription.
     fn is_about(&self, topic: &str) -> bool {
         self.asking != Asking::WebSub || topic == self.topic
     }
 
-    /// A delivery that is not believed.
+    /// Handles a delivery whose content is not trusted.
     fn hint(&self, inbox: &Inbox) {
         if self.asking != Asking::WebSub {
             inbox.pull();
@@ -222,8 +223,8 @@ fn gone() -> Reply {
     Reply::new(StatusCode::GONE, "there is no such subscription")
 }
 
-/// Which subscription it is about: the last part of the path, whatever a proxy made of those
-/// before.
+/// The token of a request: the last segment of the path. A proxy may have changed the other
+/// segments.
 fn token_of(head: &Parts) -> &str {
     head.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }

@@ -7,8 +7,8 @@ use abreast_net::{Request, Response, StatusCode};
 use abreast_websub::EventReader;
 
 impl Subscriber {
-    /// Reads the topic's stream until it ends. Continues after the last event, which `last_id`
-    /// names.
+    /// Reads the event stream of the topic until the stream ends. Continues after the event
+    /// `last_id`.
     pub(super) async fn stream(&self, topic: &str, last_id: &mut String) -> Ended {
         let request = Request {
             accept: Some("text/event-stream"),
@@ -32,8 +32,8 @@ impl Subscriber {
         if response.status() != StatusCode::OK || !kind.eq_ignore_ascii_case("text/event-stream") {
             return Ended::NotOffered;
         }
-        // What comes from where the lists come from is trusted as they are; all else only shows
-        // that something changed.
+        // Events from the host of the lists are trusted like the lists. Other events only show that
+        // something has changed.
         let is_believed = same_origin(response.url(), &self.announcement.url);
         // Changes before the first event are in the lists.
         self.inbox.set_live(true);
@@ -60,7 +60,7 @@ impl Subscriber {
             }
             reader.last_id().clone_into(last_id);
             if let Err(error) = fed {
-                // A stream that continues after it would bring the same again.
+                // Continuing after this event would deliver the same event again.
                 last_id.clear();
                 return Ended::Broken(format!("cannot read the event stream {topic}: {error}"));
             }

@@ -1,5 +1,6 @@
-//! The topic of a set and its hubs: as the document names them that announces changes
-//! [rs-change-notification §4.1]; where that names no hub, as the topic itself does [websub §4].
+//! The topic of a set and its hubs: from the document that announces changes
+//! [rs-change-notification §4.1], or from the topic itself if that document does not contain a hub
+//! [websub §4].
 
 use super::{Subscriber, is_https};
 use crate::push::announcement::{Asking, Topic};
@@ -8,13 +9,13 @@ use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};
 use std::time::Duration;
 
-/// Longest Capability List that is read for it.
+/// Maximum length of a Capability List in the search for the topic, in bytes.
 const LIST_BYTES_MAX: u64 = 8 << 20;
 /// Longest time that a topic may take to name its hubs.
 const ASK_TIME: Duration = Duration::from_secs(30);
 
 impl Subscriber {
-    /// `None` when the set has no topic.
+    /// Finds the topic of the set and its hubs; `None` if the set does not have a topic.
     pub(super) async fn find(&self) -> Result<Option<Topic>, String> {
         let url = &self.announcement.url;
         let request = Request {
@@ -63,7 +64,7 @@ impl Subscriber {
             return Ok(Topic { url: found.topic, hubs: found.hubs, asking: Asking::WebSub });
         }
         let mut body = Vec::new();
-        // What is beyond the limit is not read.
+        // The part of the body after the limit is not read.
         while body.len() < MAX_BODY_LENGTH
             && let Ok(Some(piece)) = answer.chunk().await
         {
@@ -77,7 +78,8 @@ impl Subscriber {
         ))
     }
 
-    /// Only public addresses of hosts that neither the Source is on nor the user named.
+    /// Whether only public addresses are allowed: the host is neither the host of the Source nor
+    /// allowed by the user.
     pub(super) fn must_be_public(&self, url: &str) -> bool {
         let host = |url: &str| url::Url::parse(url).ok()?.host_str().map(str::to_ascii_lowercase);
         let Some(named) = host(url) else { return true };

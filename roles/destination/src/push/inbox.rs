@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Notifications that wait for a run; with more, all are dropped and the lists are polled.
+/// Maximum number of waiting notifications. If there are more, all are discarded and the lists are
+/// polled.
 const NOTIFICATIONS_MAX: usize = 256;
-/// Their bytes together.
+/// Maximum total length of waiting notifications, in bytes.
 const NOTIFICATIONS_BYTES_MAX: usize = 32 << 20;
-/// Remarks that wait to be reported; more are dropped.
+/// Maximum number of remarks that wait to be reported; further remarks are discarded.
 const NOTES_MAX: usize = 100;
-/// How soon a stop is noticed.
+/// Interval of the checks for a request to stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// The contents that wait for the next run.
@@ -27,7 +28,7 @@ struct Waiting {
     bytes: usize,
     pull: bool,
     live: bool,
-    /// Something was notified since this was asked last.
+    /// Whether notifications arrived since the last call of [`Inbox::take_arrived`].
     arrived: bool,
     /// How often anything was notified.
     count: u64,
@@ -83,7 +84,7 @@ impl Inbox {
         self.wake.notify_all();
     }
 
-    /// A notification came that is not applied; the lists know what changed.
+    /// Called for a notification that is not applied: the lists contain the change.
     pub(crate) fn hint(&self) {
         self.lock().note_arrival();
         self.pull();
@@ -94,7 +95,7 @@ impl Inbox {
         self.lock().count
     }
 
-    /// Whether anything was notified since this was asked last.
+    /// Whether notifications arrived since the last call.
     pub(crate) fn take_arrived(&self) -> bool {
         std::mem::take(&mut self.lock().arrived)
     }
@@ -132,9 +133,9 @@ impl Inbox {
         std::mem::take(&mut self.lock().notes)
     }
 
-    /// Waits until there are notifications to apply, though not before `earliest`; or until the
-    /// lists are to be polled for what was notified, though not before `look_from` either; or until
-    /// they are due anyway.
+    /// Waits until a run is due: when notifications can be applied, but not before `earliest`; when
+    /// the lists must be polled because of a notification, but not before `look_from`; at the
+    /// latest at `due`.
     pub(crate) fn wait(
         &self,
         earliest: Instant,

@@ -1,4 +1,4 @@
-//! Limits of notifications, however they come.
+//! Limits of notifications, the same for all transports.
 
-/// Bytes of one notification.
+/// Maximum length of a notification, in bytes.
 pub(super) const NOTIFICATION_MAX: usize = 8 << 20;

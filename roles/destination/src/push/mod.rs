@@ -4,18 +4,18 @@
 //! | file | subject |
 //! |---|---|
 //! | `find.rs` | the topic of a set, and its hubs |
-//! | `subscribe.rs` | subscriptions: made, renewed and ended |
-//! | `callback.rs` | answers to hubs, and which deliveries are accepted |
-//! | `events.rs` | event streams, for those who cannot be called |
+//! | `subscribe.rs` | subscriptions: created, renewed and ended |
+//! | `callback.rs` | answers to hubs, and the decision which deliveries are accepted |
+//! | `events.rs` | event streams, for programs that cannot receive requests |
 //! | `xmpp.rs` | nodes of XMPP services, with the feature `xmpp` |
 //! | `inbox.rs` | notifications that wait for a run |
 //!
-//! What a notification contains, and whether it continues from the cursor, is for the reader
-//! (`read/resourcesync/pushed.rs`).
+//! The reader (`read/resourcesync/pushed.rs`) parses the content of notifications, and decides
+//! whether the content continues from the cursor.
 //!
-//! A notification is never more than a hint that comes early: the Change Lists are the truth, and
-//! what does not fit is read from there. So a delivery may be lost, repeated or late at no cost but
-//! time.
+//! A notification is only an early hint. The Change Lists are authoritative, and are read if a
+//! notification does not continue from the cursor. A lost, repeated or late delivery therefore only
+//! costs time.
 
 pub(crate) mod announcement;
 mod callback;
@@ -42,39 +42,41 @@ use tokio::sync::watch;
 
 pub(crate) use inbox::{Inbox, Wakeup};
 
-/// First pause after a way to be notified came to an end; it doubles.
+/// First pause after a connection for notifications ended; the pause doubles each time.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Longest such pause.
+/// Longest pause after a connection for notifications ended.
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
 /// The first pause after an account was not accepted.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
-/// Failures that are remembered, so that none is reported twice.
+/// Number of failures in memory, so that none is reported twice.
 const FAILURES_MAX: usize = 16;
-/// A way that lasted so long, or notified of anything, worked: the pauses begin again at the first.
+/// Duration after which a connection counts as successful, as it does after a notification; the
+/// next pauses then start at the shortest one.
 const LASTED: Duration = Duration::from_secs(30);
-/// A silent event stream is given up after this; Sources that speak every 15 s are never so silent.
+/// Silence after which an event stream is closed; this program as a Source sends something every
+/// 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Requests for short answers are given up after this silence.
+/// Silence after which a request for a short answer fails.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 
-/// Receives notifications, on a thread of its own. Dropping it unsubscribes.
+/// Receives notifications in a separate thread. Dropping this value ends the subscription.
 #[derive(Debug)]
 pub(crate) struct Pushing {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The state of the thread.
+/// The data of the thread.
 struct Subscriber {
     way: Push,
     announcement: Announcement,
-    /// The begin of callback URLs, with a slash at the end.
+    /// The start of callback URLs, with a slash at the end.
     callback_base: Option<String>,
     callbacks: Arc<Callbacks>,
     inbox: Arc<Inbox>,
-    /// For short answers.
+    /// The client for short responses.
     client: Client,
-    /// For answers without an end.
+    /// The client for responses without an end.
     streams: Client,
     authorization: Option<Authorization>,
     authorized_url: String,
@@ -86,26 +88,27 @@ struct Subscriber {
     stop: watch::Receiver<bool>,
 }
 
-/// Why a way to be notified came to an end.
+/// The reason why a connection for notifications ended.
 enum Ended {
-    /// The run was asked to stop.
+    /// The run must stop.
     Stopped,
-    /// It did not work, or works no longer.
+    /// The connection failed or has ended.
     Broken(String),
-    /// An account is not accepted: servers may lock one that is tried often.
+    /// The service refuses the account. The connection is not repeated, since servers may lock an
+    /// account after many attempts.
     #[cfg_attr(not(feature = "xmpp"), expect(dead_code, reason = "only XMPP logs in"))]
     Refused(String),
-    /// It is not offered.
+    /// The Source does not offer this way.
     NotOffered,
-    /// Only callbacks are, and hubs cannot call this program.
+    /// The Source offers callbacks only, and this program lacks an address for them.
     NeedsCallback,
 }
 
-/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported
-/// at once.
+/// Listens for requests of hubs, if callbacks are configured. Called first, so that a wrong address
+/// is reported at once.
 ///
 /// # Errors
-/// `callback.listen` when the address is not available, `callback.url` when hubs could not use it.
+/// `callback.listen` if the address is not available, `callback.url` if hubs could not use it.
 pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
     let Some(callback) =
         options.callback.as_ref().filter(|_| matches!(options.push, Push::Auto | Push::Callback))
@@ -143,17 +146,17 @@ pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
 }
 
 impl Pushing {
-    /// Begins to receive notifications, if the set announces changes.
+    /// Starts to receive notifications, if the set announces changes.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// The thread cannot be started.
     pub(crate) fn start(
         options: &SyncOptions,
         announcement: Option<Announcement>,
         inbox: &Arc<Inbox>,
         listener: Option<Listener>,
     ) -> Result<Option<Self>, Error> {
-        // A node that the user names needs nothing of the Source.
+        // A node from the options does not require an announcement of the Source.
         #[cfg(feature = "xmpp")]
         let announcement = announcement.or_else(|| announcement::of_own_node(options));
         let Some(announcement) = announcement.filter(|_| options.push != Push::Off) else {
@@ -223,7 +226,7 @@ impl Subscriber {
             });
         }
         let (mut pause, mut turn, mut last_id) = (PAUSE_MIN, 0, String::new());
-        // Those that were reported since something came.
+        // Failures that were reported since the last notification.
         let mut failures: Vec<String> = Vec::new();
         let mut is_reported = false;
         while !*self.stop.borrow() {
@@ -234,7 +237,7 @@ impl Subscriber {
             match ended {
                 Ended::Stopped => return,
                 Ended::NotOffered | Ended::NeedsCallback => {
-                    // What the documents offer may work again.
+                    // Another way may work, or the documents may offer one later.
                     turn += 1;
                     let message = match ended {
                         Ended::NeedsCallback => {
@@ -283,7 +286,7 @@ impl Subscriber {
         }
     }
 
-    /// One way to be notified, until it ends.
+    /// Receives notifications in one way, until the connection ends.
     async fn once(&mut self, turn: usize, last_id: &mut String) -> Ended {
         let mut stop = self.stop.clone();
         #[cfg(feature = "xmpp")]
@@ -293,7 +296,7 @@ impl Subscriber {
                 () = stopped(&mut stop) => Ended::Stopped,
             };
         }
-        // First those that the documents name, then the hubs of their topic.
+        // First the callbacks in the documents, then the hubs of the topic.
         let offers = callbacks(&self.announcement.offers);
         if let Some(base) = self.callback_base.clone()
             && let Some((topic, subscribe)) = offers.get(turn % (offers.len() + 1))
@@ -355,8 +358,8 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Half to the whole of a pause, at random: many who were cut off together do not come back
-/// together.
+/// A random duration between half of a pause and the whole pause, so that copies that lost their
+/// connections together do not reconnect together.
 fn spread(pause: Duration) -> Duration {
     use std::hash::BuildHasher as _;
     let share = std::hash::RandomState::new().hash_one(0) % 1_000;

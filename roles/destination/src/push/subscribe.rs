@@ -17,17 +17,18 @@ const LEASE: Duration = Duration::from_secs(24 * 3_600);
 const VERIFY_TIME: Duration = Duration::from_secs(60);
 /// How long is waited, when stopping, until the hub asks back.
 const LEAVE_TIME: Duration = Duration::from_secs(1);
-/// How long a hub may take to hear that a subscription is to end.
+/// Maximum time for the request that ends a subscription.
 const GOODBYE_TIME: Duration = Duration::from_secs(3);
-/// First pause after a renewal that failed, at most an eighth of what is left; it doubles.
+/// First pause after a failed renewal, at most an eighth of the remaining lease; the pause doubles
+/// each time.
 const RENEW_PAUSE: Duration = Duration::from_secs(1);
-/// Redirects of a hub that are followed.
+/// Maximum number of redirects by a hub.
 const REDIRECTS_MAX: usize = 3;
 
 /// A subscription that a hub has confirmed.
 struct Active {
     token: String,
-    /// The hub that took it, after redirects.
+    /// The hub that accepted the subscription, after redirects.
     hub: String,
     renew: Instant,
     until: Instant,
@@ -44,7 +45,7 @@ impl Subscriber {
             },
             () = stopped(&mut stop) => return Ended::Stopped,
         };
-        // Where nothing is verified, nothing shows whether deliveries will come.
+        // If nothing is verified, it is unknown whether deliveries will arrive.
         self.inbox.set_live(topic.asking != Asking::PlainCallback);
         self.inbox.pull();
         self.inbox.note("push.callback", &topic.url, &format!("subscribed at {hub}"));
@@ -73,8 +74,8 @@ impl Subscriber {
                 }
                 continue;
             }
-            // A callback of its own for each: what was given to the old one ends with it. But one
-            // that nobody can end is used again.
+            // Each renewal has a new callback, so that the old subscription ends with its old
+            // callback. A plain callback cannot be ended, so it is used again.
             let known =
                 Some(active.token.clone()).filter(|_| topic.asking == Asking::PlainCallback);
             let renewed = tokio::select! {
@@ -102,7 +103,7 @@ impl Subscriber {
         }
     }
 
-    /// One request, and the hub's question back.
+    /// Requests a subscription, and waits for the verification by the hub.
     async fn subscribe(
         &self,
         base: &str,
@@ -115,7 +116,7 @@ impl Subscriber {
         let secret = Secret::new(random_text()?);
         self.callbacks.expect(&token, &topic.url, topic.asking, LEASE);
         let mut form = |hub: &str| {
-            // A secret that others could read is none.
+            // A secret must not be sent over a connection that others could read.
             let secret = secret.clone().filter(|_| may_have_secret(hub, &self.proxies));
             let secret = secret.filter(|_| topic.asking != Asking::PlainCallback);
             self.callbacks.set_secret(&token, secret.clone());
@@ -160,7 +161,8 @@ impl Subscriber {
     /// Asks the hub to end a subscription, and waits that long for its question back.
     async fn unsubscribe(&self, base: &str, topic: &Topic, active: &Active, wait: Duration) {
         if topic.asking == Asking::PlainCallback {
-            // It has no other way to learn that than an answer of 410.
+            // The Source of a plain callback detects the end of the subscription only by an answer
+            // 410.
             return self.callbacks.forget(&active.token);
         }
         self.callbacks.leave(&active.token);
@@ -171,7 +173,7 @@ impl Subscriber {
         };
         match tokio::time::timeout(GOODBYE_TIME, self.ask_hub(&active.hub, &mut form)).await {
             Ok(Ok(_)) => {}
-            // Its lease ends it anyway.
+            // The subscription ends with its lease at the latest.
             Ok(Err(why)) => return tracing::debug!(why, "cannot unsubscribe"),
             Err(_) => {
                 return tracing::debug!("the hub does not hear that a subscription is to end");
@@ -244,7 +246,7 @@ impl Subscriber {
     }
 }
 
-/// A request as a form, in the way that it is to be made.
+/// A request as a form, in the form of the topic.
 fn written(topic: &Topic, request: CallbackRequest) -> String {
     match topic.asking {
         Asking::WebSub => request.about(&topic.url).to_form(),

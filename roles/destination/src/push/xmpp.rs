@@ -1,12 +1,12 @@
-//! Nodes of XMPP services [rs-0.1 §5.2.1]. What is pushed is a hint: what was missed while nothing
-//! was connected is in the documents, which are read after each gap.
+//! Nodes of XMPP services [rs-0.1 §5.2.1]. Items are hints: changes that were published while no
+//! connection existed are in the documents, which are read after each gap.
 
 use super::{Ended, Subscriber};
 use crate::push::announcement::{Announcement, PushOffer};
 use crate::report::options::{Push, XmppOptions};
 use abreast_xmpp::{Account, Error, ErrorKind, Event, Item, Node, Session};
 
-/// The node that the documents of the Source name.
+/// The node in the documents of the Source.
 fn offered(announcement: &Announcement) -> Option<Node> {
     announcement.offers.iter().find_map(|offer| match offer {
         PushOffer::Xmpp { service, node } => Node::new(service, node).ok(),
@@ -15,7 +15,7 @@ fn offered(announcement: &Announcement) -> Option<Node> {
 }
 
 impl Subscriber {
-    /// The node to follow, and the account to do so with, where there are both.
+    /// The node and the account for notifications, if both exist.
     pub(super) fn node(&self) -> Option<(&Account, Node)> {
         let XmppOptions { account, node } =
             self.xmpp.as_ref().filter(|_| self.way == Push::Auto)?;
@@ -55,15 +55,16 @@ impl Subscriber {
                 }
                 Event::Emptied { node: of } if of == node.name() => self.inbox.pull(),
                 Event::Missed => self.inbox.pull(),
-                // Of another node; or an item was retracted, as the oldest one is for each new one: what it
-                // had is in the documents still.
+                // An event of another node, or a retraction: each new item retracts the oldest one,
+                // whose changes are still in the documents.
                 _ => {}
             }
         }
     }
 
-    /// Subscribes, and finds out whether anything was missed. Events come from the moment of being
-    /// present: the newest item is asked for after that, so that nothing falls between.
+    /// Subscribes to the node, and finds out whether items were missed. Events arrive from the
+    /// moment of presence; the newest item is requested after that moment, so that no item is
+    /// missed.
     async fn join(
         &self,
         session: &Session,
@@ -73,7 +74,7 @@ impl Subscriber {
         session.check_service(node.service()).await?;
         session.subscribe(node).await?;
         session.be_present().await?;
-        // Where the service does not hand it out, anything may have been missed.
+        // If the service does not deliver the item, changes may have been missed.
         let newest = session.items(node, 1).await?.unwrap_or_default();
         let newest = newest.into_iter().map(|item| item.id).max_by_key(|id| number(id));
         let newest = newest.unwrap_or_default();
@@ -98,24 +99,24 @@ impl Subscriber {
     }
 }
 
-/// What an item leads to.
+/// The action that an item requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
     Nothing,
     /// The documents are read.
     Asked,
-    /// Its changes are applied.
+    /// The changes in the item are applied.
     Applied,
 }
 
-/// What an item leads to, after the last one. Others than the Source may be able to publish to the
-/// node: what is new or updated is fetched from the Source, but nothing is deleted before its
-/// documents state so.
+/// The action that an item requires, after the item `last_id`. Others than the Source may be able
+/// to publish to the node. So new and updated resources are fetched from the Source, and deletions
+/// are applied only from the documents.
 fn taken(last_id: &str, id: &str, payload: Option<&str>) -> Taken {
     match payload {
-        // One that comes again brings nothing new.
+        // A repeated item contains nothing new.
         _ if number(id) != 0 && id == last_id => Taken::Nothing,
-        // It came late, or the Source counts from the beginning again.
+        // The item is late, or the Source has restarted its numbers.
         _ if number(id) != 0 && number(id) < number(last_id) => Taken::Asked,
         Some(payload) if !["expires", "deleted"].iter().any(|sign| payload.contains(sign)) => {
             Taken::Applied
@@ -124,7 +125,8 @@ fn taken(last_id: &str, id: &str, payload: Option<&str>) -> Taken {
     }
 }
 
-/// Items of a Source like this one are named by positions of its log; others have no order.
+/// The position of an item in the log of the Source, if the Source is this program; items of other
+/// Sources are not ordered.
 fn number(id: &str) -> u64 {
     id.parse().unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! Changes that were read when their times were in the future. The position does not reach them: should a server be restored
-//! to a backup without them, only that they are missing shows it.
+//! Changes that were read while their times were in the future. The position is before such
+//! changes. If a server is restored to a backup without them, only their absence shows the restore.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::plan::listed::Listed;
@@ -8,30 +8,31 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
-/// Entries with times in the future that are remembered.
+/// Maximum number of remembered entries with times in the future.
 pub(crate) const FUTURE_MAX: usize = 1_024;
 
-/// A change of a time in the future.
+/// A change whose time was in the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AheadMark {
-    /// Its time, microseconds, and its resource.
+    /// The time of the change in microseconds, and the fingerprint of its resource.
     time: i64,
     resource: u64,
-    /// Where the order of the documents places it, microseconds.
+    /// The place in the order of the documents, as a time in microseconds.
     place: i64,
 }
 
-/// Those of earlier walks, compared with what a walk finds, and those of this one.
+/// The changes of earlier walks, compared with the changes of this walk.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// By their resources; whether they are there, or another change came since.
+    /// Changes of earlier walks by resource, and whether the change, or a later change of its
+    /// resource, was found.
     known: HashMap<u64, Vec<(AheadMark, bool)>>,
-    /// The places of those of this walk, by time and resource.
+    /// The places of this walk's changes, by time and resource.
     found: BTreeMap<(i64, u64), i64>,
 }
 
 impl Ahead {
-    /// A walk by a copy that knows these.
+    /// The changes that a copy knows before a walk.
     pub(crate) fn known(marks: &[AheadMark]) -> Self {
         let mut known: HashMap<u64, Vec<_>> = HashMap::new();
         for mark in marks {
@@ -40,7 +41,7 @@ impl Ahead {
         Self { known, found: BTreeMap::new() }
     }
 
-    /// Compares a change with them; with `is_new` no walk before has read it.
+    /// Compares a change with the known ones; `is_new` if no earlier walk has read the change.
     pub(crate) fn compare(&mut self, listed: &Listed<'_>, time: Option<Moment>, is_new: bool) {
         if self.known.is_empty() {
             return;
@@ -51,12 +52,12 @@ impl Ahead {
         }
     }
 
-    /// Notes a change for the next walk.
+    /// Records a change for the next walk.
     pub(crate) fn note(&mut self, listed: &Listed<'_>, time: Moment, place: i64) {
         self.found.insert((time.first().as_micros(), resource_of(listed)), place);
     }
 
-    /// The time of the newest one that is missing; of a walk through documents that begin at `from`.
+    /// The time of the newest missing change, in a walk through documents that start at `from`.
     pub(crate) fn newest_lost(&self, from: Option<Moment>) -> Option<Timestamp> {
         let is_read = |mark: &AheadMark| {
             from.is_none_or(|from| from.last() < Timestamp::from_micros(mark.place))
@@ -65,17 +66,17 @@ impl Ahead {
         lost.map(|mark| Timestamp::from_micros(mark.time)).max()
     }
 
-    /// Whether any are known, and this walk has found all of them.
+    /// Whether the copy knows such changes, and this walk has found all.
     pub(crate) fn are_found(&self) -> bool {
         !self.known.is_empty() && self.missing().next().is_none()
     }
 
-    /// Those that this walk has not found.
+    /// Known changes that this walk has not found.
     pub(crate) fn missing(&self) -> impl Iterator<Item = AheadMark> + use<'_> {
         self.known.values().flatten().filter(|(_, is_there)| !is_there).map(|(mark, _)| *mark)
     }
 
-    /// Those that the next walk reads: they stand behind the position.
+    /// The changes after the position, which the next walk reads.
     pub(crate) fn since(self, until: Option<Moment>) -> Vec<AheadMark> {
         let until = until.map_or(i64::MIN, |until| until.first().as_micros());
         let found = self.found.into_iter().rev().filter(|(_, place)| *place >= until);

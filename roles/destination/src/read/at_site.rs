@@ -1,5 +1,5 @@
-//! The choice of a reader for an address that is no document: a page or a site that may lead to
-//! one, of either version of ResourceSync. The later version is preferred.
+//! The choice of a reader for an address that is not a document: a page or a site may link to a
+//! document of either version of ResourceSync. The later version is preferred.
 
 use super::resourcesync::discover::{Discovered, discover};
 use super::resourcesync::reader::ResourceSync;
@@ -11,7 +11,7 @@ use crate::report::options::SyncOptions;
 use crate::request::requests::Requests;
 use abreast_webtypes::xml::utf8_begin;
 
-/// The reader for what the given address leads to.
+/// The reader for the documents to which the address links.
 pub(super) fn reader_at_site(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -19,7 +19,7 @@ pub(super) fn reader_at_site(
     let (found, mut tried) = (discover(requests, options), Vec::new());
     let old = match &found {
         Ok(found) => old_sitemap(requests, options, found)?,
-        // What is there and broken is not passed over for something else.
+        // A broken document is reported, even if the site has another one.
         Err(error) if matches!(error.code(), "discover.page" | "discover.nothing") => {
             site::find(requests, options, &mut tried)?
         }
@@ -50,7 +50,7 @@ fn old_sitemap(
     let is_old = is_old || recognise::leads_to_0_1(requests, options, list, &begin)?;
     let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
     Ok(is_old.then(|| {
-        // It was taken for a plain Sitemap until now.
+        // Until now, the list was treated as a plain Sitemap.
         requests.diagnostics.forget(list);
         let mut found = site::Found::default();
         found.add(list.clone(), route());

@@ -1,7 +1,8 @@
-//! The choice of a reader: by the state of a copy that was begun, else by the answer of the
-//! address.
+//! The choice of a reader: the reader of the existing copy, or the reader that recognises the
+//! response of the address.
 //!
-//! The address is requested once: the chosen reader continues the answer by which it was chosen.
+//! The address is requested once: the chosen reader continues with the response by which it was
+//! chosen.
 
 use super::driver::Driver;
 use super::resourcesync_0_1::recognise::{leads_to_0_1, unpacked};
@@ -16,8 +17,8 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::xml::utf8_begin;
 use std::borrow::Cow;
 
-/// Every protocol, in the order in which they are tried. The last reads everything that no other
-/// recognises, since it has discovery, and the copies of versions that knew no other.
+/// Every protocol, in the order of the tests. The last one reads all documents that no other
+/// protocol recognises, since it has discovery, and the copies of versions that supported no other.
 const PROTOCOLS: &[Protocol] =
     &[sdshare::PROTOCOL, emm::PROTOCOL, resourcesync_0_1::PROTOCOL, resourcesync::PROTOCOL];
 
@@ -39,7 +40,7 @@ impl Choice {
         Self { protocols, chosen: None }
     }
 
-    /// The reader for the Source that the options name; `known` is the state of the copy.
+    /// The reader for the Source in the options; `known` is the database of the copy.
     pub(crate) fn reader(
         &mut self,
         requests: &Requests<'_>,
@@ -53,7 +54,7 @@ impl Choice {
         Ok(self.chosen.insert(chosen))
     }
 
-    /// The reader for a run, which keeps the choice for later runs.
+    /// The reader for a run, which stores the choice for later runs.
     pub(crate) fn reader_of_run(
         &mut self,
         requests: &Requests<'_>,
@@ -148,7 +149,8 @@ fn choose_any(
         }
         let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
         match (known.next(), fallback.at_site) {
-            // What leads to its Source is a resource, and no dump or feed unless it shows that it is one.
+            // A document that links to its Source is a resource. It is a dump or a feed only if it
+            // has a mark of the protocol.
             (Some(protocol), _) if !is_linked || (protocol.has_mark)(&head) => Err(protocol),
             (_, Some(at_site)) if !is_sitemap && (is_linked || !is_packed) => Ok(at_site),
             _ => Err(fallback),
@@ -180,7 +182,7 @@ fn choose_any(
     }
 }
 
-/// The protocol that a copy was begun with.
+/// The protocol of an existing copy.
 fn of_copy(
     protocols: &'static [Protocol],
     mirror: &Mirror,

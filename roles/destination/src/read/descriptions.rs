@@ -1,7 +1,8 @@
-//! Whole copies of a set of descriptions, as files in RDF, in any protocol that has such files.
+//! Complete snapshots of a set of descriptions, as files in RDF, for any protocol that has such
+//! files.
 //!
-//! All files are sorted together, in bounded memory, so that each description is found whole
-//! whatever the order of its statements is.
+//! All files are sorted together, in bounded memory, so that each description is found completely,
+//! for any order of its statements.
 
 use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
@@ -31,12 +32,12 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct DescriptionFile {
     pub(crate) url: String,
-    /// To ask for it.
+    /// The media type to request.
     pub(crate) media_type: Option<String>,
     pub(crate) syntax: Syntax,
 }
 
-/// The statements of a whole copy.
+/// The statements of a complete snapshot.
 pub(crate) struct SortedDescriptions {
     statements: SortedStatements,
     /// IRIs in place of blank nodes that are parts of descriptions.
@@ -45,8 +46,8 @@ pub(crate) struct SortedDescriptions {
     left_out: LeftOut,
 }
 
-/// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
-/// is fetched.
+/// Fetches the files of a complete snapshot and sorts their statements. Sorting starts while later
+/// files are being fetched.
 pub(crate) fn fetch_sorted(
     requests: &Requests<'_>,
     name: &str,
@@ -88,7 +89,7 @@ pub(crate) fn fetch_sorted(
                 let documents = &requests.documents;
                 let package = package(file);
                 let bytes = documents.download(requests, downloads, &package, media_type)?;
-                // Nothing takes more files when one is wrong.
+                // The receiver has stopped because of an error.
                 if fetched.send((file, downloads.address_of(&package), bytes)).is_err() {
                     break;
                 }
@@ -115,7 +116,7 @@ pub(crate) fn fetch_sorted(
     Ok(SortedDescriptions { statements, parts, left_out })
 }
 
-/// Hands over the descriptions of a whole copy; how many there are.
+/// Passes on the descriptions of a complete snapshot; returns their number.
 pub(crate) fn hand_over(
     walk: &mut Walk<'_, '_>,
     name: &str,
@@ -147,8 +148,8 @@ pub(crate) struct Described<'d> {
 }
 
 impl SortedDescriptions {
-    /// Whether the files show all that there is: with statements that were left out, an entity that they do not have may
-    /// have had nothing else.
+    /// Whether the files contain all entities. If statements were left out, an entity that is
+    /// missing in the files may have had only these statements.
     pub(crate) fn lists_all(&self) -> bool {
         self.left_out.count() == 0
     }
@@ -218,7 +219,7 @@ impl Together {
     }
 }
 
-/// Blank nodes that descriptions do not have as the file has them.
+/// Counts of blank nodes that differ between the file and the descriptions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Blanks {
     pub(crate) shared: u64,
@@ -244,7 +245,7 @@ impl Blanks {
     }
 }
 
-/// Hands over each description.
+/// Passes on each description in the sorted statements.
 fn each_description(
     name: &str,
     SortedDescriptions { statements: sorted, .. }: &SortedDescriptions,

@@ -1,11 +1,13 @@
-//! The driver: the order of a run, and what follows for the copy from what documents show. The same for every protocol.
+//! The driver: the order of a run, and the decisions that follow from the documents. It is the same
+//! for all protocols.
 //!
-//! 1. What was pushed is applied if it continues from the position.
-//! 2. Else changes are read from the position on. If they do not continue from it, there is a gap.
-//! 3. At the first run and after a gap, the copy is compared with all that the Source lists; then changes since that
-//!    list are read.
+//! 1. Pushed changes are applied if they continue from the position.
+//! 2. Otherwise, changes are read from the position on. If they do not continue from the position,
+//!    there is a gap.
+//! 3. At the first run and after a gap, the copy is compared with all resources that the Source
+//!    lists; then changes since that list are read.
 //!
-//! A position moves in the transaction of the plan that it belongs to.
+//! A position moves in the transaction of its plan.
 
 mod changes;
 mod expected;
@@ -31,16 +33,17 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 use outcome::{Compared, Followed};
 
-/// A reader with what a run knows about it.
+/// A reader, with the facts that a run knows about it.
 pub(crate) struct Driver {
     reader: Box<dyn Reader>,
-    /// The time of the newest change that was pushed and is not planned.
+    /// The time of the newest change that was pushed and is not planned yet.
     announced: Option<Timestamp>,
-    /// Changes since the snapshot are read when its packages have been used.
+    /// Changes since the snapshot are read after its packages were used.
     has_rest: bool,
-    /// What cannot be used was reported in this run.
+    /// Documents or entries that cannot be used were reported in this run.
     has_reported: bool,
-    /// The comparison under way follows a gap: up to when the copy was known before.
+    /// If the current comparison follows a gap: the time up to which the copy knew all changes
+    /// before.
     known_before: Option<Timestamp>,
 }
 
@@ -86,8 +89,8 @@ impl Driver {
         Ok(start)
     }
 
-    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the copy, which names its
-    /// set where the user does not.
+    /// Finds the documents for a comparison that does not change the copy. `known` is the database
+    /// of the copy, which contains its set unless the user specifies the set.
     pub(crate) fn find_read_only(
         &mut self,
         requests: &Requests<'_>,
@@ -114,13 +117,14 @@ impl Driver {
         self.reader.sets(requests, options)
     }
 
-    // What others ask
+    // Requests by other modules.
 
     pub(crate) fn announcement(&self) -> Option<Announcement> {
         self.reader.announcement()
     }
 
-    /// The dumps that planned resources may be in; `since` where the plan is what changed since then.
+    /// The dumps that may contain planned resources. With `since`, the plan consists of the changes
+    /// since then.
     pub(crate) fn offered(
         &mut self,
         run: &mut PlanContext<'_, '_>,
@@ -191,7 +195,7 @@ impl Driver {
             || position.until().is_none() && position.bookmark.is_none()
             || offers.changes.is_none();
         if !is_compared && self.plan_pushed(run, &position)? {
-            // What is pushed does not show what was missing before.
+            // Pushed changes do not contain earlier changes that were missing.
             if let Some(unknown) = position.unknown.as_ref().filter(|unknown| unknown.is_fault) {
                 run.report.lacking("gap", &options.url, &unknown.why);
             }
@@ -206,7 +210,7 @@ impl Driver {
             let is_list = newer_list.is_some();
             let followed = match newer_list {
                 Some(why) => {
-                    // What an earlier history brought is deleted, however new it is.
+                    // Versions from a lost history are deleted, regardless of their times.
                     let unknown = position.unknown.as_ref();
                     let is_uncertain = unknown.is_some_and(|unknown| unknown.spares_absent);
                     let lost_until = unknown.and_then(|unknown| unknown.lost_until);
@@ -225,16 +229,18 @@ impl Driver {
             }
             let message = format!("{}; comparing with all that the Source has now", due.why);
             run.report.notice("gap", offers.changes.as_deref().unwrap_or(&options.url), &message);
-            // Until the comparison has succeeded: what shows the gap may be superseded then.
+            // The reason is stored until a comparison succeeds, because the documents that show the
+            // gap may be replaced before.
             position.due = Some(due);
-            // A new list of all resources is no gap.
+            // A new list of all resources is not a gap.
             position.unknown = position.unknown.filter(|unknown| is_list || unknown.is_fault);
             position.store(mirror)?;
         }
         run.planner.since = None;
         match self.compare(run, &position, &offers)? {
             None => Ok(()),
-            // What the copy had seen before is not there any more: nothing of a later history is spared.
+            // Changes that the copy had seen are now missing, so versions from a later history are
+            // not spared.
             Some(due) => {
                 let message = format!("{}; comparing again", due.why);
                 run.report.notice(
@@ -261,7 +267,7 @@ impl Driver {
         let is_uncertain =
             position.due.as_ref().is_some_and(|due| due.is_uncertain) || offers.is_comparison_due;
         run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
-        // What was changed since the first comparison is of the history that the Source has.
+        // Changes since the first comparison belong to the history of the Source.
         run.planner.lost_until = position.due.as_ref().and_then(|due| due.lost_until);
         let mut position = position.clone();
         if is_uncertain && run.planner.lost_until.is_none() {
@@ -269,10 +275,10 @@ impl Driver {
         }
         let position = &position;
         run.planner.listed = position.listed();
-        // A new list of all resources is no gap.
+        // A new list of all resources is not a gap.
         let is_gap = position.due.is_some()
             && position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault);
-        // A history that the Source does not have shows nothing of this one.
+        // Times of a history that the Source has lost do not apply to its current history.
         let until = position.until().filter(|_| is_gap && !is_uncertain);
         self.known_before = until.map(Moment::first);
         let mut everything = position.nowhere();
@@ -282,7 +288,7 @@ impl Driver {
         }
         let after = match offers.whole {
             Whole::Snapshot => match self.plan_snapshot(run, position, offers)? {
-                // Without all of the list, the next run compares again.
+                // The list was not read completely, so the next run compares again.
                 Compared::Unchanged | Compared::Read { is_whole: false, .. } => return Ok(None),
                 Compared::Absent { is_due } => {
                     run.report.summary.mode = Mode::Baseline;
@@ -337,8 +343,8 @@ impl Driver {
         Ok(None)
     }
 
-    /// Plans what changed since the snapshot, once the plan so far need not be kept apart; `true` when there may be more to
-    /// do.
+    /// Plans the changes since the snapshot, after the first part of the plan was carried out.
+    /// Returns `true` if there may be more work.
     pub(crate) fn plan_rest(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
         Ok(self.read_rest(run)? == Followed::Planned(true))
     }
@@ -352,7 +358,7 @@ impl Driver {
                 let changes = offers.changes.unwrap_or_default();
                 run.report.list_failed(error.code(), &changes, &error.to_string());
                 if run.planner.uncertain_from.is_some() {
-                    // What the list lacks may be among them.
+                    // Resources that the list lacks may be among these changes.
                     run.planner.mirror.forget_absent()?;
                 }
                 let mut position = Position::load(run.planner.mirror)?;
@@ -382,7 +388,7 @@ impl Driver {
         }
         match self.follow(run, &position, None) {
             Err(error) if error.exit_code() == ExitCode::Cancelled => Err(error),
-            // Other results are reported by the next run, if they last.
+            // If other results persist, the next run reports them.
             followed => Ok(matches!(followed, Ok(Followed::Planned(true)))),
         }
     }

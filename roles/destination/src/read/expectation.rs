@@ -1,7 +1,9 @@
-//! What documents show about a copy that is compared with them: how old they are, and what they leave open.
+//! Evidence from documents about a copy that is compared with them: their age, and the questions
+//! that they leave open.
 //!
-//! A list of all resources shows nothing about later changes. Where the changes that are listed continue from it, the two
-//! together are what the Source has now; where changes in between are missing, the state of the copy has more than they.
+//! A list of all resources is not evidence about later changes. If the listed changes continue from
+//! the list, both together describe the Source as it is now. If changes in between are missing, the
+//! copy may know more than the documents.
 
 use super::position::Position;
 use crate::plan::judge::{AsOf, Stated, Verdict as Planned, judge};
@@ -11,29 +13,29 @@ use crate::request::verify::Verdict;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
-/// What was read of a Source, for a comparison that changes nothing.
+/// The documents of a Source that were read for a comparison without changes to the copy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expectation {
     /// The list of all resources.
     pub(super) list: AsOf,
-    /// What neither the list nor a change names is not in the set.
+    /// Resources that neither the list nor a change contains are not in the set.
     pub(super) lists_all: bool,
-    /// Changes are missing between the list and those that are listed.
+    /// Changes are missing between the list and the listed changes.
     pub(super) has_gap: bool,
     /// Something that a copy may lack could not be read or used.
     pub(crate) is_lacking: bool,
-    /// A description of which nothing is stated is of a resource that was deleted.
+    /// A description without statements means that its resource was deleted.
     pub(super) is_gone_if_empty: bool,
-    /// Up to when the copy knows all changes.
+    /// The time up to which the copy knows all changes.
     pub(super) known: Option<Moment>,
 }
 
-/// What becomes of a resource that only one side has.
+/// The conclusion about a resource that only the Source or only the copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OneSide {
     /// The two differ.
     Differs,
-    /// Documents do not show it.
+    /// The documents do not show whether there is a difference.
     Unknown,
 }
 
@@ -50,8 +52,8 @@ impl Expectation {
         }
     }
 
-    /// What a comparison decides about a resource whose bytes are those of a row. Where only its server knows whether it
-    /// is the listed version, a later change decides.
+    /// Judges a resource whose stored bytes agree with a row. If only the server knows whether the
+    /// stored version is the listed one, a later change decides.
     pub(crate) fn judge_row(&self, listed: &ExpectedRow, row: &Row) -> Verdict {
         let [digests, kept] = [&listed.digests, &row.digests].map(|bytes| {
             let mut digests = Digests::default();
@@ -63,7 +65,7 @@ impl Expectation {
         let stated = Stated::Present { length, modified, digests: &digests, is_change };
         let at = Timestamp::from_micros;
         let as_of = match listed.at {
-            // A copy of something later than the last change differs from it too.
+            // A copy that is later than the last change differs from the change too.
             Some((first, _)) if is_change => {
                 AsOf { at: Some(Moment::exact(at(first))), is_uncertain: true, ..AsOf::default() }
             }
@@ -86,7 +88,7 @@ impl Expectation {
         }
     }
 
-    /// What follows from a listed resource that the copy does not have.
+    /// The conclusion from a listed resource that is not stored.
     pub(crate) fn missing(&self, mirror: &Mirror, listed: &ExpectedRow) -> Result<OneSide, Error> {
         let first = listed.at.map(|at| Timestamp::from_micros(at.0));
         let first = first.or(self.list.at.map(Moment::first));
@@ -106,7 +108,7 @@ impl Expectation {
         Ok(if is_unknown { OneSide::Unknown } else { OneSide::Differs })
     }
 
-    /// What follows from a resource of the copy that is not listed.
+    /// The conclusion from a stored resource that is not listed.
     pub(crate) fn extra(&self, expected: &Expected, row: &Row) -> Result<OneSide, Error> {
         if expected.is_gone(&row.uri)? {
             return Ok(OneSide::Differs);

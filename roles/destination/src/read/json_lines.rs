@@ -1,15 +1,17 @@
-//! A reader of versions in JSON Lines, for tests: a protocol that nobody publishes. It shows what a reader of a
-//! protocol with pages has to do, and that the rest is the driver's.
+//! A reader of versions in JSON Lines, for tests; the protocol is not used elsewhere. The reader
+//! shows the work of a reader for a protocol with pages, and that the driver does the rest.
 //!
-//! Each document has one JSON object a line, and begins with its head:
+//! Each document has one JSON object for each line, and starts with its head:
 //!
 //! | line | members |
 //! |---|---|
-//! | head of a page | `older`, the page before it; `dump`; `from`, since when the page and those after it have all versions; `until` if it is pushed |
-//! | head of the dump | `at`, the time up to which it has all versions; `count`, the lines after it |
+//! | head of a page | `older`, the previous page; `dump`; `from`, the time since which this page
+//! and the following pages have all versions; `until` if it is pushed |
+//! | head of the dump | `at`, the time up to which it has all versions; `count`, the number of
+//! lines after it |
 //! | version | `id`, a URI; `time`; `digest`, as in ResourceSync; `deleted` |
 //!
-//! The address of a feed is its newest page. In a page the newest version comes first.
+//! The address of a feed is its newest page. The newest version in a page is first.
 
 mod tests;
 
@@ -95,7 +97,7 @@ fn time(text: &str) -> Option<Moment> {
     W3cDatetime::parse(text.as_bytes()).ok().map(W3cDatetime::moment)
 }
 
-/// A document that was read. A line that is not a version is none.
+/// A parsed document. Lines that are not valid versions are `None`.
 #[derive(Debug)]
 struct Document {
     url: String,
@@ -119,7 +121,7 @@ impl Document {
         Self::parse(url, &bytes.0, answered)
     }
 
-    /// Hands over its changes, the oldest first.
+    /// Passes on the changes of the document, the oldest first.
     fn hand_over(&self, walk: &mut Walk<'_, '_>) -> Result<(), Error> {
         walk.begin_changes(&self.url, None, None);
         for version in self.versions.iter().rev() {

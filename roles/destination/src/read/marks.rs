@@ -1,7 +1,7 @@
-//! Marks: the changes that were read last, by which a later walk recognises where it is.
+//! Marks: the changes that were read last, by which a later walk recognises its place.
 //!
-//! A Source that does not have them any more was restored from a backup, even if it has newer changes by now, or has
-//! removed some. A change of the same time that is not among them is new.
+//! A Source that lacks these changes has removed old changes, or was restored from a backup, even
+//! if it has newer changes by now. A change with the same time that is not among the marks is new.
 
 use super::ahead::{Ahead, AheadMark};
 use crate::plan::listed::Listed;
@@ -10,21 +10,22 @@ use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
-/// Changes that are kept; more where they have the time of the newest.
+/// Number of newest changes that are stored; all changes with the newest time are stored too.
 const LAST_MAX: usize = 4;
-/// Most changes of one time that are kept; which ones their fingerprints decide.
+/// Maximum number of stored changes with the same time; their fingerprints determine which ones.
 const EQUAL_MAX: usize = 1_024;
 
-/// The newest changes whose fingerprints are kept, to recognise one that is published late among them.
+/// Number of newest changes whose fingerprints are stored, to recognise a change that is published
+/// late among them.
 const RECENT_MAX: usize = 512;
 
-/// A change that was read. The order is that of their times, and of the fingerprints where these are the same.
+/// A change that was read. Marks are ordered by their times, then by their fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// Its time, microseconds.
+    /// The earliest possible time of the change, in microseconds; then the latest.
     first: i64,
     last: i64,
-    /// Fingerprints of its resource, and of all that its entry has.
+    /// Fingerprints of the resource and of the whole entry.
     resource: u64,
     change: u64,
 }
@@ -41,20 +42,20 @@ impl Mark {
     }
 }
 
-/// Whether a change is one of those known.
+/// Whether a change is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsKnown {
     Yes,
     No,
-    /// It has the time of more changes than are kept.
+    /// The change has the time of more changes than are stored.
     Unclear,
 }
 
-/// What became of a known change.
+/// The status of a known change in a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Missing,
-    /// There is a newer one of its resource, which may have replaced it.
+    /// There is a newer change of the same resource, which may have replaced this change.
     Superseded,
     Listed,
 }
@@ -81,7 +82,7 @@ impl Known {
         self.of_resource.values().flatten()
     }
 
-    /// Compares a change with them.
+    /// Compares a change with the known changes.
     fn compare(&mut self, mark: Mark) -> IsKnown {
         let mut is_known = false;
         for (known, found) in self.of_resource.get_mut(&mark.resource).into_iter().flatten() {
@@ -106,7 +107,7 @@ impl Known {
         }
     }
 
-    /// A change of a resource that has no usable time may have replaced the known ones.
+    /// Records a change of a resource without a usable time, which may have replaced known changes.
     fn supersede(&mut self, resource: u64) {
         for (_, found) in self.of_resource.get_mut(&resource).into_iter().flatten() {
             if *found == Found::Missing {
@@ -116,26 +117,26 @@ impl Known {
     }
 }
 
-/// The changes known, compared with those that a walk finds.
+/// The known changes, compared with the changes of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     known: Known,
-    /// Those of walks that the position did not move to.
+    /// Changes of walks to which the position did not move.
     glimpsed: Known,
-    /// Those of this walk.
+    /// The changes of this walk.
     newest: BTreeSet<Mark>,
-    /// Those of times in the future.
+    /// Changes with times in the future.
     pub(crate) ahead: Ahead,
 }
 
 impl Marks {
-    /// A walk by a copy that knows these, and has seen others.
+    /// The changes that a copy knows, and other changes that it has seen.
     pub(crate) fn known(marks: &[Mark], glimpsed: &[Mark]) -> Self {
         let (known, glimpsed) = (Known::new(marks), Known::new(glimpsed));
         Self { known, glimpsed, ..Self::default() }
     }
 
-    /// Also those of times in the future.
+    /// Adds known changes with times in the future.
     pub(crate) fn with_ahead(mut self, ahead: &[AheadMark]) -> Self {
         self.ahead = Ahead::known(ahead);
         self
@@ -157,7 +158,8 @@ impl Marks {
         self.known.all().map(|known| known.0.time()).max()
     }
 
-    /// Notes a change of that fingerprint for the next walk; whether it is one of those known.
+    /// Records a change with this fingerprint for the next walk; returns whether the change is
+    /// known.
     pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>, change: u64) -> IsKnown {
         let is_since =
             |oldest: Option<Timestamp>| oldest.is_some_and(|oldest| time.first() >= oldest);
@@ -174,14 +176,15 @@ impl Marks {
         self.known.compare(mark)
     }
 
-    /// A change of a resource that has no usable time may have replaced the known ones.
+    /// Records a change of a resource without a usable time, which may have replaced known changes.
     pub(crate) fn supersede(&mut self, listed: &Listed<'_>) {
         let resource = resource_of(listed);
         self.known.supersede(resource);
         self.glimpsed.supersede(resource);
     }
 
-    /// Whether a known change was found, and every other one of the time of the newest that no later change replaced.
+    /// Whether a known change was found, and also every other change with the newest time that no
+    /// later change replaced.
     pub(crate) fn are_found(&self) -> bool {
         let known = || self.known.all().filter(|known| known.1 != Found::Superseded);
         let newest = known().map(|known| known.0.first).max();
@@ -191,7 +194,8 @@ impl Marks {
                 .all(|known| known.1 != Found::Missing)
     }
 
-    /// The time of the newest known change that is missing, of those later than the end of the walk.
+    /// The time of the newest known change that is missing, among changes later than the end of the
+    /// walk.
     pub(crate) fn newest_lost(&self, end: Option<Timestamp>) -> Option<Timestamp> {
         let all = self.known.all().chain(self.glimpsed.all());
         let lost = all.filter(|known| known.1 == Found::Missing).map(|known| known.0.time());
@@ -203,7 +207,8 @@ impl Marks {
         self.newest_lost(end).is_some()
     }
 
-    /// The known changes as this walk lists them: of the same resource at the same time, under another name perhaps.
+    /// The known changes as this walk lists them: changes of the same resource at the same time,
+    /// possibly with another fingerprint of the change.
     pub(crate) fn renamed(self) -> Vec<Mark> {
         let known = |resource| self.known.of_resource.get(&resource).into_iter().flatten();
         let is_known = |mark: &&Mark| known(mark.resource).any(|it| it.0.first == mark.first);
@@ -220,8 +225,8 @@ impl Marks {
     }
 }
 
-/// The newest changes by their times and fingerprints: one that is later than the oldest of them, and is not among them, was
-/// published late.
+/// The newest changes, by time and fingerprint. A change that is later than the oldest of these
+/// changes, and is not among them, was published late.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     known: BTreeSet<(i64, u64)>,
@@ -234,7 +239,8 @@ impl Recent {
         Self { known: known.iter().copied().collect(), newest: BTreeSet::new() }
     }
 
-    /// Notes a change for the next walk; whether it was published after others that are later.
+    /// Records a change for the next walk; returns whether the change was published after later
+    /// changes.
     pub(crate) fn note(&mut self, time: Moment, fingerprint: u64) -> bool {
         let change = (time.first().as_micros(), fingerprint);
         self.newest.insert(change);
@@ -250,7 +256,7 @@ impl Recent {
         self.known.contains(&(time.first().as_micros(), fingerprint))
     }
 
-    /// The newest of those found.
+    /// The newest changes that were found.
     pub(crate) fn into_newest(self) -> Vec<(i64, u64)> {
         self.newest.into_iter().collect()
     }

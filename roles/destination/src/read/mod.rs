@@ -1,18 +1,18 @@
-//! Readers: from the documents of one protocol each to listed resources and changes.
+//! Readers: each parses the documents of a protocol into listed resources and changes.
 //!
-//! A reader ([`Reader`]) knows the documents of its protocol, and hands over what they contain to a walk
-//! ([`walk::Walk`]). What follows for the copy is decided once, by the driver ([`driver::Driver`]): when documents are
-//! requested, what a gap or a circle is, which changes are known, what may be deleted, and how far the copy knows its
-//! Source ([`position::Position`]).
+//! A reader ([`Reader`]) knows the documents of its protocol, and passes their contents to a walk
+//! ([`walk::Walk`]). All decisions about the copy are made by the driver ([`driver::Driver`]): the
+//! order of requests, the detection of gaps and circles, the known changes, deletions, and the
+//! position up to which the copy knows its Source ([`position::Position`]).
 //!
 //! | file | subject |
 //! |---|---|
-//! | `driver.rs` | the order of a run, and what follows from what was read |
+//! | `driver.rs` | the order of a run, and the conclusions from documents |
 //! | `walk.rs` | a walk through documents: order, limits, known changes |
-//! | `expectation.rs` | what documents show about a copy that is compared with them |
-//! | `position.rs`, `marks.rs` | how far the copy knows its Source |
-//! | `choice.rs`, `at_site.rs` | which protocol an address is of |
-//! | `planning.rs`, `selecting.rs` | what is read, on its way into the plan |
+//! | `expectation.rs` | evidence from documents about a copy that is compared with them |
+//! | `position.rs`, `marks.rs` | the position up to which the copy knows its Source |
+//! | `choice.rs`, `at_site.rs` | the protocol of an address |
+//! | `planning.rs`, `selecting.rs` | the path from documents to the plan |
 //! | `descriptions.rs`, `sets.rs` | RDF in files, sets of a Source |
 //! | `resourcesync/`, `resourcesync_0_1/`, `sitemap/`, `sdshare/`, `emm/` | the protocols |
 
@@ -67,13 +67,13 @@ pub(crate) mod fuzz_property {
 /// The documents of a Source, as discovered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
-    /// The document that identifies the Source: hosts are judged by it.
+    /// The document that identifies the Source, to which the rules for other hosts refer.
     pub(crate) first: String,
-    /// The common begin of the URIs of the resources, where that is given.
+    /// The common start of the URIs of the resources, if the documents contain it.
     pub(crate) uri_space: Option<String>,
-    /// All resources can be listed without keeping anything.
+    /// Whether all resources can be listed without storing documents.
     pub(crate) has_list: bool,
-    /// Discovery was made: the state has to keep its result.
+    /// Whether discovery was carried out, so that its result must be stored.
     pub(crate) is_found_anew: bool,
 }
 
@@ -81,19 +81,21 @@ pub(crate) struct Start {
 pub(crate) struct Finding<'f, 'a> {
     pub(crate) requests: &'f Requests<'a>,
     pub(crate) options: &'f SyncOptions,
-    /// The state of the copy, if there is one.
+    /// The database of the copy, if there is one.
     pub(crate) known: Option<&'f Mirror>,
-    /// The documents are only read: what an earlier run found is checked, and nothing is kept.
+    /// The documents are only read: the documents of an earlier run are checked, and nothing is
+    /// stored.
     pub(crate) is_read_only: bool,
-    /// Where changes are announced is looked up again.
+    /// Whether the address of announcements is determined again.
     pub(crate) looks_again: bool,
-    /// The copy has moved to this address: what an earlier run found was at another one.
+    /// Whether the copy has moved to this address, so that the documents of an earlier run are at
+    /// another one.
     pub(crate) is_moved: bool,
-    /// Takes a code, a URL and a message for the user.
+    /// Receives a code, a URL and a message for the user.
     pub(crate) notice: &'f mut dyn FnMut(&str, &str, &str),
 }
 
-/// What a copy can begin with.
+/// The documents from which a copy can start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Whole {
     /// A list of all resources.
@@ -101,75 +103,78 @@ pub(crate) enum Whole {
     Snapshot,
     /// All changes since the beginning.
     Changes,
-    /// Nothing: only some changes are listed. What the user can do.
+    /// No such document: only some changes are listed. The help for the user.
     Nothing(&'static str),
 }
 
-/// What there is to read.
+/// The documents that the Source offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offers {
     pub(crate) whole: Whole,
     /// The document of changes, for messages.
     pub(crate) changes: Option<String>,
-    /// The changes are in packages: they are planned when those of the snapshot have been used.
+    /// The changes are in packages, and are planned after the packages of the snapshot were used.
     pub(crate) changes_in_packages: bool,
-    /// The copy must be compared with a snapshot, for a reason that only the protocol knows.
+    /// A comparison with a snapshot is necessary, for a reason of the protocol.
     pub(crate) is_comparison_due: bool,
 }
 
 /// The result of reading a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
-    /// It is as it was read before: nothing was handed over.
+    /// Whether the snapshot has not changed since it was read, so that no resource was passed on.
     pub(crate) is_unchanged: bool,
-    /// It changed while it was read.
+    /// Whether the snapshot changed while it was read.
     pub(crate) is_unstable: bool,
-    /// There should be one, and it cannot be read: the next run asks for it again.
+    /// Whether an expected snapshot cannot be read, so that the next run requests the snapshot
+    /// again.
     pub(crate) is_missing: bool,
-    /// What it does not list is not in the set.
+    /// Whether resources that are not listed are not in the set.
     pub(crate) lists_all: bool,
-    /// The time of the list, where it shows which changes are in it.
+    /// The time of the list, if it determines the included changes.
     pub(crate) as_of: Option<Moment>,
-    /// The time from which changes are to be read; `None` if it is not known.
+    /// The time from which changes must be read; `None` if it is not known.
     pub(crate) changes_from: Option<Moment>,
-    /// Why it may be no list of all resources: the error if anything would be deleted.
+    /// The error if resources would be deleted, because the document may not be a list of all
+    /// resources.
     pub(crate) doubt: Option<Error>,
-    /// The place from which changes are to be read, where that is no time.
+    /// The place from which changes must be read, if the place is not a time.
     pub(crate) bookmark: Option<Bookmark>,
-    /// The packages that the resources were read of.
+    /// The packages from which the resources were read.
     pub(crate) made_from: Option<Dump>,
-    /// Some of its documents are of this later time.
+    /// The later time of some documents of the snapshot.
     pub(crate) mixed_until: Option<Moment>,
 }
 
 /// A document that was pushed.
 pub(crate) trait Pushed {
-    /// All changes since then are in it, if it gives that.
+    /// The start of the interval whose changes the document contains completely, if specified.
     fn from(&self) -> Option<Timestamp>;
 
-    /// The newest time in it.
+    /// The newest time in the document.
     fn until(&self) -> Timestamp;
 
-    /// It gives all changes until then, so that one that begins there continues it.
+    /// Whether the document contains all changes up to its end, so that a document that starts
+    /// there continues from it.
     fn is_span(&self) -> bool;
 
-    /// Hands over its changes.
+    /// Passes on the changes of the document.
     fn each(&self, walk: &mut Walk<'_, '_>) -> Result<(), Error>;
 }
 
 /// A set of resources of a Source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceSet {
-    /// Its name, as in the URL of its Capability List.
+    /// The name of the set, as in the URL of its Capability List.
     pub name: String,
-    /// Its Capability List; of a Source without one the list or dump that stands for it.
+    /// The URL of the set's Capability List, or else of the list or dump that replaces it.
     pub url: String,
 }
 
-/// Checks that an address may be that of a Source.
+/// Checks that an address may belong to a Source.
 ///
 /// # Errors
-/// It is not an http or https URL.
+/// The address is not an http or https URL.
 pub fn check_url(url: &str) -> Result<url::Url, Error> {
     abreast_net::check_url(url).ok().and_then(|()| url::Url::parse(url).ok()).ok_or_else(|| {
         let shown = abreast_webtypes::without_login(url);
@@ -178,51 +183,51 @@ pub fn check_url(url: &str) -> Result<url::Url, Error> {
     })
 }
 
-/// Reads the documents of one protocol. It decides nothing about the copy: that is the driver's, see [`driver`].
+/// Reads the documents of a protocol. All decisions about the copy are made by the [`driver`].
 pub(crate) trait Reader {
-    /// Finds the Source's documents, as an earlier run knew them or by discovery.
+    /// Finds the Source's documents: the documents of an earlier run, or by discovery.
     fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error>;
 
-    /// Stores what was found, or is known better by now, in the transaction of a plan.
+    /// Stores the found documents, and later corrections, in the transaction of a plan.
     fn keep(&self, mirror: &Mirror) -> Result<(), Error>;
 
-    /// All sets of the Source that an address belongs to, in the Source's order.
+    /// All sets of the Source to which an address belongs, in the order of the Source.
     fn sets(
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
     ) -> Result<Vec<SourceSet>, Error>;
 
-    /// What there is to read; `mirror` is the state of the copy.
+    /// The documents that the Source offers; `mirror` is the database of the copy.
     fn offers(&self, mirror: Option<&Mirror>, options: &SyncOptions) -> Result<Offers, Error>;
 
-    /// Where changes of the set are announced, if anywhere.
+    /// The announcement of the set's changes, if there is one.
     fn announcement(&self) -> Option<Announcement> {
         None
     }
 
-    /// Hands over all that the Source lists.
+    /// Passes on all resources that the Source lists.
     fn snapshot(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error>;
 
-    /// Hands over the changes since the position of the walk, or all.
+    /// Passes on the changes since the position of the walk, or all changes.
     fn changes(&mut self, walk: &mut Walk<'_, '_>) -> Result<(), Error>;
 
-    /// Reads what was pushed, or why it cannot be used.
+    /// Parses a pushed document, or returns the reason why it cannot be used.
     fn pushed(&self, _bytes: &[u8]) -> Result<Box<dyn Pushed>, String> {
         Err("notifications of this protocol are only hints".to_owned())
     }
 
-    /// The packages that planned resources may be in.
+    /// The packages that may contain planned resources.
     fn packages(&mut self) -> Option<&mut dyn Packages> {
         None
     }
 
-    /// Whether a resource about which nothing is stated any more is gone.
+    /// Whether a resource without statements counts as deleted.
     fn is_gone_if_empty(&self) -> bool {
         true
     }
 
-    /// Adds the way out to an error that ended a run.
+    /// Adds the solution to an error that ended a run.
     fn explain(&self, _requests: &Requests<'_>, _options: &SyncOptions, error: Error) -> Error {
         error
     }
@@ -230,14 +235,16 @@ pub(crate) trait Reader {
 
 /// The packages of a Source.
 pub(crate) trait Packages {
-    /// The dumps that planned resources may be in; `since` where the plan is what changed since then.
+    /// The dumps that may contain planned resources. With `since`, the plan consists of the changes
+    /// since then.
     fn offered(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         since: Option<Timestamp>,
     ) -> Result<Vec<Offered>, Error>;
 
-    /// The URL of one package with all changes since a time, where the Source makes such packages on request.
+    /// The URL of a package with all changes since a time, if the Source creates such packages on
+    /// request.
     fn since(
         &mut self,
         _run: &mut PlanContext<'_, '_>,
@@ -246,12 +253,12 @@ pub(crate) trait Packages {
         Ok(None)
     }
 
-    /// The Source refused such a package.
+    /// Called after the Source has refused such a package.
     fn forget_since(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Which resource is which member of a package that this reader named.
+    /// The mapping from resources to members of a package of this reader.
     fn manifest(
         &self,
         requests: &Requests<'_>,

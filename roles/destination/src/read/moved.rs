@@ -1,4 +1,4 @@
-//! A Source that is not where the copy knows it: errors, and what remains of a move until its documents were found.
+//! A Source that has moved to another address: errors, and the record of an unfinished move.
 
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
@@ -15,19 +15,19 @@ pub(crate) fn is_under_way(mirror: &Mirror) -> Result<bool, Error> {
     Ok(mirror.meta(MOVED)?.is_some())
 }
 
-/// The documents at the new address were found, in the transaction that keeps them.
+/// Ends a move, in the transaction that stores the documents at the new address.
 pub(crate) fn finish(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(MOVED, None)?)
 }
 
-/// The error for a copy of another address than the one given.
+/// The error for a copy of another address than the given one.
 pub(crate) fn other_source(message: impl Into<String>) -> Error {
     Error::new("folder.source", ExitCode::Usage, message).with_help(
         "use another place; or, if the Source has moved there, run again with `--moved`: the copy is kept",
     )
 }
 
-/// Adds to such an error that the address of the copy leads to the one given.
+/// Adds to such an error that the address of the copy redirects to the given one.
 pub(crate) fn with_redirect(
     error: Error,
     (requests, options): (&Requests<'_>, &SyncOptions),

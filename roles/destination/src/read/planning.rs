@@ -1,4 +1,4 @@
-//! The visitor of a run: turns what a walk reads into a plan.
+//! The visitor of a run, which makes a plan from the entries that a walk reads.
 
 use crate::copy::common_base::CommonBase;
 use crate::plan::alternates::Changed;
@@ -19,25 +19,26 @@ use abreast_store::mirror::{
 };
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
-/// Failed lists that end a run; beyond, one in a hundred.
+/// Number of failed lists that a run may have at least; the limit of a large run is one percent of
+/// its lists.
 const LIST_BUDGET: usize = 100;
 
-/// What a walk reads, on its way into the plan.
+/// The entries of a walk, on their way into the plan.
 pub(crate) struct Planning<'s, 'p, 'a> {
     pub(crate) run: &'s mut PlanContext<'p, 'a>,
-    /// The comparison with a snapshot, once that is read.
+    /// The comparison with a snapshot, while a snapshot is read.
     pub(crate) comparison: Option<Comparison>,
-    /// The bytes that come with a snapshot.
+    /// Bytes that a snapshot contains.
     pub(crate) bodies: Option<NewBodies>,
-    /// Resources that the user named were planned.
+    /// Whether resources in the list of the user were planned.
     pub(crate) has_wanted: bool,
-    /// What the URIs of changes have in common, while no base is known.
+    /// The common start of the URIs of changes, while the base is not known.
     base: CommonBase,
     wants_base: bool,
     admission: Option<Admission>,
     has_descriptions: bool,
     failed: usize,
-    /// Changes of resources that the copy does not have, and without categories.
+    /// Number of changes without categories whose resources are not in the copy.
     pub(crate) uncategorised: u64,
     known_since: Option<Timestamp>,
     name: String,
@@ -73,14 +74,15 @@ impl<'s, 'p, 'a> Planning<'s, 'p, 'a> {
         self
     }
 
-    /// Stores the common begin of the URIs, while no base is known.
+    /// Removes and returns the common start of the URIs.
     pub(crate) fn take_base(&mut self) -> CommonBase {
         std::mem::take(&mut self.base)
     }
 }
 
 impl Visitor for Planning<'_, '_, '_> {
-    /// Compares all rows with the files first: their damage is planned in transactions of its own.
+    /// Compares all rows with the stored files first, since damage is planned in separate
+    /// transactions.
     fn begin_snapshot(&mut self, name: &str) -> Result<(), Error> {
         let run = &mut *self.run;
         run.report.summary.mode = Mode::Baseline;
@@ -153,7 +155,8 @@ impl Visitor for Planning<'_, '_, '_> {
         Ok(())
     }
 
-    /// A kept resource that was not named may have left its category: it may be in one of them.
+    /// Whether lists of other categories must be read: a stored resource that is not listed may
+    /// have moved to another category.
     fn needs_all(&mut self) -> Result<bool, Error> {
         let mirror = self.run.planner.mirror;
         let Some(comparison) = &mut self.comparison else { return Ok(false) };
@@ -163,7 +166,7 @@ impl Visitor for Planning<'_, '_, '_> {
         Ok(!unseen.is_empty())
     }
 
-    /// Plans to fetch a resource of the user's list that is not here, or `anew`.
+    /// Plans to fetch a resource of the user's list that is not stored, or any resource if `anew`.
     fn wanted(&mut self, listed: &Listed<'_>, anew: bool) -> Result<(), Error> {
         let mirror = self.run.planner.mirror;
         let (uri, selection) = (listed.uri, &mut self.run.planner.selection);
@@ -173,7 +176,7 @@ impl Visitor for Planning<'_, '_, '_> {
         }
         self.base.note(uri);
         let is_planned = mirror.task(uri)?.map(|Task { pending, .. }| {
-            // Where nothing names its address, its IRI is.
+            // If no document contains the address of the entity, its IRI is the address.
             pending.action.is_deletion() || pending.access.is_some() || pending.body.is_some()
         });
         let is_here = mirror.row(uri)?.is_some() && !selection.is_left(mirror, uri)?;
@@ -191,7 +194,7 @@ impl Visitor for Planning<'_, '_, '_> {
         let item = &mut self.item;
         listed.pending_into(item);
         if item.changed.is_none() && order.time > i64::MIN {
-            // It is not older than what its document gives.
+            // The change is not older than the time of its document.
             item.changed = Some(order.time);
         }
         if let Some(patch) = listed.patch.filter(|_| !order.is_known) {
@@ -225,7 +228,8 @@ impl Visitor for Planning<'_, '_, '_> {
                 mirror.put_patch(&item.uri, place, patch)?;
             }
         } else if mirror.row(&item.uri)?.is_none() && mirror.task(&item.uri)?.is_none() {
-            // It is in the set, and neither here nor planned. Any change that gives its state counts more.
+            // The resource is in the set, and neither stored nor planned. Any change with
+            // properties of the resource has precedence.
             let order = ChangeOrder { time: i64::MIN, list: i64::MIN, ..ChangeOrder::default() };
             mirror.put_coming(item, order)?;
         }
@@ -245,7 +249,8 @@ impl Visitor for Planning<'_, '_, '_> {
         Ok(self.run.planner.mirror.clear_scratch()?)
     }
 
-    /// A description that came with a snapshot has no time of its own: that of the change before it counts.
+    /// Dates a description in a snapshot by the change that precedes it, since the description
+    /// itself is not dated.
     fn known_change(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
         match listed.changed {
             Some(changed) if self.has_descriptions && !listed.is_deletion() => {
@@ -273,7 +278,7 @@ impl Visitor for Planning<'_, '_, '_> {
         let Some(row) = row else { return Ok(true) };
         let mut kept = Digests::default();
         kept.set_from_bytes(&row.digests);
-        // Without a digest nothing shows a difference.
+        // If no digest is listed, there is no evidence of a difference.
         Ok(listed.digests.agree(&kept) == Some(false))
     }
 
@@ -319,7 +324,7 @@ impl Visitor for Planning<'_, '_, '_> {
         Ok(self.run.planner.mirror.document(url)?)
     }
 
-    /// A dry run leaves nothing in the state.
+    /// A dry run does not store downloads in the state folder.
     fn downloads(&self) -> Option<Downloads> {
         let planner = &self.run.planner;
         (!planner.options.dry_run).then(|| planner.downloads.clone())

@@ -1,7 +1,8 @@
-//! The position of a copy: how far it knows its Source. One record, for every protocol.
+//! The position of a copy: the point up to which it knows its Source. One record, for all
+//! protocols.
 //!
-//! It moves in two ways only: [`Position::advance`] refuses whatever does not continue from it, and
-//! [`Position::reset`] replaces all of it.
+//! The position changes only in two ways: [`Position::advance`] refuses changes that do not
+//! continue from it, and [`Position::reset`] replaces the whole record.
 
 use super::ahead::{Ahead, AheadMark};
 use super::marks::{Mark, Marks};
@@ -11,18 +12,19 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The key of the record in the state.
+/// Key of the record in the database.
 const KEY: &str = "position";
-/// The times that older versions kept, in microseconds.
+/// Keys of times that earlier versions stored, in microseconds.
 const OLDER_KEYS: [&str; 4] = ["cursor", "rs01-cursor", "emm-seen", "sdshare-seen"];
 
-/// How far a copy knows its Source.
+/// The point up to which a copy knows its Source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Position {
-    /// All changes before are in the state or in the plan, microseconds: of those between the two it is not known.
+    /// All changes before the first time, in microseconds, are in the database or in the plan. For
+    /// changes between the two times this is not known.
     until: Option<(i64, i64)>,
-    /// The document of the Source by which it moved last.
+    /// The kind of document by which the position moved last.
     of: Of,
     /// The time of the list of all resources that the copy was compared with last, microseconds.
     snapshot: Option<i64>,
@@ -32,32 +34,35 @@ pub(crate) struct Position {
     marks: Vec<Mark>,
     /// The newest changes of walks that the position did not move to.
     glimpsed: Vec<Mark>,
-    /// Changes with times in the future that stand behind it.
+    /// Changes with times in the future, which are after the position.
     ahead: Vec<AheadMark>,
     /// Times and fingerprints of the newest changes that were read.
     recent: Vec<(i64, u64)>,
-    /// Up to here changes were planned by earlier runs, microseconds: a version of a coarse time before it is final.
+    /// The time up to which earlier runs planned all changes, in microseconds: a stored version
+    /// with an earlier coarse time is final.
     settled: Option<i64>,
     /// Fingerprints of changes with times in the future that were read.
     future: Vec<u64>,
-    /// Fingerprints of changes with a second in the future as their time, and when each was read first, microseconds: the next one
-    /// of that second may come yet.
+    /// Fingerprints of changes whose time is a second in the future, and the time in microseconds
+    /// when each was read first. Another change in the same second may follow.
     watched: Vec<(u64, i64)>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
     newest_seen: Option<i64>,
-    /// Whether closed documents of changes give their end, if any was read: one that does not comes from some cache.
+    /// Whether closed documents of changes contain their end time, if any was read. A document
+    /// without an end time then comes from a cache.
     pub(crate) gives_end: Option<bool>,
-    /// The document to request first, and what is known of it.
+    /// The document to request first, and its known content.
     pub(crate) bookmark: Option<Bookmark>,
-    /// Until when pushed documents gave all changes, microseconds.
+    /// The time up to which pushed documents contained all changes, in microseconds.
     announced: Option<i64>,
-    /// Since when the documents lack changes that were pushed, seconds.
+    /// The time since which the documents lack pushed changes, in seconds.
     pub(crate) late_since: Option<u64>,
-    /// The last run that planned from changes: rows of it or of later runs may be newer than the position.
+    /// The last run that planned from changes. Rows from that run on may be newer than the
+    /// position.
     pub(crate) run: Option<i64>,
-    /// Why the copy must be compared with all that the Source has.
+    /// The reason why the copy must be compared with all resources of the Source.
     pub(crate) due: Option<Due>,
-    /// Changes that no document read so far can show.
+    /// Changes that no document has contained so far.
     pub(crate) unknown: Option<Unknown>,
 }
 
@@ -66,14 +71,16 @@ pub(crate) struct Position {
 #[serde(default)]
 pub(crate) struct Due {
     pub(crate) why: String,
-    /// The Source may have gone back: later changes in the copy may be of a history that it does not have.
+    /// The Source may have been restored to an earlier version, so later changes in the copy may
+    /// belong to a history that the Source has lost.
     pub(crate) is_uncertain: bool,
-    /// The last run whose versions may be of that history; `None` until the copy was compared with a whole list since then.
+    /// The last run whose versions may belong to that history; `None` until the copy was compared
+    /// with a whole list.
     pub(crate) lost_until: Option<i64>,
 }
 
 impl Due {
-    /// A comparison for that reason.
+    /// A comparison that is due for this reason.
     pub(crate) fn new(why: impl Into<String>, is_uncertain: bool) -> Self {
         Self { why: why.into(), is_uncertain, lost_until: None }
     }
@@ -87,19 +94,23 @@ pub(crate) struct Unknown {
     pub(crate) is_fault: bool,
     /// Documents could not be reached: each run searches for them again.
     pub(crate) is_cut: bool,
-    /// They are between the list of all resources and those that were listed: a walk that reaches back to it has them.
+    /// The changes are between the list of all resources and the listed changes: a walk that
+    /// reaches back to the list finds them.
     #[serde(default)]
     pub(crate) is_between: bool,
-    /// From when on changes were read then, microseconds: before the time of the list, if that is not exact.
+    /// The time from which on changes were read when the gap was found, in microseconds: earlier
+    /// than the time of the list, unless that is exact.
     #[serde(default)]
     pub(crate) since: Option<i64>,
-    /// The list of all resources is read again from then on, microseconds: its time had not come.
+    /// The time from which on the list of all resources is read again, in microseconds, because its
+    /// time was in the future.
     #[serde(default)]
     pub(crate) not_before: Option<i64>,
-    /// Resources that the list lacks were not deleted, for changes that were not read may have brought them.
+    /// Resources that the list lacks were not deleted, because unread changes may have created
+    /// them.
     #[serde(default)]
     pub(crate) spares_absent: bool,
-    /// The last run that may have brought them.
+    /// The last run that may have stored such resources.
     #[serde(default)]
     pub(crate) lost_until: Option<i64>,
 }
@@ -126,29 +137,31 @@ pub(crate) enum Of {
 /// The document that is requested first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bookmark {
-    /// Its URL, or another name that the protocol gives its place.
+    /// The URL of the document, or another identifier of its place in the protocol.
     pub(crate) document: String,
-    /// Entries that were read of it, and their fingerprint.
+    /// Number of entries that were read, and their fingerprint.
     pub(crate) entries: u64,
     pub(crate) fingerprint: u64,
-    /// The time from which it had changes, microseconds, where it gives that.
+    /// The start of the document's changes in microseconds, if the document contains it.
     pub(crate) from: Option<i64>,
-    /// The time of the newest change had passed when it was read: others of that time will not come.
+    /// The time of the newest change had passed when the document was read, so no other changes at
+    /// that time will follow.
     pub(crate) is_past: bool,
 }
 
-/// What documents state about a span of time.
+/// The interval of changes in documents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
-    /// All changes since then were read; `None` where documents do not give it.
+    /// All changes since this time were read; `None` if documents do not contain the start of their
+    /// changes.
     pub(crate) from: Option<Moment>,
     /// The newest change.
     pub(crate) until: Option<Moment>,
-    /// A change read before is among them, or they follow the snapshot that was read just now.
+    /// The changes include a known one, or follow the snapshot that was just read.
     pub(crate) is_joined: bool,
 }
 
-/// A span that begins after the position.
+/// The interval starts after the position.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Apart;
 
@@ -157,7 +170,7 @@ fn micros(moment: Moment) -> (i64, i64) {
 }
 
 impl Position {
-    /// The position in the state of a copy, of this version or an older one.
+    /// The position in the database of a copy, stored by this version or an earlier one.
     pub(crate) fn load(mirror: &Mirror) -> Result<Self, Error> {
         if let Some(text) = mirror.meta(KEY)?
             && let Ok(position) = serde_json::from_str(&text)
@@ -172,7 +185,7 @@ impl Position {
         Ok(Self::default())
     }
 
-    /// Stores it, in the transaction of what was planned up to then.
+    /// Stores the position, in the transaction of the plan up to it.
     pub(crate) fn store(&self, mirror: &Mirror) -> Result<(), Error> {
         for key in OLDER_KEYS {
             if mirror.meta(key)?.is_some() {
@@ -189,7 +202,7 @@ impl Position {
         self.until.map(|(first, last)| Moment::between(at(first), at(last)))
     }
 
-    /// The document that it is of.
+    /// The kind of document by which the position moved last.
     pub(crate) const fn of(&self) -> Of {
         self.of
     }
@@ -209,7 +222,8 @@ impl Position {
         self.recent = super::marks::newest_of(&self.recent, read);
     }
 
-    /// All changes since the first one were read: as long as that is among the newest, any other is new.
+    /// Records that all changes since the first one were read: as long as it is among the newest,
+    /// any other change is new.
     pub(crate) fn note_begin(&mut self) {
         self.note_recent(&[(i64::MIN, 0)]);
     }
@@ -219,14 +233,15 @@ impl Position {
         self.future.contains(&fingerprint)
     }
 
-    /// Whether any run noted a change with this fingerprint when its time was in the future.
+    /// Whether any run recorded a change with this fingerprint when its time was in the future.
     pub(crate) fn has_read(&self, fingerprint: u64) -> bool {
         self.is_future(fingerprint) || self.watched.iter().any(|it| it.0 == fingerprint)
     }
 
-    /// Adds fingerprints of changes with times in the future that were read until `now`, and how wide their times are; the last
-    /// ones are kept. Within a coarse time others may follow that nothing distinguishes: such a change is known once it was read
-    /// later than that.
+    /// Adds fingerprints of changes with future times that were read until `now`, and the widths of
+    /// these times. The last ones are stored. Other changes may follow within a coarse time without
+    /// being distinguishable, so such a change counts as known only after it was read later than
+    /// its whole time.
     pub(crate) fn note_future(&mut self, read: &[(u64, i64)], now: Timestamp) {
         let now = now.as_micros();
         let before = std::mem::take(&mut self.watched);
@@ -245,17 +260,17 @@ impl Position {
         self.future.drain(..before);
     }
 
-    /// Up to where changes were planned by earlier runs.
+    /// The time up to which earlier runs planned all changes.
     pub(crate) fn settled(&self) -> Option<Timestamp> {
         self.settled.map(Timestamp::from_micros)
     }
 
-    /// Notes the newest change that was planned.
+    /// Records the newest planned change.
     pub(crate) fn settle(&mut self, newest: Option<Timestamp>) {
         self.settled = self.settled.max(newest.map(Timestamp::as_micros));
     }
 
-    /// The history that the copy has is not that of the Source: nothing of it is final.
+    /// Discards all final times, because the copy has a history that the Source has lost.
     pub(crate) fn unsettle(&mut self) {
         (self.settled, self.listed) = (None, None);
         self.future.clear();
@@ -263,17 +278,19 @@ impl Position {
         self.ahead.clear();
     }
 
-    /// The time of the newest list of resources that was read, also in part: an older one shows nothing of what the copy has.
+    /// The time of the newest list of resources that was read, even partially. An older list is not
+    /// evidence about stored versions.
     pub(crate) fn listed(&self) -> Option<Timestamp> {
         self.listed.map(Timestamp::from_micros)
     }
 
-    /// Notes the time of a list of resources.
+    /// Records the time of a list of resources.
     pub(crate) fn see_list(&mut self, at: Option<Timestamp>) {
         self.listed = self.listed.max(at.map(Timestamp::as_micros));
     }
 
-    /// The same from an earlier time on, or from the begin of all: what was read last is still recognised.
+    /// The same position at an earlier time, or at the start of all changes. The last changes are
+    /// still recognised.
     pub(crate) fn back_to(&self, time: Option<Timestamp>) -> Self {
         let until = time.map(|time| micros(Moment::exact(time)));
         Self { until, bookmark: None, ..self.clone() }
@@ -294,15 +311,15 @@ impl Position {
         self.announced.map(Timestamp::from_micros)
     }
 
-    /// Whether a span that begins at `from` leaves no gap behind the position.
+    /// Whether an interval that starts at `from` continues from the position without a gap.
     pub(crate) fn is_touched_by(&self, from: Moment) -> bool {
         self.until().is_some_and(|until| from.first() <= until.last())
     }
 
-    /// Moves on by a span of changes that were planned.
+    /// Moves the position to the end of an interval whose changes were planned.
     ///
     /// # Errors
-    /// The span begins after the position, or shows no connection to it.
+    /// The interval starts after the position, or is not connected to it.
     pub(crate) fn advance(&mut self, span: &Span, of: Of, marks: Vec<Mark>) -> Result<(), Apart> {
         let is_joined = span.is_joined || span.from.is_some_and(|from| self.is_touched_by(from));
         if !is_joined {
@@ -322,25 +339,25 @@ impl Position {
         Ok(())
     }
 
-    /// The documents have what was pushed.
+    /// Records that the documents contain the pushed changes.
     pub(crate) fn confirm(&mut self) {
         if self.of == Of::Pushed {
             self.of = Of::Change;
         }
     }
 
-    /// Notes until when pushed documents gave all changes.
+    /// Records the time up to which pushed documents contained all changes.
     pub(crate) fn announce(&mut self, until: Timestamp) {
         self.announced = Some(until.as_micros());
     }
 
-    /// Notes the newest change that a run sees, whatever becomes of the run.
+    /// Records the newest change that a run has seen, independent of the success of the run.
     pub(crate) fn see(&mut self, newest: Option<Timestamp>) {
         self.newest_seen = self.newest_seen.max(newest.map(Timestamp::as_micros));
     }
 
-    /// Notes changes of a walk that the position does not move to: should a server be restored before the next run, they
-    /// are missing then.
+    /// Records changes of a walk to which the position does not move. If the server is restored
+    /// before the next run, they will be missing.
     pub(crate) fn glimpse(&mut self, mut marks: Marks) {
         self.ahead = marks.ahead.missing().collect();
         self.ahead.extend(std::mem::take(&mut marks.ahead).since(self.until()));
@@ -348,17 +365,18 @@ impl Position {
         self.glimpsed = super::marks::together(std::mem::take(&mut self.glimpsed), marks);
     }
 
-    /// The changes with times in the future that stand behind it.
+    /// The changes with times in the future, which are after the position.
     pub(crate) fn ahead(&self) -> &[AheadMark] {
         &self.ahead
     }
 
-    /// Notes those of a walk.
+    /// Stores the changes of a walk with times in the future.
     pub(crate) fn note_ahead(&mut self, ahead: Ahead) {
         self.ahead = ahead.since(self.until());
     }
 
-    /// Keeps the newest of what another position knew, to recognise a Source that went back.
+    /// Stores the newest changes of another position, to recognise a Source that was restored to an
+    /// earlier version.
     pub(crate) fn remember(&mut self, other: &Self) {
         let newest = other.marks.first().map(Mark::time);
         let marks = other.marks.iter().filter(|mark| Some(mark.time()) == newest);
@@ -372,7 +390,8 @@ impl Position {
         &self.glimpsed
     }
 
-    /// Begins again at a snapshot. Of the rest of the record only what describes the copy itself remains.
+    /// Starts again at a snapshot. The rest of the record is discarded, except the properties of
+    /// the copy itself.
     pub(crate) fn reset(&mut self, at: Option<Moment>) {
         *self = Self {
             until: at.map(micros),
@@ -387,8 +406,9 @@ impl Position {
         };
     }
 
-    /// The Source has another address, where documents have other names. The copy is compared once for the reason `moved`, if
-    /// there is one; `marks` are the changes that were read last, as they are named there.
+    /// Adapts the position to a new address of the Source, whose documents have other URLs. `moved`
+    /// is the reason for one comparison of the copy, if it is necessary; `marks` are the last
+    /// changes as the new documents list them.
     pub(crate) fn move_to(&mut self, moved: Option<Due>, marks: Vec<Mark>) {
         let known = std::mem::take(self);
         *self = Self {
@@ -435,7 +455,7 @@ mod tests {
         assert_eq!(position.until(), Some(at(10)));
         assert_eq!(position.advance(&span(10, 20), Of::Change, Vec::new()), Ok(()));
         assert_eq!((position.until(), position.of()), (Some(at(20)), Of::Change));
-        // One that ends before moves nothing back.
+        // An interval that ends earlier does not move the position back.
         assert_eq!(position.advance(&span(1, 5), Of::Change, Vec::new()), Ok(()));
         assert_eq!(position.until(), Some(at(20)));
     }

@@ -1,4 +1,4 @@
-//! What filters need to know of a Source, and what they take from it.
+//! The data that filters need about a Source, and the resources that they select.
 
 use crate::copy::common_base::{CommonBase, authority_root};
 use crate::copy::key;
@@ -48,8 +48,8 @@ impl Selection {
             }
             let base = common.or_else(|| authority_root(&start.first));
             if let (false, Some(base)) = (has_list, &base) {
-                // Changes and dumps are read once only: the paths that rules mean are those of the
-                // copy from now on.
+                // Changes and dumps are read only once, so the rules apply to the paths of the copy
+                // from now on.
                 mirror.set_meta(key::BASE, Some(base))?;
             }
             map = base.and_then(|base| map_of(&base));
@@ -80,7 +80,7 @@ impl Selection {
     }
 }
 
-/// The common begin of all listed URIs, found by reading the lists.
+/// The common start of all listed URIs, determined by reading the lists.
 pub(crate) fn common_base(
     reader: &mut Driver,
     requests: &Requests<'_>,

@@ -1,25 +1,25 @@
-//! Choosing one of the sets of resources that a Source has, and their names.
+//! The choice of a set of resources of a Source, and the names of sets.
 //!
-//! One rule for `sync` and `audit` and for every protocol, whatever the address was that led to the
-//! Source: a set is chosen by its name or by the URL of its document; without a choice there must be
-//! only one.
+//! The rule is the same for `sync` and `audit`, for every protocol, and for every address that
+//! leads to the Source: the set is chosen by its name or by the URL of its document. A choice is
+//! necessary if there are several sets.
 
 use super::SourceSet;
 use crate::report::error::{Error, ExitCode};
 use std::fmt::Write as _;
 
-/// Sets that an error lists.
+/// Maximum number of sets in an error message.
 const LISTED_MAX: usize = 50;
-/// Names of documents that are the same in every set.
+/// File names of documents that are the same in every set.
 const USUAL_NAMES: [&str; 5] =
     ["capabilitylist", "capability-list", "capability_list", "capabilities", "sdshare"];
 
-/// A set that may be the one.
+/// A set that can be chosen.
 pub(crate) trait Candidate {
-    /// The document that describes it.
+    /// The URL of the document that describes the set.
     fn url(&self) -> &str;
 
-    /// Whether it is of no set that has a name.
+    /// Whether the set has no name.
     fn is_nameless(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub fn name_of(url: &str) -> &str {
     let stem = last.split_once('.').map_or(last, |(stem, _)| stem);
     let is_usual = USUAL_NAMES.iter().any(|usual| stem.eq_ignore_ascii_case(usual));
     match parts.next() {
-        // Of ResourceSync 0.1, as this program publishes it.
+        // Documents of ResourceSync 0.1, as this program publishes them.
         Some("v0.1") => parts.next().unwrap_or(stem),
         Some(folder) if is_usual => folder,
         _ if stem.is_empty() => last,
@@ -62,10 +62,10 @@ pub(crate) fn fits(url: &str, wanted: &str) -> bool {
         || path.split(['/', '?', '#']).any(|part| !part.is_empty() && part == wanted)
 }
 
-/// The one set that is meant.
+/// The chosen set, or the only set.
 ///
 /// # Errors
-/// None of that name, or several; several sets and no choice.
+/// No set or several sets have the name; or there are several sets, and none is chosen.
 pub(crate) fn choose<'s, S: Candidate>(
     sets: &'s [S],
     wanted: Option<&str>,
@@ -122,7 +122,7 @@ fn names<S: Candidate>(sets: &[S]) -> impl Iterator<Item = String> {
     sets.iter().take(LISTED_MAX).map(|set| set.url().to_owned())
 }
 
-/// The address is of one set, and another was asked for.
+/// The error if the address belongs to a set and another set was chosen.
 pub(crate) fn of_another<S: Candidate>(given: &str, own: &str, wanted: &str, sets: &[S]) -> Error {
     let message = format!(
         "{given} belongs to the set {} ({own}), not to `{wanted}`; the Source has{}",
@@ -187,7 +187,7 @@ mod tests {
         };
         assert_eq!(chosen(Some("maps")).unwrap(), all[0]);
         assert_eq!(chosen(Some(all[2])).unwrap(), all[2]);
-        // Of these names there are two.
+        // Two sets have each of these names.
         for wanted in
             [None, Some("old"), Some("h"), Some("nothing"), Some(""), Some("capabilitylist.xml")]
         {

@@ -1,11 +1,11 @@
-//! A second reader, for tests: plain text, a line for each resource or change. That a run, the
-//! deletion guard, an audit and the sinks work with it shows that they know no protocol.
+//! A second reader, for tests: plain text, one line for each resource or change. It shows that
+//! runs, the deletion guard, audits and sinks are independent of the protocol.
 //!
-//! `list.txt` begins with the number of the last change that it includes, has a line `URL TIME MD5`
-//! for each resource, and ends with `end`. `changes.txt` has all changes: `new`, `add` or `put URL
-//! TIME MD5`, `deprecated URL TIME [MD5]`, `removed` or `gone URL TIME`. The cursor is a number of
-//! lines. `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt` has lines `URL
-//! MEMBER`.
+//! `list.txt` starts with the number of the last change that it includes, has a line `URL TIME MD5`
+//! for each resource, and ends with `end`. `changes.txt` has all changes: `new`, `add` or
+//! `put URL TIME MD5`, `deprecated URL TIME [MD5]`, `removed` or `gone URL TIME`. The cursor is a
+//! number of lines. `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt` has
+//! lines `URL MEMBER`.
 //!
 //! A line may end with any of `href=URL`, `accept=TYPE`, `by=URL` (a replacement), `length=NUMBER`
 //! and `patch=URL|TYPE|LENGTH|MD5 BEFORE|MD5 AFTER`, whose last three may be empty.

@@ -1,7 +1,9 @@
-//! A walk through the documents of a Source. It has the rules that are the same for every protocol: the order of changes,
-//! which of them are known already, limits of pages, circles, and what the documents show about the time they cover.
+//! A walk through the documents of a Source, with the rules that are the same for every protocol:
+//! the order of changes, the recognition of known changes, limits of pages, circles, and the
+//! interval that the documents cover.
 //!
-//! A reader hands over what documents contain; a [`Visitor`] takes it: a plan, an audit, or a list for filters.
+//! A reader passes on the contents of documents, and a [`Visitor`] processes them: a plan, an
+//! audit, or a list for filters.
 
 mod order;
 mod prefix;
@@ -31,7 +33,7 @@ use abreast_webtypes::{Moment, Timestamp};
 use order::Order;
 use prefix::Prefix;
 
-/// A server's clock is given in whole seconds.
+/// Precision of a server's clock, in microseconds: whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
 pub(crate) const AHEAD_MAX: i64 = 3_600_000_000;
@@ -44,7 +46,7 @@ pub(crate) struct Walk<'w, 'a> {
     /// The position that changes are read from.
     position: Position,
     is_conditional: bool,
-    /// It follows a comparison that was due because of a gap.
+    /// Whether the walk follows a comparison that was necessary because of a gap.
     follows_gap: bool,
     since: Option<Moment>,
     marks: Marks,
@@ -58,7 +60,7 @@ pub(crate) struct Walk<'w, 'a> {
     incomplete: u64,
     /// The walk before believed that closed documents do not give their end.
     gave_no_end: bool,
-    /// As earlier walks found it.
+    /// The value of `gives_end` after earlier walks.
     gave_end_before: Option<bool>,
     pub(crate) walked: Walked,
 }
@@ -104,7 +106,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         self
     }
 
-    /// Whether it must show that no change is missing between the list of all resources and those that are listed.
+    /// Whether the walk must show that no change is missing between the list of all resources and
+    /// the listed changes.
     pub(crate) const fn follows_gap(&self) -> bool {
         self.follows_gap
     }
@@ -119,12 +122,12 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.since
     }
 
-    /// The changes read last, as far as this walk has found them.
+    /// The marks of this walk: the last known changes, as far as they were found.
     pub(crate) const fn marks(&self) -> &Marks {
         &self.marks
     }
 
-    /// What is known of a document, where that may be used.
+    /// The known version of a document, if a conditional request is allowed.
     pub(crate) fn known(&self, url: &str) -> Result<Option<Document>, Error> {
         if !self.is_conditional {
             return Ok(None);
@@ -133,27 +136,27 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(known.filter(|known| known.etag.is_some() || known.last_modified.is_some()))
     }
 
-    /// What is known of a document, whatever request it is for.
+    /// The known version of a document, for any purpose.
     pub(crate) fn document(&self, url: &str) -> Result<Option<Document>, Error> {
         self.to.document(url)
     }
 
-    /// Whether nothing need be read that has not changed.
+    /// Whether documents that have not changed need not be read.
     pub(crate) const fn is_conditional(&self) -> bool {
         self.is_conditional
     }
 
-    /// Whether it is only asked if there is a newer snapshot.
+    /// Whether the walk only tests for a newer snapshot.
     pub(crate) fn is_probe(&self) -> bool {
         self.is_conditional && !self.to.plans()
     }
 
-    /// Whether a document of that URL may be read.
+    /// Whether a document with this URL may be requested.
     pub(crate) fn is_admitted(&self, url: &str) -> bool {
         self.admission.clone().is_some_and(|mut rule| rule.check(url).is_ok())
     }
 
-    /// The rule by which hosts are judged that a document leads to.
+    /// The rule for hosts of documents to which `document` leads.
     pub(crate) fn admission(&self, document: &str) -> Admission {
         Admission::new(document, &self.options.allow_hosts, self.options.allow_downgrade)
     }
@@ -166,7 +169,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.is_new_copy()
     }
 
-    /// Receives files in the copy's state, or in a temporary folder that `with` has for itself.
+    /// Receives files in the state folder of the copy, or in a temporary folder that exists during
+    /// `with`.
     pub(crate) fn with_downloads<T>(
         &mut self,
         with: impl FnOnce(&mut Self, &Downloads) -> Result<T, Error>,
@@ -179,7 +183,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         with(self, &downloads)
     }
 
-    /// Remembers what a document is now, for the next conditional request.
+    /// Records the current version of a document, for the next conditional request.
     pub(crate) fn keep_document(&mut self, url: &str, document: &Document) {
         self.walked.documents.push((url.to_owned(), document.clone()));
     }
@@ -192,7 +196,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.fault(code, url, message)
     }
 
-    /// Notes the clock of a server that answered, and what the first answer shows about the position.
+    /// Records the clock of a responding server, and compares the first response with the position.
     pub(crate) fn clock(&mut self, answered: &Answered) {
         let is_first = self.latest.is_none();
         self.latest = self.latest.max(Some(answered.latest_now()));
@@ -208,7 +212,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.latest.map_or_else(now, |latest| latest.max(now()))
     }
 
-    /// Later times are so far in the future that they show nothing.
+    /// Times after this one are so far in the future that they are ignored.
     fn latest_ahead(&self) -> Timestamp {
         self.latest().plus_micros(LIST_AHEAD_MAX)
     }
@@ -233,16 +237,17 @@ impl<'w, 'a> Walk<'w, 'a> {
         let latest = now().max(date);
         let is_undated = stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
         self.walked.is_undated |= is_undated;
-        // Clocks that differ by less have no effect on what is known.
+        // Smaller differences of clocks do not matter.
         if !is_undated && stated.first() > latest.plus_micros(AHEAD_MAX) {
             self.walked.early = self.walked.early.max(Some(stated.first()));
         }
         Moment::between(date, latest)
     }
 
-    /// Puts documents into the order of their spans, if all of them state where these begin; an index may name the newest
-    /// first, and then does so within a span of a coarse time. A time in the future shows no order: then they are in the order in
-    /// which they are named, or in that of the others.
+    /// Sorts documents by their intervals, if all have a start time. An index may list the newest
+    /// document first, also within an interval of a coarse time. A future time is not evidence of
+    /// the order: such documents remain in the order of the index, or follow the order of the
+    /// others.
     pub(crate) fn sort_by_span<T>(
         &self,
         documents: &mut [T],
@@ -253,7 +258,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             return;
         }
         let usable = || begins.iter().flatten().filter(|begin| !self.is_future(**begin));
-        // One that ends where another begins is before it, also by a clock that was wrong.
+        // A document that ends where another one starts precedes it, even if a clock was wrong.
         let joined = |one: &T, next: &T| span(one).1.is_some() && span(one).1 == span(next).0;
         let pairs = || documents.windows(2);
         let is_back = || {
@@ -274,7 +279,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     // Snapshots
 
-    /// A snapshot is read from here on.
+    /// Starts a snapshot.
     pub(crate) fn begin_snapshot(&mut self, name: &str) -> Result<(), Error> {
         self.to.begin_snapshot(name)
     }
@@ -292,7 +297,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.resource(listed, as_of, lines)
     }
 
-    /// Descriptions of a snapshot were handed over that have so many parts.
+    /// Records the number of parts in the descriptions of a snapshot.
     pub(crate) fn parts(&mut self, parts: u64) {
         self.walked.parts = Some(self.walked.parts.unwrap_or(0) + parts);
     }
@@ -305,7 +310,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.end_document(url)
     }
 
-    /// Notes entries of a document that were left out.
+    /// Records the number of entries of a document that were left out.
     pub(crate) fn skipped(&mut self, url: &str, skipped: u64) -> Result<(), Error> {
         if self.to.skipped(url, skipped)? {
             self.incomplete += 1;
@@ -339,7 +344,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     // Changes
 
-    /// A document of changes begins; `from` and `until` are the span that it gives.
+    /// Called at the start of a document of changes; `from` and `until` are the interval in the
+    /// document.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
         let known = self.since.map(Moment::last).max(self.order.written);
         self.order.end = self.order.end.or(self.latest.max(known)).filter(|_| self.order.is_back);
@@ -352,29 +358,31 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.begin_document(url);
     }
 
-    /// The document that begins may not have been there for earlier walks, although it ends before the position.
+    /// The next document may have been missing in earlier walks, although it ends before the
+    /// position.
     pub(crate) const fn may_all_be_late(&mut self) {
         self.prefix.is_unnamed = true;
     }
 
-    /// Documents are read from the newest to older ones; `written` is when the Source wrote this one, by its own clock.
+    /// Documents are read from the newest to older ones; `written` is the time at which the Source
+    /// wrote this one, by its clock.
     pub(crate) fn reads_back(&mut self, written: Option<Timestamp>) {
         self.order.is_back = true;
         self.order.written = written.filter(|written| *written <= self.latest_ahead());
     }
 
-    /// Documents read from here on are later than those before, where times are the same.
+    /// The documents from here on are later than the previous ones, if times are the same.
     pub(crate) const fn later_document(&mut self) {
         self.order.list += 1;
     }
 
-    /// Documents read from here on are earlier.
+    /// The documents from here on are earlier.
     pub(crate) const fn earlier_document(&mut self) {
         self.order.list -= 1;
         self.order.last = None;
     }
 
-    /// The documents are read again from here on, and count more than before.
+    /// The documents are read again from here on, with precedence over the previous read.
     pub(crate) fn again(&mut self) -> Result<(), Error> {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
@@ -384,17 +392,20 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.again()
     }
 
-    /// Whether a change without categories is of a wanted one.
+    /// Whether a change without categories concerns a selected resource.
     pub(crate) fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
         self.to.category(listed)
     }
 
-    /// A change. Whether it is known is decided here, for every protocol:
+    /// Processes a change. The decision whether the change is known is made here, for every
+    /// protocol:
     ///
-    /// - What is before the position is known. A document that was read up to some entry and has more since then may have
-    ///   changes that were published late, as may have changes among the newest known ones.
-    /// - Of changes that have the time of the position, those that were read are known, and all others are new.
-    /// - A time that the Source's own clock has not reached is no evidence of the order.
+    /// - Changes before the position are known. If a document was read up to an entry and has more
+    ///   entries now, these may be changes that were published late; so may changes among the
+    ///   newest known ones.
+    /// - Among changes with the time of the position, changes that were read are known, and all
+    ///   others are new.
+    /// - A future time by the Source's clock is not evidence of the order.
     pub(crate) fn change(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
         self.walked.entries += 1;
         if self.walked.entries.is_multiple_of(1_024) {
@@ -448,7 +459,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             if time.is_before(since) {
                 self.prefix.has_old = true;
                 let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.last() < at);
-                // Where a document is known up to an entry, that decides.
+                // If a document is known up to an entry, its place relative to that entry decides.
                 let is_late = match self.prefix.known {
                     Some(_) => is_after_prefix,
                     None => {
@@ -459,15 +470,16 @@ impl<'w, 'a> Walk<'w, 'a> {
                 if is_late && !is_in_snapshot {
                     self.note_late(time.first());
                 } else {
-                    // One that was read before its time came is known.
+                    // A future change that was read before its time is known.
                     let is_late = is_late && !self.position.has_read(fingerprint);
                     self.compare_with_list(listed, time, is_late)?;
                 }
                 return self.known_change(listed, order);
             }
-            // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
-            // there may be several changes that nothing distinguishes: all of them are handed over, for the last one counts.
-            // What was pushed since then is known although it is behind them.
+            // An entry after the known entries is new, even if it is equal to a known one. Within a
+            // second of a coarse clock there may be several indistinguishable changes, which are
+            // all passed on, since the last one is applied. Changes that were pushed meanwhile are
+            // known although they are after the known entries.
             let is_added = is_after_prefix
                 && self.prefix.is_same == Some(true)
                 && self.position.of() != Of::Pushed;
@@ -476,7 +488,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             if is_known == IsKnown::Yes && !is_added && !may_repeat && !since.is_before(time) {
                 return self.known_change(listed, order);
             }
-            // One that was read before its time came is known.
+            // A future change that was read before its time is known.
             if time.is_exact() && self.was_future(fingerprint) {
                 return self
                     .to
@@ -493,7 +505,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// or a list leaves it open which of the two is later.
     fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         self.to.known_change(listed)?;
-        // An audit compares with what the list has instead.
+        // An audit instead compares with the properties in the list.
         let is_new = self.to.is_open(listed.uri);
         let may_follow = is_new || self.walked.first_future.is_some() || self.walked.is_around;
         if !may_follow || !self.to.plans() {
@@ -502,8 +514,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.change(listed, ChangeOrder { is_known: true, is_new, ..order })
     }
 
-    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on. A
-    /// document that begins after the position has none of those that were read.
+    /// Whether a change was read when its time was in the future, unless changes are read again
+    /// from an earlier time on. A document that starts after the position does not contain changes
+    /// that were read.
     fn was_future(&self, fingerprint: u64) -> bool {
         let is_after = |since: Moment| {
             self.marks.newest_known().is_some_and(|known| since.last() < known)
@@ -526,8 +539,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    /// A list of all resources is of a later time than a change, and decides. Where a change was published after the list, and
-    /// the list lacks it, one of the two is wrong. Of several changes of a resource the last one counts.
+    /// Compares a late change with a list of all resources with a later time, which has precedence.
+    /// If the change was published after the list, and the list lacks it, one is wrong. If a
+    /// resource has several changes, the last one is used.
     fn compare_with_list(
         &mut self,
         listed: &Listed<'_>,
@@ -553,17 +567,18 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.late = self.walked.late.into_iter().chain([time]).min();
     }
 
-    /// Whether the document of changes that was read last begins with the entries that an earlier run read of it.
+    /// Whether the last document of changes starts with the entries that an earlier run has read.
     pub(crate) fn has_same_begin(&self) -> bool {
         self.prefix.is_same == Some(true)
     }
 
-    /// The document of changes that was read last will grow: what the next walk needs to ask for it first.
+    /// The bookmark for the last document of changes, which will grow: the next walk requests it
+    /// first.
     pub(crate) fn bookmark_of(&self, url: &str) -> Bookmark {
         self.prefix.bookmark(url)
     }
 
-    /// All changes so far are read again, in another order: what was read before shows nothing.
+    /// Starts the walk again with all changes, in another order; previous results are discarded.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.again()?;
         let Walked { is_ahead, date, documents, .. } = std::mem::take(&mut self.walked);
@@ -586,20 +601,22 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.position.gives_end = Some(true);
     }
 
-    /// Whether closed documents give their end, and one that was read does not. Unless others do, the next run believes the
-    /// document; where none was read before, `is_usual` decides. If the document is only `odd`, what this walk reads does not
-    /// count, so that the next run believes it in any case.
+    /// Records whether closed documents contain their end time, and whether a document lacks it. If
+    /// no document contains an end time, the next run accepts the document; if none was read
+    /// before, `is_usual` decides. If the document is only `odd`, the results of this walk do not
+    /// count, so that the next run accepts the document in any case.
     pub(crate) fn lacks_end(&mut self, gives: bool, lacks: bool, (is_odd, is_usual): (bool, bool)) {
         let gave = if is_odd { self.gave_end_before } else { self.position.gives_end };
         self.walked.is_unstable |= lacks && (gives || gave.unwrap_or(is_usual));
         if gives && self.gave_no_end {
-            // Those that were believed come from some cache: any change since the list of all resources may be missing.
+            // The documents without an end time came from a cache, so any change since the list of
+            // all resources may be missing.
             self.note_late(self.position.snapshot().unwrap_or(Timestamp::MIN));
         }
         self.walked.gives_end = if gives || lacks { Some(gives) } else { gave };
     }
 
-    /// All changes until then were read, also if none is of that time.
+    /// All changes until this time were read, even if none has this time.
     pub(crate) fn covers_until(&mut self, until: Moment) {
         let newest = self.walked.newest;
         if newest.is_none_or(|newest| newest.first() < until.first()) {
@@ -607,7 +624,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
     }
 
-    /// Documents state that they have all changes until then: the Source's clock has reached that time, whatever ours shows.
+    /// The documents contain all changes up to this time, so the Source's clock has reached it,
+    /// regardless of our clock.
     pub(crate) fn states_end(&mut self, until: Moment) {
         let stated = Some(until.first()).filter(|stated| *stated <= self.latest_ahead());
         self.walked.stated = self.walked.stated.max(stated);
@@ -629,7 +647,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.limit = self.walked.limit.into_iter().chain([at]).min();
     }
 
-    /// What was found, and the changes to recognise the next walk by.
+    /// The result of the walk, and the changes by which the next walk recognises its place.
     pub(crate) fn finish(mut self) -> (Walked, Marks) {
         self.walked.recent = self.recent.into_newest();
         (self.walked, self.marks)

@@ -1,42 +1,43 @@
-//! The outcome of an audit.
+//! Counts of an audit: a comparison of a copy with its Source, without changes.
 
 use serde::Serialize;
 
-/// The outcome of an audit.
+/// The counts of an audit, and its exit code; reported as the last event of the audit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AuditReport {
-    /// Whether digests were compared.
+    /// Whether the audit compared digests, not only lengths and times.
     pub full: bool,
-    /// Listed and here, as listed.
+    /// Resources that are listed and stored, with the listed properties.
     pub same: u64,
-    /// Listed and here, but other bytes or another time.
+    /// Resources that are listed and stored, but with other bytes or another time than listed.
     #[serde(rename = "different")]
     pub updated: u64,
-    /// Listed, not here.
+    /// Resources that are listed and not stored.
     pub missing: u64,
-    /// Here, not listed.
+    /// Resources that are stored and not listed.
     pub extra: u64,
-    /// Listed without anything to compare by.
+    /// Resources that are listed without a digest, length or time to compare with.
     pub unverified: u64,
-    /// The documents are too old, or list too little, to show whether the copy has them rightly.
+    /// Resources whose version cannot be judged: the documents are too old or list too little.
     pub unknown: u64,
-    /// Documents could not be read or used in whole, or do not list some changes: a difference may
-    /// not have been found.
+    /// Whether documents could not be read or used completely, or do not list some changes, so that
+    /// a difference may not have been found.
     pub partial: bool,
-    /// Listed and here, under the reserved name because a folder that no resource needs has their
-    /// own.
+    /// Resources that are listed and stored, but under the reserved name, because a folder that no
+    /// resource needs occupies their path.
     pub conflicts: u64,
-    /// Of all sets: those without a copy.
+    /// Sets of the Source without a copy, if all sets are audited.
     pub missing_sets: u64,
-    /// Deletions that the runs of the copy hold back.
+    /// Deletions that the runs of this copy hold back.
     pub held: u64,
-    /// Since when they are held back, as a W3C Datetime.
+    /// The time of the first run that held deletions back, as a W3C Datetime.
     pub held_since: Option<String>,
-    /// Since when each run of the copy had failures or refusals, as a W3C Datetime.
+    /// The time of the first of the uninterrupted runs with failures or refusals, as a W3C
+    /// Datetime.
     pub failing_since: Option<String>,
-    /// Requests sent.
+    /// Number of requests that the audit sent.
     pub requests: u64,
-    /// Seconds taken.
+    /// Duration of the audit, in seconds.
     pub seconds: f64,
     /// The exit code: 0 equal, 1 different, 3 if no difference was found and there may be some.
     pub exit_code: u8,

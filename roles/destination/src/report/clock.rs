@@ -1,4 +1,4 @@
-//! Our own clock.
+//! The clock of this machine, which a simulation can replace.
 
 use abreast_webtypes::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};

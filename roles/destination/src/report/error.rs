@@ -6,39 +6,39 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ExitCode {
-    /// All was done.
+    /// The run did all its work.
     #[default]
     Ok,
-    /// Anything without a code of its own; for audits: the folder differs.
+    /// An error without a separate code; for audits: the copy differs.
     Other,
     /// Options that do not make sense together or for this folder.
     Usage,
     /// Some resources could not be kept up to date.
     Partial,
-    /// The Source's documents cannot be used.
+    /// The documents of the Source cannot be used.
     SourceInvalid,
     /// A transient failure of the network or the Source.
     Retryable,
     /// No secure connection can be made: a certificate or TLS itself is not acceptable.
     Tls,
-    /// More deletions than allowed.
+    /// More deletions are due than one run may make.
     DeleteLimit,
-    /// A limit was reached.
+    /// A limit of failures, bytes or time was reached.
     Limit,
-    /// Another run holds the folder.
+    /// Another run uses the same folder.
     Locked,
     /// Changes were missed and no baseline can be made.
     Gap,
-    /// The Source wants other credentials.
+    /// The Source requires other credentials.
     Auth,
     /// The disk failed or is full.
     Io,
-    /// Stopped by the user.
+    /// The user stopped the run.
     Cancelled,
 }
 
 impl ExitCode {
-    /// The number.
+    /// The number with which the process ends.
     pub const fn number(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -84,26 +84,26 @@ impl Error {
         }
     }
 
-    /// With this help in place of its own.
+    /// Replaces the help of the error.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// With what may be given instead, one of which is meant.
+    /// Adds the values of which the user has to give one, such as the names of sets.
     pub(crate) fn with_candidates(mut self, candidates: impl IntoIterator<Item = String>) -> Self {
         self.candidates = candidates.into_iter().collect();
         self
     }
 
-    /// With one more line below the message.
+    /// Adds a line to the message.
     pub(crate) fn with_line(mut self, line: &str) -> Self {
         self.message = format!("{}\n  {line}", self.message);
         self
     }
 
-    /// With lines for the addresses that were tried in vain.
+    /// Adds a line for each address that was requested without success.
     pub(crate) fn with_tried(self, tried: &[String]) -> Self {
         tried.iter().fold(self, |error, line| error.with_line(&format!("tried {line}")))
     }
@@ -121,12 +121,13 @@ impl Error {
         self
     }
 
-    /// The HTTP status, when it is the reason.
+    /// The status of the HTTP response that caused the error.
     pub(crate) const fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// Whether the document need not be there any more: some servers forbid what they do not have.
+    /// Whether the document may have been removed: some servers answer 403 for documents that do
+    /// not exist.
     pub(crate) fn may_be_gone(&self) -> bool {
         self.exit_code() == ExitCode::SourceInvalid || self.status == Some(403)
     }
@@ -141,7 +142,7 @@ impl Error {
         self.code
     }
 
-    /// With which code the program ends.
+    /// The exit code of a run that this error stopped.
     pub const fn exit_code(&self) -> ExitCode {
         self.exit
     }
@@ -151,12 +152,13 @@ impl Error {
         without_help(&self.message).0
     }
 
-    /// What may be given instead, such as the names of sets; empty for most errors.
+    /// The values of which the user has to give one, such as the names of sets; empty for most
+    /// errors.
     pub fn candidates(&self) -> &[String] {
         &self.candidates
     }
 
-    /// How to solve it, when known.
+    /// How to solve the problem, if a solution is known.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
@@ -214,7 +216,7 @@ impl From<abreast_folder::Error> for Error {
     }
 }
 
-/// Why an address led to nothing, as a line of what was tried.
+/// The reason why a request failed, as one line that starts with its address.
 pub(crate) fn line_of(url: &str, error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -229,7 +231,7 @@ pub(crate) fn no_temporary(cause: std::io::Error) -> Error {
         .with_cause(cause)
 }
 
-/// A message, and its help if it has one.
+/// Splits a message into its text and the help after `help:`, if there is one.
 pub fn without_help(message: &str) -> (&str, Option<&str>) {
     match message.split_once("\n  help: ") {
         Some((message, help)) => (message, Some(help)),

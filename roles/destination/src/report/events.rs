@@ -4,13 +4,13 @@ use crate::report::error::{ExitCode, without_help};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
-/// Receives what happens. Called on the thread that runs the synchronisation, in order.
+/// Receives the events of a run, in order, on the thread that runs the synchronisation.
 pub trait Observer {
-    /// Something happened.
+    /// Receives one event of the run.
     fn event(&self, event: &Event<'_>);
 
-    /// Whether [`Event::Item`] is of use: where it is not, no resource's path is put into words for
-    /// it.
+    /// Whether the observer uses [`Event::Item`]. If not, the run does not compute the paths of
+    /// resources for these events.
     fn wants_items(&self) -> bool {
         true
     }
@@ -22,7 +22,7 @@ impl<F: Fn(&Event<'_>)> Observer for F {
     }
 }
 
-/// Observes nothing.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -34,28 +34,28 @@ impl Observer for Silent {
     }
 }
 
-/// One thing that happened; as JSON an object with `type`.
+/// An event of a run; as JSON an object with `type`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// How far the run is; at most ten a second.
+    /// Progress of the run, at most ten events a second.
     Status(Status<'a>),
-    /// One resource was dealt with, or in a dry run would be.
+    /// The run has processed one resource; in a dry run, would process it.
     Item(Item<'a>),
-    /// One resource or document failed; the run continues.
+    /// A resource or document failed; the run continues.
     Error(Problem<'a>),
-    /// How the filters decide about one resource.
+    /// The decision of the filters about a resource.
     Filter(Filtered<'a>),
-    /// Something worth knowing.
+    /// An observation that is not a failure; the run continues.
     Notice(Problem<'a>),
-    /// The end.
+    /// The outcome of the run, as its last event.
     Summary(&'a Summary),
-    /// The end of an audit.
+    /// The outcome of an audit, as its last event.
     Audit(&'a crate::report::audited::AuditReport),
 }
 
-/// How far a run is.
+/// Progress of a run within its current phase.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Status<'a> {
     /// The phase: `reading`, `fetching`, `deleting`, `comparing` or `waiting`.
@@ -64,33 +64,33 @@ pub struct Status<'a> {
     pub done: u64,
     /// Resources to deal with in this phase; 0 when not known.
     pub total: u64,
-    /// Bytes received so far.
+    /// Bytes received since the start of the run.
     pub bytes: u64,
     /// Listed bytes to receive; 0 when not known.
     pub total_bytes: u64,
-    /// Seconds since the phase began.
+    /// Seconds since the start of the phase.
     pub seconds: f64,
 }
 
-/// One resource.
+/// One resource that a run processed or an audit compared.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Item<'a> {
-    /// Its URI.
+    /// The URI of the resource.
     pub uri: &'a str,
-    /// The address that it is requested at, where that is not the URI.
+    /// The address of the request, if it differs from the URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub href: Option<&'a str>,
-    /// Its path in the folder.
+    /// The path of the resource in the folder.
     pub path: &'a str,
-    /// The action.
+    /// The action on the resource, or the difference that an audit found.
     #[serde(rename = "change")]
     pub action: ItemAction,
-    /// Bytes received for it.
+    /// Bytes received for this resource.
     pub bytes: u64,
 }
 
 impl<'a> Item<'a> {
-    /// A resource without a path of its own.
+    /// A resource without a separate path.
     pub(crate) const fn new(uri: &'a str, action: ItemAction) -> Self {
         Self { uri, href: None, path: uri, action, bytes: 0 }
     }
@@ -101,43 +101,43 @@ impl<'a> Item<'a> {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ItemAction {
-    /// It is new.
+    /// The copy did not contain the resource.
     Created,
-    /// It has other bytes than before.
+    /// The copy contained the resource with other bytes.
     Updated,
-    /// It is here no longer.
+    /// The resource was removed from the copy.
     Deleted,
-    /// It was right already; only its time was set, or a file found here was taken over.
+    /// The bytes were up to date; at most the file's time was set, or an existing file was adopted.
     Unchanged,
-    /// Dry run: it would be deleted, but its deletion is held back.
+    /// In a dry run: a deletion that a run would hold back.
     Held,
-    /// Audit: listed, not here.
+    /// In an audit: the resource is listed and not stored.
     Missing,
-    /// Audit: here, not listed.
+    /// In an audit: the resource is stored and not listed.
     Extra,
-    /// Audit: here with other bytes or another time.
+    /// In an audit: the resource is stored with other bytes or another time than listed.
     Different,
 }
 
-/// How the filters decide about one resource.
+/// The decision of the filters about a resource.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Filtered<'a> {
-    /// Its URI.
+    /// The URI of the resource.
     pub uri: &'a str,
     /// The path that rules are matched against; empty when no rule tests paths.
     pub path: &'a str,
-    /// Whether it is taken.
+    /// Whether the filters include the resource.
     pub taken: bool,
     /// The rule or option that decided.
     pub rule: &'a str,
 }
 
-/// A failure or a notice. As JSON the text after `help:` is a field of its own.
+/// A failure or a notice. As JSON the text after `help:` is a separate field.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
     /// The stable code, for example `fixity.mismatch`.
     pub code: &'a str,
-    /// The resource or document.
+    /// The URI of the resource or document.
     pub uri: &'a str,
     /// The cause, and how to solve it.
     pub message: &'a str,
@@ -158,13 +158,13 @@ impl Serialize for Problem<'_> {
     }
 }
 
-/// Which way a run took.
+/// How a run determined the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// All was compared with what the Source lists.
+    /// The whole copy was compared with the Source's list of resources.
     Baseline,
-    /// The Change Lists were followed.
+    /// The changes that the Source lists were applied.
     Incremental,
     /// Nothing has changed at the Source.
     #[default]
@@ -174,21 +174,21 @@ pub enum Mode {
 /// The outcome of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Which way it took.
+    /// How the run determined the changes.
     pub mode: Mode,
-    /// Whether nothing was done, only shown.
+    /// Whether the run only reported its actions, without changing the copy.
     pub dry_run: bool,
-    /// New resources.
+    /// Resources that the copy did not contain before.
     pub created: u64,
     /// Resources with other bytes than before.
     pub updated: u64,
-    /// How many of both were made with patches that came with a feed, without a request.
+    /// Created and updated resources that were made with patches from a feed, without a request.
     pub patched: u64,
-    /// Resources removed.
+    /// Resources that were removed from the copy.
     pub deleted: u64,
     /// Resources compared and found up to date; 0 when nothing has changed at the Source.
     pub unchanged: u64,
-    /// Resources left alone because the filters exclude them.
+    /// Resources that are not changed because the filters exclude them.
     pub excluded: u64,
     /// Resources that the filters take; counted only when filters are tested.
     pub selected: u64,
@@ -200,39 +200,41 @@ pub struct Summary {
     pub failed: u64,
     /// Deletions held back: after failures, or beyond the limit.
     pub held: u64,
-    /// Since when deletions are held back, as a W3C Datetime.
+    /// The time of the first run that held deletions back, as a W3C Datetime.
     pub held_since: Option<String>,
-    /// Since when each run had failures or refusals, as a W3C Datetime.
+    /// The time of the first of the uninterrupted runs with failures or refusals, as a W3C
+    /// Datetime.
     pub failing_since: Option<String>,
-    /// Resources whose copy here was found missing or altered.
+    /// Resources whose stored bytes were missing or changed.
     pub damaged: u64,
-    /// Resources stored without a digest to check them by.
+    /// Resources that were stored without a digest for verification.
     pub unverified: u64,
-    /// Statements that the copy lacks, since they are not valid and were left out, in this run or before.
+    /// Statements that the copy lacks because they are not valid and were left out, in this run or
+    /// before.
     pub invalid_statements: u64,
     /// Statements that were left out in this run.
     #[serde(skip)]
     pub newly_invalid: u64,
-    /// Bytes received, all together.
+    /// Bytes received in all requests of the run.
     pub bytes: u64,
-    /// Requests sent.
+    /// Number of requests that the run sent.
     pub requests: u64,
-    /// Notices given.
+    /// Number of [`Event::Notice`] in the run.
     pub notices: u64,
-    /// Up to which instant the Source's changes are known, as a W3C Datetime.
+    /// The instant up to which the changes of the Source are known, as a W3C Datetime.
     pub cursor: Option<String>,
-    /// Seconds taken.
+    /// Duration of the run, in seconds.
     pub seconds: f64,
     /// More deletions were due than allowed.
     pub delete_limit: bool,
     /// Too many resources failed, or a limit of bytes or time was reached; the rest was not tried.
     pub budget_spent: bool,
-    /// The exit code.
+    /// The number of the exit code of [`Self::outcome`].
     pub exit_code: u8,
 }
 
 impl Summary {
-    /// With which code the program ends.
+    /// The exit code for this outcome.
     pub const fn outcome(&self) -> ExitCode {
         if self.budget_spent {
             ExitCode::Limit
@@ -245,12 +247,12 @@ impl Summary {
         }
     }
 
-    /// Whether anything of the Source had changed.
+    /// Whether the run applied any change of the Source.
     pub(crate) const fn has_changes(&self) -> bool {
         self.created + self.updated + self.patched + self.deleted > 0
     }
 
-    /// Whether there is nothing to report.
+    /// Whether the run neither changed the copy nor found a fault, so that no report is due.
     pub(crate) fn is_idle(&self) -> bool {
         let counts = [self.created, self.updated, self.deleted, self.held, self.damaged];
         self.outcome() == ExitCode::Ok && counts == [0; 5]

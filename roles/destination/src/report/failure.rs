@@ -29,7 +29,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// The error that ends the run: of a fatal failure.
+    /// The error with which a fatal failure ends the run.
     pub(crate) fn into_error(self) -> Error {
         let (exit, help) = match self.code {
             "disk.full" => (ExitCode::Io, "free space, then run the same command again"),

@@ -1,5 +1,5 @@
-//! Conditions that last over runs: held deletions, failures, and faults of documents, each with the
-//! time since when. They are a state of the copy, which each run continues.
+//! Conditions that last over several runs: held deletions, failures, and documents that cannot be
+//! used. Each has the time of its first run. The copy stores them, and each run updates them.
 
 use crate::report::clock::now_seconds;
 use crate::report::error::{Error, ExitCode};
@@ -8,9 +8,10 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The conditions that last over runs.
+/// Key of the conditions in the database of the copy.
 const LASTING: &str = "lasting";
-/// Faults that are remembered; beyond, each counts as new.
+/// Number of faults that are remembered. A fault that exceeds this number counts as new in each
+/// run.
 const FAULTS_MAX: usize = 100;
 
 /// The conditions that the last run left. Times are W3C Datetimes.
@@ -25,32 +26,32 @@ pub(crate) struct Lasting {
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Deletions that are held back, when that began.
+/// Deletions that are held back, with the time of the first run that held them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
     /// The time of the first run that held deletions.
     pub(crate) since: String,
-    /// Deletions that it held.
+    /// Number of deletions that the first run held.
     pub(crate) number: u64,
-    /// Resources that the copy had before, if the deletions are held because they are too many.
+    /// Number of resources of the copy before, if the deletions are held because they are too many.
     pub(crate) of: Option<u64>,
 }
 
-/// Failures, when they began.
+/// Failures and refusals, with the time of the first run that had some.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failing {
     /// The time of the first run with failures.
     pub(crate) since: String,
-    /// Failures and refusals of that run.
+    /// Number of failures and refusals in the first run.
     pub(crate) number: u64,
 }
 
-/// A document that could not be used in any run since.
+/// A document that no run could use since a certain time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fault {
     /// The code of the error.
     pub(crate) code: String,
-    /// The document.
+    /// The URI of the document.
     pub(crate) uri: String,
     /// The time of the first run with the fault.
     pub(crate) since: String,
@@ -64,7 +65,7 @@ pub(crate) struct Continued {
     before: Lasting,
     faults: Vec<Fault>,
     now: String,
-    /// Resources that the copy had before deletions beyond the limit were held.
+    /// Number of resources of the copy if more deletions were due than allowed, else `None`.
     pub(crate) size: Option<u64>,
 }
 
@@ -85,13 +86,14 @@ impl Lasting {
 }
 
 impl Continued {
-    /// Begins a run.
+    /// Starts a run with the conditions of the last run.
     pub(crate) fn begin(mirror: &Mirror) -> Result<Self, Error> {
         let now = Timestamp::from_seconds(i64::try_from(now_seconds()).unwrap_or(0)).to_string();
         Ok(Self { before: Lasting::read(mirror)?, now, ..Self::default() })
     }
 
-    /// Notes a document that cannot be used; returns since when, if the fault is not new.
+    /// Records a document that cannot be used. Returns the time of the first run with this fault if
+    /// an earlier run had it.
     pub(crate) fn note(&mut self, code: &str, uri: &str) -> Option<&str> {
         let is_it = |fault: &Fault| fault.code == code && fault.uri == uri;
         let known = self.before.faults.iter().find(|fault| is_it(fault));
@@ -106,13 +108,13 @@ impl Continued {
         known.map(|fault| fault.since.as_str())
     }
 
-    /// Deletions beyond the limit that earlier runs held already.
+    /// Deletions that earlier runs held because there were more than allowed.
     pub(crate) fn held_before(&self) -> Option<&Held> {
         self.before.held.as_ref().filter(|held| held.of.is_some())
     }
 
-    /// Ends a run with the outcome `summary`, where the times are added. Without `has_looked`, no
-    /// document was requested.
+    /// Ends a run and adds the times of the conditions to its `summary`. Without `has_looked`, the
+    /// run requested no document, so it does not show that a fault ended.
     pub(crate) fn end(
         self,
         mirror: &Mirror,
@@ -122,7 +124,7 @@ impl Continued {
         let Self { before, faults, now, size } = self;
         let of = size.filter(|_| summary.delete_limit);
         let held = (summary.held > 0).then(|| match before.held {
-            // The times when they became too many are what counts.
+            // The time at which the deletions became too many takes precedence.
             Some(held) if held.of.is_some() || of.is_none() => {
                 Held { of: held.of.filter(|_| of.is_some()), ..held }
             }
@@ -155,7 +157,7 @@ impl Continued {
         }
         self.note(error.code(), url);
         let Self { before, mut faults, now, .. } = self;
-        // What this run did not come to may be as before.
+        // This run ended early, so the other faults may still exist.
         for fault in before.faults {
             if faults.len() < FAULTS_MAX
                 && !faults.iter().any(|new| new.code == fault.code && new.uri == fault.uri)
@@ -225,7 +227,7 @@ mod tests {
             runs,
         };
         assert_eq!(Lasting::read(&mirror).unwrap().faults, [fault("a", "1", 2)]);
-        // A run that requests nothing knows nothing else.
+        // A run without requests does not end the fault.
         let mut idle = Summary::default();
         Continued::begin(&mirror).unwrap().end(&mirror, &mut idle, false).unwrap();
         assert_eq!((idle.failing_since, Lasting::read(&mirror).unwrap().faults.len()), (None, 1));

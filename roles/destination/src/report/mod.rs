@@ -1,4 +1,4 @@
-//! What a run is given and what it reports: options, events, errors, conditions that last, the clock.
+//! Input and output of a run: options, events, errors, conditions that last, and the clock.
 
 pub(crate) mod audited;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! A store of Oxigraph in this process, as an option of a sink.
+//! An open Oxigraph store of this process, as an option of a sink.
 
 #[cfg(feature = "oxigraph")]
 pub use self::with::OpenStore;
@@ -11,12 +11,13 @@ mod with {
     use std::fmt;
     use std::sync::Arc;
 
-    /// A store that is open.
+    /// An Oxigraph store that the caller has opened, for
+    /// [`OxigraphOptions`](crate::OxigraphOptions).
     #[derive(Clone)]
     pub struct OpenStore(pub(crate) Arc<Store>);
 
     impl OpenStore {
-        /// Statements are kept in this store.
+        /// Makes a sink store its statements in `store`.
         pub fn new(store: Store) -> Self {
             Self(Arc::new(store))
         }
@@ -46,7 +47,7 @@ mod with {
 mod without {
     use std::convert::Infallible;
 
-    /// A store that is open: there is none without the feature `oxigraph`.
+    /// Never exists without the feature `oxigraph`, so that options can contain the type.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct OpenStore(pub(crate) Infallible);
 }

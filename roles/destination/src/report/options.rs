@@ -17,25 +17,25 @@ pub const REPLACED_BY: [&str; 5] = [
     "http://www.loc.gov/mads/rdf/v1#useInstead",
     "http://purl.obolibrary.org/obo/IAO_0100001",
     "https://schema.org/supersededBy",
-    // Of a deprecated concept only, and where nothing else is stated.
+    // Only of a deprecated concept without any of the properties above.
     "http://www.w3.org/2004/02/skos/core#exactMatch",
 ];
 
-/// How many deletions one run may make without confirmation.
+/// Maximum number of deletions in one run without confirmation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MaxDelete {
-    /// 10 % of the resources kept or 1,000, whichever is more, but never more than half of a copy
-    /// of 10 or more.
+    /// 10 % of the resources in the copy, or 1,000 if that is more; but at most half of the
+    /// resources in a copy of 10 or more.
     #[default]
     Default,
-    /// This many.
+    /// At most this number of deletions.
     Count(u64),
-    /// This many of a hundred resources kept.
+    /// At most this percentage of the resources in the copy.
     Percent(f64),
 }
 
 impl MaxDelete {
-    /// Reads `N` or `P%`.
+    /// Parses `N` or `P%`.
     ///
     /// # Errors
     /// The expected syntax.
@@ -54,7 +54,7 @@ impl MaxDelete {
         }
     }
 
-    /// The number of deletions allowed in a copy of `kept` resources.
+    /// The number of deletions that one run may make in a copy of `kept` resources.
     pub(crate) fn allowed(self, kept: u64) -> u64 {
         match self {
             Self::Default if kept < SMALL_COPY => u64::MAX,
@@ -64,8 +64,8 @@ impl MaxDelete {
         }
     }
 
-    /// The size of a copy from which on `due` deletions are allowed: no more resources than this
-    /// need to be counted.
+    /// The number of resources from which on a copy allows `due` deletions: the caller need not
+    /// count further.
     pub(crate) fn enough_for(self, due: u64) -> u64 {
         match self {
             Self::Default if due <= 1_000 => due.saturating_mul(2).max(SMALL_COPY),
@@ -76,18 +76,18 @@ impl MaxDelete {
     }
 }
 
-/// Copies with fewer resources may lose all of them in one run.
+/// Number of resources below which one run may delete the whole copy.
 const SMALL_COPY: u64 = 10;
 
-/// Whether resources are taken out of packages [rs-core §11, §13].
+/// Whether resources are extracted from packages [rs-core §11, §13].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dumps {
-    /// When that is cheaper than asking for each.
+    /// Extract resources if that is cheaper than a request for each.
     #[default]
     Auto,
-    /// Whenever there are packages.
+    /// Extract resources whenever the Source has packages.
     Always,
-    /// Never.
+    /// Request each resource, and ignore packages.
     Never,
 }
 
@@ -104,18 +104,18 @@ impl std::str::FromStr for Dumps {
     }
 }
 
-/// How a copy that follows is notified of changes.
+/// How a Destination that follows a Source receives notifications of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Push {
-    /// By a hub where there is a callback, else by an event stream where there is one, else not at
-    /// all.
+    /// Use a hub if a callback is configured, else an event stream if the Source offers one, else
+    /// poll.
     #[default]
     Auto,
-    /// By a hub.
+    /// Subscribe at the hub of the Source.
     Callback,
-    /// By an event stream.
+    /// Read the event stream of the Source.
     Events,
-    /// Not at all: the lists are asked.
+    /// Poll the lists of the Source, without notifications.
     Off,
 }
 
@@ -133,13 +133,13 @@ impl std::str::FromStr for Push {
     }
 }
 
-/// Where hubs deliver to.
+/// The address at which this Destination receives notifications from hubs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackOptions {
-    /// The begin of callback URLs, as hubs reach it; each subscription adds a part that nobody can
-    /// guess.
+    /// The start of callback URLs, as hubs reach this Destination. Each subscription adds a random
+    /// part that cannot be guessed.
     pub url: String,
-    /// `HOST:PORT` to listen on.
+    /// The address to listen on, as `HOST:PORT`.
     pub listen: String,
 }
 
@@ -147,112 +147,115 @@ pub struct CallbackOptions {
 #[cfg(feature = "xmpp")]
 #[derive(Clone, Debug)]
 pub struct XmppOptions {
-    /// The account that subscribes.
+    /// The XMPP account that subscribes to the node.
     pub account: abreast_xmpp::Account,
-    /// The node; default: the one that the Source offers.
+    /// The PubSub node to subscribe to. Default: the node that the Source offers.
     pub node: Option<abreast_xmpp::Node>,
 }
 
-/// Options of a synchronisation.
+/// Options of a synchronisation: the Source, the copy, limits and connections.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
     /// Any URL of the Source: a ResourceSync document, a web page that links to one, or a site's
     /// root.
     pub url: String,
-    /// The folder to keep the copy in; made when it is not there.
+    /// The folder for the copy; created if missing.
     pub folder: PathBuf,
-    /// Folders that are known to be published, beside those with their store in them: the copy has to be elsewhere.
+    /// Folders that are known to be published, in addition to folders with a store in them. The
+    /// copy must be outside of these folders.
     pub published: Vec<PathBuf>,
-    /// Where to keep the state; default: `.abreast` in the folder.
+    /// The folder for the state of the copy. Default: `.abreast` in the folder of the copy.
     pub state: Option<PathBuf>,
-    /// The begin of URIs that is not part of their path; default: as the Source states, else the
-    /// common begin.
+    /// The start of URIs that is not part of their paths. Default: the start that the Source lists,
+    /// else the common start of all URIs.
     pub base: Option<String>,
-    /// Which set of resources, by name or Capability List URL, when the Source has several.
+    /// The set to copy, by its name or the URL of its Capability List, if the Source has several.
     pub set: Option<String>,
-    /// Requests in flight to one host. Default 8.
+    /// Number of parallel requests to one host. Default 8.
     pub connections: usize,
     /// Threads that fetch and write; default: one for each core, never more than connections.
     pub threads: Option<usize>,
-    /// Show what would be done, do nothing.
+    /// Report all actions, but do not change the copy.
     pub dry_run: bool,
-    /// Read the whole Resource List again, even where a Change List would do.
+    /// Read the whole Resource List again, even if Change Lists are sufficient.
     pub baseline: bool,
-    /// With `baseline`: compare digests of all that is kept, not only lengths and times.
+    /// With `baseline`: compare the digests of all stored resources, not only lengths and times.
     pub full: bool,
-    /// Refuse resources whose digest is not listed or of an unknown algorithm.
+    /// Refuse resources whose digest is not listed or has an unknown algorithm.
     pub require_fixity: bool,
-    /// Which resources are wanted; what is excluded is left alone on both sides.
+    /// The resources to copy. Excluded resources are not fetched, and their files are not changed.
     pub filter: Filter,
-    /// Copy these resources only, as far as `filter` includes them.
+    /// Copy only these resources, if `filter` includes them.
     pub uris: Option<Arc<UriList>>,
-    /// Copy only resources with one of these categories, by URI or name, as far as `filter`
+    /// Copy only resources with at least one of these categories, by URI or label, if `filter`
     /// includes them. Default: any.
     pub categories: Vec<String>,
-    /// Delete files of this copy that are excluded now.
+    /// Delete files of this copy that the filters now exclude.
     pub delete_excluded: bool,
-    /// Stop after so many bytes received in one run; the next one continues.
+    /// Number of received bytes after which the run stops; the next run continues.
     pub max_bytes: Option<u64>,
-    /// Stop after so much time; the next run continues.
+    /// Duration after which the run stops; the next run continues.
     pub max_time: Option<Duration>,
     /// Ignore the robots.txt of the hosts of resources.
     pub ignore_robots: bool,
-    /// Hosts that resources may be on beside the list's own: `host` or `host:port`.
+    /// Hosts that may serve resources, in addition to the host of the list: `host` or `host:port`.
     pub allow_hosts: Vec<String>,
-    /// Whether a list served over https may name http resources.
+    /// Whether a list from an https address may contain resources with http addresses.
     pub allow_downgrade: bool,
-    /// How many deletions one run may make.
+    /// Maximum number of deletions in one run.
     pub max_delete: MaxDelete,
-    /// The Source of the copy has moved to this URL: keep the copy.
+    /// Whether the Source has moved to `url`; then the existing copy is continued.
     pub moved: bool,
-    /// Never replace or delete a file that was changed here.
+    /// Do not replace or delete files that were changed locally.
     pub immutable: bool,
-    /// Where files that were changed here go before they are replaced; default: `backup` in the
-    /// state folder.
+    /// The folder for files that were changed locally, to which a run moves them before it writes
+    /// new versions. Default: `backup` in the state folder.
     pub backup_dir: Option<PathBuf>,
-    /// Pause between polls when following; longer when the Source states that a list is fresh for
-    /// longer, up to 1 h. Default 30 s.
+    /// Pause between polls when following. A longer freshness lifetime of a list prolongs the
+    /// pause, up to 1 h. Default 30 s.
     pub interval: Duration,
-    /// Least pause between two polls that notifications cause when following: those who may notify
-    /// may not make the copy poll more often. Default 1 s.
+    /// Shortest pause between two polls that notifications cause when following, so that senders of
+    /// notifications cannot increase the load on the Source. Default 1 s.
     pub poll_pause: Duration,
-    /// How changes are announced when following. Default [`Push::Auto`]; while they are, polls are
-    /// 10 times rarer.
+    /// How changes are announced when following. Default [`Push::Auto`]. Polls are 10 times less
+    /// frequent while notifications arrive.
     pub push: Push,
-    /// Where hubs deliver to. Default none: nobody is listened for.
+    /// Where hubs send notifications. Default: none, so that no port is opened.
     pub callback: Option<CallbackOptions>,
-    /// With [`Push::Auto`], an account of XMPP to be notified by before all other ways. Default none.
+    /// An XMPP account for notifications, which [`Push::Auto`] prefers to hubs and event streams.
+    /// Default none.
     #[cfg(feature = "xmpp")]
     pub xmpp: Option<XmppOptions>,
-    /// Write beside each file where it comes from originally, for a Source that publishes the
-    /// folder. Default false.
+    /// Write the origin of each file next to the file, for a Source that publishes the folder.
+    /// Default false.
     pub republish: bool,
-    /// Where the resources go. Default: one file each, in the folder.
+    /// The kind of copy and its options. Default: one file for each resource, in `folder`.
     pub sink: SinkOptions,
-    /// Credentials for the Source's host.
+    /// Credentials that are sent to the Source's host only.
     pub authorization: Option<Authorization>,
     /// How documents that violate the specification are treated.
     pub tolerance: Tolerance,
-    /// Whether resources are taken out of packages.
+    /// Whether resources are extracted from packages.
     pub dumps: Dumps,
-    /// How many earlier versions of each resource are kept in the state folder, where the Source
-    /// links to them.
+    /// Number of earlier versions of each resource that are stored in the state folder, if the
+    /// Source links to them.
     pub history: Option<u32>,
-    /// The contexts that descriptions in JSON-LD may name; none is fetched. A description that is read is stored as
-    /// N-Triples, so targets that keep what was sent have only those of protocols by default.
+    /// The contexts that descriptions in JSON-LD may refer to; none is fetched. A description whose
+    /// contexts are known is parsed and stored as N-Triples. Targets that store the received bytes
+    /// therefore have only the contexts of protocols by default.
     pub contexts: Contexts,
     /// Leave out statements of RDF that are not valid, and store the others; else the description or file with such a
     /// statement fails. Default false.
     pub leave_out_invalid: bool,
-    /// Properties of deprecated entities whose objects are to be used instead, the best first.
+    /// Properties of deprecated entities whose objects replace the entity, the best first.
     pub replaced_by: Vec<String>,
-    /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow
-    /// the fields above.
+    /// Limits and headers of the HTTP client. [`Self::connections`] and [`Self::allow_downgrade`]
+    /// replace the fields `connections_per_host` and `allow_downgrade`.
     pub net: abreast_net::Options,
 }
 
 impl SyncOptions {
-    /// The defaults for a URL and a folder.
+    /// The default options for a Source and a folder.
     pub fn new(url: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
         Self {
             url: url.into(),
@@ -308,10 +311,10 @@ impl SyncOptions {
     }
 }
 
-/// Options of an audit.
+/// Options of an audit: the synchronisation options of the copy, and the depth of the comparison.
 #[derive(Clone, Debug)]
 pub struct AuditOptions {
-    /// Source, folder and how to reach them, as for a synchronisation.
+    /// Source, folder and connection options, as for a synchronisation.
     pub sync: SyncOptions,
     /// Compare digests, not only lengths and times.
     pub full: bool,

@@ -7,23 +7,25 @@ use abreast_webtypes::short_lines;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Pause between two status events.
+/// Shortest pause between two status events.
 const STATUS_PAUSE: Duration = Duration::from_millis(100);
-/// Fewest failures that end a run; beyond, one in a hundred of what was planned.
+/// Number of new failures that one run may have, at least. The limit of a large run is one percent
+/// of its planned items.
 const BUDGET_MIN: u64 = 100;
 
 /// The result of a run so far, and its observer.
 pub(crate) struct Reporter<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) summary: Summary,
-    /// Resources that failed or were refused, and did not in an earlier run: deletions wait for
-    /// them.
+    /// Resources that failed or were refused in this run, but not in an earlier run. Deletions are
+    /// held back while there are any.
     pub(crate) new_failures: u64,
-    /// Documents that could not be used, and could in the run before.
+    /// Documents that this run could not use and the previous run could.
     pub(crate) new_faults: u64,
     /// The conditions that earlier runs left.
     pub(crate) lasting: Continued,
-    /// Resources kept under the reserved name because of a folder that no resource needs.
+    /// Resources stored under the reserved name because a folder that no resource needs occupies
+    /// their path.
     pub(crate) reserved: u64,
     shared: Arc<Shared>,
     phase: &'static str,
@@ -51,7 +53,7 @@ impl<'a> Reporter<'a> {
         (self.phase, self.phase_began, self.status_shown) = (phase, Instant::now(), None);
     }
 
-    /// Shows how far the run is, not too often.
+    /// Reports the progress of the run, at most once per [`STATUS_PAUSE`].
     pub(crate) fn status(&mut self, done: u64, total: u64, total_bytes: u64) {
         if self.status_shown.is_some_and(|shown| shown.elapsed() < STATUS_PAUSE) {
             return;
@@ -73,25 +75,26 @@ impl<'a> Reporter<'a> {
         self.observer.event(&Event::Notice(Problem { code, uri, message }));
     }
 
-    /// Shows a failure; counting is the caller's.
+    /// Reports a failure without counting it.
     pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
         let (uri, message) = (&*short_lines(uri), &*short_lines(message));
         self.observer.event(&Event::Error(Problem { code, uri, message }));
     }
 
-    /// Counts and shows a document that cannot be read.
+    /// Counts and reports a document that cannot be read.
     pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
         let is_new = self.fault(code, url, message);
         self.new_faults += u64::from(is_new);
     }
 
-    /// Counts and shows that the copy may lack something. Deletions do not wait for it: they are listed, or follow from a
-    /// list that was read whole.
+    /// Counts and reports that the copy may be incomplete. Deletions are not held back: they are
+    /// listed, or follow from a list that was read completely.
     pub(crate) fn lacking(&mut self, code: &str, url: &str, message: &str) {
         self.fault(code, url, message);
     }
 
-    /// Counts and shows a fault, with its date if an earlier run had it; whether it is new.
+    /// Counts and reports a fault, with the time of the first run that had the fault. Returns
+    /// whether the fault is new.
     fn fault(&mut self, code: &str, url: &str, message: &str) -> bool {
         self.summary.failed += 1;
         let since = self.lasting.note(code, url).map(|since| format!("since {since}"));
@@ -102,7 +105,8 @@ impl<'a> Reporter<'a> {
         since.is_none()
     }
 
-    /// Counts and shows how many entries of a document were left out, if any: it is not whole then.
+    /// Counts and reports the entries of a document that were left out. Returns whether there are
+    /// any: then the document was not read completely.
     pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
         if skipped > 0 {
             self.summary.skipped += skipped;
@@ -117,8 +121,8 @@ impl<'a> Reporter<'a> {
         skipped > 0
     }
 
-    /// Whether there are more new failures than a run may have, of `planned` items of the copy of a
-    /// Source: then the run ends, and that is reported once.
+    /// Whether there are more new failures than allowed for `planned` items. The first call that
+    /// returns true reports the limit; the caller then ends the run.
     pub(crate) fn is_over_budget(&mut self, planned: u64, url: &str) -> bool {
         let (failures, most) = (self.new_failures + self.new_faults, BUDGET_MIN.max(planned / 100));
         if failures <= most || self.summary.budget_spent {
@@ -134,7 +138,7 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// A message with one more line; the way out stays at the end.
+/// Adds a line to a message, before its help.
 pub(crate) fn with_line(message: &str, line: &str) -> String {
     let (what, help) = message.split_at(message.find("\n  help:").unwrap_or(message.len()));
     format!("{what}\n  {line}{help}")

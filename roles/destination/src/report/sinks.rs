@@ -1,4 +1,4 @@
-//! Options of sinks: where a copy is kept.
+//! Options of sinks, which determine the place and the format of a copy.
 
 use super::error::{Error, ExitCode};
 use super::open_store::OpenStore;
@@ -7,31 +7,31 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Where the resources of a copy go.
+/// The kind of a copy, with its options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SinkOptions {
-    /// One file a resource, in the copy's folder.
+    /// One file for each resource, in the copy's folder.
     #[default]
     Folder,
     /// WARC files in the copy's folder.
     Warc(WarcOptions),
-    /// Objects in a store; the folder holds the state only.
+    /// Objects in an object store; the folder contains only `.abreast`.
     #[cfg(feature = "s3")]
     Objects(ObjectsOptions),
-    /// A stream of lines; the folder holds the state only.
+    /// A stream of lines; the folder contains only `.abreast`.
     Lines(LinesOptions),
     /// Files of N-Quads in the copy's folder.
     NQuads(NQuadsOptions),
-    /// A table of labels in a file; the folder holds the state only.
+    /// A table of labels in one file; the folder contains only `.abreast`.
     Labels(LabelsOptions),
-    /// A store of Oxigraph in the copy's folder, or one that is open.
+    /// An Oxigraph store in the copy's folder, or one that the caller has opened.
     Oxigraph(OxigraphOptions),
-    /// A SPARQL endpoint; the folder holds the state only.
+    /// A SPARQL endpoint; the folder contains only `.abreast`.
     Sparql(SparqlOptions),
-    /// A graph store; the folder holds the state only.
+    /// A graph store; the folder contains only `.abreast`.
     GraphStore(GraphStoreOptions),
-    /// A receiver of SDShare Push; the folder holds the state only.
+    /// A receiver of SDShare Push; the folder contains only `.abreast`.
     Push(PushOptions),
 }
 
@@ -53,7 +53,8 @@ impl SinkOptions {
         }
     }
 
-    /// Whether statements are stored, whatever the syntax that they are sent in.
+    /// Whether the sink stores statements, independent of the syntax in which the Source sends
+    /// them.
     pub fn is_of_statements(&self) -> bool {
         self.facts().is_of_statements()
     }
@@ -70,7 +71,8 @@ pub(crate) trait Facts {
     /// The name of the kind in the state of a copy.
     fn word(&self) -> &'static str;
 
-    /// Whether statements are stored, whatever the syntax that they are sent in.
+    /// Whether the sink stores statements, independent of the syntax in which the Source sends
+    /// them.
     fn is_of_statements(&self) -> bool {
         false
     }
@@ -170,17 +172,17 @@ pub(crate) const ARCHIVE: &str = "archive";
 /// The folder of their index.
 pub(crate) const INDEXES: &str = "indexes";
 
-/// How a packed copy is written.
+/// Options of a copy in WARC files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarcOptions {
-    /// Length from which no record is added to a segment. Default 1 GiB.
+    /// Length of a segment, in bytes, from which on no record is added. Default 1 GiB.
     pub segment_bytes: u64,
-    /// 0 stores records as they are within their gzip members; 1 to 9 packs those that are not
-    /// packed already. Default 0: packing small records costs more time than fetching them from a
-    /// server nearby.
+    /// Level of compression of records. 0 stores records uncompressed in their gzip members; 1 to 9
+    /// compress records whose content is not already compressed. Default 0: compressing small
+    /// records takes longer than fetching them from a server nearby.
     pub compression: u8,
-    /// Whether answers get a `WARC-Block-Digest` beside the digest of their payload: the bytes are
-    /// digested twice.
+    /// Whether response records get a `WARC-Block-Digest` in addition to the digest of their
+    /// payload; each byte is then hashed twice.
     pub block_digest: bool,
 }
 
@@ -212,15 +214,15 @@ impl Facts for WarcOptions {
     }
 }
 
-/// Which store, and where in it.
+/// The object store and the prefix of the copy's objects.
 #[cfg(feature = "s3")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectsOptions {
     /// `s3://BUCKET/PREFIX`, or `file:///FOLDER`. Credentials, region and endpoint of S3 come from
-    /// the environment, by the names that Amazon's own programs use.
+    /// the environment variables that Amazon's own programs use.
     pub url: String,
-    /// Settings that come before the environment's, by the names of the crate `object_store`, such
-    /// as `aws_endpoint`.
+    /// Settings with precedence over the environment, with the keys of the crate `object_store`,
+    /// such as `aws_endpoint`.
     pub settings: Vec<(String, String)>,
 }
 
@@ -245,12 +247,12 @@ impl Facts for ObjectsOptions {
     }
 }
 
-/// Where lines go.
+/// The writer of a stream of lines.
 #[derive(Clone)]
 pub struct Output(pub(crate) Arc<Mutex<Box<dyn Write + Send>>>);
 
 impl Output {
-    /// Lines are written to this.
+    /// Makes the sink write its lines to `output`.
     pub fn new(output: impl Write + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Box::new(output))))
     }
@@ -270,13 +272,14 @@ impl PartialEq for Output {
 
 impl Eq for Output {}
 
-/// The contents of the lines.
+/// Options of a copy as a stream of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinesOptions {
-    /// Where they go.
+    /// The writer that receives the lines.
     pub output: Output,
-    /// Up to which length contents are fetched, verified and written into the line as base 64; at
-    /// most 1 MiB. Without it nothing is fetched, and lines state what the Source lists.
+    /// Length in bytes up to which contents are fetched, verified and written into the line as base
+    /// 64; at most 1 MiB. With `None`, nothing is fetched, and lines contain the listed properties
+    /// only.
     pub content_bytes_max: Option<u64>,
 }
 
@@ -292,24 +295,24 @@ impl Facts for LinesOptions {
     }
 }
 
-/// Which graph statements are stored in.
+/// The graph in which statements are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Graph {
-    /// The default graph: of each resource its description.
+    /// The default graph, which contains the description of each resource.
     #[default]
     Default,
-    /// The graph with this IRI: of each resource its description.
+    /// The graph with this IRI, which contains the description of each resource.
     Named(String),
-    /// Each resource has a graph with its URI: the whole document.
+    /// One graph for each resource, with the URI of the resource; it contains the whole document.
     OfResource,
 }
 
-/// How N-Quads are written.
+/// Options of a copy in files of N-Quads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NQuadsOptions {
-    /// The graph that statements are in.
+    /// The graph of the statements.
     pub graph: Graph,
-    /// Length from which nothing is added to a file. Default 64 MiB.
+    /// Length of a file, in bytes, from which on nothing is added. Default 64 MiB.
     pub file_bytes: u64,
 }
 
@@ -341,16 +344,17 @@ impl Facts for NQuadsOptions {
     }
 }
 
-/// How labels are kept.
+/// Options of a copy as a table of labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelsOptions {
-    /// The file.
+    /// The path of the file with the table.
     pub path: PathBuf,
-    /// Whether it is CSV; otherwise a database of SQLite.
+    /// Whether the file is CSV; otherwise the file is an SQLite database.
     pub is_csv: bool,
-    /// Predicates of labels, the best first; none for the usual ones.
+    /// Predicates of labels, the best first. Empty: `rdfs:label`, `skos:prefLabel` and other usual
+    /// predicates.
     pub predicates: Vec<String>,
-    /// Languages, the best first: then each entity has one label. None: all labels.
+    /// Languages of labels, the best first; each entity then has one label. Empty: all labels.
     pub languages: Vec<String>,
 }
 
@@ -372,12 +376,12 @@ impl Facts for LabelsOptions {
     }
 }
 
-/// A store of Oxigraph, and where in it.
+/// The Oxigraph store and the graph of the statements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OxigraphOptions {
-    /// The graph that statements are in.
+    /// The graph of the statements.
     pub graph: Graph,
-    /// A store that the caller has opened; else the one in the copy's folder is opened.
+    /// A store that the caller has opened. `None`: the sink opens the store in the copy's folder.
     pub store: Option<OpenStore>,
 }
 
@@ -399,14 +403,15 @@ impl Facts for OxigraphOptions {
     }
 }
 
-/// Which endpoint, and where in it.
+/// The SPARQL endpoint and the graph of the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SparqlOptions {
-    /// The address that takes updates (`http` or `https`).
+    /// The address that accepts updates (`http` or `https`).
     pub url: String,
-    /// The address that answers queries; by default what the usual servers have for this `url`.
+    /// The address that answers queries. Default: derived from `url`, according to the conventions
+    /// of common servers.
     pub query_url: Option<String>,
-    /// The graph that statements are in.
+    /// The graph of the statements.
     pub graph: Graph,
 }
 
@@ -424,10 +429,10 @@ impl Facts for SparqlOptions {
     }
 }
 
-/// A graph store, in which each resource has a graph with its URI.
+/// A graph store, which has one graph for each resource, with the URI of the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphStoreOptions {
-    /// The address of the store (`http` or `https`), without `graph`.
+    /// The address of the store (`http` or `https`), without the parameter `graph`.
     pub url: String,
 }
 
@@ -445,12 +450,12 @@ impl Facts for GraphStoreOptions {
     }
 }
 
-/// A receiver of SDShare Push.
+/// A receiver of SDShare Push, and the graph of the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushOptions {
-    /// The address of the receiver (`http` or `https`), without `resource`.
+    /// The address of the receiver (`http` or `https`), without the parameter `resource`.
     pub url: String,
-    /// The graph that the receiver is to keep the statements in, if one is named.
+    /// The graph in which the receiver stores the statements; `None`: the receiver's choice.
     pub graph: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! A list of URIs: only these resources are copied.
 //!
-//! Of each URI a digest is kept, so that a list of millions fits into memory; the URIs themselves
-//! are read from the file again where they are needed.
+//! Memory contains only a digest of each URI, so that millions of URIs fit. The URIs are read from
+//! the file again when they are needed.
 
 use crate::report::error::{Error, ExitCode};
 use abreast_webtypes::has_scheme;
@@ -10,19 +10,19 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Most URIs of a list.
+/// Maximum number of URIs in a list.
 const URIS_MAX: usize = 10_000_000;
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_MAX: usize = 8 << 10;
-/// Longest list that counts as short.
+/// Maximum number of URIs in a list that is stored in memory.
 const SHORT_MAX: usize = 1_000;
-/// Characters that no URI and no IRI has, beside spaces and control characters.
+/// Characters that neither URIs nor IRIs contain, in addition to spaces and control characters.
 const FORBIDDEN: [char; 8] = ['<', '>', '"', '{', '}', '|', '\\', '^'];
 
 /// A list of URIs, read from a file.
 pub struct UriList {
     path: PathBuf,
-    /// Sorted, 16 bytes for each.
+    /// Digests of the URIs, sorted, 16 bytes each.
     digests: Vec<u128>,
     /// The URIs of a short list.
     short: Option<Vec<String>>,
@@ -30,8 +30,8 @@ pub struct UriList {
 }
 
 impl UriList {
-    /// Reads a file with one URI or IRI on each line. Empty lines and lines that begin with `#` are
-    /// left out.
+    /// Reads a file with one URI or IRI on each line. Empty lines and lines that start with `#` are
+    /// ignored.
     ///
     /// # Errors
     /// The file cannot be read; or the line that is not a URI, by its number.
@@ -56,7 +56,7 @@ impl UriList {
             Ok(())
         })
         .map_err(|why| wrong(&why))?;
-        // It is read again, which only files allow.
+        // A long list is read again later, which is possible for files only.
         if short.is_none() && !std::fs::metadata(path).is_ok_and(|about| about.is_file()) {
             return Err(wrong(&format!("lists of more than {SHORT_MAX} URIs must be files")));
         }
@@ -81,12 +81,12 @@ impl UriList {
         self.digests.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }
 
-    /// All URIs, if they are few: up to 1,000.
+    /// All URIs, if the list has at most 1,000.
     pub(crate) fn short(&self) -> Option<&[String]> {
         self.short.as_deref()
     }
@@ -96,7 +96,7 @@ impl UriList {
         &self.text
     }
 
-    /// Hands over each URI, in the order of the file.
+    /// Passes on each URI, in the order of the file.
     pub(crate) fn each(
         &self,
         each: &mut dyn FnMut(&str) -> Result<(), Error>,
@@ -106,7 +106,7 @@ impl UriList {
         }
         let mut failed = None;
         let read = each_line(&self.path, &mut |_, uri| {
-            // The file may have changed since.
+            // The file may contain other URIs than at the first reading.
             if !self.contains(uri) {
                 return Ok(());
             }
@@ -149,7 +149,7 @@ fn check(uri: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Hands over the lines that count, with their numbers.
+/// Passes on the lines with URIs, with their numbers.
 fn each_line(
     path: &Path,
     each: &mut dyn FnMut(u64, &str) -> Result<(), String>,

@@ -1,19 +1,19 @@
-//! Admission: the URIs that a document may name, those of its own host and others that the user
-//! allows [rs-core §7].
+//! Admission of URIs: a document may list URIs on its own host, and on hosts that the user allows
+//! [rs-core §7].
 
 use abreast_webtypes::{absolute_fault, has_scheme};
 use url::Url;
 
-/// Why a URI is refused.
+/// The reason why a URI is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another host.
+    /// The URI is on another host.
     Authority,
     /// No URI that can be requested, with why.
     Unusable(&'static str),
     /// Neither http nor https.
     Scheme,
-    /// Named by an https document, but http itself.
+    /// An http URI in a document from an https address.
     Downgrade,
 }
 
@@ -40,7 +40,7 @@ impl Refusal {
     }
 }
 
-/// The rule for the URIs in one document.
+/// The rule for the URIs in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
     https: bool,
@@ -97,7 +97,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Whether it is https, or need not be.
+    /// Whether the URI is https, or http is acceptable for this document.
     pub(crate) fn is_secure_enough(&self, uri: &str) -> bool {
         !self.https
             || self.allow_downgrade
@@ -112,7 +112,7 @@ impl Admission {
     }
 }
 
-/// Host, and port when it is not the scheme's own.
+/// The host, and the port unless it is the default port of the scheme.
 fn authority(url: &Url) -> Option<(String, Option<u16>)> {
     Some((url.host_str()?.to_ascii_lowercase(), url.port()))
 }

@@ -1,4 +1,4 @@
-//! Diagnostics of reading: faults in documents that are tolerated, and how fast the Source is.
+//! Diagnostics of reading: tolerated faults in documents, and the speed of the Source.
 
 use crate::report::options::Tolerance;
 use crate::report::reporter::Reporter;
@@ -7,12 +7,13 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Documents in which one run reports a code: a fault of a program is in each document that it writes.
+/// Maximum number of documents for which a run reports the same code, since a program makes the
+/// same fault in each document.
 const DOCUMENTS_MAX: usize = 10;
 /// Length from which a document is a measure of speed.
 const PACE_BYTES: u64 = 64 << 10;
 
-/// How documents are judged, and what was noticed. Clones share what they notice.
+/// The tolerance for faults in documents, and the observed faults. Clones share the observations.
 #[derive(Clone, Default)]
 pub(crate) struct Diagnostics {
     pub(crate) tolerance: Tolerance,
@@ -32,11 +33,11 @@ struct Noticed {
 pub(crate) struct Remark {
     /// A stable code such as `rs.zone`.
     pub(crate) code: &'static str,
-    /// The line where it was seen first; 0 if it is not in a line of the document.
+    /// The line of the first occurrence; 0 if the fault does not belong to a line.
     pub(crate) line: u64,
     /// The first occurrence.
     pub(crate) message: String,
-    /// How often it was seen.
+    /// Number of occurrences in the document.
     pub(crate) count: u64,
 }
 
@@ -45,7 +46,7 @@ impl Diagnostics {
         Self { tolerance, ..Self::default() }
     }
 
-    /// Notes what was seen in a document, once for each document and code.
+    /// Records a remark about a document, once for each document and code.
     pub(crate) fn note(&self, url: &str, remark: Remark) {
         let mut noticed = self.noticed.borrow_mut();
         let known = noticed.seen.iter().filter(|(_, code)| *code == remark.code).count();
@@ -59,19 +60,19 @@ impl Diagnostics {
         noticed.waiting.push((url.to_owned(), remark));
     }
 
-    /// Forgets what was noticed in a document that is read again, as one of another version.
+    /// Removes the remarks about a document that is read again, since it may be another version.
     pub(crate) fn forget(&self, url: &str) {
         let mut noticed = self.noticed.borrow_mut();
         noticed.seen.retain(|(of, _)| of != url);
         noticed.waiting.retain(|(of, _)| of != url);
     }
 
-    /// Reports what was noticed since the last call.
+    /// Reports the remarks that were recorded since the last call.
     pub(crate) fn report(&self, report: &mut Reporter<'_>) {
         self.each(&mut |code, url, message| report.notice(code, url, message));
     }
 
-    /// Hands over code, document and message of what was noticed since the last call.
+    /// Passes code, document and message of each remark since the last call to `to`.
     pub(crate) fn each(&self, to: &mut dyn FnMut(&'static str, &str, &str)) {
         for (url, remark) in std::mem::take(&mut self.noticed.borrow_mut().waiting) {
             let more = match remark.count {
@@ -90,25 +91,25 @@ impl Diagnostics {
         self.pace.set(self.pace.get().with(pace));
     }
 
-    /// How fast the Source answers, as far as it is known.
+    /// The speed of the Source, as far as it was measured.
     pub(crate) fn pace(&self) -> Pace {
         self.pace.get()
     }
 }
 
-/// How fast a server answers.
+/// The measured speed of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Pace {
-    /// From asking to the head of the answer; the shortest seen.
+    /// Time from the request to the head of the response; the shortest one observed.
     pub(crate) round_trip: Option<Duration>,
-    /// Of the body of the longest document seen.
+    /// Length of the longest body so far, in bytes.
     bytes: u64,
-    /// Waited for them; what is done with them in between does not count.
+    /// Time spent waiting for these bytes, without the time for processing.
     waited: Duration,
 }
 
 impl Pace {
-    /// The head of an answer is there.
+    /// The measurement for the head of a response.
     pub(crate) fn of_head(round_trip: Duration) -> Self {
         Self { round_trip: Some(round_trip), ..Self::default() }
     }

@@ -1,4 +1,5 @@
-//! Freshness: for how long a list need not be requested again, as its server states.
+//! Freshness lifetime of a list: the time for which a list need not be requested again, according
+//! to its server.
 
 pub(crate) mod fuzz_property;
 
@@ -7,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-/// Longest time between polls that a Source can ask for.
+/// Longest pause between polls that a Source can require.
 pub(crate) const FRESH_MAX: Duration = Duration::from_secs(3_600);
 
 /// The freshness of the polled list in this run. Clones share it.
@@ -15,8 +16,8 @@ pub(crate) const FRESH_MAX: Duration = Duration::from_secs(3_600);
 pub(crate) struct Freshness(Rc<Cell<Option<Duration>>>);
 
 impl Freshness {
-    /// Notes the freshness of the first list polled in this run; lists read on the way may be
-    /// closed, and fresh forever.
+    /// Records the freshness of the first polled list in this run; other lists may be closed, and
+    /// fresh forever.
     pub(crate) fn note(&self, response: &Response) {
         if self.0.get().is_none() {
             let header = |name| response.header(name);
@@ -41,8 +42,8 @@ impl Freshness {
 
 /// The remainder of `max-age`, or `Retry-After` if that is longer; at most [`FRESH_MAX`].
 ///
-/// Of several values the first counts, and one that is no number makes a list stale [rfc9111 §4.2,
-/// §5.1].
+/// If there are several values, the first one is used. A value that is not a number makes a list
+/// stale [rfc9111 §4.2, §5.1].
 fn fresh_for(
     cache_control: Option<&str>,
     age: Option<&str>,
@@ -66,8 +67,8 @@ fn fresh_for(
     Duration::from_secs(max_age.saturating_sub(age)).max(pause).min(FRESH_MAX)
 }
 
-/// The members of a list. What is quoted is no member of its own, such as names of headers [rfc9111
-/// §5.2].
+/// The directives of a list. Commas in quoted strings, such as lists of header names, do not
+/// separate directives [rfc9111 §5.2].
 fn directives(list: &str) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped) = (false, false);
     let ends = move |character| {

@@ -1,4 +1,4 @@
-//! Limits of time and bytes for one run.
+//! Limits of a run, in time and received bytes.
 
 use crate::copy::partial::RESUME_BYTES;
 use crate::report::error::{Error, ExitCode};
@@ -17,16 +17,17 @@ pub(crate) struct Allowance {
     max_time: Option<Duration>,
     bytes_before: u64,
     began: Instant,
-    /// The length of the smallest resource that was not begun because it would not end; `u64::MAX` without any.
+    /// Length of the smallest resource that was not requested because too few bytes were left;
+    /// `u64::MAX` if every resource was requested.
     lacking: Arc<AtomicU64>,
 }
 
-/// How soon a fetch that waits for bytes which others have reserved tries again.
+/// Pause of a fetch while other fetches have reserved the remaining bytes.
 const RETRY: Duration = Duration::from_millis(20);
 
 impl Allowance {
     pub(crate) fn new(options: &SyncOptions, shared: &Arc<Shared>) -> Self {
-        // A budget that others have, too, is spent by all of them together.
+        // Several copies share one budget, so the bytes received before this run count.
         let is_common = shared.options().budget.is_some();
         let bytes_before = if is_common { 0 } else { shared.budget().bytes() };
         if let Some(most) = options.max_bytes {
@@ -42,9 +43,10 @@ impl Allowance {
         }
     }
 
-    /// Reserves the bytes of a resource of this length of which so many are `stored`, if they are left; waits for running
-    /// fetches where these may leave them. Files of which enough is received for another run to resume need not end in this
-    /// one: a part is stored from [`RESUME_BYTES`] on, and a stored one grows by any number of bytes.
+    /// Reserves the bytes of a resource of this length, of which `stored` bytes exist, if enough
+    /// are left; waits for running fetches that may leave some. A file that a later run can
+    /// continue need not be completed in this run: a part is stored from [`RESUME_BYTES`] on, and a
+    /// stored part grows by any number of bytes.
     pub(crate) async fn reserve(&self, length: u64, stored: u64) -> Option<Reservation> {
         loop {
             let budget = self.shared.budget();
@@ -60,12 +62,12 @@ impl Allowance {
         }
     }
 
-    /// Whether a resource was not begun because too few bytes are left.
+    /// Whether a resource was not requested because too few bytes were left.
     pub(crate) fn is_lacking(&self) -> bool {
         self.lacking.load(Relaxed) < u64::MAX
     }
 
-    /// As [`Allowance::reached`], for bytes of which some are left: too few for a resource.
+    /// Like [`Allowance::reached`], if some bytes are left, but too few for a resource.
     pub(crate) fn lacking(&self) -> Option<(&'static str, String)> {
         let (length, most) = (self.lacking.load(Relaxed), self.max_bytes?);
         let left = self.shared.budget().bytes_left();
@@ -113,7 +115,7 @@ impl Allowance {
         self.time_reached().map_or(Ok(()), |reached| Err(over(reached)))
     }
 
-    /// Ends when the time is over or the bytes are received; without a limit, never.
+    /// Completes when the time is over or the bytes are received; never completes without a limit.
     pub(crate) async fn expire(&self) {
         let left = || self.max_time.map(|most| most.saturating_sub(self.began.elapsed()));
         if self.max_bytes.is_some() {

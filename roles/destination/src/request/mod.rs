@@ -1,4 +1,4 @@
-//! Requests of a run: which hosts may be asked, when, how much, and whether an answer is what was listed.
+//! Requests of a run: admitted hosts, times and limits, and verification of the responses.
 
 pub(crate) mod admit;
 pub(crate) mod diagnostics;

@@ -1,4 +1,4 @@
-//! The parts of a Source that are copies of other Sources, as its answers name them.
+//! The parts of a Source that are copies of other Sources, according to its responses.
 
 use abreast_folder::CopyOf;
 use abreast_net::{Reach, Response};
@@ -7,15 +7,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use url::Url;
 
-/// The relation of a link to the origin of what was copied [rs-core §14.8].
+/// The relation of a link to the origin of a copied resource [rs-core §14.8].
 const RELATION: &str = "via";
 
-/// What the answers of a run named: the address that the resources of a part begin with, and an address of its Source.
+/// Pairs from the responses of a run: the address at which the URIs of a part start, and an address
+/// of the part's Source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins(Rc<RefCell<Vec<(String, String)>>>);
 
 impl Origins {
-    /// Notes the links of an answer.
+    /// Adds the origins in the `Link` headers of a response.
     pub(crate) fn note(&self, response: &Response) {
         for value in response.values("link") {
             self.add(response.url(), &value);
@@ -29,7 +30,8 @@ impl Origins {
             let (Ok(part), Ok(source)) = (resolve(url, anchor), resolve(url, &link.target)) else {
                 continue;
             };
-            // A Source names parts of its own, and no address that would mean another host here.
+            // A Source may describe its own parts only, and only with addresses that mean the same
+            // host everywhere.
             let is_part =
                 part.ends_with('/') && !part.contains(['?', '#']) && has_origin_of(&part, url);
             let is_usable = is_part && Reach::of(&source) >= Reach::of(url);
@@ -40,7 +42,7 @@ impl Origins {
         }
     }
 
-    /// All of them.
+    /// The pairs of all responses so far.
     pub(crate) fn all(&self) -> Vec<(String, String)> {
         self.0.borrow().clone()
     }

@@ -1,4 +1,5 @@
-//! A document that is received, and then handed over in pieces, for readers of any protocol.
+//! Documents that are received completely, and then passed in pieces to the readers of any
+//! protocol.
 
 use crate::report::clock::now;
 use crate::report::error::{Error, ExitCode};
@@ -13,23 +14,23 @@ use abreast_webtypes::Timestamp;
 use std::fs::File;
 use std::time::{Instant, UNIX_EPOCH};
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered {
-    /// The URL that answered, after redirects.
+    /// The URL of the response, after redirects.
     pub(crate) url: String,
-    /// The server's clock; ours where it does not state that.
+    /// The time in the header `Date`, or our clock if the header is missing.
     pub(crate) date: Timestamp,
-    /// The server's clock, where it states that.
+    /// The time in the header `Date`, if present.
     pub(crate) stated_date: Option<Timestamp>,
     /// `Last-Modified` as an instant.
     pub(crate) last_modified: Option<Timestamp>,
-    /// Validators, for the next conditional request; the fingerprint only of a document that was
-    /// read to its end.
+    /// Validators for the next conditional request. The fingerprint is set only if the document was
+    /// read completely.
     pub(crate) validators: Document,
     /// `Content-Type`.
     pub(crate) media_type: Option<String>,
-    /// Each `Link`.
+    /// The values of all `Link` headers.
     pub(crate) links: Vec<String>,
 }
 
@@ -42,25 +43,25 @@ pub(crate) enum Go {
     Enough,
 }
 
-/// Takes a document in pieces, once: it was received before, whatever happened to its transfer.
+/// Receives the pieces of a document, once: repeated transfers of the document are not visible.
 pub(crate) trait Pieces {
-    /// The document begins.
+    /// Called before the first piece.
     fn begin(&mut self, answered: &Answered) -> Result<(), Error>;
 
-    /// The document is packed with gzip by its publisher and not for the transfer; its pieces come
-    /// unpacked.
+    /// Called if the file itself is compressed with gzip, not only its transfer; the pieces are
+    /// decompressed.
     fn is_packed(&mut self, _answered: &Answered) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The next piece; whether more is wanted.
+    /// Processes the next piece; returns whether more pieces are needed.
     fn piece(&mut self, bytes: &[u8]) -> Result<bool, Error>;
 
-    /// All of it was read.
+    /// Called after the last piece of a document that was read completely.
     fn end(&mut self) -> Result<(), Error>;
 }
 
-/// Takes a document of which only the answer counts.
+/// Ignores the body of a document, for callers that need the response's head only.
 pub(crate) struct Nothing;
 
 impl Pieces for Nothing {
@@ -80,18 +81,18 @@ impl Pieces for Nothing {
 /// A request for a document.
 pub(crate) struct Asked<'r> {
     pub(crate) url: &'r str,
-    /// `Accept`, where the protocol states that.
+    /// The value of `Accept`, if the protocol specifies one.
     pub(crate) accept: Option<&'r str>,
-    /// How it was known: if it is as it was, it is not sent again.
+    /// The validators of a known version; an unchanged document is not sent again.
     pub(crate) known: Option<&'r Document>,
-    /// Most bytes of it, packed and unpacked.
+    /// Maximum length of the document in bytes, both compressed and decompressed.
     pub(crate) bytes_max: u64,
-    /// What of it is received.
+    /// The part of the document to receive.
     pub(crate) wanted: Wanted<'r>,
 }
 
 impl<'r> Asked<'r> {
-    /// All of a document.
+    /// A request for a whole document.
     pub(crate) const fn whole(url: &'r str, bytes_max: u64) -> Self {
         Self { url, accept: None, known: None, bytes_max, wanted: Wanted::Whole }
     }
@@ -103,20 +104,20 @@ impl<'r> Asked<'r> {
     }
 }
 
-/// What is received of a document.
+/// The part of a document to receive.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'w> {
-    /// All of it.
+    /// The whole document.
     Whole,
-    /// Its first bytes, so many at least if it has them; all of it if these, unpacked, show that it
-    /// is wanted.
+    /// At least the first `bytes` bytes. The whole document is received if `whole_if` returns true
+    /// for these bytes after decompression.
     Begin { bytes: usize, whole_if: &'w dyn Fn(&[u8]) -> bool },
 }
 
-/// Where documents come from: the network, or a model of a provider in a simulation.
+/// The source of documents: the network, or a model of a server in a simulation.
 pub(crate) trait Documents {
-    /// Requests a document, again while its transfer fails in passing, and receives what is wanted
-    /// of it. `None` when it has not changed since it was known.
+    /// Requests a document, repeats the request after transient failures, and receives the
+    /// requested part. Returns `None` if the document has not changed since the known version.
     fn receive(
         &self,
         requests: &Requests<'_>,
@@ -124,7 +125,7 @@ pub(crate) trait Documents {
         to: &mut Spool<'_>,
     ) -> Result<Option<Answered>, Error>;
 
-    /// Downloads a package, or a file of descriptions, and verifies it.
+    /// Downloads a package or a file with descriptions, and verifies its digests.
     fn download(
         &self,
         requests: &Requests<'_>,
@@ -140,7 +141,7 @@ pub(crate) trait Documents {
 pub(crate) struct Network;
 
 impl Documents for Network {
-    /// While the server answers that the document is being made, it is asked again.
+    /// Requests the document again while the server is creating it.
     fn receive(
         &self,
         requests: &Requests<'_>,
@@ -191,7 +192,7 @@ impl Documents for Network {
     }
 }
 
-/// A document that was received, and is to be handed over.
+/// A received document, whose pieces are still to be passed on.
 pub(crate) struct Received<'r> {
     pub(crate) answered: Answered,
     spool: Spool<'r>,
@@ -208,17 +209,17 @@ pub(crate) fn receive<'r>(
 }
 
 impl<'r> Received<'r> {
-    /// The URL that was asked for.
+    /// The requested URL, before redirects.
     pub(crate) const fn url(&self) -> &'r str {
         self.spool.url()
     }
 
-    /// Its first bytes as they were sent, so many at most.
+    /// The first bytes of the document as they were sent, at most `most`.
     pub(crate) fn first_bytes(&mut self, most: usize) -> Result<Vec<u8>, Error> {
         self.spool.first_bytes(most)
     }
 
-    /// Hands it over in pieces, unpacked where its publisher packed it with gzip.
+    /// Passes the document on in pieces, decompressed if the file itself is compressed with gzip.
     pub(crate) fn hand_over(
         mut self,
         requests: &Requests<'_>,
@@ -230,7 +231,8 @@ impl<'r> Received<'r> {
     }
 }
 
-/// Receives a document and hands it over; `None` when it has not changed since it was known.
+/// Receives a document and passes on its pieces; `None` if the document has not changed since the
+/// known version.
 pub(crate) fn read_document(
     requests: &Requests<'_>,
     asked: &Asked<'_>,
@@ -260,7 +262,7 @@ impl Answered {
         Self::from_headers(response.url(), &|name| response.header(name), links)
     }
 
-    /// By the value of each header, but for `Link`, of which there may be several.
+    /// Reads the headers of a response. `Link` is separate, because a response may have several.
     pub(crate) fn from_headers<'h>(
         url: &str,
         header: &dyn Fn(&str) -> Option<&'h str>,
@@ -289,13 +291,13 @@ impl Answered {
         }
     }
 
-    /// The latest instant that may be now: by our own clock, and by the server's, which is stated
-    /// in whole seconds.
+    /// The latest instant that may be the present, by our clock and by the server's clock, which
+    /// has a precision of a second.
     pub(crate) fn latest_now(&self) -> Timestamp {
         now().max(self.stated_date.map_or(Timestamp::MIN, |date| date.plus_micros(1_000_000)))
     }
 
-    /// The earliest instant that may be now, by our own clock and by the server's.
+    /// The earliest instant that may be the present, by our clock and by the server's clock.
     pub(crate) fn earliest_now(&self) -> Timestamp {
         self.stated_date.map_or_else(now, |date| date.min(now()))
     }
@@ -308,8 +310,8 @@ impl Answered {
     }
 }
 
-/// Whether `Last-Modified` is a validator. A document that was changed in the second of its answer
-/// may change again in that second and keep the date [rfc9110 §8.8.2].
+/// Whether `Last-Modified` is a strong validator. A document that changed within the second of its
+/// response may change again in that second, with the same `Last-Modified` [rfc9110 §8.8.2].
 fn tells_states_apart(modified: Option<Timestamp>, date: Option<Timestamp>) -> bool {
     const CERTAIN_AFTER: i64 = 2_000_000;
     matches!((modified, date), (Some(modified), Some(date)) if date >= modified.plus_micros(CERTAIN_AFTER))

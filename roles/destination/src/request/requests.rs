@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Runtime;
 
-/// How long a run waits, in all, for what servers are making, and how often it asks.
+/// Total time that a run waits for documents that servers are creating, and the pauses between its
+/// requests.
 const MAKING_PATIENCE: Duration = Duration::from_secs(15 * 60);
-/// How long of that for what can be done without.
+/// Total time that a run waits for optional documents that servers are creating.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 const MAKING_PAUSE_MIN: Duration = Duration::from_millis(250);
 const MAKING_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -39,39 +40,39 @@ pub(crate) struct Requests<'a> {
     pub(crate) allowance: Allowance,
     /// For how long the list polled is fresh.
     pub(crate) fresh: Freshness,
-    /// Retries of a request that failed in passing.
+    /// Number of retries after a transient failure.
     pub(crate) retries: u32,
-    /// How documents are judged, and what was noticed.
+    /// The tolerance for faults in documents, and the observed faults.
     pub(crate) diagnostics: Diagnostics,
     /// The rules of hosts, for requests of resources; `None` where they are ignored.
     pub(crate) robots: Option<Arc<Robots>>,
-    /// Whether IRIs in place of blank nodes are resources of their own in this Source.
+    /// Whether IRIs that replace blank nodes are separate resources of this Source.
     pub(crate) skolems_are_resources: Cell<bool>,
     /// The contexts of JSON-LD.
     pub(crate) contexts: Contexts,
     /// Whether statements that are not valid are left out of files with descriptions.
     pub(crate) leaves_out_invalid: bool,
-    /// Where documents are read from.
+    /// The source of documents: the network or a simulation.
     pub(crate) documents: Rc<dyn Documents>,
-    /// What answers named as copies of other Sources.
+    /// Copies of other Sources, according to the responses.
     pub(crate) origins: Origins,
-    /// An answer that is not read to its end yet.
+    /// A response whose body has not been read completely.
     opened: Rc<RefCell<Option<Opened>>>,
-    /// How long the run may still wait for what servers are making.
+    /// Remaining time for waiting for documents that servers are creating.
     patience: Rc<Cell<Duration>>,
 }
 
-/// The answer to a request that a reader is chosen by, kept until the reader makes that request.
+/// The response from which a reader was chosen, stored until the reader makes the same request.
 struct Opened {
     url: String,
     answer: Result<Begun, abreast_net::Error>,
 }
 
-/// An answer of which the first bytes were read.
+/// A response whose first bytes were read.
 pub(crate) struct Begun {
     pub(crate) response: Response,
     pub(crate) begin: Vec<u8>,
-    /// From asking to the head of the answer.
+    /// Time from the request to the head of the response.
     pub(crate) round_trip: Duration,
 }
 
@@ -107,7 +108,7 @@ impl<'a> Requests<'a> {
         })
     }
 
-    /// For a document, with the credentials if they are for its host.
+    /// A request for a document, with the credentials if they are for its host.
     pub(crate) fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
         let authorization = self
             .authorization
@@ -121,12 +122,12 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Requests a document and shows the begin of the answer, so many bytes if it has them, or the
-    /// failure that is the answer. If the next [`Requests::begin`] is of the same document, it
-    /// continues with it.
+    /// Requests a document, and passes the first bytes of the response, at most `most`, or the
+    /// final error to `show`. If the next [`Requests::begin`] is for the same document, it
+    /// continues with this response.
     ///
     /// # Errors
-    /// There is no answer, or a transient failure.
+    /// A response did not arrive, or the failure is transient.
     pub(crate) fn open<T>(
         &self,
         url: &str,
@@ -161,10 +162,10 @@ impl<'a> Requests<'a> {
         Ok(shown)
     }
 
-    /// Begins to read a document, with what was read of it already. A server that fails at a
-    /// document may do better at the next attempt, whatever it answers as the cause.
+    /// Starts to read a document, or continues with the response of [`Requests::open`]. Server
+    /// errors of any status are transient, since the next attempt may succeed.
     pub(crate) async fn begin(&self, request: &Request<'_>) -> Result<Begun, abreast_net::Error> {
-        // Another request drops the answer, which holds a connection to its host.
+        // Another request drops the response, which occupies a connection to its host.
         let opened = self.opened.borrow_mut().take();
         if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
             return opened.answer;
@@ -179,8 +180,9 @@ impl<'a> Requests<'a> {
         Ok(Begun { response, begin: Vec::new(), round_trip: asked.elapsed() })
     }
 
-    /// Sends a request; again while the server answers that the document is being made (202), unless
-    /// that takes longer than the run may wait, or than the server states.
+    /// Sends a request, and repeats the request while the server answers that it is creating the
+    /// document (202). Returns such a response if the wait exceeds the remaining time of the run or
+    /// the time that the server requires.
     pub(crate) async fn send(
         &self,
         client: &Client,
@@ -214,7 +216,8 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Does what can be done without: waits [`SHORT_PATIENCE`] at most for what servers are making.
+    /// Runs optional work, which waits at most [`SHORT_PATIENCE`] for documents that servers are
+    /// creating.
     pub(crate) fn briefly<T>(&self, work: impl FnOnce() -> T) -> T {
         let left = self.patience.get();
         let given = left.min(SHORT_PATIENCE);
@@ -257,7 +260,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The error of a run for an answer that is not what was asked for.
+/// The error of a run for a response with an unexpected status.
 pub(crate) fn answered_else(url: &str, status: StatusCode) -> Error {
     if status == StatusCode::ACCEPTED {
         let message = format!("cannot read {url}: it is still being made (202)");

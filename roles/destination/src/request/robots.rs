@@ -1,8 +1,8 @@
-//! Rules in a host's robots.txt, followed for resources, but not for the documents that name them
-//! [rfc9309 §2.5].
+//! Rules in a host's robots.txt. They apply to resources, but not to the documents that list the
+//! resources [rfc9309 §2.5].
 //!
-//! A Source's own documents are published to be read by programs, and the user named the Source;
-//! whether its resources may be fetched by programs is the decision of the host.
+//! The documents of a Source are published for programs, and the user chose the Source. The host
+//! decides whether programs may fetch its resources.
 
 pub(crate) mod fuzz_property;
 mod rules;
@@ -19,25 +19,25 @@ use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 use url::Url;
 
-/// Bytes read of one robots.txt; the rest is as if absent [rfc9309 §2.5].
+/// Number of bytes that are read of a robots.txt; the rest is ignored [rfc9309 §2.5].
 const BYTES_MAX: u64 = 512 << 10;
-/// Most rules of one host that are read.
+/// Maximum number of rules for one host.
 const RULES_MAX: usize = 5_000;
-/// Most hosts remembered in a run.
+/// Maximum number of hosts whose rules are cached in a run.
 const HOSTS_MAX: usize = 1_000;
-/// Longest pause between requests that a host may ask for.
+/// Longest pause between requests that a host can require.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(30);
-/// How long what a host asks for is taken for granted while following; a day is allowed [rfc9309
-/// §2.4].
+/// Time after which rules are requested again when following; the specification allows a day
+/// [rfc9309 §2.4].
 const ASK_AGAIN: Duration = Duration::from_secs(3_600);
-/// Our name there.
+/// The product token of this program in robots.txt.
 const PRODUCT: &str = "abreast";
 
 /// The rules of the hosts of a run, or of several while following, each requested once.
 #[derive(Debug)]
 pub(crate) struct Robots {
     since: Instant,
-    /// The rules of some host are not known.
+    /// The rules of at least one host could not be fetched.
     missed: AtomicBool,
     hosts: Mutex<HashMap<String, Arc<OnceCell<Asked>>>>,
 }
@@ -56,10 +56,10 @@ struct Read {
     delay: Option<Duration>,
 }
 
-/// The rules of some groups, as they are read.
+/// The rules of some groups while they are parsed.
 #[derive(Debug, Default)]
 struct Written {
-    /// Pattern, and whether it allows.
+    /// Patterns, each with whether it allows access.
     paths: Vec<(String, bool)>,
     delay: Option<Duration>,
 }
@@ -71,20 +71,20 @@ impl Default for Robots {
 }
 
 impl Robots {
-    /// Whether it is time to request it again.
+    /// Whether the rules should be requested again.
     pub(crate) fn is_stale(&self) -> bool {
         self.since.elapsed() > ASK_AGAIN || self.missed.load(Ordering::Relaxed)
     }
 
-    /// Checks that this resource may be fetched. Requests the rules of its host the first time;
-    /// with `public_only` at a public address only.
+    /// Checks that a resource may be fetched. The first check for a host requests its rules; with
+    /// `public_only`, only from public addresses.
     pub(crate) async fn check(
         &self,
         client: &Client,
         uri: &str,
         public_only: bool,
     ) -> Result<(), Failure> {
-        // Written as it is kept, it need not be read.
+        // If the host is spelled as in the cache, the URI need not be parsed.
         let written = &uri[..host_end(uri)];
         let known = {
             let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,7 @@ async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
             }
             Asked::Rules(rules)
         }
-        // There is none, or none for us, or none that could be read: no rules [rfc9309 §2.3.1.3].
+        // The file does not exist or cannot be read, so there are no rules [rfc9309 §2.3.1.3].
         Err(error)
             if error
                 .status()
@@ -172,10 +172,10 @@ fn parse(text: &str) -> Read {
     Read { rules: Rules::new(paths), delay }
 }
 
-/// The rules for us: those of the groups that name us, else those for all.
+/// The rules of the groups for this program, else of the groups for all programs.
 fn written_for_us(text: &str) -> Written {
     let (mut ours, mut all) = (None::<Written>, Written::default());
-    // Which of the two the current group is for, and whether its names are still being listed.
+    // The programs of the current group, and whether its list of programs is still being read.
     let (mut for_us, mut for_all, mut naming) = (false, false, false);
     for (key, value) in robots_fields(text) {
         if key == "user-agent" {
@@ -218,7 +218,7 @@ fn written_for_us(text: &str) -> Written {
     ours.unwrap_or(all)
 }
 
-/// Where scheme, host and port of a URI end.
+/// The end of scheme, host and port of a URI.
 fn host_end(uri: &str) -> usize {
     let after = uri.find("://").map_or(0, |at| at + 3);
     uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at)

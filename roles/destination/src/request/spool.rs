@@ -1,5 +1,5 @@
-//! A document while it is received: kept until its transfer has ended, so that nothing of a transfer
-//! that broke off is read.
+//! Storage for a document during its transfer. The document is read only after the end of the
+//! transfer, so that readers never see an interrupted transfer.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::report::error::{Error, ExitCode};
@@ -10,19 +10,19 @@ use std::hash::Hasher as _;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use tempfile::SpooledTempFile;
 
-/// Bytes kept in memory; a longer document is in a temporary file without a name.
+/// Number of bytes in memory; a longer document is in a temporary file without a name.
 const MEMORY_MAX: usize = 4 << 20;
-/// Bytes handed over at a time.
+/// Length of the pieces that readers receive, in bytes.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What was received of a document.
+/// The received bytes of a document.
 pub(crate) struct Spool<'r> {
     asked: &'r Asked<'r>,
     bytes: SpooledTempFile,
     length: u64,
-    /// It is known what of it is wanted.
+    /// Whether the decision about the part to receive has been made.
     is_decided: bool,
-    /// All of it was received.
+    /// Whether the whole document was received.
     is_whole: bool,
 }
 
@@ -33,17 +33,17 @@ impl<'r> Spool<'r> {
         Self { asked, bytes, length: 0, is_decided, is_whole: false }
     }
 
-    /// The URL that was asked for.
+    /// The requested URL, before redirects.
     pub(super) const fn url(&self) -> &'r str {
         self.asked.url
     }
 
-    /// A transfer begins; what came in one before does not count.
+    /// Discards the bytes of an earlier transfer at the start of a new transfer.
     pub(crate) fn begin(&mut self) {
         *self = Self::new(self.asked);
     }
 
-    /// Adds the next bytes of the transfer; whether more are wanted.
+    /// Adds the next bytes of the transfer; returns whether more bytes are needed.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         self.bytes.write_all(bytes).map_err(|cause| self.failed(cause))?;
         self.length += bytes.len() as u64;
@@ -61,7 +61,7 @@ impl<'r> Spool<'r> {
         self.is_whole = true;
     }
 
-    /// Its first bytes as they were sent, so many at most.
+    /// The first bytes of the document as they were sent, at most `most`.
     pub(super) fn first_bytes(&mut self, most: usize) -> Result<Vec<u8>, Error> {
         let mut begin = Vec::new();
         let mut read = || {
@@ -73,7 +73,8 @@ impl<'r> Spool<'r> {
         Ok(begin)
     }
 
-    /// The begin of a document that may be packed, as far as it can be unpacked.
+    /// The first bytes of a document, decompressed as far as possible if the document is
+    /// compressed.
     fn unpacked(&self, begin: Vec<u8>) -> Vec<u8> {
         if !begin.starts_with(&Unpacker::MAGIC) {
             return begin;
@@ -86,7 +87,8 @@ impl<'r> Spool<'r> {
         unpacked
     }
 
-    /// Hands it over in pieces; its fingerprint if that is all of it.
+    /// Passes the document on in pieces; returns its fingerprint if the document was read
+    /// completely.
     pub(super) fn hand_over(
         mut self,
         requests: &Requests<'_>,
@@ -166,7 +168,7 @@ mod tests {
     use abreast_net::Shared;
     use std::sync::atomic::AtomicBool;
 
-    /// What is handed over of a document.
+    /// The received pieces of a document.
     #[derive(Default)]
     struct Taken {
         bytes: Vec<u8>,

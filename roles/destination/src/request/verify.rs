@@ -1,4 +1,4 @@
-//! Verification of bytes against the length and the digests that are listed [rs-core §7].
+//! Verification of bytes by the listed length and digests [rs-core §7].
 
 use abreast_webtypes::{Algorithm, Digests};
 use md5::{Digest as _, Md5};
@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 /// Bytes read from a file at a time.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Computes the digests that matter for one resource while its bytes pass.
+/// Computes the required digests of a resource while its bytes are received.
 #[derive(Clone, Default)]
 pub(crate) struct Hasher {
     md5: Option<Md5>,
@@ -40,12 +40,12 @@ impl Hasher {
         }
     }
 
-    /// Whether there is nothing to compute.
+    /// Whether no digest has to be computed.
     pub(crate) const fn is_idle(&self) -> bool {
         self.md5.is_none() && self.sha1.is_none() && self.sha256.is_none() && self.sha512.is_none()
     }
 
-    /// Whether MD5 is all there is to compute.
+    /// Whether MD5 is the only digest to compute.
     pub(crate) const fn is_md5_only(&self) -> bool {
         self.md5.is_some() && self.sha1.is_none() && self.sha256.is_none() && self.sha512.is_none()
     }
@@ -83,14 +83,14 @@ impl Hasher {
     }
 }
 
-/// The digests of a whole file, of the algorithms that are listed, and how many bytes it has.
+/// The listed digests of a whole file, and its length in bytes.
 pub(crate) fn hash_file(file: &mut File, listed: &Digests) -> io::Result<(Digests, u64)> {
     let mut hasher = Hasher::for_listed(listed);
     let length = hash_into(file, &mut hasher)?;
     Ok((hasher.finish(), length))
 }
 
-/// Reads a file from where it stands to its end; returns the number of bytes.
+/// Reads a file from its current offset to its end; returns the number of bytes.
 pub(crate) fn hash_into(file: &mut File, hasher: &mut Hasher) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut length = 0;
@@ -116,7 +116,7 @@ pub(crate) enum Verdict {
     Unverified,
     /// The length or a digest differs.
     Mismatch,
-    /// What is listed is older than the bytes: it does not show anything about them.
+    /// The listed digests belong to an older version, so the bytes cannot be verified.
     Unknown,
 }
 

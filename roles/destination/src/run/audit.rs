@@ -1,4 +1,4 @@
-//! The audit: a comparison of the copy with what the Source lists. It changes nothing.
+//! The audit: a comparison of the copy with the list of the Source, without changes.
 
 mod kept;
 mod listing;
@@ -38,13 +38,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Most files of one folder that are sorted by name before they are reported.
+/// Maximum number of files of a folder that are sorted by name before they are reported.
 const SORTED_MAX: usize = 10_000;
 
 /// Compares a folder with a Source, and reports each difference.
 ///
 /// # Errors
-/// The lists cannot be read, or the folder is not there.
+/// The lists cannot be read, or the folder is missing.
 pub fn audit(
     options: &AuditOptions,
     observer: &dyn Observer,
@@ -121,7 +121,7 @@ pub(crate) fn audit_with(
     Ok(report)
 }
 
-/// A folder that was named and is not there is a mistake in the command.
+/// The error for a folder in the command that does not exist.
 fn not_there(folder: &Path, error: abreast_folder::Error) -> Error {
     if !matches!(
         error.kind(),
@@ -193,8 +193,8 @@ fn report_nothing(
     Ok(())
 }
 
-/// Compares files with what is expected. The base is the user's, the copy's own, or the first guess
-/// that can be one.
+/// Compares files with the expected resources. The base is the base in the options, the copy's own
+/// base, or the first usable guess.
 fn compare_folder(
     folder: &Folder,
     options: &AuditOptions,
@@ -227,7 +227,7 @@ fn compare_folder(
     Ok(comparison.report)
 }
 
-/// The state of a copy that has nothing to be compared without it.
+/// The database of a copy that cannot be compared without its database.
 fn known_state(options: &AuditOptions) -> Result<Mirror, Error> {
     open_known(&options.sync.folder, options.sync.state.as_deref())?.ok_or_else(|| no_copy(options))
 }
@@ -237,7 +237,7 @@ fn no_copy(options: &AuditOptions) -> Error {
     Error::new("folder.state", ExitCode::Usage, message).with_help("run `abreast sync` first")
 }
 
-/// Base and file system as the copy's state has them, when there is one.
+/// Base and file system in the copy's database, if there is one.
 fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSystem>), Error> {
     let known = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let Some(mirror) = known else { return Ok((None, None)) };
@@ -249,7 +249,7 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
 /// Compares and reports.
 struct Comparison<'a> {
     folder: &'a Folder,
-    /// What the copy wrote, if its state is there.
+    /// The files that the copy wrote, if its database exists.
     written: Option<(Mirror, FolderKept)>,
     excluded: &'a Expected,
     selection: Selection,
@@ -291,7 +291,7 @@ impl Comparison<'_> {
                 return Ok(());
             }
             self.report.missing += 1;
-            // What has no path is named by its URI.
+            // A URI without a path is shown as it is.
             let mut path = Vec::new();
             if self.map.path_into(&row.uri, Form::Plain, &mut path).is_err() {
                 row.uri.as_bytes().clone_into(&mut path);
@@ -303,7 +303,7 @@ impl Comparison<'_> {
             Some(verdict) if verdict == Verdict::Mismatch || !self.full => verdict,
             Some(Verdict::Unknown) => self.written(row, true)?.unwrap_or(Verdict::Unknown),
             known => match self.judge_file(row, &place, &found)? {
-                // Without a listed digest, the bytes that were written count.
+                // If no digest is listed, the bytes are compared with the written bytes.
                 Verdict::Unverified if known.is_some() => {
                     self.written(row, true)?.unwrap_or(Verdict::Unverified)
                 }
@@ -328,8 +328,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// What follows from the bytes being, or not being, those that the copy wrote; `None` if it wrote
-    /// none, or knows that they are lost.
+    /// The verdict from a comparison with the bytes that the copy wrote; `None` if the copy wrote
+    /// no bytes, or its row is unreliable.
     fn written(&mut self, listed: &ExpectedRow, read: bool) -> Result<Option<Verdict>, Error> {
         let Some((mirror, kept)) = &mut self.written else { return Ok(None) };
         let row = mirror.row(&listed.uri)?.filter(|row| !is_distrusted(row));
@@ -343,7 +343,7 @@ impl Comparison<'_> {
         }))
     }
 
-    /// What a file shows of which nothing else is known.
+    /// The verdict for a file without other evidence.
     fn judge_file(&self, row: &ExpectedRow, place: &Place, found: &Stat) -> Result<Verdict, Error> {
         let mut listed = Digests::default();
         listed.set_from_bytes(&row.digests);
@@ -389,7 +389,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether the filters exclude it.
+    /// Whether the filters exclude the resource.
     fn is_excluded(&mut self, uri: &str) -> Result<bool, Error> {
         if self.selection.is_empty() {
             return Ok(false);
@@ -398,7 +398,8 @@ impl Comparison<'_> {
         Ok(matches!(by_name, Decision::Excluded(_)) || self.excluded.contains(uri)?)
     }
 
-    /// Walks the folder for what nothing listed stands for; without recursion, whatever the depth.
+    /// Walks the folder for files without a listed resource; not recursive, so that any depth is
+    /// possible.
     fn present(&mut self, expected: &Expected) -> Result<(), Error> {
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
         while let Some(path) = waiting.pop() {
@@ -423,7 +424,7 @@ impl Comparison<'_> {
                     waiting.push(full);
                     continue;
                 }
-                // Links beside a file that is listed are of that file.
+                // A file of links belongs to the listed file next to it.
                 let mut of = full.clone();
                 if let Some(owner) = crate::sink::via::owner(&entry.name) {
                     of.truncate(full.len() - entry.name.len());
@@ -457,7 +458,7 @@ impl Comparison<'_> {
         Ok(self.expectation.extra(expected, &row)? == OneSide::Unknown)
     }
 
-    /// Reports files of one folder that nothing listed stands for, by name.
+    /// Reports files of a folder without a listed resource, sorted by name.
     fn extra(&mut self, paths: &mut Vec<Vec<u8>>) {
         paths.sort_unstable();
         for path in paths.drain(..) {
@@ -472,7 +473,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The file of a URI, under either of its names.
+/// The file of a URI, in either form of its path.
 fn find(folder: &Folder, map: &PathMap, uri: &str) -> Option<(Place, Stat)> {
     let mut path = Vec::new();
     for form in [Form::Plain, Form::Leaf] {

@@ -1,6 +1,6 @@
-//! Checking a copy against its own state, without the Source.
+//! Checking a copy with its own database, without the Source.
 //!
-//! Damaged files can be fetched again: a repair notes them in the plan, and the next run fetches
+//! Damaged files can be fetched again: a repair adds them to the plan, and the next run fetches
 //! them.
 
 use crate::copy::marker::state_elsewhere;
@@ -29,25 +29,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyFacts {
-    /// Resources that the state knows.
+    /// Number of resources in the database.
     pub resources: u64,
-    /// Those whose bytes were read.
+    /// Number of resources whose bytes were read.
     pub read: u64,
-    /// Items of a plan that waits for the next run.
+    /// Number of items in a plan that waits for the next run.
     pub pending: u64,
 }
 
-/// Where a copy is, and where its state is.
+/// The folders of a copy and of its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyPlace {
-    /// The folder of its files; unknown where only the state is given and does not name it.
+    /// The folder of the files; `None` if only the database is known, and it does not contain the
+    /// folder.
     pub folder: Option<PathBuf>,
-    /// The folder of its state.
+    /// The folder of the copy's state.
     pub state: PathBuf,
 }
 
 impl CopyPlace {
-    /// The copy in a folder, or the one whose state is in that folder.
+    /// Finds the copy in a folder, or the copy whose state is in that folder.
     pub fn find(dir: &Path) -> Option<Self> {
         let own = dir.join(STATE_FOLDER);
         let state = if own.join(DATABASE).is_file() { Some(own) } else { state_elsewhere(dir) };
@@ -64,16 +65,16 @@ impl CopyPlace {
         Some(Self { folder, state: dir.to_owned() })
     }
 
-    /// The file that a process locks while it works on the copy.
+    /// The file that a process locks while it uses the copy.
     pub fn lock_file(&self) -> Option<PathBuf> {
         let marker = self.folder.as_ref()?.join(STATE_FOLDER);
         Some(marker.join(std::ffi::OsStr::from_bytes(LOCK)))
     }
 
-    /// Takes the copy for a repair; `None` when another process has it.
+    /// Locks the copy for a repair; `None` if another process has the lock.
     ///
     /// # Errors
-    /// The state does not name the folder, or the lock cannot be made.
+    /// The folder of the copy is not known, or the lock cannot be created.
     pub fn take(&self) -> Result<Option<Locked>, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             let message = format!(
@@ -89,7 +90,7 @@ impl CopyPlace {
         lock.map_err(|error| crate::copy::unusable::unusable(&place, error.into()))
     }
 
-    /// The folder, or that of the state where the folder is unknown.
+    /// The folder of the copy, or of its state if the former is unknown.
     pub fn shown_folder(&self) -> &Path {
         self.folder.as_ref().unwrap_or(&self.state)
     }
@@ -98,7 +99,7 @@ impl CopyPlace {
 /// Checks a copy. `wants` selects the resources whose bytes are read.
 ///
 /// # Errors
-/// The folder or the state cannot be read at all, or it was stopped.
+/// The folder or the database cannot be read at all, or the check was stopped.
 pub fn check_copy(
     place: &CopyPlace,
     wants: &dyn Fn(&str) -> bool,
@@ -126,7 +127,7 @@ pub fn check_copy(
     };
     each_row(&mirror, cancel, &mut |row| {
         facts.resources += 1;
-        // What is known to be damaged is part of the plan.
+        // Known damage is already part of the plan.
         let Some(kept) = kept.as_mut().filter(|_| !is_distrusted(row)) else { return Ok(()) };
         let read = wants(&row.uri);
         facts.read += u64::from(read);
@@ -172,7 +173,7 @@ pub fn check_copy(
     Ok(facts)
 }
 
-/// Notes the conditions that last over runs.
+/// Adds the conditions that last over several runs to the findings.
 fn note_lasting(place: &CopyPlace, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {
     let folder = || place.shown_folder().display().to_string();
     let Lasting { held, failing, faults } = Lasting::read(mirror)?;
@@ -210,11 +211,11 @@ fn note_lasting(place: &CopyPlace, mirror: &Mirror, findings: &mut Findings) -> 
     Ok(())
 }
 
-/// Adds what is damaged or missing to the plan, so that the next run fetches it, and removes what
-/// killed runs left. Returns the steps. The caller holds the copy's lock.
+/// Adds damaged and missing resources to the plan, so that the next run fetches them, and removes
+/// leftovers of killed runs. Returns the steps. The caller holds the copy's lock.
 ///
 /// # Errors
-/// The state cannot be written, or it was stopped.
+/// The database cannot be written, or the repair was stopped.
 pub fn repair_copy(
     place: &CopyPlace,
     wants: &dyn Fn(&str) -> bool,
@@ -306,17 +307,16 @@ fn copy_in<'c>(folder: &'c Path, place: &'c CopyPlace, mirror: &'c Mirror) -> Ke
     KeptCopy { folder, state: &place.state, mirror, net: abreast_net::Options::default() }
 }
 
-/// The names of files that were begun, and are continued by the next run.
+/// The incomplete files that the next run continues, as temporary file names.
 fn begun(state: &Path) -> Result<HashSet<Vec<u8>>, Error> {
     let notes = Partials::new(StateFolder::at(state)?).all();
     Ok(notes.iter().map(|note| temporary_name(&note.uri)).collect())
 }
 
-/// Repairs the database of the state first: salvaged rows are compared with the Source by the next
-/// run.
+/// Repairs the database of the copy. The next run compares salvaged rows with the Source.
 ///
 /// # Errors
-/// Nothing of it can be read.
+/// No row of the database can be read.
 pub fn repair_state(place: &CopyPlace, dry_run: bool) -> Result<Vec<String>, Error> {
     Ok(abreast_store::repair::repair_mirror(&place.state.join(DATABASE), dry_run)?.steps)
 }
@@ -324,16 +324,16 @@ pub fn repair_state(place: &CopyPlace, dry_run: bool) -> Result<Vec<String>, Err
 /// The properties of a file system, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystemFacts {
-    /// To names.
+    /// The properties that concern file names.
     pub names: String,
-    /// To times.
+    /// The properties that concern modification times.
     pub times: String,
 }
 
-/// Tries out what the file system of a folder does to names and times.
+/// Tests how the file system of a folder changes file names and times.
 ///
 /// # Errors
-/// Nothing can be written there.
+/// The folder is not writable.
 pub fn file_system(folder: &Path) -> Result<FileSystemFacts, Error> {
     let found = FileSystem::probe(&Folder::open(folder)?.root())?;
     let case = if found.rules.folds_case {

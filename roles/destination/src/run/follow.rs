@@ -1,4 +1,4 @@
-//! Following: one run after the other, when changes are announced and when the lists are due.
+//! Following a Source: consecutive runs, when changes are announced and when the lists are due.
 
 use crate::push::{Inbox, Pushing, Wakeup, listen};
 use crate::read::choice::Choice;
@@ -23,11 +23,12 @@ const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 /// Reported when a poll found changes.
 const SILENT: &str = "these changes were not pushed; where changes are announced is looked up again, and the lists are polled at the usual interval until something is pushed";
 
-/// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient
-/// failures are reported and retried with growing pauses.
+/// Synchronises, then applies changes as they are announced, and polls, until it is stopped.
+/// Transient failures are reported and retried with growing pauses.
 ///
 /// # Errors
-/// The first run's, and later ones that will not pass by themselves; a callback that cannot be.
+/// The errors of the first run, and permanent errors of later runs; the errors of
+/// [`CallbackOptions`](crate::CallbackOptions).
 pub fn follow(
     options: &SyncOptions,
     observer: &dyn Observer,
@@ -84,7 +85,7 @@ pub fn follow(
                 let was_behind = pace.is_behind;
                 pace.ran(&ran, was_notified, begun);
                 if looks_again {
-                    // The old one ends first: it has the port.
+                    // The old connection ends first, because it uses the port.
                     drop(pushing.take());
                     let listener = listen(options).unwrap_or_else(|error| {
                         report_notice(error.code(), &error.to_string());
@@ -122,23 +123,24 @@ pub fn follow(
     Ok(last)
 }
 
-/// When the next run begins.
+/// The time of the next run.
 struct Pace {
     interval: Duration,
     poll_pause: Duration,
-    /// When the last run ended.
+    /// The end of the last run.
     ended: Instant,
-    /// Notifications wait until then: no run begins sooner after one than that took.
+    /// Notifications wait until this time, so that the pause after a run caused by a notification
+    /// is as long as that run.
     earliest: Instant,
-    /// The lists are not polled before because of a notification.
+    /// Earliest time of a poll because of a notification.
     poll_from: Instant,
-    /// Between polls.
+    /// Pause between polls.
     pause: Duration,
-    /// Sooner, since something is known to be missing.
+    /// A shorter pause, because changes are known to be missing.
     again: Option<Duration>,
-    /// The last run left something undone.
+    /// The last run did not complete its work.
     is_behind: bool,
-    /// Changes were found that nothing had announced: how often anything had been by then.
+    /// Set if changes were found without a notification: the number of notifications up to then.
     doubted_at: Option<u64>,
     share: u32,
 }
@@ -174,13 +176,13 @@ impl Pace {
         self.ended + pause + pause / 10_000 * self.share
     }
 
-    /// Notifications do not come although they should: the next run follows soon, to look up where
-    /// changes are announced.
+    /// Notifications are missing although they were expected: the next run follows soon, and
+    /// determines the address of announcements again.
     const fn doubt(&mut self, notified: u64) {
         (self.doubted_at, self.again) = (Some(notified), Some(AGAIN_PAUSE));
     }
 
-    /// So often something was notified: what is doubted works if that is more often.
+    /// Ends the doubt about notifications if their number has increased.
     fn note_notified(&mut self, notified: u64) {
         self.doubted_at = self.doubted_at.filter(|before| *before == notified);
     }

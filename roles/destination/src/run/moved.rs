@@ -1,8 +1,9 @@
-//! A Source at a new address: the copy is kept, and its resources get their new URIs.
+//! A Source at a new address: the copy is retained, and its resources get their new URIs.
 //!
-//! The user names the new address. What is listed there decides whether it is the same set, and how URIs change: by the
-//! begin that they have in common, or not at all, as those of entities. Rows, base and address change in one transaction,
-//! paths and files do not. One comparison with all that is listed follows, which judges each resource by its digest.
+//! The user specifies the new address. The list at this address shows whether it is the same set,
+//! and how URIs change: by their common start, or not at all, like the URIs of entities. Rows, base
+//! and address change in one transaction; paths and files do not change. A comparison with the
+//! whole list follows, which judges each resource by its digest.
 
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
@@ -28,7 +29,8 @@ const SAMPLE: usize = 16;
 /// Bases that are tried.
 const BASES_MAX: usize = 8;
 
-/// Moves the copy to the address of the options if the user wants that and it has another one; what happened, for people.
+/// Moves the copy to the address in the options, if the user wants that and the copy has another
+/// address. Returns a message for the user.
 pub(crate) fn prepare(
     driver: &mut Driver,
     (requests, options): (&Requests<'_>, &SyncOptions),
@@ -69,12 +71,12 @@ pub(crate) fn prepare(
     refused.check(&change, has_list)?;
     let base = change.prefixes.as_ref();
     if old == options.url && base.is_none() {
-        // It is where it was.
+        // The address has not changed.
         return Ok(None);
     }
     let is_rebased = base.is_some() && options.sink.has_paths();
     let is_copied_again = base.is_some() && !is_rebased;
-    // What has other URIs in itself has other bytes.
+    // A copy that contains URIs gets other bytes.
     change.check(options, &start.first, has_list, is_copied_again)?;
     if let Some((_, new)) = base.filter(|_| is_copied_again && !has_list) {
         let message = format!(
@@ -96,7 +98,8 @@ pub(crate) fn prepare(
     mirror.forget_documents()?;
     mirror.set_meta(key::SOURCE_URL, None)?;
     mirror.set_meta(MOVED, Some(&options.url))?;
-    // A feed without a list of all is followed on: there is nothing to compare with.
+    // A feed without a list of all resources is followed from the position on, since no comparison
+    // is possible.
     let moved = has_list.then(|| Due {
         why: format!("the Source has moved to {}", options.url),
         // Nothing is newer than a list of other URIs.
@@ -127,7 +130,7 @@ pub(crate) fn prepare(
     Ok(Some(format!("the copy of {old} is one of {} now: {what}", options.url)))
 }
 
-/// Notes what the new address lists; of a resource that it lists twice, the first.
+/// Records the resources at the new address; the first entry if a resource occurs twice.
 fn note(listed: &Expected, resource: &Listed<'_>) -> Result<(), Error> {
     if !listed.contains(resource.uri)? {
         let row = ExpectedRow {
@@ -141,7 +144,7 @@ fn note(listed: &Expected, resource: &Listed<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is listed and may not be requested.
+/// Listed resources that must not be requested.
 #[derive(Debug, Default)]
 struct Refused {
     count: u64,
@@ -161,7 +164,7 @@ impl Refused {
     fn check(self, change: &Change, has_list: bool) -> Result<(), Error> {
         let is_most = self.count > change.listed && !change.are_listed(has_list);
         let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
-        // One with a user, or a backslash, is refused on any host.
+        // A URI with a user or a backslash is refused on any host.
         let is_plain = refusal == Refusal::Authority && !uri.contains(['@', '\\']);
         let host = authority_root(&uri).filter(|_| is_plain);
         let Some(host) = host else {
@@ -180,18 +183,19 @@ impl Refused {
     }
 }
 
-/// How the URIs of a copy change, and what the new address lists of them then.
+/// The change of a copy's URIs, and the number of resources that the new address then lists.
 #[derive(Debug, Default)]
 struct Change {
-    /// What they begin with, and what they are to begin with; `None` if they remain the same.
+    /// The old and the new start of the URIs; `None` if they remain the same.
     prefixes: Option<(String, String)>,
-    /// Resources of the copy.
+    /// Number of resources in the copy.
     kept: u64,
-    /// Those of them that are listed.
+    /// Number of resources in the copy that are listed.
     listed: u64,
-    /// Those that are listed with the same digest, or where there is none to compare, length.
+    /// Number of resources that are listed with the same digest, or with the same length if digests
+    /// cannot be compared.
     same: u64,
-    /// Those that are listed with another digest or length.
+    /// Number of resources that are listed with another digest or length.
     other: u64,
 }
 
@@ -247,14 +251,15 @@ impl Change {
         Ok(change)
     }
 
-    /// Whether enough of the copy is listed. A feed need not list what has not changed lately.
+    /// Whether enough resources of the copy are listed. A feed need not list resources without
+    /// recent changes.
     const fn are_listed(&self, has_list: bool) -> bool {
         if has_list { self.listed * 2 >= self.kept } else { self.listed > 0 || self.kept == 0 }
     }
 
     /// # Errors
-    /// What is listed is another set: most resources of the copy are not listed, or with other bytes where these should be
-    /// the same.
+    /// The list belongs to another set: most resources of the copy are not listed, or are listed
+    /// with other bytes although the bytes should be the same.
     fn check(
         &self,
         options: &SyncOptions,
@@ -279,7 +284,7 @@ impl Change {
     }
 }
 
-/// What the URIs of a copy begin with; of one that needs no base, their server.
+/// The start of the copy's URIs: its base, or the server if the copy has no base.
 fn base_of(mirror: &Mirror) -> Result<Option<String>, Error> {
     let known = mirror.meta(key::BASE)?;
     let mut first = Vec::new();
@@ -287,8 +292,8 @@ fn base_of(mirror: &Mirror) -> Result<Option<String>, Error> {
     Ok(known.or_else(|| authority_root(&first.first()?.uri)))
 }
 
-/// What the URIs of the copy may begin with now: where the list has the paths of some of them. The
-/// user's own choice is the only one.
+/// The possible new bases: addresses at which the list contains the paths of some resources of the
+/// copy. A base in the options is the only candidate.
 fn new_bases(
     mirror: &Mirror,
     listed: &Expected,

@@ -6,8 +6,8 @@ use crate::sink::Sink;
 use abreast_folder::Folder;
 use abreast_store::mirror::Mirror;
 
-/// The folders of a copy with what its Source copied from other ones, each with the address of its Source: of those that answers
-/// named, the ones that are there or planned.
+/// The folders of a copy that its Source copied from other Sources, each with the Source's address.
+/// Includes folders from `named` that exist or are planned.
 pub(crate) fn parts_of(
     folder: &Folder,
     sink: &dyn Sink,

@@ -1,5 +1,5 @@
-//! Durability of what the last run wrote: files are made durable by a later run, or read again
-//! after a crash of the machine.
+//! Durability of the last run's files: a later run makes files durable, or reads them again after a
+//! crash of the machine.
 
 use crate::copy::{key, transaction};
 use crate::plan::planner::PlanContext;
@@ -10,11 +10,11 @@ use crate::sink::kept::{ReadBack as _, plan_again};
 use abreast_folder::Folder;
 use std::time::Duration;
 
-/// After this long, files written by an earlier run are made durable by the next one.
+/// Duration after which files of an earlier run are made durable by the next run.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Makes what the last run wrote durable, or, when the machine was restarted since, checks whether
-/// it is there.
+/// Makes the files of the last run durable. If the machine was restarted since, checks whether the
+/// files are intact.
 pub(crate) fn settle(run: &mut PlanContext<'_, '_>, folder: &Folder) -> Result<(), Error> {
     let (mirror, is_dry_run) = (run.planner.mirror, run.planner.options.dry_run);
     let Some(written) = mirror.meta(key::WRITTEN)? else { return Ok(()) };
@@ -75,7 +75,7 @@ fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Now, and the start of the machine: what is noted when a run writes files.
+/// The time and the identifier of the machine's start, which a run records when it writes files.
 pub(crate) fn written_text() -> String {
     format!("{} {}", now_seconds(), boot_id())
 }

@@ -1,4 +1,4 @@
-//! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
+//! A run, in its order: lock, plan, carry out the plan, report.
 
 use crate::copy::common_base::authority_root;
 use crate::copy::key;
@@ -44,8 +44,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster
-/// the next time.
+/// Makes a folder equal to a Source's set of resources, and stores the data that makes the next run
+/// faster.
 ///
 /// `cancel` stops the run at the next safe point; running again continues.
 ///
@@ -66,28 +66,28 @@ pub fn sync(
 /// The cause of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Wake {
-    /// Notifications to apply instead of requesting lists, as far as they continue what is known.
+    /// Notifications to apply instead of requesting lists, if they continue from the cursor.
     pub(crate) notifications: Vec<Bytes>,
-    /// Where they do not, the lists are not requested before this instant, but by a later run.
+    /// If they do not, the lists are not requested before this instant, but by a later run.
     pub(crate) poll_from: Option<Instant>,
-    /// Where changes are announced is looked up again.
+    /// Whether the address of announcements is determined again.
     pub(crate) looks_again: bool,
-    /// The caller holds the lock of the copy for all its runs.
+    /// Whether the caller holds the lock of the copy for all its runs.
     pub(crate) is_held: bool,
 }
 
-/// The result of one run of several.
+/// The result of a run when following.
 pub(crate) struct Ran {
     pub(crate) summary: Summary,
-    /// For how long the list polled is fresh.
+    /// The freshness lifetime of the polled list.
     pub(crate) fresh: Duration,
-    /// Where changes are announced, if anywhere.
+    /// The announcement of the Source, if there is one.
     pub(crate) announcement: Option<Announcement>,
     /// Changes were announced that the copy does not have.
     pub(crate) is_behind: bool,
-    /// When the lists were requested, and whether it was too early for that.
+    /// The time of the last request for the lists, and whether a request was too early.
     pub(crate) polling: Polling,
-    /// The lock of the copy, held for as long as this is kept.
+    /// The lock of the copy, which is released when this value is dropped.
     pub(crate) lock: Option<Locked>,
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn sync_with(
     let result = run.run(reader);
     let Run { planner: Planner { polling, .. }, report, .. } = run;
     let Reporter { mut summary, lasting, .. } = report;
-    // Whatever a transaction was left half-way does not count.
+    // Discards an unfinished transaction.
     mirror.rollback()?;
     let is_kept = result.is_ok() || has_begun(&mirror)?;
     if is_kept {
@@ -171,15 +171,15 @@ pub(crate) fn sync_with(
     summary.bytes = counters.bytes_received - before.bytes_received;
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
-    // Nothing was asked: a later run does it, and has the result.
+    // If nothing was requested, there is no outcome to report: a later run does the work.
     if !(polling.is_postponed && summary.is_idle()) {
         observer.event(&Event::Summary(&summary));
     }
     Ok(Ran { summary, fresh: requests.fresh.get(), announcement, is_behind, polling, lock })
 }
 
-/// Reports of each resource in the Source's Resource List what the filters decide, and does
-/// nothing.
+/// Reports the decision of the filters about each resource in the Source's Resource List, without
+/// changes.
 ///
 /// # Errors
 /// The lists cannot be found or read.
@@ -209,13 +209,13 @@ pub fn test_filter(
     Ok(report.summary)
 }
 
-/// Whether there is anything to keep: resources, or a plan that the next run continues.
+/// Whether the copy has resources, or a plan that the next run continues.
 fn has_begun(mirror: &Mirror) -> Result<bool, Error> {
     let planned = mirror.pending_counts()?;
     Ok(mirror.count_rows_up_to(1)? > 0 || planned != PendingCounts::default())
 }
 
-/// One run.
+/// A run of a synchronisation.
 struct Run<'a> {
     options: &'a SyncOptions,
     state: &'a StateFolder,
@@ -224,7 +224,7 @@ struct Run<'a> {
     requests: &'a Requests<'a>,
     planner: Planner<'a>,
     report: Reporter<'a>,
-    /// The marker in the folder, where the state is elsewhere.
+    /// The marker in the folder, if the state is elsewhere.
     marker: Option<&'a Marker>,
 }
 
@@ -282,9 +282,10 @@ impl<'a> Run<'a> {
         }
         self.planner.selection.prepare(mirror, options, (reader, self.requests), &start)?;
         if options.baseline || self.planner.copy.is_distrusted {
-            // Where the Source has no list of everything, no comparison with one does it.
+            // If the Source has no list of all resources, no comparison with a list checks the
+            // copy.
             check_kept(&mut self.context())?;
-            // Whatever is missing or altered is planned by now.
+            // Missing and changed resources are planned at this point.
             newest::forget(mirror)?;
             self.stamp()?;
         }
@@ -307,12 +308,12 @@ impl<'a> Run<'a> {
         if is_needed {
             carried_out = self.carry_out(reader, &rules);
         } else if let Some(sink) = self.planner.sink.as_deref().filter(|_| !options.dry_run) {
-            // Nothing is wanted, so nothing is that was begun.
+            // Nothing is planned, so incomplete bodies are not needed.
             sweep_partials(mirror, sink)?;
         }
         rules.skolems.conclude(&mut self.context())?;
         rdf_rules::conclude(mirror, &mut self.report)?;
-        // Of a run that ends early too: the next one does not read these changes again.
+        // Also after a run that ended early, since the next run does not read these changes again.
         self.report_deprecated()?;
         carried_out?;
         if let Some(sink) = &self.planner.sink {
@@ -331,7 +332,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Notes in the folder of the copy where its resources come from.
+    /// Records the origins of the copy's resources in its folder.
     fn note_sources(&mut self, first: &str) -> Result<(), Error> {
         let (options, folder) = (self.options, self.folder);
         let named = self.requests.origins.all();
@@ -346,13 +347,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Gives a folder whose state is elsewhere, and that state, a new stamp.
+    /// Gives a new stamp to the state and to its folder, if the state is elsewhere.
     fn stamp(&self) -> Result<(), Error> {
         let marker = self.marker.filter(|_| !self.options.dry_run);
         marker.map_or(Ok(()), |marker| marker.stamp(self.planner.mirror))
     }
 
-    /// Carries the plan out, and notes in the state how far that went.
+    /// Carries out the plan, and records the progress in the database.
     fn carry_out(&mut self, reader: &mut Driver, rules: &Arc<Rules>) -> Result<(), Error> {
         let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
         let sink =
@@ -382,8 +383,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Reports the deprecated resources that waited for their descriptions, in this run or in one
-    /// that was killed.
+    /// Reports the deprecated resources that waited for their descriptions, in this run or in a
+    /// killed run.
     fn report_deprecated(&mut self) -> Result<(), Error> {
         let waited = self.planner.deprecations.take();
         if waited.is_empty() {
@@ -399,7 +400,7 @@ impl<'a> Run<'a> {
         Ok(self.planner.mirror.forget_deprecations()?)
     }
 
-    /// What to use instead of a resource, by the description that is kept and up to date.
+    /// The replacements of a resource, according to its stored and current description.
     fn kept_replacements(&self, uri: &str) -> Result<Vec<String>, Error> {
         let mirror = self.planner.mirror;
         let Some(sink) = self.planner.sink.clone().filter(|_| !self.options.dry_run) else {
@@ -417,7 +418,7 @@ impl<'a> Run<'a> {
         Ok(kept.map(of).unwrap_or_default())
     }
 
-    /// Patches that came with changes and were of no use.
+    /// Reports patches of changes that could not be applied.
     fn report_patches(&mut self, rules: &Rules) {
         let counts = rules.patches.lock();
         if let Some((uri, why)) = &counts.first {
@@ -456,8 +457,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The map from URIs to paths with the base that is fixed, or else the likeliest that can be one;
-/// `common` is what all listed URIs start with.
+/// The map from URIs to paths with the fixed base, or else with the most likely usable base;
+/// `common` is the common start of all listed URIs.
 pub(crate) fn base_map(
     fixed: Option<String>,
     start: &Start,

@@ -1,4 +1,5 @@
-//! A dry run into WARC files, objects or a stream: what would be stored, by the state alone.
+//! A dry run into WARC files, objects or a stream: predicts the actions from the database of the
+//! copy alone.
 
 use super::outcome::Outcome;
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};

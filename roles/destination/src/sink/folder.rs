@@ -1,4 +1,5 @@
-//! The folder: one file a resource, under the path its URI maps to, whole or not at all.
+//! The folder: one file for each resource, under the path to which its URI is mapped. A file is
+//! stored completely or not at all.
 
 mod kept;
 mod kind;
@@ -27,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 /// Largest description that is read back.
 const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
-/// How often the place is examined again when another thread changed it meanwhile.
+/// Maximum number of inspections of a place that another thread changes meanwhile.
 const PLACE_ATTEMPTS: usize = 4;
 /// Waiting items read at a time.
 const READ_ITEMS: usize = 512;
@@ -35,11 +36,11 @@ const READ_ITEMS: usize = 512;
 /// The effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It is done.
+    /// Files are written and deleted.
     Done,
-    /// Nothing: a dry run, which compares with what is there.
+    /// No effect: a dry run, which compares with the existing files.
     Rehearsed,
-    /// Nothing: a dry run before there is a folder. There is nothing to compare with.
+    /// No effect: a dry run without a folder, so that there are no files to compare with.
     WithoutFolder,
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct FolderSink {
     pub(crate) copy: Arc<CopyFolder>,
     pub(crate) immutable: bool,
     pub(crate) epoch: i64,
-    /// Whether the origin of each file is written beside it.
+    /// Whether the origin of each file is written next to the file.
     pub(crate) republish: bool,
     pub(crate) effect: Effect,
 }
@@ -77,7 +78,7 @@ impl Sink for FolderSink {
         let mut path = Vec::new();
         match self.copy.map.path_into(uri, form, &mut path) {
             Ok(()) => String::from_utf8_lossy(&path).into_owned(),
-            // What has no path is named by its URI.
+            // A URI without a path is shown as it is.
             Err(_) => uri.to_owned(),
         }
     }
@@ -176,7 +177,7 @@ impl FolderSink {
             return Ok(place);
         };
         if place.found.is_some_and(|found| copy.is_as_written(row, &found)) {
-            // Moved by a run that was killed before it could record that.
+            // The file was moved by a run that was killed before it recorded the move.
             return Ok(place);
         }
         let leaf = copy.place(uri, Form::Leaf, purpose, last)?;
@@ -211,8 +212,8 @@ impl FolderSink {
         if let Some((uri, Form::Plain)) = copy.map.uri(path)
             && let Some(mut row) = mirror.row(&uri)?
         {
-            // First the state: a run that is killed in between finds a leaf that is missing, and
-            // moves it again.
+            // The database is changed first: a run that is killed before the move leaves a missing
+            // leaf, which the next run moves.
             row.leaf = true;
             mirror.put_row(&row)?;
             if self.is_dry() {
@@ -233,7 +234,7 @@ impl FolderSink {
                 let from = Place::of_file(dir.clone(), path.to_vec());
                 via::rename(&from, &leaf)?;
             }
-            // One that this run stored has not had another name between two runs.
+            // A resource that this run stored never had another name between two runs.
             if row.epoch != self.epoch {
                 let message = format!(
                     "`{}` is needed as a folder; the resource is now `{}`",
@@ -272,13 +273,13 @@ impl FolderSink {
     }
 }
 
-/// One connection's access to the folder.
+/// The writer of a connection for the folder.
 struct FolderWriter {
     sink: Arc<FolderSink>,
     last: LastDir,
-    /// The place of the item prepared last, and whether the file there is the one that was written.
+    /// The place of the last prepared item, and whether its file is unchanged since it was written.
     prepared: Option<(Place, bool)>,
-    /// The folder that deletions may have emptied.
+    /// The folder that may be empty after deletions.
     emptied: Vec<u8>,
 }
 
@@ -327,7 +328,7 @@ impl SinkWriter for FolderWriter {
         let (mut place, mut ours) = self.prepared.take().expect("the item was prepared");
         self.examine_again(task, &mut place, &mut ours)?;
         let row = task.row.clone().unwrap_or_default();
-        // A file that was edited since keeps its own time, which shows that.
+        // A file that was edited retains its time, which shows the edit.
         if ours { self.with_time(task, row, &place) } else { Ok(super::with_time(task, row)) }
     }
 
@@ -350,7 +351,7 @@ impl SinkWriter for FolderWriter {
         Some(bytes)
     }
 
-    /// A killed run may have stored it.
+    /// A killed run may have stored the file.
     fn trust_kept(&mut self) {
         if let Some((_, ours)) = &mut self.prepared {
             *ours = true;
@@ -393,18 +394,19 @@ impl Drop for FolderWriter {
     }
 }
 
-/// The result of naming a file that was written without a name.
+/// The result of giving a name to a file that was created without a name.
 enum Unnamed {
-    /// It has its name; and this time, nanoseconds since 1970.
+    /// The file has its name, and this modification time in nanoseconds since 1970.
     Stored(i64),
-    /// Something has the name by now.
+    /// Another file has the name.
     Taken,
-    /// The file system cannot, or something is wrong: writing it under a temporary name will show.
+    /// The file system does not support the operation, or another error occurred, which the attempt
+    /// with a temporary name will show.
     Refused,
 }
 
 impl FolderWriter {
-    /// In a dry run, where the folder of a resource is not there yet.
+    /// Prepares an item in a dry run whose folder does not exist yet.
     fn prepare_without_folder(&mut self, task: &Task) -> Result<Prepared, Failure> {
         let mut path = Vec::new();
         self.sink
@@ -428,7 +430,7 @@ impl FolderWriter {
         };
         let Some(found) = place.found else {
             if self.sink.republish && !self.sink.is_dry() {
-                // The file of links comes before its file, and goes after it.
+                // The file of links is written before its file, and deleted after its file.
                 via::remove(&place)?;
             }
             return Ok(nothing);
@@ -450,7 +452,7 @@ impl FolderWriter {
             let (mut file, _) = place.dir.open_read(place.name())?;
             Ok(hash_file(&mut file, &wanted)?.0.agree(&wanted) == Some(true))
         };
-        // The bytes kept, under another time.
+        // The stored bytes, with another time.
         if let Some(row) = row
             && has(&row.digests, row.length)?
         {
@@ -473,7 +475,7 @@ impl FolderWriter {
         }))
     }
 
-    /// Whether the right file is there already, ours or another's.
+    /// Whether the current file already exists, written by this copy or by somebody else.
     fn already_right(
         &self,
         task: &Task,
@@ -532,13 +534,13 @@ impl FolderWriter {
         Ok(row)
     }
 
-    /// Whether the file at a place is the one that was written for the row.
+    /// Whether the file at a place is unchanged since it was written for the row.
     fn is_ours(&self, task: &Task, place: &Place) -> bool {
         let found = task.row.as_ref().zip(place.found);
         found.is_some_and(|(row, found)| self.sink.copy.is_as_written(row, &found))
     }
 
-    /// Refuses to replace a file that was changed here, where the user wants that.
+    /// Refuses to replace a locally changed file, if the user wants that.
     fn refuse_changed(&self, place: &Place, ours: bool) -> Result<(), Failure> {
         if self.sink.immutable && place.found.is_some() && !ours {
             return Err(Failure::refused("local.changed", changed_here(place)));
@@ -577,8 +579,8 @@ impl FolderWriter {
             Ok(hash_file(&mut file, &body.digests)?.0.agree(&body.digests) == Some(true))
         };
         let mut row = Row { leaf: place.form == Form::Leaf, ..body.row(task, self.sink.epoch) };
-        // Without a listed digest only the bytes themselves show that nothing has changed: never
-        // rewrite those.
+        // If no digest is listed, only the bytes show that nothing has changed. Unchanged bytes are
+        // not written again.
         if place.found.is_some() && body.verdict != Verdict::Verified && same_bytes(&place)? {
             row.file_mtime = place.found.map_or(0, |found| found.mtime_ns);
             return Ok(Outcome::Right { row: self.with_time(task, row, &place)? });
@@ -587,7 +589,7 @@ impl FolderWriter {
         let mtime = item.modified.map(|micros| system.time_of(micros)).or(body.last_modified);
         let mtime = mtime.map(|time| system.nearest_time(time));
         let created = task.row.is_none() && place.found.is_none();
-        // Before the file: programs that publish the folder see both at once.
+        // Written before the file, so that programs that publish the folder see both together.
         let noticed = if self.sink.republish {
             via::write(task, &place, &via::Known::of(&body))?
         } else {
@@ -595,7 +597,8 @@ impl FolderWriter {
         };
         let Body { bytes, file, mut notices, .. } = body;
         notices.extend(noticed);
-        // What an earlier attempt may have left has the temporary name, and goes with it.
+        // An earlier attempt may have left a file with the temporary name, which the other method
+        // replaces.
         if file.is_none() && place.found.is_none() && item.attempts == 0 {
             match self.store_unnamed(&place, bytes, mtime) {
                 Unnamed::Stored(file_mtime) => {
@@ -673,8 +676,8 @@ impl FolderWriter {
         Err(Failure::new("path.conflict", "its place changed while it was being stored"))
     }
 
-    /// Writes a body in memory to a place where nothing is: the file has no name until it is whole,
-    /// so a killed run leaves nothing, and no temporary name is made and removed again.
+    /// Writes a body in memory to a free place. The file is nameless until it is complete, so a
+    /// killed run leaves nothing, and no temporary name is created and removed.
     fn store_unnamed(&self, place: &Place, bytes: &[u8], mtime: Option<i64>) -> Unnamed {
         if !self.sink.copy.unnamed.load(Ordering::Relaxed) {
             return Unnamed::Refused;
@@ -691,8 +694,8 @@ impl FolderWriter {
         }
     }
 
-    /// Deletes one file, or leaves it to its owner; gives back its folder's path. Only files that
-    /// the state knows, and only as they were written.
+    /// Deletes one file, unless it was changed by somebody else; returns the path of its folder.
+    /// Only files in the database are deleted, and only if unchanged since they were written.
     fn delete_one(&mut self, task: &Task) -> Result<(Deleted, Vec<u8>), Failure> {
         let copy = &self.sink.copy;
         let Some(row) = &task.row else { return Ok((Deleted::default(), Vec::new())) };
@@ -718,8 +721,8 @@ impl FolderWriter {
                 return Ok((with_notice(false, "local.kept", message), Vec::new()));
             }
         };
-        // A folder in the way of a plain name leads to the leaf name, which is another file than
-        // the recorded one.
+        // If a folder has the plain name, the path leads to the leaf name, which is not the
+        // recorded file.
         let moved = (place.form == Form::Leaf) != row.leaf
             && !place.found.is_some_and(|found| copy.is_as_written(row, &found));
         let deleted = match place.found {
@@ -787,7 +790,7 @@ fn changed_here(place: &Place) -> String {
     )
 }
 
-/// Sets a file's time, or finds out which it has; nanoseconds since 1970.
+/// Sets the time of a file, or reads its time; in nanoseconds since 1970.
 fn file_time(file: &File, mtime: Option<i64>) -> Result<i64, abreast_folder::Error> {
     match mtime {
         Some(mtime) => set_modified(file, mtime).map(|()| mtime),
@@ -795,8 +798,8 @@ fn file_time(file: &File, mtime: Option<i64>) -> Result<i64, abreast_folder::Err
     }
 }
 
-/// The first file where the path needs a folder: the folder it is in, and where its name ends in
-/// the path.
+/// The first file on a path where a folder is required: its folder, and the end of its name in the
+/// path.
 fn file_on_the_way(
     folder: &abreast_folder::Folder,
     path: &[u8],
@@ -815,7 +818,7 @@ fn file_on_the_way(
     None
 }
 
-/// Removes a folder and those above it while they are empty and may be removed; never the root.
+/// Removes a folder and its parents while they are empty and may be removed; never the root.
 fn remove_empty(
     folder: &abreast_folder::Folder,
     path: &[u8],
@@ -826,7 +829,7 @@ fn remove_empty(
         let at = path.iter().rposition(|byte| *byte == b'/');
         let (parent, name) = at.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
         let components = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        // Not empty, or already gone: either way nothing to do above.
+        // The folder is not empty, or was already deleted; its parents need no change.
         if folder.dir(components).and_then(|dir| dir.rmdir(name)).is_err() {
             return;
         }

@@ -1,35 +1,36 @@
-//! A copy read back, whatever its sink: for checks, repairs, comparisons and audits.
+//! Verification of the stored data of any sink: for checks, repairs, comparisons and audits.
 
 use crate::report::error::Error;
 use abreast_store::mirror::{Mirror, Pending, Row};
 use abreast_webtypes::Digests;
 
-/// Damage to the bytes kept of a resource.
+/// Damage to the stored bytes of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) kind: DamageKind,
     pub(crate) message: String,
 }
 
-/// In which way what is there differs from what was written.
+/// The difference between the stored data and the data that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DamageKind {
-    /// Its URI has no path.
+    /// The URI cannot be mapped to a path.
     NoPlace,
-    /// It is not there, or cannot be read.
+    /// The data is missing, or cannot be read.
     Missing,
-    /// It has another length.
+    /// The length differs from the row.
     Length,
-    /// It was modified at another time, and nothing is known of its bytes.
+    /// The modification time differs, and the bytes were not compared.
     Time,
-    /// It was modified at this time, nanoseconds since 1970; the bytes are those that were written.
+    /// The modification time is this one, in nanoseconds since 1970, but the bytes are the written
+    /// ones.
     Touched(i64),
-    /// It has other bytes.
+    /// The bytes differ from the row's digest.
     Digest,
-    /// What is there cannot be compared.
+    /// The stored data cannot be compared.
     Unknown,
-    /// It is as written, under the reserved name although its own name is free, or the other way
-    /// round.
+    /// The data is as written, but under the reserved name although the plain name is free, or the
+    /// other way round.
     Name,
 }
 
@@ -45,13 +46,13 @@ impl DamageKind {
         }
     }
 
-    /// The code of a notice that it is repaired.
+    /// The code of the notice about the repair.
     pub(crate) fn code(self) -> &'static str {
         if self == Self::Missing { "local.missing" } else { "local.altered" }
     }
 
-    /// Whether the bytes are those that were written: a comparison gives the file its name or time
-    /// back.
+    /// Whether the bytes are the written ones, so that a comparison only restores the file's name
+    /// or time.
     pub(crate) const fn keeps_bytes(self) -> bool {
         matches!(self, Self::Name | Self::Touched(_) | Self::Unknown)
     }
@@ -62,21 +63,21 @@ impl DamageKind {
     }
 }
 
-/// Whether the bytes read back are those of a row.
+/// Whether the bytes that were read have the digests and the length of a row.
 pub(crate) fn same_bytes(row: &Row, digests: &Digests, read: Option<&(Digests, u64)>) -> bool {
     read.is_some_and(|(found, length)| *length == row.length && found.agree(digests) == Some(true))
 }
 
-/// The file time of a row whose bytes are known to be lost or altered: no file has it.
+/// The file time of rows whose bytes are lost or changed; no file has this time.
 const DISTRUSTED: i64 = i64::MIN;
 
-/// Whether it is known already that the file is not the one that was written.
+/// Whether the row already records that its file is lost or changed.
 pub(crate) const fn is_distrusted(row: &Row) -> bool {
     row.file_mtime == DISTRUSTED
 }
 
-/// A row without facts about the bytes: whatever is listed, they are fetched, and an existing file
-/// is moved aside.
+/// A row without properties of the bytes, so that the next run fetches them for any listed version,
+/// and moves an existing file aside.
 pub(crate) fn distrusted(row: &Row) -> Row {
     Row {
         modified: None,
@@ -89,7 +90,7 @@ pub(crate) fn distrusted(row: &Row) -> Row {
     }
 }
 
-/// A plan to have the kept version again.
+/// A plan to fetch the stored version of a resource again.
 pub(crate) fn fetch_again(mirror: &Mirror, row: &Row) -> Result<Pending, Error> {
     Ok(Pending {
         uri: row.uri.clone(),
@@ -102,8 +103,8 @@ pub(crate) fn fetch_again(mirror: &Mirror, row: &Row) -> Result<Pending, Error> 
     })
 }
 
-/// Plans to fetch a resource again whose bytes were lost or altered here. What is planned for it
-/// already stays planned.
+/// Plans to fetch a resource again whose stored bytes were lost or changed. An existing plan for
+/// the resource is retained.
 pub(crate) fn plan_again(mirror: &Mirror, row: &Row) -> Result<(), Error> {
     if mirror.task(&row.uri)?.is_none() {
         mirror.put_pending(&fetch_again(mirror, row)?)?;
@@ -111,34 +112,34 @@ pub(crate) fn plan_again(mirror: &Mirror, row: &Row) -> Result<(), Error> {
     Ok(mirror.put_row(&distrusted(row))?)
 }
 
-/// Reads back what is kept.
+/// Reads the stored data of a copy.
 pub(crate) trait ReadBack {
     /// The damage to the resource of a row, by length and time, or with `read` by digests.
     fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error>;
 
-    /// Whether the bytes that are listed can be read back; otherwise what was made of them is, and
-    /// their digests are those of the row as long as it has no damage.
+    /// Whether the bytes can be read back. Other sinks store data derived from the bytes, and the
+    /// digests in a row are valid as long as that data is undamaged.
     fn keeps_bytes(&self) -> bool {
         true
     }
 
-    /// The damage to the one file that all resources are in together, and its path, where it is made of
-    /// something else that is kept.
+    /// The damage to the single file with all resources, and its path, for a sink that writes such
+    /// a file from other stored data.
     fn file_damage(&mut self) -> Result<Option<(String, Damage)>, Error> {
         Ok(None)
     }
 
-    /// Code and message about what could not be compared.
+    /// Code and message about data that cannot be compared.
     fn remark(&self) -> Option<(&'static str, String)> {
         None
     }
 
-    /// Reads what the next calls will need of these resources.
+    /// Prepares the next calls for these resources, with fewer requests.
     fn read_ahead(&mut self, _mirror: &Mirror, _uris: &[&str]) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Digests of the bytes that are there, of the algorithms that are listed, and their length.
+    /// The listed digests, computed from the stored bytes, and their length.
     fn digests(
         &mut self,
         _mirror: &Mirror,
@@ -150,7 +151,7 @@ pub(crate) trait ReadBack {
         Ok(Some((digests, row.length)))
     }
 
-    /// Reports what is there and the state does not know.
+    /// Reports stored data that is not in the database of the copy.
     fn extras(&mut self, _mirror: &Mirror, _report: &mut dyn FnMut(&str)) -> Result<(), Error> {
         Ok(())
     }

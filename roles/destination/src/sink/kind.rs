@@ -22,7 +22,7 @@ use abreast_store::mirror::{Mirror, Segment};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The kind of copy in the state.
+/// Key of the kind of copy in the database.
 const KIND: &str = "sink";
 
 /// One kind of copy.

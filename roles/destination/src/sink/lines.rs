@@ -1,7 +1,7 @@
 //! A stream: one line of JSON for each change, for programs that process changes.
 //!
-//! Nothing is kept but the state. Each change is written at least once: the state moves on only
-//! when its line was taken by the output.
+//! Only the database of the copy is stored. Each change is written at least once: the database
+//! records a change only after the output has accepted its line.
 
 use super::kept::{ReadBack, distrusted};
 use super::kind::{KeptCopy, Opening, SinkKind};
@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes collected before they are written.
+/// Number of bytes in the buffer before they are written.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A stream as a sink.
@@ -34,16 +34,16 @@ pub(crate) struct LinesSink {
     epoch: i64,
 }
 
-/// One change.
+/// A line about a change.
 #[derive(Serialize)]
 struct Line<'a> {
     uri: &'a str,
-    /// The address that it is requested at, where that is not the URI.
+    /// The address of the request, if it differs from the URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     href: Option<&'a str>,
     #[serde(rename = "change")]
     action: &'a str,
-    /// When it changed, by the Source's account.
+    /// The time of the change, according to the Source.
     #[serde(skip_serializing_if = "Option::is_none")]
     datetime: Option<String>,
     /// When the resource was last modified.
@@ -59,7 +59,7 @@ struct Line<'a> {
     /// Whether `content` has a listed digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<bool>,
-    /// Where it comes from originally, as listed: a link [rs-core §14.8].
+    /// The listed origin of the resource: a link `via` [rs-core §14.8].
     #[serde(skip_serializing_if = "Option::is_none")]
     via: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,8 +112,8 @@ impl LinesSink {
     }
 }
 
-/// Whether no run is known to have written a line of it. A row that stands for a line that may have been written is marked by
-/// a name that nothing has here.
+/// Whether no run has written a line about the resource, as far as is known. In rows of a stream,
+/// `leaf` marks that a line may have been written.
 fn is_new(task: &Task) -> bool {
     task.row.as_ref().is_none_or(|row| row.leaf)
 }
@@ -139,7 +139,7 @@ impl Sink for LinesSink {
         true
     }
 
-    /// Lines that were taken have no row before the next commit.
+    /// The rows of accepted lines are written with the next commit.
     fn may_be_ahead(&self) -> bool {
         true
     }
@@ -204,8 +204,7 @@ impl SinkWriter for LinesWriter {
         Ok(super::with_time(task, task.row.clone().unwrap_or_default()))
     }
 
-    /// Which lines were taken is not known, so another one is written, whatever becomes of the
-    /// resource.
+    /// A killed run may have written any of these lines, so another line is written in any case.
     fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         let epoch = self.sink.epoch;
         let uri = |task: &Task| task.pending.uri.clone();

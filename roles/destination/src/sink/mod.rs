@@ -1,10 +1,10 @@
-//! Sinks: where verified resources go.
+//! Sinks: the kinds of places that verified resources are written to.
 //!
-//! A [`Sink`] is one for a run and shared by its threads; each connection works through a
-//! [`SinkWriter`] of its own. A writer is asked twice about each resource: [`SinkWriter::prepare`]
-//! before its bytes are asked for, [`SinkWriter::store`] when they are whole and verified. Bodies
-//! in memory are handed over as a slice, so there is one dynamic call a resource and none a chunk.
-//! `tests/sinks.rs` has the contract of every sink.
+//! The threads of a run share one [`Sink`], and each connection has a separate [`SinkWriter`]. A
+//! writer is called twice for each resource: [`SinkWriter::prepare`] before the request, and
+//! [`SinkWriter::store`] with the complete and verified bytes. Bodies in memory are passed as a
+//! slice, so there is one dynamic call for a resource and none for a chunk. `tests/sinks.rs` checks
+//! the contract of every sink.
 
 mod dry;
 pub(crate) mod folder;
@@ -39,75 +39,77 @@ use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Where the resources of a run go.
+/// The place of the resources of a run.
 pub(crate) trait Sink: Debug + Send + Sync {
-    /// One connection's access.
+    /// A writer for one connection.
     fn writer(self: Arc<Self>) -> Box<dyn SinkWriter>;
 
-    /// Which large bodies were begun in earlier runs.
+    /// Large bodies whose transfer was interrupted in earlier runs.
     fn partials(&self) -> &Partials;
 
-    /// The place of a resource as it is reported.
+    /// The place of a resource in reports.
     fn shown(&self, uri: &str, leaf: bool) -> String;
 
-    /// Whether [`Body::head`] and [`Body::media_type`] are of use to it.
+    /// Whether the sink uses [`Body::head`] and [`Body::media_type`].
     fn wants_head(&self) -> bool {
         false
     }
 
-    /// Items whose new state is kept in one transaction.
+    /// Number of items whose rows are written in one transaction.
     fn batch_items(&self) -> u64 {
         1_000
     }
 
-    /// Whether [`SinkWriter::kept_description`] gives what is kept.
+    /// Whether [`SinkWriter::kept_description`] returns stored descriptions.
     fn reads_descriptions(&self) -> bool {
         false
     }
 
-    /// Whether it keeps what is stated about a resource, instead of its bytes.
+    /// Whether the sink stores statements about resources instead of their bytes.
     fn keeps_statements(&self) -> bool {
         false
     }
 
-    /// Whether a writer keeps nothing of an item between preparing and storing it, so that others
-    /// may be prepared in between: bodies are digested faster together.
+    /// Whether a writer stores no data of an item between `prepare` and `store`. Then other items
+    /// can be prepared in between, and several bodies are hashed together, which is faster.
     fn stores_later(&self) -> bool {
         false
     }
 
-    /// Whether items are stored and deleted only when they are settled, each with a failure of its
-    /// own: until then their outcomes are not kept, counted or reported.
+    /// Whether items are stored and deleted only by [`Sink::settle`], and can fail individually.
+    /// Their outcomes are recorded, counted and reported after that call.
     fn settles_items(&self) -> bool {
         false
     }
 
-    /// The Source deprecates these resources: noted before the plan that reports it is kept.
+    /// The Source deprecates these resources. Called before the plan with this information is
+    /// committed.
     fn deprecate(&self, _resources: &[Deprecated]) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Makes durable what was stored and deleted since the last call. Called within the transaction
-    /// that keeps the rows, before its end: content before its row. A sink whose connections share files
-    /// puts the rows of what it stored itself, since the outcomes of some may not be taken yet; what
-    /// is deleted later in a run was settled before. Returns the items that could not be settled, by their URIs; only a sink that [settles items](Sink::settles_items) may
-    /// return any.
+    /// Makes all data durable that was stored and deleted since the last call. Called at the end of
+    /// the transaction with the rows, so that content is durable before its row. A sink whose
+    /// connections share files writes the rows of its items itself, since the outcomes of some may
+    /// not have been received; items that a run deletes later were settled before. Returns the URIs
+    /// of items that could not be settled; only a sink that [settles items](Sink::settles_items)
+    /// may return any.
     fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         Ok(Vec::new())
     }
 
-    /// Whether a killed run may have stored or deleted more than its state records.
+    /// Whether a killed run may have stored or deleted more items than the database records.
     fn may_be_ahead(&self) -> bool {
         false
     }
 
-    /// Whether an item that failed has certainly left nothing, so that it is as its row has it.
+    /// Whether a failed item certainly had no effect, so that its row is still correct.
     fn leaves_nothing_of_failures(&self) -> bool {
         false
     }
 
-    /// Gives the folders that waiting items need their names, and makes those items due again. Only
-    /// a sink that answers [`Outcome::Conflict`] has something to do.
+    /// Frees the names of folders that waiting items need, and makes these items due again. Only a
+    /// sink that returns [`Outcome::Conflict`] implements this method.
     fn make_room(
         &self,
         mirror: &Mirror,
@@ -123,73 +125,74 @@ pub(crate) trait Sink: Debug + Send + Sync {
         Ok(true)
     }
 
-    /// Resources whose own names are those of the folders that a resource is in: while it is there,
-    /// each of them has its reserved name.
+    /// Resources whose plain paths are parent folders of a resource. They have their reserved names
+    /// as long as the resource exists.
     fn resources_above(&self, _uri: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// The path in the copy of the folder that has the resources whose URIs begin with `uri`, which ends with a slash: empty
-    /// for all of the copy, and where it has no folders of its own. `None` if they can be in no folder.
+    /// The path of the folder for resources whose URIs start with `uri`, which ends with a slash.
+    /// The path is empty for the whole copy and for sinks without folders. `None` if a folder
+    /// cannot contain exactly these resources.
     fn folder_of(&self, _uri: &str) -> Option<Vec<u8>> {
         Some(Vec::new())
     }
 
-    /// Removes what is left of a body that was begun and is wanted no longer.
+    /// Removes the incomplete body of a resource that is not needed any more.
     fn sweep(&self, uri: &str);
 
-    /// Removes folders that this run made for a resource that was not stored in them, if they are
-    /// empty: another resource may need the name. Nobody may store anything meanwhile.
+    /// Removes empty folders that this run created for a resource that was not stored, since
+    /// another resource may need the name. Not called while items are being stored.
     fn sweep_folders(&self, _uri: &str) {}
 
-    /// Why what is kept is not what the state has, where that can be known without reading all of
-    /// it. Called once, before anything is planned.
+    /// The reason why the stored data differs from the database, if that can be detected without
+    /// reading all data. Called once, before the plan is made.
     fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {
         Ok(None)
     }
 
-    /// What is odd about the whole copy, after [`Sink::finish`].
+    /// A notice about the whole copy, after [`Sink::finish`].
     fn remark(&self) -> Result<Option<Notice>, Error> {
         Ok(None)
     }
 
-    /// The plan was carried out, and everything is settled.
+    /// Called after the plan was carried out and everything was settled.
     fn finish(&self, _mirror: &Mirror) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// One connection's access to a sink.
+/// The access of a connection to a sink.
 pub(crate) trait SinkWriter {
     /// Decides about a resource before its bytes are requested.
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
 
-    /// The server answered that the bytes kept are current.
+    /// The server answered that the stored bytes are current.
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure>;
 
-    /// The bytes kept of the item prepared last, where they are exactly the ones that were stored
-    /// and can be read.
+    /// The stored bytes of the last prepared item, if they can be read and are unchanged.
     fn kept(&mut self, _task: &Task) -> Option<File> {
         None
     }
 
-    /// The canonical description of the item prepared last as it stands in the copy, even if it was
-    /// altered there, where that can be read without a request.
+    /// The canonical description of the last prepared item as stored, even if it was changed, if it
+    /// can be read without a request.
     fn kept_description(&mut self, _task: &Task) -> Option<Vec<u8>> {
         None
     }
 
-    /// That description is a version that the Source had: nobody else wrote it.
+    /// Confirms that this description is a version of the Source, and not a change by somebody
+    /// else.
     fn trust_kept(&mut self) {}
 
-    /// Finds items that a killed run may have stored or deleted: one answer for each, in order.
-    /// Called only where [`Sink::may_be_ahead`].
+    /// Examines items that a killed run may have stored or deleted; one result for each, in order.
+    /// Called only if [`Sink::may_be_ahead`].
     fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         tasks.iter().map(|_| Ok(Found::AsKept)).collect()
     }
 
-    /// Stores a whole and verified body. Always after [`SinkWriter::prepare`] of the same item;
-    /// directly, unless [`Sink::stores_later`].
+    /// Stores a complete and verified body. Called after [`SinkWriter::prepare`] of the same item;
+    /// directly after it, unless [`Sink::stores_later`].
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
 
     /// In a dry run, instead of [`SinkWriter::store`]: what storing the item prepared last would
@@ -212,29 +215,29 @@ pub(crate) type Deleting<'a> = Pin<Box<dyn Future<Output = Vec<Result<Deleted, F
 /// The decision about a resource.
 #[derive(Debug)]
 pub(crate) enum Prepared {
-    /// Nothing more: this became of it.
+    /// The item needs no request; its outcome.
     Done(Outcome),
-    /// Its bytes are wanted.
+    /// The bytes of the item are needed.
     Wanted {
-        /// Where a body too large for memory is collected.
+        /// The folder for a body that does not fit into memory.
         dir: Dir,
-        /// Whether the server may answer that the bytes kept are still right.
+        /// Whether a conditional request is useful, because the stored bytes may be current.
         conditional: bool,
     },
 }
 
-/// A resource as found, compared with the state.
+/// The stored data of a resource, compared with the database.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// The same as in the state, or nothing that this copy wrote.
+    /// The same as in the database, or data that this copy did not write.
     AsKept,
-    /// The version that was planned, or the kept one in other circumstances.
+    /// The planned version, or the stored version with other properties.
     Other(Row),
-    /// Nothing, though the state knows of something.
+    /// The resource is in the database, and its data is missing.
     Gone,
 }
 
-/// The row of a planned version that turns out to be there.
+/// The row of a planned version that is already stored.
 pub(crate) fn row_as_planned(task: &Task, length: u64, epoch: i64) -> Row {
     let item = &task.pending;
     Row {
@@ -251,16 +254,16 @@ pub(crate) fn row_as_planned(task: &Task, length: u64, epoch: i64) -> Row {
     }
 }
 
-/// A whole body, verified as far as it can be.
+/// A complete body, verified as far as possible.
 #[derive(Debug)]
 pub(crate) struct Body<'a> {
-    /// Its bytes, unless they are in `file`.
+    /// The bytes of the body, unless they are in `file`.
     pub(crate) bytes: &'a [u8],
-    /// Its bytes when they are too many for memory.
+    /// The file with the bytes, if they do not fit into memory.
     pub(crate) file: Option<TemporaryFile>,
-    /// How many they are.
+    /// Length of the body, in bytes.
     pub(crate) length: u64,
-    /// Their digests, of every algorithm that is listed.
+    /// The digests of the body, for every listed algorithm.
     pub(crate) digests: Digests,
     /// The result of the comparison with the list; never a mismatch.
     pub(crate) verdict: Verdict,
@@ -268,18 +271,18 @@ pub(crate) struct Body<'a> {
     pub(crate) etag: Option<String>,
     /// `Last-Modified`, nanoseconds since 1970.
     pub(crate) last_modified: Option<i64>,
-    /// The media type, where it is known and the sink wants the head.
+    /// The media type, if known and if the sink wants the head.
     pub(crate) media_type: Option<String>,
-    /// When the answer came, where that is known and the sink wants the head.
+    /// The time of the response, if known and if the sink wants the head.
     pub(crate) received: Option<Timestamp>,
-    /// Where they came from, if the request was redirected.
+    /// The URL of the response, if the request was redirected.
     pub(crate) address: Option<String>,
-    /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
-    /// bytes that came another way; not complete for sinks that do not want it.
+    /// Status line and header lines of a response, as they apply to these bytes; empty for bytes of
+    /// another origin, and incomplete for sinks that do not want the head.
     pub(crate) head: &'a [u8],
     /// How descriptions are read.
     pub(crate) rdf: &'a RdfRules,
-    /// Notices to report when it is stored.
+    /// Notices to report when the body is stored.
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -305,7 +308,7 @@ impl Body<'_> {
 /// The result of a deletion.
 #[derive(Debug, Default)]
 pub(crate) struct Deleted {
-    /// It is gone, and was there.
+    /// The resource existed and was deleted.
     pub(crate) gone: bool,
     /// Notices to report.
     pub(crate) notices: Vec<Notice>,
@@ -318,7 +321,7 @@ pub(crate) struct TemporaryFile {
     pub(crate) name: Vec<u8>,
     pub(crate) file: File,
     pub(crate) kept: bool,
-    /// Another run can continue it.
+    /// Whether another run can continue the file.
     pub(crate) resumable: bool,
 }
 
@@ -330,7 +333,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Whether the bytes kept are the ones that are listed.
+/// Whether the stored bytes are the listed ones.
 pub(crate) fn is_right(task: &Task, row: &Row, listed: &Digests) -> bool {
     let mut kept = Digests::default();
     kept.set_from_bytes(&row.digests);
@@ -338,7 +341,7 @@ pub(crate) fn is_right(task: &Task, row: &Row, listed: &Digests) -> bool {
         || judge(listed, task.pending.length, &kept, row.length) == Verdict::Verified
 }
 
-/// The row of bytes that are right, as they are listed now.
+/// The row of current bytes, with the listed properties.
 pub(crate) fn with_time(task: &Task, mut row: Row) -> Row {
     row.changed = task.pending.changed.or(row.changed);
     row.modified = task.pending.modified;
@@ -361,8 +364,8 @@ pub(crate) fn until_fatal(
     Box::pin(std::future::ready(results))
 }
 
-/// The folder in the state where large bodies are collected, for sinks that have no folders
-/// themselves. What a killed run left there and no note names is removed.
+/// The folder for large bodies in the state folder, for sinks without folders. Removes files of
+/// killed runs that lack a note.
 pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error> {
     let dir = state.folder("partial")?;
     let partials = Partials::new(state.clone());
@@ -378,7 +381,7 @@ pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error
 }
 
 impl Reporter<'_> {
-    /// Reports what became of a resource, by its place in the copy where that is known.
+    /// Reports the outcome of a resource, with its place in the copy if known.
     pub(crate) fn item(
         &self,
         sink: &dyn Sink,

@@ -1,20 +1,19 @@
-//! The newest changes of a copy in a service, by which it is noticed that the service no longer has
-//! them.
+//! The newest changes of a copy in a service, to detect that the service has lost them.
 //!
-//! A service that was emptied, replaced or restored from a backup seems unchanged: nothing
-//! of it is asked for when nothing has changed at the Source. What such a service lacks for certain
-//! is the newest change. So the state has the last few, and each run checks the newest that can be
-//! judged. Only what is certain counts: nothing is there of a resource that was stored, or exactly
-//! the version before.
+//! A service that was emptied, replaced or restored from a backup is not noticed, since no request
+//! is sent while nothing changes at the Source. Such a service certainly lacks the newest change.
+//! So the database stores the last few changes, and each run checks the newest one that can be
+//! judged. Only certain losses count: a stored resource is missing, or its version is exactly the
+//! version before the change.
 
 use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 
-/// The changes in the state, a line for each, the oldest first.
+/// Key of the changes in the database; one line for each, the oldest first.
 const NEWEST: &str = "newest-changes";
-/// How many there are.
+/// Number of changes that are stored.
 pub(crate) const CHANGES: usize = 4;
-/// Stands for no version.
+/// Marks the absence of a version.
 const NOTHING: &str = "-";
 
 /// A change of the copy.
@@ -22,27 +21,27 @@ const NOTHING: &str = "-";
 pub(crate) struct Change {
     /// The URI of the resource.
     pub(crate) uri: String,
-    /// What is stored of it in the service, under this name.
+    /// The name of the resource's data in the service.
     pub(crate) name: String,
-    /// Names the version that was stored; nothing after a deletion.
+    /// Identifies the version after the change; `None` after a deletion.
     pub(crate) new: Option<String>,
-    /// Names the version before.
+    /// Identifies the version before the change.
     pub(crate) old: Option<String>,
 }
 
-/// The state of a service, by one change.
+/// The condition of a service, according to one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It has the change.
+    /// The service contains the change.
     Done,
-    /// It is as before the change.
+    /// The service is as before the change.
     Undone,
-    /// It has something else, or cannot be asked.
+    /// The service has another version, or does not answer.
     Unknown,
 }
 
 impl Change {
-    /// Judges by the version that is in the service, or nothing.
+    /// Judges by the version in the service; `None` if the resource is missing.
     pub(crate) fn judge(&self, found: Option<&str>) -> Verdict {
         match (found, self.new.as_deref(), self.old.as_deref()) {
             (found, new, _) if found == new => Verdict::Done,
@@ -71,8 +70,8 @@ fn read(mirror: &Mirror) -> Result<Vec<Change>, Error> {
     Ok(text.lines().filter_map(Change::parse).collect())
 }
 
-/// Notes changes, the newest last, in the transaction that keeps them. Of changes under one name the
-/// last counts, with the version before the first.
+/// Records changes, the newest last, in the transaction with their rows. Several changes under one
+/// name become one, with the first change's old version and the last change's new version.
 pub(crate) fn note(
     mirror: &Mirror,
     changes: impl IntoIterator<Item = Change>,
@@ -97,13 +96,13 @@ pub(crate) fn note(
     Ok(mirror.set_meta(NEWEST, Some(&lines.join("\n")))?)
 }
 
-/// Forgets them: they are not what the service has.
+/// Removes the changes, because the service differs from them.
 pub(crate) fn forget(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(NEWEST, None)?)
 }
 
-/// Whether a service has the newest change that can be judged. What a killed run may have changed
-/// again is part of the plan, and not judged.
+/// Whether a service contains the newest change that can be judged. A resource in the plan cannot
+/// be judged, since a killed run may have changed the resource again.
 pub(crate) fn is_there(
     mirror: &Mirror,
     mut judge: impl FnMut(&Change) -> Verdict,

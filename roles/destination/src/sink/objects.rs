@@ -1,9 +1,9 @@
 //! An object store: S3 and compatible services, or a folder through the same interface. One object
-//! for each resource, under the key its URI maps to.
+//! for each resource, under the key to which its URI is mapped.
 //!
-//! An object becomes visible whole, when its store confirms it. A new one is made only where none
-//! is; an existing object is taken over when its metadata names the same URI, or it has the same
-//! bytes, and is left unchanged otherwise.
+//! An object becomes visible completely, when the store confirms it. A new object is created only
+//! under a free key. An existing object is adopted if its metadata contains the same URI, or if it
+//! has the same bytes; otherwise it is not changed.
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::kind::{KeptCopy, Opening, PathKind, SinkKind};
@@ -38,27 +38,27 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Handle, Runtime};
 
-/// Longest key that S3 takes.
+/// Maximum length of a key in S3, in bytes.
 const KEY_BYTES_MAX: usize = 1_024;
-/// Bytes of one part of a large object.
+/// Length of the parts of a large object, in bytes.
 const PART_BYTES: usize = 16 << 20;
-/// Objects deleted at a time.
+/// Number of objects that are deleted in parallel.
 const DELETES: usize = 16;
-/// Names of metadata.
+/// Keys of the metadata of an object.
 const URI: &str = "abreast-uri";
 const DIGESTS: &str = "abreast-hash";
-/// Longest object that is read to find out which version it is.
+/// Maximum length of objects that are read to identify their version, in bytes.
 const JUDGED_BYTES: u64 = 1 << 20;
-/// Longest metadata; S3 takes 2 KiB of all of it.
+/// Maximum length of a metadata value, in bytes; S3 allows 2 KiB for all metadata.
 const METADATA_MAX: usize = 1_500;
 
-/// The store that the state contains.
+/// Key of the address of the store in the database.
 const STORE: &str = "sink-store";
-/// The rules of names for keys: case counts, and they are plain text without control characters.
+/// The rules for keys: case-sensitive, ASCII text without control characters.
 pub(crate) const KEY_RULES: NameRules =
     NameRules { folds_case: false, ascii_only: true, no_controls: true };
 
-/// A store, opened.
+/// An open object store.
 #[derive(Debug)]
 struct Store {
     backend: Arc<dyn ObjectStore>,
@@ -66,7 +66,7 @@ struct Store {
     /// Whether objects have metadata.
     has_metadata: bool,
     map: PathMap,
-    /// Requests are made here, whichever thread asks for them: a connection lives as long as its
+    /// The runtime of all requests from any thread, since a connection exists only as long as its
     /// runtime.
     runtime: Option<Runtime>,
 }
@@ -172,7 +172,7 @@ impl Store {
         if let Some(media_type) = &body.media_type {
             attributes.insert(Attribute::ContentType, media_type.clone().into());
         }
-        // Metadata travels in headers: what they cannot hold is left out.
+        // Metadata is sent in headers. Values that headers cannot contain are left out.
         let fits = |text: &str| {
             text.len() <= METADATA_MAX
                 && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
@@ -187,7 +187,7 @@ impl Store {
     }
 }
 
-/// Whether the store answers that the bucket is missing, not an object in it.
+/// Whether the store responds that the bucket is missing, and not an object.
 fn is_no_bucket(error: &object_store::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
@@ -207,7 +207,7 @@ fn failed(error: &object_store::Error) -> Failure {
     use object_store::Error as E;
     let message = format!("the object store: {error}");
     match error {
-        // Where objects are read or deleted, their own absence is dealt with before.
+        // If objects are read or deleted, a missing object is handled before.
         E::NotFound { .. } => no_bucket(),
         _ if is_no_bucket(error) => no_bucket(),
         E::Unauthenticated { .. }
@@ -224,7 +224,7 @@ pub(crate) struct ObjectsSink {
     partials: Partials,
     spill: Dir,
     epoch: i64,
-    /// What was put and deleted last, since the last settling.
+    /// Objects that were stored and deleted since the last [`Sink::settle`].
     newest: Mutex<VecDeque<newest::Change>>,
 }
 
@@ -240,7 +240,7 @@ impl ObjectsSink {
         Ok(Self { store, partials, spill, epoch, newest })
     }
 
-    /// Notes a change that was carried out.
+    /// Records a change that was carried out.
     fn note(&self, uri: &str, new: Option<&Row>, old: Option<&Row>) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let [new, old] = [new, old].map(|row| row.map(|row| version(&row.digests, row.length)));
@@ -391,7 +391,7 @@ impl ObjectsWriter {
         let handle = store.handle().clone();
         let work = if let Some(mut temporary) = file {
             temporary.file.rewind()?;
-            // The file is gone when this is dropped; another handle to it reads on.
+            // Dropping `_temporary` removes the file, but the other handle can still be read.
             let file = temporary.file.try_clone()?;
             handle.spawn(async move {
                 let _temporary = temporary;
@@ -414,7 +414,7 @@ impl ObjectsWriter {
     }
 }
 
-/// Names a version of an object.
+/// The text that identifies a version of an object.
 fn version(digests: &[u8], length: u64) -> String {
     let mut all = Digests::default();
     all.set_from_bytes(digests);
@@ -456,8 +456,8 @@ async fn judge_object(store: &Store, change: &newest::Change) -> Verdict {
     Verdict::Unknown
 }
 
-/// The object of an item that a killed run may have put or deleted. Metadata identifies it, and
-/// where there is none, the bytes.
+/// The object of an item that a killed run may have stored or deleted. The object is identified by
+/// its metadata, or by its bytes if it lacks metadata.
 async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
     let (item, row) = (&task.pending, task.row.as_ref());
     let key = store.key(&item.uri)?;
@@ -498,7 +498,7 @@ async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found,
     {
         return Ok(Found::Other(super::row_as_planned(task, size, epoch)));
     }
-    // The object differs from the state, so nothing in the state about its bytes is reliable.
+    // The object differs from the database, so the digests in the row are not reliable.
     Ok(row.map_or(Found::AsKept, |row| {
         Found::Other(Row { digests: Vec::new(), verified: false, etag: None, ..row.clone() })
     }))
@@ -540,8 +540,8 @@ async fn put_small(
     put(PutMode::Overwrite).await.map(|_| ()).map_err(|error| failed(&error))
 }
 
-/// Whether there is no object under this key, or one that an earlier run of ours left. Where
-/// metadata does not show it, only the same bytes do.
+/// Whether the key is free, or has an object of an earlier run of this copy. An object without
+/// metadata is identified by its bytes.
 async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failure> {
     let options = object_store::GetOptions::new().with_head(true);
     let found = match store.backend.get_opts(key, options).await {
@@ -582,7 +582,7 @@ async fn put_large(
         store.backend.put_multipart_opts(key, options).await.map_err(|error| failed(&error))?;
     let result = put_parts(upload.as_mut(), &mut file).await;
     if result.is_err() {
-        // What was uploaded is of no use; a store that keeps it has a rule to remove it.
+        // The uploaded parts are useless. A store that retains them has a rule for their removal.
         let _ = upload.abort().await;
     }
     result
@@ -603,16 +603,16 @@ async fn put_parts(upload: &mut dyn MultipartUpload, file: &mut File) -> Result<
 /// Reads a store back, for audits.
 pub(crate) struct ObjectsKept {
     store: Store,
-    /// Every object under the prefix, as listed at the begin.
+    /// All objects under the prefix, as listed at the start.
     listed: Expected,
     extras: Vec<String>,
 }
 
-/// Most objects reported that belong to nobody.
+/// Maximum number of reported objects that do not belong to the copy.
 const EXTRAS_MAX: usize = 10_000;
 
 impl ObjectsKept {
-    /// The copy that a state is of; `None` before the first run has found a base.
+    /// The copy of a database; `None` before the first run has determined a base.
     pub(crate) fn of_copy(
         options: &ObjectsOptions,
         mirror: &Mirror,

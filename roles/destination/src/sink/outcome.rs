@@ -1,20 +1,20 @@
-//! Outcomes of items, with what is reported about them.
+//! Outcomes of items, with the notices about them.
 
 use crate::report::failure::Failure;
 use abreast_store::mirror::Row;
 
-/// The outcome of one item.
+/// The outcome of storing or comparing one item.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is there, verified as far as it can be.
+    /// The resource is stored, and verified as far as possible.
     Stored { row: Row, created: bool, notices: Vec<Notice> },
-    /// The right bytes were there already.
+    /// The current bytes were already stored.
     Right { row: Row },
-    /// The Source states nothing about it: there is no such resource.
+    /// The document contains no statements about the resource, so the resource does not exist.
     Gone,
-    /// Waits for its parent folder.
+    /// The item waits for its parent folder.
     Conflict,
-    /// Not done.
+    /// The item failed, and nothing was stored.
     Failed(Failure),
 }
 

@@ -1,4 +1,4 @@
-//! How descriptions in RDF are read, and the statements of them that were left out.
+//! Rules for reading descriptions in RDF, and the invalid statements that were left out.
 
 use crate::report::error::Error;
 use crate::report::options::SyncOptions;
@@ -9,19 +9,20 @@ use abreast_webtypes::count;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Places that are named where there are more.
+/// Maximum number of places in a message.
 pub(crate) const NAMED: usize = 10;
 
-/// How descriptions are read.
+/// Rules for reading descriptions, and counts of the invalid statements.
 #[derive(Debug, Default)]
 pub(crate) struct RdfRules {
-    /// The contexts that JSON-LD may name.
+    /// The contexts that JSON-LD may refer to.
     pub(crate) contexts: Contexts,
     /// Statements that are not valid are left out; else the description with such a statement fails.
     leaves_out: bool,
-    /// The copy lacks statements already.
+    /// Whether the copy already lacks statements.
     has_any: bool,
-    /// By resource, from its description until its outcome is kept: how many statements were left out, and the first fault.
+    /// The number of left out statements and the first fault, by resource, from the description
+    /// until the outcome is recorded.
     noted: Mutex<HashMap<String, (u64, String)>>,
 }
 
@@ -35,12 +36,13 @@ impl RdfRules {
         })
     }
 
-    /// Where the statements of one description are counted that are left out.
+    /// A counter of left out statements for one description; `None` if invalid statements are
+    /// errors.
     pub(crate) fn left_out(&self) -> Option<LeftOut> {
         self.leaves_out.then(LeftOut::default)
     }
 
-    /// Notes how much of the description of a resource was left out.
+    /// Records how many statements of a description were left out.
     pub(crate) fn described(&self, uri: &str, left_out: Option<&LeftOut>) {
         let statements = left_out.map_or(0, LeftOut::count);
         if statements > 0 || self.has_any {
@@ -50,7 +52,8 @@ impl RdfRules {
         }
     }
 
-    /// Keeps what was noted of a resource, in the transaction of its row; how many statements were left out.
+    /// Writes the record for a resource in the transaction with its row; returns the number of left
+    /// out statements.
     pub(crate) fn keep(&self, mirror: &Mirror, uri: &str) -> Result<u64, Error> {
         let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
         let Some((statements, fault)) = noted else { return Ok(0) };
@@ -59,13 +62,14 @@ impl RdfRules {
     }
 }
 
-/// Keeps what was left out of a complete state, in the transaction of the comparison with it.
+/// Records the left out statements of a complete snapshot, in the transaction of the comparison
+/// with that snapshot.
 pub(crate) fn keep_of_state(mirror: &Mirror, name: &str, left_out: &LeftOut) -> Result<(), Error> {
     let fault = left_out.first().into_iter().next().unwrap_or_default();
     Ok(mirror.set_left_out_of_state(name, left_out.count(), &fault)?)
 }
 
-/// Counts what the copy lacks at the end of a run.
+/// Counts the statements that the copy lacks at the end of a run.
 pub(crate) fn conclude(mirror: &Mirror, report: &mut Reporter<'_>) -> Result<(), Error> {
     if mirror.left_out(0)?.places > 0 {
         mirror.prune_left_out()?;
@@ -74,7 +78,7 @@ pub(crate) fn conclude(mirror: &Mirror, report: &mut Reporter<'_>) -> Result<(),
     Ok(())
 }
 
-/// What is reported about statements that were left out.
+/// The message about left out statements.
 pub(crate) fn message(left_out: &LeftOut) -> String {
     let first = left_out.first().into_iter().next().unwrap_or_default();
     let count = count(left_out.count(), "statement");

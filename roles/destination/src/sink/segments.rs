@@ -1,5 +1,5 @@
-//! Files that are appended to, one after the other, and how much of each counts: the state has the
-//! length of each, and what a killed run wrote beyond that is cut off by the next one.
+//! Numbered files to which data is appended. The database has the valid length of each file; the
+//! next run removes bytes that a killed run wrote after this length.
 
 use crate::copy::state_folder::open_own;
 use crate::report::error::{Error, ExitCode};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Bytes collected before they are written.
+/// Number of bytes in the buffer before they are written.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
 /// The file that is appended to.
@@ -21,7 +21,7 @@ pub(crate) struct Current {
 }
 
 impl Current {
-    /// Begins a file, which must not exist.
+    /// Creates a file, which must not exist.
     pub(crate) fn begin(folder: &Path, number: i64, name: String) -> io::Result<Self> {
         let file = File::options().append(true).create_new(true).open(folder.join(&name))?;
         let buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
@@ -52,7 +52,7 @@ impl Current {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        // What a failed write left behind the end does not count.
+        // Remove bytes that a failed write left at the end.
         let end = self.segment.length - self.buffer.len() as u64;
         if self.file.metadata()?.len() != end {
             self.file.set_len(end)?;
@@ -74,8 +74,8 @@ pub(crate) struct OpenSegments {
 }
 
 impl OpenSegments {
-    /// Cuts off what was never acknowledged of the files that the state knows, and continues the
-    /// last one if `has_room` is true of it. Errors of files that lack something have `code`.
+    /// Truncates the known files to their valid lengths, and continues the last file if `has_room`
+    /// returns true for it. Errors for files that are too short have the code `code`.
     pub(crate) fn recover(
         folder: &Path,
         known: &[Segment],
@@ -109,7 +109,7 @@ impl OpenSegments {
         self.current.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Ends the file that is appended to: what follows is in one with a higher number.
+    /// Ends the current file: later data is appended to a file with a higher number.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         if let Some(mut full) = self.current.take() {
             full.write_out()?;
@@ -129,17 +129,17 @@ impl OpenSegments {
     }
 }
 
-/// Makes files durable, with their names, and returns how much of each counts.
+/// Makes files and their directory entries durable, and returns the valid length of each file.
 pub(crate) fn sync(folder: &Path, files: Vec<(Segment, File)>) -> io::Result<Vec<Segment>> {
     for (_, file) in &files {
         file.sync_data()?;
     }
-    // The names of new files.
+    // The directory entries of new files.
     File::open(folder)?.sync_all()?;
     Ok(files.into_iter().map(|(segment, _)| segment).collect())
 }
 
-/// Cuts off what is beyond the end of a file.
+/// Truncates a file at `end`; a shorter file is an error.
 fn cut_off(path: &Path, end: u64, code: &'static str) -> Result<(), Error> {
     let damaged = |why: &str| {
         Error::new(code, ExitCode::Io, format!("{} {why}", path.display())).with_help(

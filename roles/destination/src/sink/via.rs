@@ -1,8 +1,8 @@
-//! The origin of a file that is published again: a link beside it, in `.NAME.links.json`, which a
-//! Source states in its own documents [rs-core §14.8].
+//! The origin of a file that is published again: a link in the file `.NAME.links.json` next to the
+//! file. A Source publishes this link in its documents [rs-core §14.8].
 //!
-//! Of a chain of aggregators only the first origin is stated: a `via` that is listed is kept as it
-//! is.
+//! In a chain of aggregators, only the first origin is published: a listed link `via` is written
+//! unchanged.
 
 use super::outcome::Notice;
 use super::{Body, TemporaryFile};
@@ -15,15 +15,15 @@ use serde_json::{Map, Value};
 use std::io::{Read as _, Write as _};
 
 const RELATION: &str = "via";
-/// The address that the bytes were requested at, where that is not the URI.
+/// The relation of the address of the request, if it differs from the URI.
 const REQUESTED: &str = "urn:abreast:rel:requested";
 /// Longest link taken over from a list.
 pub(crate) const VIA_BYTES_MAX: usize = 8 << 10;
 /// Longest file of links that is read.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// Whether this is the name of a file of links. No resource may have one: it could state what is
-/// wrong about others.
+/// Whether a file of links has this name. No resource may have such a name, since it could contain
+/// wrong links for other resources.
 pub(crate) fn is_sidecar(name: &[u8]) -> bool {
     name.starts_with(b".") && name.ends_with(b".links.json")
 }
@@ -76,7 +76,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Writes the origin of a resource beside its place, among the other links that are there.
+/// Writes the origin of a resource next to its file, and preserves other links.
 pub(super) fn write(
     task: &Task,
     place: &Place,
@@ -112,7 +112,7 @@ pub(super) fn write(
     Ok(None)
 }
 
-/// Removes the origin of a resource that is gone; other links stay.
+/// Removes the origin of a deleted resource, and preserves other links.
 pub(super) fn remove(place: &Place) -> Result<(), Failure> {
     let name = sidecar(place.name());
     match others(&place.dir, &name)? {
@@ -140,8 +140,8 @@ pub(super) fn rename(from: &Place, to: &Place) -> Result<(), abreast_folder::Err
     }
 }
 
-/// Whether this is a file of links that a run wrote, without the file that it is about. A run that
-/// is killed may leave one.
+/// Whether this is a file of links that a run wrote, without its file. A killed run may leave such
+/// a file.
 pub(crate) fn is_orphan(dir: &Dir, name: &[u8]) -> bool {
     owner(name).is_some_and(|owner| {
         dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound)
@@ -154,7 +154,7 @@ fn is_written(link: &Value) -> bool {
     link["rel"] == RELATION || link["rel"] == REQUESTED
 }
 
-/// The links of a file but its origin; `None` when it is no file of links.
+/// The links of a file except its origin; `None` if the file of links is not valid.
 fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     let mut links = links(dir, name)?;
     if let Some(links) = &mut links {
@@ -163,7 +163,7 @@ fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     Ok(links)
 }
 
-/// The links of a file, none when it is not there; `None` when it is no file of links.
+/// The links of a file, empty if the file of links is missing; `None` if it is not valid.
 fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     let (file, stat) = match dir.open_read(name) {
         Err(error)

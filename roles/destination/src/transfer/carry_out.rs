@@ -6,7 +6,7 @@ use crate::report::error::Error;
 use crate::transfer::Transfer;
 use crate::transfer::package::packages::supply;
 
-/// How often changes are read again because resources changed while they were fetched.
+/// Maximum number of repeated reads of changes because resources changed while they were fetched.
 const REPLANS_MAX: usize = 3;
 
 impl<'a> Transfer<'a> {
@@ -28,8 +28,8 @@ impl<'a> Transfer<'a> {
             self.apply_fetches(run.report)?;
         }
         for _ in 0..REPLANS_MAX {
-            // What a rule refuses stays refused; what failed may be another version, or deleted, by
-            // now.
+            // A refused resource remains refused. A failed resource may now have another version,
+            // or may have been deleted.
             if is_dry_run
                 || run.report.summary.budget_spent
                 || self.failures.iter().all(|failed| failed.failure.refused)

@@ -1,19 +1,19 @@
-//! The count of resources created since the copy was last without deletions beyond the limit: they
-//! are no part of the size by which deletions are judged.
+//! The count of resources that were created since the due deletions were last within the
+//! limit. These resources do not count in the size of the copy by which deletions are judged.
 //!
-//! The count grows in the transactions that keep the resources, so a killed run loses nothing of it.
-//! A run that ends without deletions beyond the limit begins it again.
+//! The count is increased in the transactions that store the resources, so it remains correct after
+//! a crash. A run that ends with the due deletions within the limit restarts the count.
 
 use crate::copy::key;
 use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 
-/// The count so far.
+/// The number of resources so far.
 pub(crate) fn count(mirror: &Mirror) -> Result<u64, Error> {
     Ok(noted(mirror)?.unwrap_or(0))
 }
 
-/// Adds resources to the count, in the transaction that keeps them.
+/// Adds resources to the count, in the transaction that stores them.
 pub(crate) fn add(mirror: &Mirror, new: u64) -> Result<(), Error> {
     if new > 0 {
         mirror.add_to_meta(key::CREATED, new)?;
@@ -21,13 +21,13 @@ pub(crate) fn add(mirror: &Mirror, new: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Begins the count again: all resources are part of the copy.
+/// Restarts the count: all resources are part of the copy.
 pub(crate) fn restart(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(key::CREATED, Some("0"))?)
 }
 
-/// Before a run plans anything. The count stays while deletions wait, and after a killed run, unless
-/// that was the first: there was no copy before it.
+/// Called before a run makes a plan. The count is retained while deletions are held, and after a
+/// killed run, except the first run, before which there was no copy.
 pub(crate) fn begin(mirror: &Mirror) -> Result<(), Error> {
     let noted = noted(mirror)?;
     if noted == Some(0) {

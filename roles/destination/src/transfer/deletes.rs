@@ -56,7 +56,7 @@ impl Transfer<'_> {
             new_faults: report.new_faults,
             is_cut_short: report.summary.budget_spent,
         };
-        // A number that the user gave is one of deletions.
+        // A number from the user is a number of deletions.
         if limit == MaxDelete::Default && numbers.is_beyond(limit) {
             let epoch = self.mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok());
             numbers.moved = self.mirror.count_moved(epoch.unwrap_or(i64::MAX))?;
@@ -107,8 +107,8 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// After the deletions: resources that are created from now on are part of the copy, unless
-    /// deletions beyond the limit remain.
+    /// Called after the deletions. Resources that are created from now on are part of the copy,
+    /// unless more deletions than allowed remain.
     pub(super) fn conclude_guard(&self, report: &Reporter<'_>) -> Result<(), Error> {
         if created::count(self.mirror)? == 0 {
             return Ok(());
@@ -134,7 +134,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Deletes what is due. Only what the state knows.
+    /// Deletes the planned resources, if they are in the database.
     pub(super) fn apply_deletes(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         report.begin_phase("deleting");
         let total = self.mirror.pending_counts()?.deletes;
@@ -159,7 +159,7 @@ impl Transfer<'_> {
             }
             transaction::begin(self.mirror, self.options.dry_run)?;
             let results = self.requests.runtime.block_on(writer.delete(&tasks));
-            // Where the sink settles items, what became of them is known after that.
+            // If the sink settles items, their outcomes are known only after that.
             if sink.settles_items() {
                 self.settle()?;
             }
@@ -184,8 +184,8 @@ impl Transfer<'_> {
                         }
                         self.mirror.delete_row(uri)?;
                         self.mirror.forget_pending(uri)?;
-                        // A resource that had to give its name to a folder gets it back when the
-                        // folder is gone.
+                        // A resource whose plain name was needed for a folder gets the name again
+                        // after the folder was deleted.
                         for above in sink.resources_above(uri) {
                             plan_name(self.mirror, &above)?;
                         }
@@ -216,14 +216,14 @@ impl Transfer<'_> {
         self.apply_fetches(report)
     }
 
-    /// Whether a resource moved to one that is still to be fetched: until then its copy is the only
-    /// one.
+    /// Whether a resource moved to one that is still to be fetched: until then, this copy of the
+    /// bytes is the only one.
     fn is_moving(&self, task: &Task) -> Result<bool, Error> {
         let Some(target) = task.pending.moved_to() else { return Ok(false) };
         Ok(self.mirror.task(target)?.is_some_and(|task| !task.pending.action.is_deletion()))
     }
 
-    /// Ends the transaction of a few deletions, which are settled unless they were before.
+    /// Ends the transaction of some deletions, and settles them if necessary.
     fn end_deleting(&mut self) -> Result<(), Error> {
         if !self.sink.settles_items() {
             self.settle()?;

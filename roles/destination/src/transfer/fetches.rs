@@ -1,5 +1,5 @@
-//! Handing out what is to be fetched, to threads with connections of their own, and room made where
-//! names conflict.
+//! Distribution of the items to fetch among threads with separate connections, and the resolution
+//! of name conflicts.
 
 use super::Transfer;
 use crate::report::error::{Error, ExitCode};
@@ -18,15 +18,15 @@ use std::time::Duration;
 const CHUNK_ITEMS: usize = 64;
 /// Listed bytes after which a chunk ends.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Chunks handed out at a time, at least: enough to see several folders.
+/// Minimum number of chunks that are handed out at a time, so that they belong to several folders.
 const OUTSTANDING_CHUNKS: usize = 48;
-/// The assumed length of an item whose length is not stated.
+/// The assumed length of an item without a listed length, in bytes.
 const UNKNOWN_BYTES: u64 = 16 << 10;
-/// Items read from the plan at a time.
+/// Number of items that are read from the plan at a time.
 pub(super) const READ_ITEMS: usize = 512;
-/// Passes over items that wait for a parent folder.
+/// Maximum number of passes over items that wait for a parent folder.
 const CONFLICT_PASSES: usize = 4;
-/// How soon a stop is noticed.
+/// Interval of the checks for a request to stop.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Transfer<'_> {
@@ -103,7 +103,7 @@ impl Transfer<'_> {
                         }
                     })
                     .map_err(|cause| {
-                        // Those that started are stopped.
+                        // Stops the threads that were already started.
                         queue.close();
                         Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
                     })?;
@@ -128,7 +128,7 @@ impl Transfer<'_> {
         result
     }
 
-    /// Hands out work and keeps what comes back, until all is done or the run is to stop.
+    /// Hands out work and records outcomes, until all work is done or the run must stop.
     fn coordinate(
         &mut self,
         queue: &WorkQueue,
@@ -159,7 +159,7 @@ impl Transfer<'_> {
                 at_limit = true;
                 stop.store(true, Ordering::Relaxed);
             }
-            // Of what is handed out already, smaller ones may fit.
+            // Smaller items among the chunks that were handed out may still fit.
             let is_lacking = self.requests.allowance.is_lacking();
             while outstanding < outstanding_max && !is_lacking && !stop.load(Ordering::Relaxed) {
                 let chunk = source.next_chunk(self.mirror)?;
@@ -232,8 +232,7 @@ pub(super) fn in_the_way() -> Failure {
     Failure::refused("path.conflict", "a file stands where a folder is needed")
 }
 
-/// Stops the threads if the one that hands out work panics: nothing else would, and they are waited
-/// for.
+/// Stops the threads if the thread that hands out work panics, because that thread waits for them.
 struct StopOnPanic<'a> {
     queue: &'a WorkQueue,
     stop: &'a AtomicBool,
@@ -262,8 +261,8 @@ impl Due {
     fn next_chunk(&mut self, mirror: &Mirror) -> Result<Chunk, Error> {
         let mut chunk = Vec::new();
         let mut bytes = 0_u64;
-        // Smaller towards the end, so that all connections end at the same time, and few items keep
-        // all busy.
+        // Chunks become smaller towards the end, so that all connections end at the same time, and
+        // a few items occupy all connections.
         let items = (self.remaining / (self.connections * 4)).clamp(1, CHUNK_ITEMS as u64) as usize;
         while chunk.len() < items && bytes < CHUNK_BYTES {
             if self.buffer.is_empty() && !self.exhausted {

@@ -1,7 +1,7 @@
 //! The deletion guard: whether the deletions that are due may be carried out, decided by numbers
 //! alone.
 //!
-//! The deletions of a plan are judged together, against the size of the copy before they were first
+//! The deletions of a plan are judged together, by the size of the copy before they were first
 //! held: resources that were created since do not count. So the second run decides as the first.
 
 use crate::report::options::MaxDelete;
@@ -9,44 +9,44 @@ use crate::report::options::MaxDelete;
 /// Runs in which a deletion waits at most because other resources or documents fail.
 pub(crate) const WAITS_MAX: u32 = 3;
 
-/// What is known when all but the deletions was carried out.
+/// The numbers that are known after the rest of the plan was carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     /// Deletions that are due.
     pub(crate) due: u64,
-    /// Those of them whose bytes came under another name: they are no loss.
+    /// Deletions of resources whose bytes were stored under another URI, so that nothing is lost.
     pub(crate) moved: u64,
-    /// Resources of the copy, those to delete included.
+    /// Resources of the copy, including those to delete.
     pub(crate) rows: u64,
-    /// Resources that were created since the copy was last without deletions beyond the limit.
+    /// Resources that were created since the due deletions were last within the limit.
     pub(crate) created: u64,
-    /// Resources that fail or are refused, and did not in an earlier run.
+    /// Resources that fail or are refused now, but not in an earlier run.
     pub(crate) new_failures: u64,
-    /// Documents that cannot be used, and could in the run before.
+    /// Documents that cannot be used now, and could be used in the previous run.
     pub(crate) new_faults: u64,
-    /// The run ends before everything else was tried.
+    /// Whether the run ends before the rest of the plan was tried.
     pub(crate) is_cut_short: bool,
 }
 
 /// What becomes of the deletions that are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// They are carried out.
+    /// The deletions are carried out.
     Allowed,
-    /// They are more than this, which is allowed, and all of them are held.
+    /// There are more deletions than this allowed number, and all are held.
     Beyond(u64),
-    /// All of them are held until the rest was tried.
+    /// All deletions are held until the rest of the plan was tried.
     CutShort,
-    /// Those that have not waited in [`WAITS_MAX`] runs are held: any of them may be of a resource
-    /// that moved to one that fails.
+    /// Deletions that have not waited for [`WAITS_MAX`] runs are held: a resource to delete may
+    /// have moved to a URI that fails.
     Wait,
-    /// As [`Verdict::Wait`], but for deletions that the Source states: a document that cannot be
-    /// used makes only conclusions from what is listed doubtful.
+    /// Like [`Verdict::Wait`], except for listed deletions: a document that cannot be used makes
+    /// only those deletions doubtful that follow from missing entries.
     WaitIfAbsent,
 }
 
 impl Numbers {
-    /// The size that deletions are judged by. A copy has at least what is to be deleted from it.
+    /// The size of the copy by which deletions are judged, at least the number of deletions.
     pub(crate) fn size(&self) -> u64 {
         self.rows.saturating_sub(self.created).max(self.due)
     }
@@ -73,8 +73,8 @@ impl Numbers {
         }
     }
 
-    /// Whether what remains to be deleted is so much that resources created from now on may not
-    /// count as part of the copy. A limit that was raised for one run does not decide that.
+    /// Whether so many deletions remain that resources created from now on may not count as part of
+    /// the copy. A limit that was raised for one run does not influence this decision.
     pub(crate) fn is_beyond(&self, limit: MaxDelete) -> bool {
         let size = self.size();
         self.lost() > limit.allowed(size).min(MaxDelete::Default.allowed(size))

@@ -1,10 +1,10 @@
-//! Earlier versions of resources, kept beside the copy: mementos that the Source links to [rs-core
-//! §14.6].
+//! Earlier versions of resources, stored in the state folder: mementos to which the Source links
+//! [rs-core §14.6].
 //!
-//! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state
-//! folder. Nothing but a version has such a name, since no path of a resource begins with `%@`.
-//! Only the newest are kept, as many as the user sets. Versions never change, so one that is kept
-//! is not requested again.
+//! A version is a file `%@TIME` in a folder with the name of its resource, below `history` in the
+//! state folder. Only versions have such paths, since paths of resources do not start with `%@`.
+//! The newest versions are retained, up to the number from the options. Versions never change, so a
+//! stored version is not requested again.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::copy::key;
@@ -27,19 +27,19 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::Write as _;
 
-/// Versions fetched in one run.
+/// Maximum number of versions that are fetched in a run.
 const FETCHES_MAX: usize = 10_000;
 /// Largest version.
 const VERSION_BYTES_MAX: u64 = 4 << 30;
 /// Largest list of versions.
 const TIMEMAP_BYTES_MAX: u64 = 1 << 20;
-/// Failures reported one by one.
+/// Maximum number of failures that are reported individually.
 const REPORTED_MAX: usize = 100;
-/// How the names of versions begin.
+/// Prefix of the names of versions.
 const MARK: &[u8] = b"%@";
 
 impl Version {
-    /// The name of its file.
+    /// The name of the version's file.
     fn name(&self) -> Vec<u8> {
         let mut name = MARK.to_vec();
         if let Some(time) = self.time {
@@ -53,7 +53,7 @@ impl Version {
     }
 }
 
-/// Fetches the versions that were noted and are not here.
+/// Fetches the recorded versions that are not stored.
 pub(crate) fn fetch_versions(
     run: &mut PlanContext<'_, '_>,
     state: &StateFolder,
@@ -85,8 +85,8 @@ pub(crate) fn fetch_versions(
                 Err(error) => version_failed(report, &error, timemap, &mut failures)?,
             }
         }
-        // Links need not state times: those of the list of versions count, so that a version has one
-        // name, whatever led to it.
+        // Links need not contain times. The times in the list of versions have precedence, so that
+        // each version has a unique name.
         let times: HashMap<String, Timestamp> = versions
             .iter()
             .filter_map(|version| Some((version.url.clone(), version.time?)))
@@ -94,7 +94,7 @@ pub(crate) fn fetch_versions(
         for version in &mut versions {
             version.time = version.time.or_else(|| times.get(&version.url).copied());
         }
-        // Versions of the list come first, since they may have a digest.
+        // Versions from lists are first, since they may have a digest.
         let mut urls = HashSet::new();
         versions.retain(|version| urls.insert(version.url.clone()));
         versions.sort_by(|one, two| (two.time, &two.url).cmp(&(one.time, &one.url)));
@@ -127,7 +127,7 @@ pub(crate) fn fetch_versions(
     Ok(())
 }
 
-/// Whether a version is here; one whose time was not known before gets its name.
+/// Whether a version is stored; a version whose time was not known before is renamed.
 fn is_kept(dir: &Dir, version: &Version, name: &[u8]) -> Result<bool, Error> {
     let timeless = Version { time: None, url: version.url.clone(), ..Version::default() }.name();
     let (is_here, is_timeless) = (dir.stat(name).is_ok(), dir.stat(&timeless).is_ok());
@@ -157,7 +157,7 @@ fn version_failed(
     Ok(())
 }
 
-/// The versions in a list of them [rfc7089 §5].
+/// The versions in a TimeMap [rfc7089 §5].
 fn read_timemap(via: (&Requests<'_>, &Rules), url: &str) -> Result<Vec<Version>, Error> {
     let mut text = Vec::new();
     get(via, url, None, TIMEMAP_BYTES_MAX, &mut |chunk| {
@@ -222,7 +222,7 @@ fn fetch_version(
     kept
 }
 
-/// One GET, of the Source or of a host as public as redirects may lead to.
+/// Sends a GET request to the Source, or to a host that is as public as redirects require.
 fn get(
     (requests, rules): (&Requests<'_>, &Rules),
     url: &str,
@@ -268,7 +268,7 @@ fn get(
     }
 }
 
-/// Keeps the newest versions of one resource.
+/// Removes all but the newest versions of a resource.
 fn forget_oldest(dir: &Dir, most: usize) -> Result<(), Error> {
     let mut names: Vec<_> = dir
         .list()?

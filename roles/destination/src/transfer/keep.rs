@@ -1,4 +1,4 @@
-//! Outcomes of items: kept in the state, counted and reported.
+//! Outcomes of items: written to the database, counted and reported.
 
 use super::{Transfer, created};
 use crate::copy::transaction;
@@ -12,9 +12,9 @@ use crate::transfer::workers::DoneChunk;
 use abreast_store::mirror::{Pending, PendingAction, PendingState, Row, Task};
 
 impl Transfer<'_> {
-    /// Takes the outcomes of one chunk; returns what makes it useless to continue. The chunk is in
-    /// the order of URIs, and the caller holds a transaction. Where the sink settles items, their
-    /// outcomes are not known before.
+    /// Takes the outcomes of a chunk; returns an error that prevents further work. The chunk is in
+    /// the order of URIs, and the caller has started a transaction. If the sink settles items,
+    /// their outcomes are not known before.
     pub(crate) fn take(
         &mut self,
         chunk: DoneChunk,
@@ -47,14 +47,14 @@ impl Transfer<'_> {
         Ok(fatal)
     }
 
-    /// Settles what was stored and deleted. Failures wait for the outcomes that they replace: a
-    /// chunk may still be with its thread when some of its items are settled.
+    /// Settles stored and deleted items. Failures are retained until the outcomes that they replace
+    /// arrive: a thread may still have the chunk when some of its items are settled.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         self.unsettled_failures.extend(self.sink.settle(self.mirror)?);
         Ok(())
     }
 
-    /// Why an item could not be settled.
+    /// The reason why an item could not be settled.
     pub(super) fn unsettled_failure(&mut self, uri: &str) -> Option<Failure> {
         if self.unsettled_failures.is_empty() { None } else { self.unsettled_failures.remove(uri) }
     }
@@ -66,21 +66,21 @@ impl Transfer<'_> {
         Err(Error::new("internal", ExitCode::Other, message).with_help("please report this"))
     }
 
-    /// Discards what was taken since the last commit.
+    /// Discards the outcomes since the last commit.
     pub(crate) fn roll_back(&mut self) -> Result<(), Error> {
         self.unsettled.clear();
         self.unsettled_failures.clear();
         Ok(self.mirror.rollback()?)
     }
 
-    /// Keeps the outcomes of one chunk in the state, counts and reports them.
+    /// Writes the outcomes of a chunk to the database, counts and reports them.
     pub(super) fn keep(
         &mut self,
         chunk: DoneChunk,
         report: &mut Reporter<'_>,
     ) -> Result<Option<Error>, Error> {
         let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
-        // Files have the listed time; what is kept otherwise has none.
+        // Only files have the listed time as their modification time.
         let has_times = chunk.first().is_some_and(|(_, outcome)| {
             matches!(outcome, Some(Outcome::Stored { row, .. }) if row.file_mtime != 0)
         });
@@ -156,8 +156,8 @@ impl Transfer<'_> {
         }
         created::add(self.mirror, new)?;
         if let (true, Some((first, last))) = (whole, ends) {
-            // One statement for all of them; what is between the first and the last is these items
-            // and no other.
+            // One statement writes all rows; the plan has no other items between the first and the
+            // last.
             if as_planned
                 && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch, has_times)?
                     != items
@@ -191,7 +191,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Whether the row to be kept states nothing but what the plan states.
+/// Whether the row to write contains only properties from the plan.
 fn is_as_planned(task: &Task, outcome: Option<&Outcome>, epoch: i64, has_times: bool) -> bool {
     let (item, Some(Outcome::Stored { row, .. })) = (&task.pending, outcome) else { return false };
     let file_mtime = if has_times {

@@ -1,16 +1,17 @@
-//! The transfer: a plan carried out. Fetch and store, make room where names conflict, then delete.
+//! The transfer: carries out a plan. It fetches and stores resources, resolves name conflicts, then
+//! deletes.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `fetches.rs` | handing out what is to be fetched |
+//! | `fetches.rs` | distribution of the items to fetch |
 //! | `work_queue.rs`, `workers.rs` | the threads that fetch, and their work |
 //! | `fetch/` | one resource: from its URL, a mirror or a patch |
-//! | `store.rs` | a body, verified and into the sink |
-//! | `keep.rs` | outcomes, kept in the state, counted and reported |
-//! | `deletes.rs` | deleting, as far as the guard allows |
+//! | `store.rs` | verification of a body, and storage in the sink |
+//! | `keep.rs` | outcomes: written to the database, counted and reported |
+//! | `deletes.rs` | deletions, within the limits of the guard |
 //! | `guard.rs`, `created.rs` | the deletion guard, and a number that it needs |
-//! | `rehearse.rs` | a dry run, in place of all of these |
-//! | `recover.rs` | what a killed run left |
+//! | `rehearse.rs` | a dry run, as a replacement of these steps |
+//! | `recover.rs` | recovery after a killed run |
 
 mod carry_out;
 pub(crate) mod created;
@@ -43,10 +44,10 @@ use abreast_store::mirror::{Mirror, Task};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Failures remembered until it is known that they stand; beyond, they are reported at once.
+/// Maximum number of failures whose reports are postponed; further failures are reported at once.
 const FAILURES_MAX: usize = 10_000;
 
-/// Carries out the plan of one run.
+/// Carries out the plan of a run.
 pub(crate) struct Transfer<'a> {
     pub(crate) options: &'a SyncOptions,
     pub(crate) mirror: &'a Mirror,
@@ -54,11 +55,11 @@ pub(crate) struct Transfer<'a> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) sink: Arc<dyn Sink>,
-    /// Not reported yet.
+    /// Failures that are not reported yet.
     failures: Vec<Failed>,
-    /// Taken since the last commit, where the sink settles items.
+    /// Chunks since the last commit, if the sink settles items.
     unsettled: Vec<DoneChunk>,
-    /// Why items could not be settled, by their URIs, until their outcomes are replaced.
+    /// The reasons why items could not be settled, by URI, until their outcomes are replaced.
     unsettled_failures: HashMap<String, Failure>,
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct Transfer<'a> {
 struct Failed {
     uri: String,
     failure: Failure,
-    /// It failed in an earlier run too.
+    /// Whether the resource also failed in an earlier run.
     again: bool,
 }
 
@@ -93,7 +94,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Reports the failures that stand.
+    /// Reports the final failures.
     pub(crate) fn report_failures(&mut self, report: &Reporter<'_>) {
         for failed in self.failures.drain(..) {
             self.sink.sweep_folders(&failed.uri);
@@ -101,9 +102,9 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Counts a failure, and keeps it until it is known whether it stands.
+    /// Counts a failure, and stores the failure until it is known whether it is final.
     fn failed(&mut self, task: &Task, mut failure: Failure, report: &mut Reporter<'_>) {
-        // One without a path of its own is not requested.
+        // A resource without a path is not requested.
         let is_requested = !failure.code.starts_with("path.");
         if is_requested && task.pending.href() != task.pending.uri {
             let address = format!("requested at {}", task.pending.href());
@@ -123,7 +124,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Takes back failures of resources that another plan has made void.
+    /// Withdraws failures of resources that another plan has superseded.
     fn withdraw(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         let mut standing = Vec::with_capacity(self.failures.len());
         for failed in self.failures.drain(..) {

@@ -1,9 +1,10 @@
-//! Recovery after a killed run: resources that it stored or deleted without a record in the state.
+//! Recovery after a killed run, which may have stored or deleted resources without a record in the
+//! database.
 //!
-//! Outcomes are committed in batches, so a killed run may have stored or deleted resources without
-//! a record in the state. All of them are items of its plan. Before a new plan is made, each item
-//! is inspected and the state is updated: otherwise a resource that the Source deletes meanwhile
-//! would stay permanently, and one that returns unchanged would not be stored.
+//! Outcomes are committed in batches. Resources without a record are all items of the run's plan.
+//! Before a new plan is made, each item is inspected and the database is updated. Otherwise, a
+//! resource that the Source deletes meanwhile would remain permanently, and a resource that returns
+//! unchanged would not be stored.
 
 use crate::copy::{key, transaction};
 use crate::plan::planner::PlanContext;
@@ -25,7 +26,7 @@ fn may_be_begun(task: &Task) -> bool {
     item.action == PendingAction::Fetch && (!is_small || task.row.is_some())
 }
 
-/// Brings the state up to what is there, if the last run did not reach its end.
+/// Updates the database to the stored data, if the last run did not reach its end.
 pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
     let Some(sink) = run.planner.sink.clone().filter(|sink| sink.may_be_ahead()) else {
@@ -45,13 +46,15 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         key.clone_from(&last.pending.uri);
         run.requests.check_cancelled()?;
         for task in tasks.iter().filter(|task| !options.dry_run && may_be_begun(task)) {
-            // What was begun and is noted is continued, or removed when it is no longer wanted.
+            // An incomplete body with a note is continued, or removed when it is not needed any
+            // more.
             if !sink.partials().has(&task.pending.uri) {
                 sink.sweep(&task.pending.uri);
             }
         }
         if sink.leaves_nothing_of_failures() {
-            // The plan has this since it was tried last: what is tried again is due before.
+            // An item that is marked as failed was not tried again since: an item becomes due
+            // before another attempt.
             let mut failed = Vec::new();
             for task in &tasks {
                 failed.push(mirror.is_failed(&task.pending.uri)?);
@@ -63,8 +66,7 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         transaction::begin(mirror, options.dry_run)?;
         for (task, answer) in tasks.iter().zip(answers) {
             match answer {
-                // What cannot be inspected is met again when it is to be stored or deleted, and
-                // reported then.
+                // An item that cannot be inspected is reported when it is stored or deleted.
                 Ok(Found::AsKept) | Err(_) => continue,
                 Ok(Found::Gone) => mirror.delete_row(&task.pending.uri)?,
                 Ok(Found::Other(row)) => {

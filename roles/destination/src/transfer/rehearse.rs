@@ -1,8 +1,8 @@
 //! Dry runs: the actions that a run would carry out, by the same rules and the files in the folder.
 //!
-//! All of a dry run is one transaction of the state that is never kept, so outcomes are recorded as
-//! in a real run, and the deletion guard counts the same rows. Bytes are not fetched: what only
-//! they show, such as a wrong digest, is not foreseen.
+//! A dry run is a single transaction of the database that is never committed, so outcomes are
+//! recorded as in a real run, and the deletion guard counts the same rows. Bytes are not fetched,
+//! so failures that only the bytes show, such as a wrong digest, are not predicted.
 
 use super::Transfer;
 use super::fetches::{READ_ITEMS, in_the_way};
@@ -16,13 +16,14 @@ use abreast_store::mirror::Task;
 use std::sync::Arc;
 
 impl Transfer<'_> {
-    /// In place of fetching what is due: records what that would come to.
+    /// Records the predicted outcomes of due items, instead of fetching them.
     pub(super) fn rehearse_fetches(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         report.begin_phase("comparing");
         let total = self.mirror.pending_counts()?.fetches;
         let mut finished = 0;
         let mut storer = Storer::new(&self.sink, &self.rules);
-        // Items that need a folder where a file stands come again after it would have been moved.
+        // Items that need a folder in place of a file are processed again after the file would have
+        // been moved.
         for again in [false, true] {
             let (mut key, mut tasks) = (String::new(), Vec::new());
             loop {

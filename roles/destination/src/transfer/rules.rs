@@ -22,15 +22,15 @@ pub(crate) struct Rules {
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.
     pub(crate) authorized_url: String,
-    /// The robots.txt of hosts, unless the user ignores them.
+    /// The rules in robots.txt, unless the user ignores them.
     pub(crate) robots: Option<Arc<Robots>>,
     /// Which hosts resources may be on.
     pub(crate) admission: Admission,
-    /// Mirrors and patches that lists name.
+    /// Mirrors and patches in lists.
     pub(crate) alternates: Arc<Alternates>,
-    /// Whether a resource about which nothing is stated any more is gone.
+    /// Whether a resource without statements counts as deleted.
     pub(crate) is_gone_if_empty: bool,
-    /// The bytes that came with a list.
+    /// Bytes that lists contain.
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) patches: PatchCounts,
     pub(crate) deprecations: Arc<Deprecations>,
@@ -46,7 +46,7 @@ pub(crate) struct PatchCounts(Mutex<Counts>);
 pub(crate) struct Counts {
     pub(crate) patched: u64,
     pub(crate) fetched: u64,
-    /// The first one that was fetched, and why.
+    /// The first resource that was fetched, and the reason.
     pub(crate) first: Option<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of a sink that settles items by itself, later, each with a failure of its own.
+//! Tests of a sink that settles items later, each of which can fail individually.
 
 use super::Transfer;
 use crate::copy::partial::Partials;
@@ -35,11 +35,11 @@ use std::time::Duration;
 enum Request {
     Store(String, Vec<u8>),
     Delete(String),
-    /// Everything before was done: returns what failed of it.
+    /// All earlier requests are complete: returns the failures.
     Settle(Sender<Vec<(String, Failure)>>),
 }
 
-/// A sink whose items are stored and deleted by another thread.
+/// A sink that stores and deletes items in another thread.
 #[derive(Debug)]
 struct Remote {
     requests: Mutex<Sender<Request>>,
@@ -285,7 +285,7 @@ fn items_that_fail_when_they_are_settled_are_not_kept() {
                 "{uri}"
             );
         }
-        // The next run tries those that failed, and no others.
+        // The next run tries only the failed items.
         pair.sink.fail(&[]);
         assert_eq!(
             pair.carry_out(),

@@ -1,4 +1,4 @@
-//! Storing a body, verified, in the sink: one way for responses, packages and patches.
+//! Storage of verified bodies in the sink, the same for responses, packages and patches.
 
 use crate::copy::names::temporary_name;
 use crate::copy::partial::RESUME_BYTES;
@@ -29,17 +29,18 @@ pub(crate) struct Facts {
     pub(crate) last_modified: Option<i64>,
     /// The media type.
     pub(crate) media_type: Option<String>,
-    /// When the answer came, for sinks that want the head.
+    /// The time of the response, for sinks that store the head.
     pub(crate) received: Option<Timestamp>,
-    /// Where it came from, if the request was redirected: relative IRIs are resolved against that [rfc3986 §5.1.3].
+    /// The URL of the response, if the request was redirected: relative IRIs are resolved against
+    /// it [rfc3986 §5.1.3].
     pub(crate) address: Option<String>,
 }
 
 /// Stores bodies, one after the other, for one thread.
 ///
-/// A Source's bytes come by GET ([`crate::transfer::fetch::Fetcher`] does that), from the entry of
-/// a package, or out of a patch. All of them go through [`Storer::store_body`], so all are
-/// admitted, verified and kept the same way:
+/// The bytes of a resource come from a response ([`crate::transfer::fetch::Fetcher`]), from the
+/// entry of a package, or from a patch. All bytes pass through [`Storer::store_body`], and are
+/// admitted, verified and stored in the same way:
 ///
 /// ```text
 /// let mut storer = Storer::new(&transfer.sink, &transfer.rules);
@@ -51,9 +52,9 @@ pub(crate) struct Facts {
 /// session.settle_and_commit()?;                        // content durable, then the rows
 /// ```
 ///
-/// `session.mirror.task(uri)` gives the task of a planned item. What `keep` was given as stored or
-/// right leaves the plan. What failed stays in it as failed: `mirror.set_pending_state(uri,
-/// PendingState::Due, false)` instead of `keep` leaves it to a plain GET.
+/// `session.mirror.task(uri)` returns the task of a planned item. `keep` removes stored and current
+/// items from the plan, and marks failed items in the plan. To request a failed item individually,
+/// call `mirror.set_pending_state(uri, PendingState::Due, false)` instead of `keep`.
 pub(crate) struct Storer {
     pub(crate) writer: Box<dyn SinkWriter>,
     pub(crate) rules: Arc<Rules>,
@@ -62,9 +63,9 @@ pub(crate) struct Storer {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A body on its way in: its first bytes in memory, all in a file when they get too many.
+/// A body that is being received: its first bytes are in memory, and a longer body is in a file.
 pub(crate) struct Incoming {
-    /// Has seen what is in the file; bytes in memory are digested when they are whole.
+    /// The hasher of the bytes in the file; a body in memory is hashed when it is complete.
     pub(crate) hasher: Hasher,
     pub(crate) length: u64,
     pub(crate) file: Option<TemporaryFile>,
@@ -75,7 +76,7 @@ impl Incoming {
         Self { hasher: Hasher::for_listed(listed), length: 0, file: None }
     }
 
-    /// Takes more bytes; `most` is what is listed.
+    /// Adds more bytes; `most` is the listed length.
     pub(crate) fn add(
         &mut self,
         chunk: &[u8],
@@ -112,7 +113,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// The digests of all of it; `bytes` are those in memory.
+    /// The digests of the whole body; `bytes` is the body if it is in memory.
     pub(crate) fn digests(&self, bytes: &[u8]) -> Digests {
         let mut hasher = self.hasher.clone();
         if self.file.is_none() {
@@ -122,7 +123,7 @@ impl Incoming {
     }
 }
 
-/// A whole body with its digests, not judged yet.
+/// A complete body with its digests, before the verdict.
 pub(crate) struct Received<'a> {
     pub(crate) file: Option<TemporaryFile>,
     pub(crate) digests: Digests,
@@ -141,9 +142,9 @@ impl Storer {
         }
     }
 
-    /// Whether it may be fetched, and is wanted.
+    /// Checks that the resource may be fetched and is needed, and prepares the sink.
     pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
-        // No host is asked for bytes that came with a list.
+        // Bytes that a list contains need no request.
         if task.pending.body.is_none() {
             self.admit(task)?;
         }
@@ -153,13 +154,13 @@ impl Storer {
         Ok((listed, prepared))
     }
 
-    /// Whether it may be fetched.
+    /// Checks that the resource may be fetched.
     pub(crate) fn admit(&mut self, task: &Task) -> Result<(), Failure> {
         let checked = self.admission.check(task.pending.href());
         checked.map_err(|refusal| Failure::refused(refusal.code(), refusal.message()))
     }
 
-    /// Verifies a body against what is listed and stores it; never stores what differs.
+    /// Verifies a body by the listed length and digests, and stores it unless they differ.
     pub(crate) async fn store_body(
         &mut self,
         task: &Task,
@@ -169,7 +170,7 @@ impl Storer {
         self.try_store_body(task, facts, body).await.unwrap_or_else(Outcome::Failed)
     }
 
-    /// As [`Storer::store_body`], for a body that is in memory whole: it is not copied.
+    /// Like [`Storer::store_body`], for a body in memory, which is not copied.
     pub(crate) async fn store_slice(&mut self, task: &Task, facts: Facts, body: &[u8]) -> Outcome {
         let digests = digests_of(task, body);
         self.store_hashed(task, facts, body, digests).await
@@ -239,7 +240,7 @@ impl Storer {
     }
 }
 
-/// The digests of a body, of the algorithms that are listed for it.
+/// The digests of a body, for the algorithms that are listed for its item.
 pub(crate) fn digests_of(task: &Task, body: &[u8]) -> Digests {
     let mut listed = Digests::default();
     listed.set_from_bytes(&task.pending.digests);
@@ -248,7 +249,7 @@ pub(crate) fn digests_of(task: &Task, body: &[u8]) -> Digests {
     hasher.finish()
 }
 
-/// Judges a whole body and hands it to the sink.
+/// Judges a complete body and passes it to the sink.
 pub(crate) async fn finish(
     writer: &mut dyn SinkWriter,
     rules: &Rules,
@@ -284,8 +285,8 @@ pub(crate) async fn finish(
     writer.store(task, body).await
 }
 
-/// Whether bytes that agree with what is listed are enough; what is to be noted about them. It
-/// depends on the list alone.
+/// Whether bytes that agree with the list are acceptable; returns the notices about them. The
+/// result depends on the list alone.
 pub(crate) fn accept(
     rules: &Rules,
     item: &Pending,

@@ -1,5 +1,5 @@
-//! The queue of items to fetch. Each thread gets items of one folder while it can: two threads that
-//! create files in one folder wait for each other in the kernel.
+//! The queue of items to fetch. A thread gets items of a single folder as long as possible, because
+//! two threads that create files in the same folder wait for each other in the kernel.
 
 use abreast_store::mirror::Task;
 use std::collections::VecDeque;
@@ -33,13 +33,13 @@ impl WorkQueue {
         Self { waiting: Mutex::new(waiting), news: Notify::new() }
     }
 
-    /// Puts a chunk on the queue; the caller keeps count of how many are out.
+    /// Adds a chunk to the queue; the caller counts the chunks that were handed out.
     pub(crate) fn put(&self, chunk: Chunk) {
         self.lock().chunks.push_back(chunk);
         self.news.notify_waiters();
     }
 
-    /// No more will come.
+    /// Announces that no more chunks will be added.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.news.notify_waiters();
@@ -49,7 +49,7 @@ impl WorkQueue {
     pub(crate) async fn take(&self, thread: usize) -> Option<Chunk> {
         loop {
             let mut news = pin!(self.news.notified());
-            // From here on no news is missed.
+            // From here on, no notification is missed.
             news.as_mut().enable();
             {
                 let mut waiting = self.lock();
@@ -70,7 +70,7 @@ impl WorkQueue {
 }
 
 impl Waiting {
-    /// Of the thread's own folder, else of one where nobody is, else any.
+    /// A chunk of the thread's folder, else of a folder without other threads, else any chunk.
     fn choose(&mut self, thread: usize) -> Option<Chunk> {
         let own = &self.folders[thread];
         let place = self.chunks.iter().position(|chunk| folder_of(chunk) == own).or_else(|| {

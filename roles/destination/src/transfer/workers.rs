@@ -1,4 +1,4 @@
-//! The threads that fetch, with a runtime and connections each.
+//! The threads that fetch, each with a runtime and connections.
 
 use crate::request::limits::Allowance;
 use crate::request::stop::stopped;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-/// The same items with their outcomes; none for those not begun or broken off.
+/// The same items with their outcomes; `None` for items that were not started or were interrupted.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 
-/// The context of every thread.
+/// The data that every thread needs.
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) sink: Arc<dyn Sink>,
@@ -31,7 +31,7 @@ pub(crate) struct Worker {
     pub(crate) lost: Arc<AtomicBool>,
 }
 
-/// Returns a chunk whose task panicked, so that nothing waits for it.
+/// Returns a chunk whose task panicked, so that the coordinator does not wait for it.
 struct Returning<'a> {
     lost: &'a AtomicBool,
     stop: &'a AtomicBool,
@@ -50,7 +50,7 @@ impl Drop for Returning<'_> {
 }
 
 impl Worker {
-    /// The work of one thread: `connections` items at a time until there is no more work.
+    /// The work of a thread: fetches up to `connections` items in parallel, until the work is done.
     pub(crate) fn run(
         self,
         thread: usize,
@@ -100,7 +100,7 @@ impl Worker {
                     fetcher.store_held(&mut waiting, &mut results).await;
                 }
             }
-            // Also when a stop was asked for: they are here.
+            // Even if the run is asked to stop, since the bodies were received.
             fetcher.store_held(&mut waiting, &mut results).await;
             for (task, outcome) in &mut results {
                 if fetcher.is_worth_asking_again(outcome.as_ref())

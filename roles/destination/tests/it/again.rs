@@ -48,8 +48,8 @@ fn a_damaged_body_is_requested_again_in_the_same_run() {
         server.body("/list.xml", list(&server, &all[41..], by_md5));
         let copy = copy_of(&server);
         assert_eq!(copy.run().created, 1);
-        // One has left the list; of the others each first answer is wrong: a bit, the end, or more
-        // than there is.
+        // One resource is not listed any more. The first response for each other one is wrong: a
+        // bit, the end, or additional bytes.
         let wrong: Vec<_> = all[..41].to_vec();
         let seen = Mutex::new(HashSet::new());
         server.handler(move |path, _| {

@@ -1,5 +1,5 @@
-//! Audits decide as runs do: whatever a Source states, a run that ends without an error leaves a copy
-//! that an audit finds equal, and what an audit finds, a comparison repairs.
+//! Audits decide as runs do: for all properties in lists, a run without an error leaves a copy that
+//! an audit finds equal, and a comparison repairs the differences that an audit finds.
 
 use crate::copy::{Copy, Ran};
 use crate::emm::copy_of;
@@ -67,7 +67,7 @@ fn activities_without_a_date_count_in_their_order() {
                 let copy = copy_of(&source);
                 for _ in 0..2 {
                     let ran = copy.try_run();
-                    // A run may find that what it lists among others is gone.
+                    // A run may find that a listed resource is missing.
                     assert!(are_dated || ran.exit() == 0, "{what}: {:?}", ran.reported);
                     if ran.exit() == 0 {
                         assert_equal(&copy, &what);
@@ -78,7 +78,7 @@ fn activities_without_a_date_count_in_their_order() {
     }
 }
 
-/// What a list states of each resource.
+/// The properties in the entries of a list.
 #[derive(Clone, Copy, Debug)]
 struct States {
     length: bool,
@@ -112,7 +112,7 @@ fn served(entries: &[(&str, &str)]) -> Server {
     source
 }
 
-/// Every kind of list; of those with times that no file has, some.
+/// All kinds of lists, and some with times that files cannot have.
 fn all_states() -> impl Iterator<Item = States> {
     let usual = [None, Some("2025-06-01T00:00:00Z")];
     let facts = [(false, false), (true, false), (false, true), (true, true)];

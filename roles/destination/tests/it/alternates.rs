@@ -1,4 +1,4 @@
-//! Mirrors and patches are used, and what they send is always verified.
+//! Mirrors and patches are used, and their bytes are always verified.
 
 use crate::copy::Copy;
 use abreast_destination::{SinkOptions, WarcOptions};
@@ -53,7 +53,7 @@ fn bytes_of_a_mirror_count_only_with_the_digest_of_the_source() {
         Copy::of(list(&source, &entry(&source, "/d/a", "hello", "", &links))).allowing(&mirror);
     let ran = copy.try_run();
     assert_eq!((ran.exit(), copy.read("a")), (3, None), "{:?}", ran.codes);
-    // Without a digest nobody is asked.
+    // No mirror is asked if no digest is listed.
     mirror.take_log();
     let bare = format!("<url><loc>{}</loc>{links}</url>", source.url("/d/a"));
     let copy = Copy::of(list(&source, &bare)).allowing(&mirror);
@@ -89,7 +89,7 @@ fn a_mirror_with_first_priority_is_used_first() {
     assert_eq!(mirror.take_log(), ["/d/a"]);
 }
 
-/// A Source with one resource, kept by a copy, and a Change List to come.
+/// A Source with one resource that a copy has stored, and a later Change List.
 #[test]
 fn a_mirror_that_keeps_failing_is_no_longer_asked() {
     let (source, mirror) = (Server::start(), Server::start());
@@ -97,7 +97,7 @@ fn a_mirror_that_keeps_failing_is_no_longer_asked() {
     for number in 0..40 {
         let name = format!("/d/{number}");
         source.body(&name, "hello");
-        // It closes the connection without an answer.
+        // The mirror closes the connection without a response.
         mirror.put(&name, Answer::raw(""));
         entries += &entry(&source, &name, "hello", "", &duplicate(&mirror.url(&name), "pri=\"1\""));
     }
@@ -329,7 +329,7 @@ fn as_many_earlier_versions_as_wanted_are_kept() {
     assert_eq!(kept("20250101T000000Z").as_deref(), Some("first"));
     assert_eq!(kept("20260201T000000Z").as_deref(), Some("second"));
     assert_eq!(kept("20260301T000000Z").as_deref(), Some("third"));
-    // What is here is not asked for again, and only the newest stay.
+    // Stored versions are not requested again, and only the newest are retained.
     source.take_log();
     copy.options.history = Some(2);
     assert_eq!(copy.try_run().exit(), 0);
@@ -389,7 +389,7 @@ fn a_version_that_a_list_and_a_timemap_name_is_kept_once() {
         std::fs::read_dir(copy.options.folder.join(".abreast/history/a")).unwrap().count(),
         1
     );
-    // Where versions have no place, that is reported.
+    // A copy without a place for versions reports that.
     let mut packed = Copy::of(copy.options.url.clone());
     packed.options.history = Some(3);
     packed.options.sink = SinkOptions::Warc(WarcOptions::default());

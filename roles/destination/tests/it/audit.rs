@@ -1,4 +1,5 @@
-//! Audits: what is expected of a copy follows from what the Source lists, by the rules of a run.
+//! Audits: the expected content of a copy follows from the lists of the Source, by the rules of a
+//! run.
 
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
@@ -53,8 +54,8 @@ fn links_are_relative_to_the_document_that_lists_them() {
             md5_hex(b"hello")
         )
     };
-    // Only the mirror beside the list has the resource: neither its own URL nor a mirror beside the
-    // index does.
+    // Only the mirror relative to the list has the resource: neither its own URL nor the mirror
+    // relative to the index has it.
     source.body("/lists/deep/copies/a", "hello");
     let index = |kind: &str, member: &str| {
         let member = format!("<sitemap><loc>{}</loc></sitemap>\n", source.url(member));
@@ -111,7 +112,7 @@ fn an_audit_finds_the_state_of_a_copy_elsewhere() {
     let mut copy = Copy::of(source.url());
     copy.options.state = Some(copy.place.path().join("state"));
     copy.run();
-    // From now on only the state knows the base.
+    // From now on, only the database contains the base.
     source.set("/x", "2");
     source.snapshot();
     assert_eq!(copy.run().created, 1);
@@ -119,7 +120,7 @@ fn an_audit_finds_the_state_of_a_copy_elsewhere() {
         copy.options.state = state;
         assert_eq!(differences(&copy.options), []);
     }
-    // A folder that names the state of another copy is not believed.
+    // A folder with the path of another copy's state is not accepted.
     let other = Copy::of(source.url());
     let marker = other.folder().join(".abreast");
     std::fs::create_dir_all(&marker).unwrap();
@@ -200,7 +201,7 @@ fn a_touched_file_is_unchanged_for_an_audit() {
     assert_eq!((report.same, report.exit_code), (1, 0));
 }
 
-/// Every file of a copy and its state, with its digest.
+/// Every file of a copy and of its state, with its digest.
 fn everything(copy: &Copy) -> Vec<(std::path::PathBuf, String)> {
     let state = copy.folder().join(".abreast");
     let mut found: Vec<_> = [copy.folder(), &state]
@@ -229,7 +230,7 @@ fn an_audit_changes_a_state_only_with_the_lock_of_the_copy() {
     let before = everything(&copy);
     assert_eq!(copy.audit(true).exit_code, 0, "while another run works");
     assert_eq!(everything(&copy), before);
-    // Of the version before.
+    // A database of the previous version.
     let former = "DROP TABLE left_out; UPDATE schema_version SET version = version - 1";
     rusqlite::Connection::open(&database).unwrap().execute_batch(former).unwrap();
     let before = everything(&copy);
@@ -244,7 +245,7 @@ fn an_audit_changes_a_state_only_with_the_lock_of_the_copy() {
 
 #[test]
 fn audits_and_comparisons_agree_about_times_that_no_file_has() {
-    // Many file systems have no times before 1901, and none has all of these.
+    // Many file systems do not support times before 1901, and none supports all of these.
     let times = [
         "1850-03-01T00:00:00Z",
         "1600-01-01T12:00:00Z",

@@ -1,5 +1,5 @@
-//! Audits by lists that are older than the copy, and by feeds that list only some changes: what
-//! documents do not show is neither missing nor different.
+//! Audits by lists that are older than the copy, and by feeds that list only some changes:
+//! resources that documents do not show are neither missing nor different.
 
 use crate::copy::{Copy, Ran};
 use crate::emm_source::{self, EmmSource};
@@ -154,7 +154,7 @@ fn changes_that_are_not_listed_any_more_are_taken_from_the_copy() {
     }
 }
 
-/// A copy that begins from a list that changes do not continue lacks something, whatever it has.
+/// A copy from a list from which the changes do not continue is incomplete, whatever it contains.
 #[test]
 fn a_copy_with_a_gap_is_not_called_equal() {
     for name in ["1.1", "0.1"] {
@@ -232,7 +232,7 @@ fn a_deletion_that_the_copy_does_not_have_is_a_difference() {
         assert_eq!(copy.try_run().exit(), 0, "{name}");
         provider.wait();
         provider.set(7, "second");
-        // Its deletions have no mark.
+        // The deletions have no mark.
         let mut expected = [5, 0, 1, 0, 0];
         if name != "SDShare" {
             provider.delete(3);
@@ -254,7 +254,7 @@ fn descriptions_that_were_empty_are_not_missing() {
         assert_eq!(copy.try_run().exit(), 0);
         provider.wait();
         provider.delete(1);
-        // Without a time of what the copy has, only a request would show that it changed.
+        // If the time of the stored version is not known, only a request would show the change.
         let not_yet = if is_listed { [3, 0, 0, 0, 0] } else { [2, 1, 0, 0, 0] };
         assert_eq!(counts(&audit(&copy, true, "")), not_yet, "{is_listed}");
         assert_eq!(copy.try_run().exit(), 0);
@@ -331,7 +331,7 @@ fn changes_before_a_list_replace_nothing_in_it() {
     }
 }
 
-/// The transfer of the list is aborted, and what comes then is another version.
+/// The transfer of the list is interrupted, and the next response is another version.
 #[test]
 fn an_aborted_transfer_of_a_list_adds_nothing_to_an_audit() {
     let mut source = Source::new();
@@ -368,7 +368,7 @@ fn a_download_newer_than_its_pages_decides() {
         provider.snapshot();
         let copy = provider.copy();
         assert_eq!(copy.try_run().exit(), 0, "{name}");
-        // Without the deletion.
+        // The deletion is missing.
         if let Provider::Emm(source) = &provider {
             source.data().changes.pop();
         }
@@ -391,7 +391,7 @@ fn documents_of_a_cache_are_compared_as_they_are() {
     let (list, body) = &old[0];
     source.server.body(list, body.clone());
     assert_eq!(counts(&audit(&copy, true, "")), [3, 0, 0, 0, 0]);
-    // Both are of before: the Source, as it shows itself, has not what the copy has.
+    // Both lists are old: the Source seems to lack resources that the copy has.
     for (path, body) in &old {
         source.server.body(path, body.clone());
     }

@@ -202,7 +202,7 @@ fn an_empty_change_list_without_validators_starts_no_baseline() {
     let from = |from: &str| format!("capability=\"changelist\" from=\"{from}\"");
     source.server.body("/changelist.xml", document("urlset", &from(BEGIN), &change));
     copy.run();
-    // The list was closed; the next one begins where it ended, and is empty.
+    // The list was closed; the next list starts at its end, and is empty.
     let empty = document("urlset", &from("2026-01-01T00:30:00.5Z"), "");
     source.server.handler(move |path, _| {
         let raw = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{empty}", empty.len());
@@ -213,7 +213,7 @@ fn an_empty_change_list_without_validators_starts_no_baseline() {
     assert_ne!(ran.summary().mode, Mode::Baseline);
 }
 
-/// Its time shows nothing of the lists that come after it.
+/// The time of the list is not evidence about later lists.
 #[test]
 fn a_list_of_a_time_to_come_outdates_no_later_one() {
     let mut source = Source::new();
@@ -224,7 +224,7 @@ fn a_list_of_a_time_to_come_outdates_no_later_one() {
     source.server.body("/resourcelist.xml", list.replace(&source.at, "2099-01-01T00:00:00Z"));
     let mut copy = Copy::of(source.url());
     assert_eq!(copy.run().created, 5);
-    // Nothing but the next list shows that it is gone.
+    // Only the next list shows the deletion.
     source.kept.remove("/1");
     source.server.remove("/1");
     source.clock += 5;

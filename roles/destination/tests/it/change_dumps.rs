@@ -117,7 +117,7 @@ fn a_source_with_dumps_only_is_followed_by_its_change_dump() {
     assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
 }
 
-/// A Change Dump of one package: an update, a creation and a deletion after the Resource Dump of
+/// A Change Dump with one package: an update, a creation and a deletion after the Resource Dump of
 /// `resources(5)`.
 fn offer_changes(source: &mut DumpSource, attributes: &str) {
     let entries = [
@@ -142,7 +142,7 @@ fn offer_changes(source: &mut DumpSource, attributes: &str) {
     zip.add("manifest.xml", document("urlset", &head, &entries.concat()).as_bytes());
     source.server.body("/changes.zip", zip.finish());
     let package = source.server.url("/changes.zip");
-    // It has all changes until then, and so does not change.
+    // The dump has all changes until this time, and so does not change.
     let entry = format!("<url><loc>{package}</loc><rs:md until=\"2026-01-01T00:00:03Z\"/></url>");
     source.offer("changedump", "/changedump.xml", "urlset", attributes, &entry);
 }

@@ -20,7 +20,7 @@ fn copy_of(source: &Source) -> Copy {
     copy
 }
 
-/// A run with filter rules, which later runs keep.
+/// A run with filter rules, which later runs retain.
 fn filtered(copy: &mut Copy, rules: &[&str]) -> Ran {
     copy.options.filter = Filter::new(rules.iter().copied()).unwrap();
     copy.try_run()
@@ -31,7 +31,7 @@ fn audited(copy: &Copy) -> u8 {
     copy.audit(true).exit_code
 }
 
-/// What a command reports, as lines of JSON, and its summary.
+/// The reports of a command, as lines of JSON, and its summary.
 fn lines(
     options: &SyncOptions,
     command: impl Fn(
@@ -114,7 +114,7 @@ fn newly_excluded_files_are_kept_unless_deletion_is_requested() {
     assert!(ran.has("filter.kept"), "{:?}", ran.reported);
     assert_eq!((ran.summary().deleted, copy.paths().len()), (0, 4));
 
-    // Changes and deletions at the Source do not reach what is excluded.
+    // Changes and deletions at the Source do not affect excluded resources.
     source.set("/d/deep/c.txt", "changed");
     source.delete("/d/deep/d.tmp");
     let ran = copy.try_run();
@@ -270,7 +270,7 @@ fn no_more_is_received_than_a_run_may_receive() {
         assert!(ran.has("limit.bytes"));
         let received = ran.summary().bytes;
         assert!(received < (1 << 20) + (128 << 10), "{count} of {length}: {received}");
-        // Without a limit, the next run continues.
+        // If there is no limit, the next run continues.
         copy.options.max_bytes = None;
         assert_eq!((copy.run().exit_code, copy.paths().len()), (0, count));
     }
@@ -487,7 +487,7 @@ fn a_list_that_was_closed_does_not_delay_the_next_poll() {
         let change = format!(" change=\"created\" datetime=\"{at}\"");
         source.entry(path, path.as_bytes(), &change)
     };
-    // Its server states that it never changes.
+    // According to its headers, the document never changes.
     let link = format!("<rs:ln rel=\"index\" href=\"{}\"/>", server.url("/changes.xml"));
     let one = list(&format!("from=\"{BEGIN}\" until=\"{closed}\""), &source.changes)
         .replace("<rs:md cap", &format!("{link}<rs:md cap"));

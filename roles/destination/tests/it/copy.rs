@@ -1,4 +1,4 @@
-//! A copy in a temporary folder, and what its runs report.
+//! A copy in a temporary folder, and the reports of its runs.
 
 use crate::source::Source;
 use abreast_destination::{
@@ -28,7 +28,7 @@ pub(crate) struct Item {
     pub(crate) path: String,
 }
 
-/// A run or an audit: its outcome and what it reported, in that order.
+/// A run or an audit: its outcome and its reports, in their order.
 pub(crate) struct Ran<T = Summary> {
     pub(crate) result: Result<T, Error>,
     pub(crate) reported: Vec<Reported>,
@@ -76,7 +76,7 @@ impl<T> Ran<T> {
         self.codes.iter().filter(|reported| *reported == code).count()
     }
 
-    /// Code and URI of what was reported.
+    /// Code and URI of each report.
     pub(crate) fn codes_and_uris(&self) -> Vec<(String, String)> {
         self.reported.iter().map(|problem| (problem.code.clone(), problem.uri.clone())).collect()
     }
@@ -155,14 +155,14 @@ impl Copy {
         Ran::sync(&self.options)
     }
 
-    /// A run that ends without an error; what it could not copy is in its summary.
+    /// A run that ends without an error; resources that it could not copy are in its summary.
     pub(crate) fn run(&self) -> Summary {
         let ran = self.try_run();
         ran.summary();
         ran.result.unwrap()
     }
 
-    /// An audit; of what was pushed somewhere, only by the state.
+    /// An audit; a receiver of pushed statements is compared only by the database.
     pub(crate) fn audit(&self, full: bool) -> AuditReport {
         let full = full && !matches!(self.options.sink, SinkOptions::Push(_));
         let options = AuditOptions { sync: self.options.clone(), full };
@@ -191,8 +191,8 @@ impl Copy {
     }
 }
 
-/// Every file of a folder that exists, hidden ones too, without the state: path and bytes. What is
-/// not a regular file is `(special)`.
+/// Every file of an existing folder, including hidden ones, without the state: path and bytes.
+/// `(special)` stands for everything that is not a regular file.
 pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];

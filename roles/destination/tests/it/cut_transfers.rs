@@ -1,5 +1,5 @@
-//! A transfer of a document that breaks off, and a retry that gets another version of it: nothing of
-//! the version that broke off counts, in documents of every kind.
+//! An interrupted transfer of a document, and a retry that receives another version: the first
+//! version does not count at all, in documents of every kind.
 
 use crate::copy::{Copy, Ran};
 use crate::rdf::{canonical, quads};
@@ -28,11 +28,11 @@ type Pages = Vec<(&'static str, Vec<u8>)>;
 struct Case {
     /// The address of the Source.
     address: &'static str,
-    /// What is copied first; nothing, where the cut is in the first run.
+    /// The documents of the first copy; `None` if the cut is in the first run.
     before: Option<Pages>,
-    /// What is there then, with the version of the document that is read to its end.
+    /// The documents after that, with the version that is read completely.
     after: Pages,
-    /// The document, and the version that breaks off.
+    /// The document, and its version whose transfer is interrupted.
     cut: &'static str,
     aborted: Vec<u8>,
 }
@@ -78,7 +78,7 @@ impl Site {
     fn publish(&self, pages: &Pages) {
         for (path, body) in pages {
             let body = body.clone();
-            // Servers of SDShare and of change feeds state what they send.
+            // Servers of SDShare and of change feeds send a media type.
             let answer = match body.first() {
                 Some(b'{') => Answer::ok(body).header("content-type", "application/activity+json"),
                 _ if body.starts_with(b"<feed") => Answer::ok(body).header("content-type", ATOM),
@@ -101,7 +101,8 @@ impl Site {
 /// Makes a case for a server.
 type Make = fn(&Server) -> Case;
 
-/// How a run ended, what the copy has, without the address of its server, and what an audit reports.
+/// The end of a run, the content of the copy without the address of its server, and the reports of
+/// an audit.
 type Outcome = (String, Vec<String>, Vec<String>);
 
 /// Runs a case, with cuts in that transfer of its last run and of the audit; whether there were any.
@@ -192,7 +193,7 @@ fn caps(server: &Server, offered: &[(&str, &str)]) -> Vec<u8> {
     capability_list(offered).into_bytes()
 }
 
-/// The changes that are read to their end, and those that break off.
+/// The changes that are read completely, and the changes of the interrupted transfer.
 fn changes(server: &Server) -> (Vec<u8>, Vec<u8>) {
     let last = [change(server, "/old", "deleted", NEW), change(server, "/last", "created", NEWER)];
     let aborted =
@@ -330,7 +331,7 @@ fn of_dump(server: &Server) -> Case {
     }
 }
 
-/// A Sitemap of 0.1, or an index of such.
+/// A Sitemap of 0.1, or an index of Sitemaps.
 fn sitemap(root: &str, time: &str, entries: &[String]) -> Vec<u8> {
     let head = rs01_source::modified(time)
         + &rs01_source::link(&format!("current {CHANGE_SET}"), "/changes.xml");
@@ -416,7 +417,7 @@ fn of_sitemap_index(server: &Server) -> Case {
     }
 }
 
-/// A feed of SDShare; entries are their time and what is in them.
+/// A feed of SDShare; entries consist of their time and their content.
 fn atom(entries: &[(&str, String)]) -> Vec<u8> {
     let mut out = format!(
         "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:s=\"http://www.sdshare.org/2012/core/\"><id>urn:x:f</id>\

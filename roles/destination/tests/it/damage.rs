@@ -1,5 +1,5 @@
-//! What is lost or altered in a copy is found, reported and restored; names and states that are no
-//! longer right too.
+//! Lost and changed files of a copy are found, reported and restored; so are wrong names and
+//! databases.
 
 use crate::contract::{files, some};
 use crate::copy::{Copy, Ran};
@@ -30,7 +30,7 @@ fn place_of(copy: &Copy) -> CopyPlace {
     CopyPlace::find(copy.folder()).unwrap()
 }
 
-/// Loses one file, lengthens one, touches one and flips the bits of one.
+/// Loses a file, lengthens another, touches another and flips the bits of another.
 fn damage(copy: &Copy) {
     let at = |name: &str| copy.folder().join(name);
     fs::remove_file(at("f001")).unwrap();
@@ -129,7 +129,7 @@ fn a_run_that_follows_changes_reports_the_losses_it_meets() {
     copy.run();
     fs::remove_file(copy.folder().join("f001")).unwrap();
     fs::write(copy.folder().join("f002"), "by hand").unwrap();
-    // Stated once more as they are: only what is there tells that something is to be done.
+    // The resources are listed once more without changes: only the files show the damage.
     for path in ["/f001", "/f002"] {
         let body = String::from_utf8(source.kept[path].clone()).unwrap();
         source.set(path, &body);
@@ -223,7 +223,7 @@ fn an_audit_names_everything_that_is_missing() {
     assert_eq!(found, [(ItemAction::Missing, "f001".to_owned()), (ItemAction::Missing, hidden)]);
 }
 
-// Names
+// Names of files.
 
 fn names(copy: &Copy) -> Vec<String> {
     files(copy, &Source::new()).into_keys().collect()
@@ -252,7 +252,7 @@ fn a_folder_that_becomes_a_file_leaves_the_plain_name() {
         };
         assert_eq!(names(&copy), expected);
         assert_eq!(copy.audit(true).exit_code, 0);
-        // It is known under that name.
+        // The resource is known under this name.
         source.set("/a", "changed");
         assert_eq!(copy.run().updated, 1);
         source.delete("/a");
@@ -353,7 +353,7 @@ fn a_sidecar_of_links_without_its_file_is_found_and_removed() {
     assert!(copy.folder().join(".mine.links.json").exists());
 }
 
-// States
+// Databases and their folders.
 
 #[test]
 fn a_folder_that_is_published_is_not_copied_into() {
@@ -486,7 +486,7 @@ fn a_foreign_folder_at_the_name_of_a_resource_is_reported() {
     }
     let report = copy.audit(false);
     assert_eq!((report.same, report.extra, report.conflicts), (3, 1, 1));
-    // A folder that resources need is none of that.
+    // A folder that resources need does not count.
     source.set("/f000/x", "beneath a file");
     copy.options.baseline = false;
     assert_eq!(copy.try_run().codes, ["path.conflict"], "the resource that was moved");

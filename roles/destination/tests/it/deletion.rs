@@ -1,9 +1,9 @@
-//! No error, empty answer or list that could not be read whole deletes anything, whatever the copy
-//! is kept in.
+//! Errors, empty responses and incompletely read lists never delete anything, for every kind of
+//! copy.
 //!
-//! Each thing that is wrong is met in three runs, since a failure that stays must not be forgotten
-//! either. That nothing was deleted is told three ways: by the runs, by the next good run, which
-//! finds nothing to make anew, and at the end by a real deletion, which is done.
+//! Each fault occurs in three runs, since a permanent fault must not be forgotten either. The
+//! absence of deletions is shown in three ways: by the runs, by the next good run, which recreates
+//! nothing, and at the end by a real deletion, which is carried out.
 
 use crate::copy::{Copy, Ran};
 use abreast_destination::{Dumps, ItemAction, SinkOptions, WarcOptions};
@@ -16,14 +16,14 @@ use std::path::Path;
 
 const COUNT: usize = 60;
 
-/// What is served in place of a package.
+/// The response in place of a package.
 type Served<'a> = &'a dyn Fn(&[u8]) -> Answer;
 
 fn resources() -> Vec<(String, String)> {
     (0..COUNT).map(|number| (format!("/d/r{number:02}"), format!("resource {number}"))).collect()
 }
 
-/// What copies are kept in, each by its name; objects go into a folder beside the copies.
+/// The kinds of copies, each with its name; objects are stored in a folder next to the copies.
 fn sinks(place: &Path) -> Vec<(&'static str, SinkOptions)> {
     let mut sinks =
         vec![("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))];
@@ -72,7 +72,7 @@ fn list(web: &Server, resources: &[(String, String)]) -> String {
     document("urlset", RESOURCE_LIST, &entries)
 }
 
-/// A server of the resources, and a list of them.
+/// A server of the resources, and their list.
 fn served() -> (Server, String) {
     let (web, all) = (Server::start(), resources());
     for (path, body) in &all {
@@ -107,7 +107,7 @@ fn meets(copy: &Copy, what: &str, bad: impl FnOnce(), good: impl FnOnce()) {
     );
 }
 
-/// URIs of what a run deleted.
+/// URIs of the resources that a run deleted.
 fn deleted(ran: &Ran) -> Vec<&str> {
     ran.uris(ItemAction::Deleted)
 }
@@ -117,7 +117,7 @@ fn nothing_deleted(ran: &Ran, what: &str) {
     assert_eq!(ran.result.as_ref().map_or(0, |summary| summary.deleted), 0, "{what}");
 }
 
-/// What may come in place of a list: what it is, and the answer.
+/// Possible responses in place of a list, each with a description.
 fn bad_lists(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
     let half = good.len() / 2;
     let entry = good[..half].rfind("<url>").unwrap();
@@ -228,7 +228,7 @@ fn nothing_is_deleted_for_any_wrong_list() {
                 Answer::ok("<html><body>moved</body></html>"),
             ),
         ] {
-            // Where the Resource List is known already, it may be asked by itself: that is no harm.
+            // A known Resource List may be requested directly, which is harmless.
             web.put("/caps.xml", page);
             nothing_deleted(&copy.try_run(), &format!("{sink}: {what}"));
             offer(&web, &[("resourcelist", "/list.xml")]);
@@ -252,7 +252,8 @@ fn nothing_is_deleted_when_both_kinds_of_lists_are_wrong() {
         offer(&web, &[("resourcelist", "/list.xml"), ("changelist", "/changes.xml")]);
         let copy = copy_of(&web, options);
         assert_eq!(copy.run().created, COUNT as u64);
-        // A gap: the changes begin later than the copy knows, so the list is asked, and is wrong.
+        // A gap: the changes start after the last known change, so the list is requested, and is
+        // wrong.
         let gap = document("urlset", "capability=\"changelist\" from=\"2026-03-01T00:00:00Z\"", "");
         let deletion = format!(
             "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"2026-01-02T00:00:00Z\"/></url>",
@@ -405,8 +406,8 @@ fn nothing_is_deleted_for_any_wrong_dump() {
                 || packed.good(),
             );
         }
-        // Not what is listed. Each time it is another package, since one that was had is not asked
-        // for again.
+        // The bytes differ from the list. The package is different each time, since a received
+        // package is not requested again.
         let half = |bytes: &[u8]| bytes[..bytes.len() / 2].to_vec();
         let flipped = |bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
@@ -467,7 +468,7 @@ fn nothing_is_deleted_for_any_wrong_dump() {
     }
 }
 
-/// What may come in place of the document that lists the packages.
+/// Possible responses in place of the document with the packages.
 fn bad_dumps(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
     let second = good.rfind("<url>").unwrap();
     web.body("/login", "<!DOCTYPE html><html><body>Who are you?</body></html>");

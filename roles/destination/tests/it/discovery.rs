@@ -152,7 +152,7 @@ fn several_sets_and_no_choice_is_an_error_that_lists_them() {
         }
         assert!(copy.paths().is_empty(), "{path}");
     }
-    // Each document of one set is a choice.
+    // Each document of a set is a choice.
     for path in ["/papers/resourcelist.xml", "/papers/capabilitylist.xml"] {
         let copy = copy_of(server.url(path), None);
         assert_eq!(
@@ -182,7 +182,7 @@ fn an_unknown_set_is_an_error_whatever_the_address() {
             assert!(copy.paths().is_empty(), "{path}");
         }
     }
-    // A Source without sets has none of any name.
+    // A Source without sets does not have a set with any name.
     let alone = Server::start();
     alone.body("/list.xml", document("urlset", "capability=\"resourcelist\"", ""));
     for path in ["/list.xml", "/"] {
@@ -207,7 +207,7 @@ fn copies_of_one_root_keep_to_their_own_sets() {
         (maps.paths(), papers.paths()),
         (vec!["of-maps".to_owned()], vec!["of-papers".to_owned()])
     );
-    // Without a choice the set is the one that the copy was begun with; another is refused.
+    // If no set is chosen, the set of the existing copy is used; another set is refused.
     let mut again = SyncOptions { set: None, ..maps.options.clone() };
     let run = |options: &SyncOptions| [synced(options), audited(options)];
     assert_eq!(run(&again).map(|ran| ran.exit), [0, 0]);
@@ -316,7 +316,7 @@ fn an_address_that_does_not_answer_is_an_error() {
         ran.text
     );
     assert_eq!(server.take_log(), ["/nope/", "/nope/.well-known/resourcesync", "/", WELL_KNOWN]);
-    // A site that has no Source is not recommended.
+    // A site without a Source is not recommended.
     let ran = synced(&copy_of(Server::start().url("/nope.xml"), None).options);
     assert!(
         ran.text.contains("help: check the address") && !ran.text.contains("abreast explore http"),
@@ -357,7 +357,7 @@ fn a_text_that_is_not_a_page_leads_to_no_source() {
             assert!(copy.paths().is_empty(), "{path}");
         }
     }
-    // A header names the Source explicitly.
+    // A header explicitly links to the Source.
     let link = format!("<{WELL_KNOWN}>; rel=\"resourcesync\"");
     server.put("/about.txt", Answer::ok("a text").header("link", &link));
     assert_eq!(synced(&copy_of(server.url("/about.txt"), Some("maps")).options).exit, 0);
@@ -439,7 +439,8 @@ fn a_broken_document_on_the_way_is_an_error() {
             assert!(copy.paths().is_empty(), "{place} {path}");
         }
     }
-    // Without its Capability List a Resource List would never be followed: one that is there is needed.
+    // Without its Capability List, a Resource List would never be followed, so an existing one is
+    // required.
     let foreign =
         whole("capabilitylist").replace("openarchives.org/rs/terms/", "openarchives.org/rs/terms");
     for (answer, exit) in [
@@ -720,7 +721,7 @@ fn an_unsuccessful_discovery_reports_what_was_tried() {
         let line = format!("tried {}: it {said}", server.url("/.well-known/host-meta.json"));
         assert!(tried.contains(&line), "{tried}");
     }
-    // What a link leads to is read, and the link is named.
+    // The target of a link is read, and the error contains the link.
     server.body("/.well-known/host-meta.json", json("/text"));
     server.body("/text", "ok");
     let ran = Copy::of(server.url("/")).try_run();

@@ -1,5 +1,4 @@
-//! A dry run changes nothing, and announces what the run after it does: the same counts, codes and
-//! exit code.
+//! A dry run changes nothing, and predicts the next run: the same counts, codes and exit code.
 
 use crate::contract::some;
 use crate::copy::{Copy, Ran};
@@ -17,8 +16,8 @@ fn copy_of(source: &Source) -> Copy {
     Copy::kept_in(source, |_| SinkOptions::Folder)
 }
 
-/// What a run reported: its summary, the codes of errors and notices, and the resources that were
-/// changed or held.
+/// The reports of a run: its summary, the codes of errors and notices, and the changed or held
+/// resources.
 type Reported = (Summary, Vec<String>, Vec<(String, ItemAction)>);
 
 fn reported(options: &SyncOptions, dry_run: bool) -> Reported {
@@ -31,7 +30,8 @@ fn reported(options: &SyncOptions, dry_run: bool) -> Reported {
     (ran.result.unwrap(), codes, items)
 }
 
-/// Every file that the user can see, with its bytes and time; the state by its names.
+/// Every file that the user can see, with its bytes and time; files of the state only by their
+/// names.
 fn seen(place: &Path) -> BTreeMap<PathBuf, (Vec<u8>, Option<std::time::SystemTime>)> {
     let mut out = BTreeMap::new();
     let mut waiting = vec![place.to_owned()];
@@ -90,7 +90,7 @@ fn announced(copy: &Copy) -> Reported {
         "created, updated, deleted ...: {dry_codes:?} {codes:?}"
     );
     assert_eq!((&dry_codes, dry.notices), (&codes, real.notices));
-    // What is held has no item in a real run.
+    // Held deletions have no item in a real run.
     let (held, dry_items): (Vec<_>, Vec<_>) =
         dry_items.into_iter().partition(|item| item.1 == ItemAction::Held);
     assert_eq!(held.len() as u64, real.held);

@@ -23,7 +23,7 @@ pub(crate) fn run_until(copy: &Copy, items: usize) -> Ran {
     })
 }
 
-/// How many packages are kept beside the copy.
+/// Number of packages in the state folder of the copy.
 pub(crate) fn packages(copy: &Copy) -> usize {
     std::fs::read_dir(copy.folder().join(".abreast/packages")).map_or(0, Iterator::count)
 }
@@ -39,7 +39,7 @@ pub(crate) struct DumpSource {
 impl DumpSource {
     pub(crate) fn new() -> Self {
         let server = Server::start();
-        // A package is worth it where requests take time, whatever else this machine does.
+        // Requests take time, so that a package is cheaper, whatever else this machine does.
         server.delay(Duration::from_millis(10));
         Self { server, offered: Vec::new(), links: String::new() }
     }
@@ -98,7 +98,7 @@ impl DumpSource {
         zip.finish()
     }
 
-    /// The manifest of such a package.
+    /// The manifest of a package with these resources.
     pub(crate) fn manifest_of(&self, resources: &[(String, String)]) -> String {
         let each = resources.iter().enumerate();
         let entries: String = each

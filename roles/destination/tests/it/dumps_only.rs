@@ -1,4 +1,4 @@
-//! Copies of Sources that have dumps and no lists: what is asked for, audits, other addresses.
+//! Copies of Sources with dumps and without lists: their requests, audits, other addresses.
 
 use crate::copy::{Copy, Ran};
 use crate::dump_source::{DumpSource, manifest, packages, resources};
@@ -26,7 +26,7 @@ fn asked(server: &Server, ending: &str) -> usize {
     count(&server.take_log(), ending)
 }
 
-/// What a path answers in place of a manifest.
+/// The response of a path in place of a manifest.
 type Broken = fn(&DumpSource) -> Answer;
 
 fn of_0_1(extra: &str) -> OldSource {
@@ -139,7 +139,7 @@ fn manifests_beside_packages_show_which_ones_are_needed() {
     assert_eq!(asked(&source.server, ".zip"), 0);
     copy.options.dry_run = false;
     assert_eq!(copy.run().created, 10);
-    // All packages are needed: what is in them is seen there.
+    // All packages are needed, because only they show their contents.
     let log = source.server.take_log();
     assert!(!log.contains(&"/one.xml".to_owned()), "{log:?}");
     assert!(log.contains(&"/one.zip".to_owned()) && count(&log, ".txt") == 0);
@@ -189,7 +189,7 @@ fn packages_are_read_where_manifests_beside_them_are_of_no_use() {
     }
 }
 
-/// A package that is older than the manifest beside it, as a cache may have it.
+/// A package that is older than the manifest next to it, as from a cache.
 #[test]
 fn a_member_of_another_time_than_the_manifest_is_not_used() {
     let mut source = of_two(true);
@@ -200,7 +200,7 @@ fn a_member_of_another_time_than_the_manifest_is_not_used() {
     all[4].1 = "unknown".to_owned();
     source.dump_of(&[("three", &all)], true);
     source.server.body(&all[3].0, "changed");
-    // No digests, and no time of one of them.
+    // Digests are missing, and so is the time of one entry.
     let manifest = source.manifest_of(&all).replace("hash=", "x=");
     let mut entries: Vec<_> = manifest.split("<url>").map(str::to_owned).collect();
     entries[1 + 3] = entries[1 + 3].replace("2025-06-01", "2025-07-01");

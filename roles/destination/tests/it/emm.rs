@@ -19,7 +19,7 @@ pub(crate) fn copy_of(source: &EmmSource) -> Copy {
     copy
 }
 
-/// The copy is the source, but for the names of blank nodes.
+/// The copy equals the source, except the labels of blank nodes.
 #[track_caller]
 pub(crate) fn assert_same(copy: &Copy, source: &EmmSource) {
     assert_eq!(canonical(quads(copy.folder())), canonical(parsed(&source.statements())));
@@ -104,7 +104,7 @@ fn a_full_download_is_read_first() {
     assert_same(&copy, &source);
     let asked: Vec<String> = source.server.take_log();
     let entities = asked.iter().filter(|line| line.contains("/id/")).count();
-    // Of whole seconds, the last change in the download is read again.
+    // The last change in the download is read again, because times are whole seconds.
     assert_eq!(entities, 2, "only what changed since is asked for: {asked:?}");
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.items.len()), (0, 0));
@@ -116,7 +116,7 @@ fn an_entry_point_older_than_its_pages_hides_nothing() {
         let source = with_numbers(habits, 11);
         let copy = copy_of(&source);
         assert_eq!(copy.try_run().exit(), 0);
-        // The Entry Point names the page that was the last one before: 4 of 6.
+        // The Entry Point contains the previous last page: 4 of 6.
         for number in 20..26 {
             source.put(number, "first");
         }
@@ -193,14 +193,14 @@ fn an_entity_that_cannot_be_had_is_kept() {
         assert_eq!(canonical(quads(copy.folder())), canonical(before.clone()), "{status}");
         source.answer_first(|_, _| None);
         source.data().entities.insert(9, String::new());
-        // It is asked for again.
+        // The entity is requested again.
         let only = source.data().entities[&number].clone();
         assert!(only.contains("second"));
         assert_eq!(copy.try_run().exit(), 0);
         source.put(number, "first");
         assert_eq!(copy.try_run().exit(), 0);
     }
-    // An answer without statements is no deletion either.
+    // A response without statements is not a deletion either.
     source.put(3, "second");
     source.answer_first(|target, _| {
         target
@@ -346,8 +346,8 @@ fn the_newest_of_several_changes_of_one_day_counts() {
     }
 }
 
-/// The direction of the feed decides among changes of one day. Pages with that day only show it by
-/// what is on others.
+/// The direction of the feed decides among changes of the same day. Pages with only that day show
+/// the direction by other pages.
 #[test]
 fn the_newest_of_several_changes_of_the_newest_day_counts() {
     for page in 1..=6 {
@@ -401,7 +401,7 @@ fn a_full_download_later_than_the_feed_is_read_once() {
     source.put(1, "second");
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
-    // A server that was restored ends before what was seen.
+    // A restored server ends before the last known change.
     source.data().changes.truncate(4);
     source.data().entities.insert(1, String::new());
     source.make_download();
@@ -626,7 +626,7 @@ fn an_audit_takes_the_newer_of_two_changes_of_one_day() {
     assert_eq!(copy.audit(false).exit_code, 0);
 }
 
-/// A feed without a full download has no list of everything to compare with.
+/// A feed without a full download has no list of all resources for a comparison.
 #[test]
 fn damage_is_repaired_by_a_baseline_without_a_full_download() {
     for kind in ["folder", "nquads", "labels"] {
@@ -653,7 +653,7 @@ fn damage_is_repaired_by_a_baseline_without_a_full_download() {
             let mut labels = LabelTable::open(&table).unwrap();
             labels.remove(&source.iri(1)).unwrap();
             let batch = labels.end_batch().unwrap();
-            // As if another program had removed it: the state knows of no other batch.
+            // As if another program had removed it: the database contains no other batch.
             let state = Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
             state.set_meta("labels-batch", Some(&batch.to_string())).unwrap();
             drop((labels, state));
@@ -729,7 +729,7 @@ fn an_answer_without_a_media_type_is_named_as_such() {
     assert!(message.starts_with("the answer has no Content-Type, so"), "{message}");
 }
 
-/// Without a listed length an empty answer is an answer: files may be empty.
+/// If no length is listed, an empty response is accepted, because files may be empty.
 #[test]
 fn an_empty_file_is_a_file() {
     let source = with_numbers(Habits { has_links: false, ..Habits::default() }, 2);

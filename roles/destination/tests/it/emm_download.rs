@@ -1,4 +1,4 @@
-//! Full downloads of change feeds that are empty, packed, gone, or of a time that has not come.
+//! Full downloads of change feeds that are empty, compressed, missing, or have a future time.
 
 use crate::emm::{assert_same, copy_of, with_numbers};
 use crate::emm_source::{EmmSource, Habits};
@@ -79,7 +79,7 @@ fn without_its_download_a_feed_is_read_and_the_run_is_partial() {
         let ran = copy.try_run();
         assert_eq!((ran.exit(), ran.has("emm.download")), (3, true), "{:?}", ran.reported);
         assert_same(&copy, &source);
-        // Later runs ask for what changed only, and apply deletions that are stated.
+        // Later runs request changed entities only, and apply listed deletions.
         assert_eq!(entities_asked(&source), if number == 0 { 9 } else { 1 });
         source.delete(number + 4);
     }

@@ -1,5 +1,5 @@
-//! Copies of change feeds whose resources are files: they begin with the Resource List that the Entry
-//! Point links to.
+//! Copies of change feeds whose resources are files: they start with the Resource List to which the
+//! Entry Point links.
 
 use crate::copy::Copy;
 use abreast_testkit::pages::{Answer, Server};
@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex};
 const PROLOG: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
                       xmlns:rs=\"http://www.openarchives.org/rs/terms/\">";
 
-/// What the Source has; times are seconds of one minute.
+/// The content of the Source; times are seconds of a minute.
 #[derive(Clone, Default)]
 struct Data {
     files: BTreeMap<String, String>,
     /// Kind, name and time.
     changes: Vec<(&'static str, String, u32)>,
-    /// What its Resource List has, and its time.
+    /// The content of the Resource List, and its time.
     list: (Vec<String>, u32),
-    /// The list does not state what it is.
+    /// Whether the list lacks its capability.
     is_plain: bool,
     /// The lists of an index, of which the second is missing.
     is_index: bool,
-    /// There is no list any more.
+    /// Whether the list was removed.
     is_gone: bool,
 }
 
@@ -37,7 +37,7 @@ fn time(second: u32) -> String {
 }
 
 impl Files {
-    /// With files that were there before the feed began.
+    /// A Source with files that existed before the feed started.
     fn start(names: &[&str]) -> Self {
         let files = Self { server: Server::start(), data: Arc::default() };
         for name in names {
@@ -167,7 +167,7 @@ fn a_comparison_with_the_list_deletes_what_it_lacks() {
     let mut copy = source.copy();
     assert_eq!(copy.try_run().exit(), 0);
     source.put("e", "new", 2);
-    // Restored: what was there meanwhile is gone, and nothing in the feed shows it.
+    // Restored: files that were created meanwhile are missing, and the feed does not show that.
     source.data.lock().unwrap().files.remove("b");
     source.make_list(3);
     copy.options.baseline = true;

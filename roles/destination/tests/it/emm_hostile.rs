@@ -8,7 +8,7 @@ use abreast_destination::MaxDelete;
 use abreast_testkit::pages::Answer;
 use serde_json::{Value, json};
 
-/// A time beyond every clock: the year 9999.
+/// A time in the future of every clock: the year 9999.
 const FAR: i64 = 253_402_300_000;
 
 fn page(items: &Value) -> Answer {
@@ -123,7 +123,7 @@ fn objects_elsewhere_are_reported_and_not_requested() {
     let ran = copy.try_run();
     assert_ne!(ran.exit(), 0, "{:?}", ran.reported);
     assert_eq!(canonical(quads(copy.folder())), canonical(before));
-    // Those that are addresses on this server are only the feed itself.
+    // Only addresses of the feed itself are requested on this server.
     let asked = source.server.take_log();
     assert!(asked.iter().all(|line| line.starts_with("/feed")), "{asked:?}");
 }
@@ -258,7 +258,7 @@ fn activities_that_are_not_understood_are_reported() {
     assert!(ran.reported.iter().any(|problem| {
         problem.message.contains("cannot be used: 2; an activity without the IRI of an entity")
     }));
-    // `create` is read, as there is no other meaning.
+    // `create` is accepted, since it cannot mean anything else.
     assert_eq!(ran.items.iter().map(|item| &item.uri).collect::<Vec<_>>(), [&source.iri(0)]);
 }
 

@@ -20,7 +20,7 @@ fn times_in_the_future_show_no_order_of_pages() {
             Habits { newest_first: true, ..marva.clone() },
         ] {
             let source = with_numbers(Habits { page, ..habits }, 9);
-            // Each page begins or ends with one.
+            // Each page starts or ends with a time in the future.
             for (at, change) in source.data().changes.iter_mut().enumerate() {
                 if at % 3 == 0 {
                     change.time = FUTURE + at as i64;
@@ -66,7 +66,7 @@ fn late_changes_are_found_as_far_back_as_they_are() {
     let source = with_numbers(Habits { page: 2, ..Habits::default() }, 16);
     let copy = copy_of(&source);
     assert_eq!(copy.try_run().exit(), 0);
-    // The first walk reads back to the first of them, and only the next one to the other.
+    // The first walk reads back to the first late change, and only the next walk to the other one.
     for (number, place) in [(1, 10), (0, 12)] {
         source.put(number, "late");
         let mut data = source.data();

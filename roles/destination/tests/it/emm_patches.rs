@@ -1,4 +1,4 @@
-//! Copies of change feeds whose activities have their Entity Patches in themselves.
+//! Copies of change feeds whose activities contain Entity Patches.
 
 use crate::contract::kills::{run_killed, run_killed_at};
 use crate::copy::{Copy, Ran};
@@ -20,7 +20,7 @@ struct Patching {
     source: EmmSource,
     /// The versions that the feed has led to.
     versions: RefCell<BTreeMap<usize, Vec<u8>>>,
-    /// The last patch of each entity, if patches name the one before.
+    /// The last patch of each entity, if patches link to the previous one.
     last: Option<RefCell<BTreeMap<usize, String>>>,
     blank_nodes: PatchBlankNodes<'static>,
 }
@@ -120,7 +120,7 @@ fn oxigraph() -> SinkOptions {
     SinkOptions::Oxigraph(OxigraphOptions { graph: Graph::Default, store })
 }
 
-/// All statements of a copy, whatever keeps it.
+/// All statements of a copy, for every sink.
 fn statements(copy: &Copy) -> Vec<Quad> {
     match copy.options.sink {
         SinkOptions::NQuads(_) => quads(copy.folder()),
@@ -244,7 +244,7 @@ fn a_patch_that_does_not_apply_is_no_loss() {
         let notice = ran.reported.iter().find(|notice| notice.code == "rdf.patch");
         let notice = notice.unwrap_or_else(|| panic!("{what}"));
         assert!(notice.message.contains(": 1;"), "{}", notice.message);
-        // It was fetched, and the patches after it apply again.
+        // The entity was fetched, and the patches after it apply again.
         patching.put(1, "third");
         assert_eq!(synced(&copy, &patching).summary().patched, 1, "{what}");
         assert_eq!(patching.asked(), [""; 0], "{what}");
@@ -274,14 +274,14 @@ fn changes_of_one_day_are_applied_in_their_order() {
         let habits = Habits { newest_first, whole_days: true, page: 2, ..Habits::default() };
         let patching = Patching::with_numbers(habits, 3);
         let copy = in_nquads(&patching);
-        // Their order is not known as long as there is one day only.
+        // The order is not known while all changes have the same day.
         for days in [0, 1] {
             patching.source.wait_days(days);
             for value in ["second", "first", "third", "first"] {
                 patching.put(1, value);
             }
             patching.put(2, "second");
-            // The last of one time has no patch.
+            // The last change of the same time lacks a patch.
             patching.put_unpatched(2, "third");
             synced(&copy, &patching);
             let asked = patching.asked();
@@ -454,7 +454,7 @@ fn a_killed_run_is_continued_with_its_patches() {
 #[test]
 fn a_killed_run_reports_deprecations_later() {
     type At = fn(&Event<'_>) -> bool;
-    // When nothing is stored as far as the state knows; and when everything is.
+    // When nothing is stored according to the database, and when everything is.
     let ends: [At; 2] = [
         |event| matches!(event, Event::Item(item) if item.uri.ends_with("/0")),
         |event| matches!(event, Event::Notice(notice) if notice.code == "resource.deprecated"),

@@ -1,5 +1,5 @@
-//! Copies of simulated providers over HTTP, as the transfer really is. The reader alone is tested with
-//! many more seeds beside it.
+//! Copies of simulated providers over HTTP, with the real transfer. The reader alone is also tested
+//! with many more seeds.
 
 use crate::copy::Copy;
 use crate::rdf::quads;
@@ -40,7 +40,7 @@ fn serve(server: &Server, provider: &Arc<Mutex<Provider>>) {
     });
 }
 
-/// The version of each entity that is kept.
+/// The stored version of each entity.
 fn kept(copy: &Copy) -> BTreeMap<String, String> {
     let version = |term: &Term| match term {
         Term::Literal(literal) => literal.value().to_owned(),
@@ -58,7 +58,7 @@ fn copies_over_http_are_right_after_any_adversity() {
     for seed in seeds(48) {
         let server = Server::start();
         let mut provider = Provider::new(Protocol::Activities, seed, &server.base, false);
-        // What is missing for good may be reported for good.
+        // Entities that are missing permanently may be reported permanently.
         provider.faults = provider.faults.without(Fault::Holes);
         let provider = Arc::new(Mutex::new(provider));
         serve(&server, &provider);

@@ -1,4 +1,4 @@
-//! A server of change feeds as libraries and museums write them: what it does is set by each test.
+//! A server of change feeds as libraries and museums write them; each test sets its habits.
 
 use abreast_testkit::pages::{Answer, Server};
 use abreast_webtypes::Timestamp;
@@ -25,12 +25,12 @@ pub(crate) struct Habits {
     pub(crate) newest_first: bool,
     /// Only the last activity of each entity.
     pub(crate) latest_only: bool,
-    /// The Entry Point names the last page, and pages the one before.
+    /// The Entry Point links to the last page, and pages link to the previous one.
     pub(crate) has_last: bool,
     pub(crate) has_prev: bool,
     /// References are strings, relative ones; otherwise objects.
     pub(crate) bare_references: bool,
-    /// Types are arrays of names with a prefix.
+    /// Types are arrays of prefixed names.
     pub(crate) listed_types: bool,
     /// Objects link to their representations; otherwise they are asked for by `Accept`.
     pub(crate) has_links: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Habits {
     pub(crate) only_updates: bool,
     /// The collection that pages name is not there.
     pub(crate) lost_collection: bool,
-    /// The last page names itself as the next one.
+    /// The last page links to itself as the next one.
     pub(crate) next_is_self: bool,
     /// Activities of a page.
     pub(crate) page: usize,
@@ -130,11 +130,11 @@ pub(crate) struct Change {
     pub(crate) number: usize,
     pub(crate) kind: &'static str,
     pub(crate) time: i64,
-    /// Members that replace those of the server.
+    /// Members that replace members of the server.
     pub(crate) more: Value,
 }
 
-/// What the server has.
+/// The content of the server.
 #[derive(Clone, Default)]
 pub(crate) struct Data {
     pub(crate) entities: BTreeMap<usize, String>,
@@ -144,7 +144,7 @@ pub(crate) struct Data {
     pub(crate) habits: Habits,
     /// The full download, and its time.
     pub(crate) download: Option<(String, i64)>,
-    /// What the IRIs of entities begin with, if that is not the server's own address.
+    /// The start of the IRIs of entities, if it is not the server's own address.
     names: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Verified bytes only; transfers that break off are continued.
+//! Only verified bytes are stored; interrupted transfers are continued.
 
 use crate::copy::{Copy, Ran, files};
 use crate::source::{Source, list_of};
@@ -8,7 +8,7 @@ use abreast_testkit::pages::{Answer, Server};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-/// Publishes a list of one resource, with length and digest.
+/// Publishes a list of a single resource, with length and digest.
 fn list_with_digest(server: &Server, path: &str, body: &[u8]) {
     let entry = documents::entry(&server.url(path), body, "");
     server.body("/list.xml", document("urlset", "capability=\"resourcelist\"", &entry));
@@ -26,7 +26,7 @@ fn bytes_that_are_not_as_listed_are_never_seen() {
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.codes.as_slice()), (3, ["fixity.mismatch".to_owned()].as_slice()));
     assert_eq!(copy.texts(), BTreeMap::from([("ok.txt".to_owned(), "old copy".to_owned())]));
-    // It is not forgotten: the next run, with an unchanged list, tries again.
+    // The failure is not forgotten: the next run, with an unchanged list, tries again.
     source.server.body("/ok.txt", "new copy");
     let ran = copy.try_run();
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_large_body_is_continued_where_it_broke_off() {
             raw.extend_from_slice(&sent[..2_000_000]);
             raw
         } else {
-            // Whatever was asked for: a whole body is a right answer to a range too.
+            // Any request receives this: a complete body is a valid response to a range too.
             let mut raw = format!(
                 "HTTP/1.1 200 OK\r\nETag: \"v2\"\r\nContent-Length: {}\r\n\r\n",
                 sent.len()

@@ -1,5 +1,4 @@
-//! Deletions beyond the limit stay held, whatever the copy is kept in, whichever protocol it is read
-//! by, and however often it runs.
+//! Deletions above the limit remain held, for every sink and protocol, and for any number of runs.
 
 use crate::contract::kills::run_killed_at;
 use crate::copy::{Copy, Ran};
@@ -61,7 +60,7 @@ const SINKS: &[(&str, Make)] = &[
     }),
 ];
 
-/// A Source of that many resources, and a copy of it.
+/// A Source of this number of resources, and its copy.
 fn copied(count: usize, sink: fn(&Path) -> SinkOptions) -> (Source, Copy) {
     let mut source = Source::of_statements();
     (0..count).for_each(|number| source.set(&format!("/old{number:03}"), "old"));
@@ -145,10 +144,10 @@ fn a_killed_run_does_not_lift_the_guard() {
     }
 }
 
-/// A copy of 20 resources, whose Source has replaced all of them since; the server is kept.
+/// A copy of 20 resources that the Source has all replaced since; the server is retained.
 type Replaced = fn() -> (Copy, Server);
 
-/// Protocols and how they state deletions; in a dry run, all of them but empty fragments are known.
+/// Protocols and their deletions; a dry run knows all deletions except empty fragments.
 const PROTOCOLS: &[(&str, Replaced)] = &[
     ("0.1, change sets", || replaced_in_0_1(false)),
     ("0.1, Sitemap", || replaced_in_0_1(true)),
@@ -235,7 +234,7 @@ fn held_deletions_stay_held_in_every_protocol() {
 #[test]
 fn a_killed_run_that_knew_no_deletion_lifts_no_guard() {
     let (copy, _server) = replaced_in_sdshare(|| SinkOptions::Folder, false);
-    // By then everything new is stored; what is empty comes later, in the order of URIs.
+    // At this point all new resources are stored; empty ones follow, in the order of URIs.
     run_killed_at(&copy, &|event| matches!(event, Event::Item(item) if item.uri.ends_with("/119")));
     for run in 1..=2 {
         let ran = copy.try_run();

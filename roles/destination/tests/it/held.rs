@@ -40,7 +40,7 @@ fn more_deletions_than_allowed_are_held() {
     assert_eq!(copy.paths().len(), 10);
 }
 
-/// The same bytes under other names; others of the same number are a loss.
+/// The same bytes with other URIs; other bytes, in the same number, are a loss.
 #[test]
 fn resources_that_move_are_no_loss() {
     for (is_moved, exit) in [(true, 0), (false, 7)] {
@@ -219,7 +219,7 @@ fn later_deletions_are_judged_with_those_that_are_held() {
     assert_eq!(outcome(&copy.try_run()), (7, 12, 0));
     list_again(&server, 15..40);
     assert_eq!(outcome(&copy.try_run()), (7, 15, 0));
-    // What was created since is deleted too.
+    // Resources that were created since then are deleted too.
     list_again(&server, 15..30);
     assert_eq!(outcome(&copy.try_run()), (7, 25, 0));
     copy.options.max_delete = MaxDelete::Count(24);

@@ -34,7 +34,7 @@ fn a_run_that_was_stopped_is_continued() {
     source.server.take_log();
     let ran = copy.try_run();
     assert_eq!((ran.exit(), copy.paths().len()), (0, 300));
-    // Nothing that was kept is fetched again.
+    // Stored resources are not fetched again.
     let again = source.server.take_log().iter().filter(|path| path.starts_with("/d/")).count();
     assert!(again <= 300 - kept, "{again} {kept}");
 }
@@ -83,7 +83,7 @@ fn the_next_run_continues_after_a_kill() {
     source.set("/d/b", "two");
     source.snapshot();
     let copy = Copy::of(source.url());
-    // Both are planned, neither is had.
+    // Two resources are planned, and none can be fetched.
     source.server.remove("/d/a");
     source.server.remove("/d/b");
     assert_eq!(copy.try_run().exit(), 3);

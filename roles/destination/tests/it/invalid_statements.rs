@@ -1,4 +1,4 @@
-//! Statements that are not valid: an error, or left out, counted and named.
+//! Invalid statements: an error, or left out, counted and reported.
 
 use crate::copy::Copy;
 use crate::rdf::{endpoint, oxigraph, sparql};
@@ -97,7 +97,7 @@ fn one_invalid_statement_costs_no_description() {
         let now = statements(&copy);
         assert!(now.contains("/1> <http://ns.example/value> \"second\""), "{name} {now}");
         assert!(!now.contains("en_US") && !now.contains("a|b"), "{name} {now}");
-        // Later runs state it too.
+        // Later runs report the statement too.
         let ran = copy.try_run();
         assert_eq!((ran.exit(), ran.summary().invalid_statements), (0, 1), "{name}");
         let findings = findings_of(&copy);
@@ -153,7 +153,7 @@ fn nothing_is_deleted_for_statements_that_are_left_out() {
     copy.options.baseline = true;
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().invalid_statements), (0, 0), "{:?}", ran.reported);
-    // Without the option such a snapshot is refused.
+    // If the option is not set, such a snapshot is refused.
     source.wait(5);
     source.put(
         &SdSource::name(2),
@@ -208,7 +208,7 @@ fn leaving_out_is_refused_where_nothing_is_read_as_rdf() {
         server.body("/list.xml", format!("<urlset {ns}>{head}{entry}</urlset>"));
         let mut copy = Copy::of(server.url("/list.xml"));
         copy.options.leave_out_invalid = true;
-        // In the first run, and in the run of a copy that was begun.
+        // In the first run, and in the run of an existing copy.
         for _ in 0..2 {
             let ran = copy.try_run();
             assert_eq!((ran.exit(), ran.code()), (2, "rdf.leave-out"), "{:?}", ran.reported);
@@ -244,7 +244,8 @@ fn language_tags_are_copied_as_they_are_written() {
     put("en-gb");
     assert_eq!(copy.run().updated, 1);
     assert!(statements(&copy).contains("\"x\"@en-gb"), "{}", statements(&copy));
-    // A store keeps it, and an endpoint may return it in lower case: neither differs from the Source.
+    // A store retains the case of the tag, and an endpoint may return it in lower case: neither
+    // differs from the Source.
     put("en-GB");
     for (name, sink) in [("store", oxigraph as fn(&Path) -> SinkOptions), ("endpoint", sparql)] {
         copy = Copy::of(source.url());

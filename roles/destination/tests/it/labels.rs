@@ -147,7 +147,8 @@ fn deprecated_entities_stay_in_the_table() {
     ];
     assert_eq!(found(&copy), first);
     assert_eq!(copy.audit(true).exit_code, 0);
-    // An update ends the mark of the feed; the description's own is gone with its statement.
+    // An update ends the mark of the feed; the mark of the description was deleted with its
+    // statement.
     source.put(0, "second");
     source.put(2, "second");
     source.delete(1);
@@ -246,7 +247,7 @@ fn a_table_that_was_lost_is_made_again() {
     }
     assert_eq!(copy.try_run().exit(), 0);
     assert_eq!(found(&copy), before);
-    // The state alone is lost.
+    // Only the database is lost.
     std::fs::remove_dir_all(copy.folder()).unwrap();
     source.delete(3);
     source.make_download();
@@ -306,7 +307,8 @@ fn an_audit_leaves_a_database_of_others_as_it_is() {
     let other = copy.place.path().join("other");
     std::fs::create_dir(&other).unwrap();
     let options = table_in(&other, "labels.db", VALUE);
-    // A database of another program, with a journal as most have it; and a file that is none.
+    // A database of another program, with a journal as most have it; and a file that is not a
+    // database.
     let mut database = std::fs::read(copy.folder().join(".abreast/mirror.db")).unwrap();
     database[18..20].fill(1);
     for bytes in [database, b"text".repeat(2_000)] {
@@ -453,7 +455,7 @@ fn a_table_without_any_label_is_reported() {
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.count("labels.none")), (0, 1), "{:?}", ran.reported);
     assert!(ran.reported[0].message.contains("skos:prefLabel"));
-    // Once for what was stored.
+    // Once for the stored entities.
     assert!(!copy.try_run().has("labels.none"));
     set(&mut copy, VALUE);
     assert!(!copy.try_run().has("labels.none"));

@@ -1,4 +1,4 @@
-//! Documents that cannot be used in any run: what they hold back, and for how long.
+//! Documents that cannot be used in any run: the deletions that they delay, and for how long.
 
 use crate::copy::{Copy, Ran};
 use crate::emm_source::{EmmSource, Habits as EmmHabits};
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::atomic::AtomicBool;
 
 /// A copy of 12 resources whose Source has deleted one, and has a document or an entry that cannot
-/// be used from now on; the server is kept.
+/// be used from now on; the server is retained.
 type Broken = fn() -> (Copy, Server);
 
 /// Protocol and fault, how it is made, its code, and the run that deletes.

@@ -78,7 +78,7 @@ mod sync;
 mod unnamed_lists;
 mod uri_list;
 
-/// The process that loses its power: `strace` notes what it does.
+/// The process that loses its power: `strace` records its calls.
 #[test]
 fn child() {
     power_loss::child();

@@ -116,7 +116,7 @@ fn copies_follow_their_source_to_another_server_or_path() {
     }
 }
 
-/// These documents, and all that they name, have URLs with another begin.
+/// The documents, and their links, get URLs with another start.
 fn rename(source: &mut Source, base: &str, documents: &[&str]) {
     let old = std::mem::replace(&mut source.server.base, base.to_owned());
     for path in documents {
@@ -129,7 +129,7 @@ fn rename(source: &mut Source, base: &str, documents: &[&str]) {
 const LISTS: [&str; 2] = ["/resourcelist.xml", "/changelist.xml"];
 const DOCUMENTS: [&str; 3] = ["/caps.xml", LISTS[0], LISTS[1]];
 
-/// A Source on a port that has TLS too, and a copy that trusts its certificate; the begin of its
+/// A Source on a port that has TLS too, and a copy that trusts its certificate; the start of its
 /// https URLs.
 fn with_tls() -> (Source, Copy, String, http::Server) {
     let authority = Authority::default();
@@ -191,7 +191,7 @@ fn a_copy_is_moved_only_to_resources_that_are_allowed() {
         let text = format!("{:?} {:?}", refused.result, refused.reported);
         let code = if is_downgrade { "http.downgrade" } else { "uri.authority" };
         assert_eq!((refused.code(), copy.texts()), (code, before.clone()), "{text}");
-        // It depends on what has moved: the Source, or its resources alone.
+        // The help depends on what has moved: the Source, or only its resources.
         let ways = if is_downgrade {
             ["--allow-downgrade"; 2]
         } else {
@@ -378,8 +378,8 @@ fn a_move_that_is_killed_is_completed_by_the_next_run() {
     assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
 }
 
-/// A copy that has URIs in itself is of its Source at the new address too: what has the new URIs is
-/// copied, and what has the old ones deleted, as far as that is allowed.
+/// A copy that contains URIs also belongs to its Source at the new address: resources with new URIs
+/// are copied, and resources with old URIs are deleted, as far as allowed.
 #[test]
 fn what_has_uris_in_itself_is_copied_again_under_new_ones() {
     const COUNT: u64 = 12;
@@ -411,7 +411,7 @@ fn what_has_uris_in_itself_is_copied_again_under_new_ones() {
         let message = ran.reported.iter().find(|it| it.code == "source.moved").expect(&what);
         assert!(message.message.contains("--max-delete 100%"), "{what}");
         let Summary { created, deleted, held, .. } = *ran.summary();
-        // The same bytes under another name are no loss; a description has its IRI in it.
+        // The same bytes with another URI are not a loss; a description contains its IRI.
         let (due, exit) = if name == "warc" { (0, 0) } else { (COUNT, 7) };
         assert_eq!((created, deleted, held, ran.exit()), (COUNT, COUNT - due, due, exit), "{what}");
         copy.options.moved = names_it_again;

@@ -1,4 +1,4 @@
-//! How URIs become names in the folder, and what is refused.
+//! The mapping from URIs to names in the folder, and refused URIs.
 
 use crate::copy::Copy;
 use crate::source::{Source, list_of};
@@ -64,7 +64,7 @@ fn other_hosts_and_schemes_need_permission() {
     assert_eq!(ran.codes[0], "rs.no-at");
     assert!(ran.codes[1..].iter().all(|code| code == "uri.authority"), "{:?}", ran.codes);
     assert_eq!(copy.paths(), ["ok.txt"]);
-    // Leave given later is enough: what was refused is tried again.
+    // Permission that is given later is sufficient: refused resources are tried again.
     copy.options.allow_hosts.push(other.base.trim_start_matches("http://").to_owned());
     let ran = copy.try_run();
     assert_eq!(
@@ -109,7 +109,7 @@ fn names_that_are_files_and_folders_are_all_kept_in_any_order() {
         copy.options.baseline = false;
         source.delete("/a/b/c");
         assert_eq!(copy.try_run().exit(), 0);
-        // Names that no folder needs any more are given back, as a fresh copy has them.
+        // Names that folders do not need any more are restored, as in a new copy.
         assert_eq!(copy.paths(), ["%!a", "a/b"]);
         source.delete("/a/b");
         assert_eq!(copy.try_run().exit(), 0);
@@ -187,7 +187,7 @@ fn a_move_to_the_leaf_name_that_was_broken_off_is_finished() {
     let mut copy = Copy::of(source.url());
     copy.options.base = Some(source.server.url("/"));
     copy.run();
-    // The state said so already, the file had not moved yet.
+    // The database already has the new name, and the file has not moved yet.
     let mirror =
         abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
     let mut row = mirror.row(&source.server.url("/a")).unwrap().unwrap();

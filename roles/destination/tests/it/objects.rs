@@ -145,7 +145,7 @@ fn the_state_of_one_store_is_not_used_for_another() {
     let SinkOptions::Objects(options) = &mut copy.options.sink else { panic!("another kind") };
     let first = options.url.clone();
     options.url = format!("{first}-other");
-    // What is there under the same name was never written by us.
+    // The object with the same key was not written by this copy.
     let other = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
     std::fs::create_dir_all(&other).unwrap();
     std::fs::write(other.join("f000"), "precious").unwrap();
@@ -205,7 +205,7 @@ pub(crate) fn address() -> String {
     ADDRESS.with_borrow(String::clone)
 }
 
-/// Each copy in a place of its own in the bucket.
+/// Each copy has a separate place in the bucket.
 pub(crate) const BUCKET: SinkCase = SinkCase {
     name: "bucket",
     source: Source::new,
@@ -272,7 +272,7 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
         head.contains(&format!("x-amz-meta-abreast-uri: {}/f000", source.server.base)),
         "{head}"
     );
-    // One that a killed run of ours left is taken over.
+    // An object of a killed run of this copy is adopted.
     request(&server.address, "DELETE", "/bucket/papers/f001", "");
     std::fs::remove_dir_all(copy.folder().join(".abreast")).unwrap();
     assert_eq!(copy.run().exit_code, 0);

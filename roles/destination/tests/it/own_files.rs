@@ -49,7 +49,7 @@ fn oxigraph() -> SinkOptions {
     SinkOptions::Oxigraph(OxigraphOptions { graph: Graph::Default, store })
 }
 
-/// What the user does to the file `a` while the run requests a resource.
+/// The user's change of the file `a` while the run requests a resource.
 type Edit = fn(&Path);
 
 #[test]
@@ -66,7 +66,7 @@ fn files_edited_during_a_download_are_never_lost() {
             std::fs::write(path, "by hand".repeat(length / 7 + 1).split_at(length).0).unwrap();
         }),
     ];
-    // What the Source does to `/d/a`, and the resource whose request the edit meets.
+    // The Source's change of `/d/a`, and the resource during whose request the edit happens.
     let changes: [(&str, &str, Option<&str>); 5] = [
         ("updated", "/d/a", Some("two")),
         ("updated with much", "/d/a", Some(&large)),
@@ -96,7 +96,7 @@ fn files_edited_during_a_download_are_never_lost() {
         }
         let is_current = what.starts_with("found current");
         if is_current {
-            // Without a digest the server is asked.
+            // If no digest is listed, the server is asked.
             let digest = format!("hash=\"md5:{}\" ", md5_hex(b"one"));
             source.changes = source.changes.replace(&digest, "").replace("2025-06", "2025-07");
         }
@@ -258,7 +258,7 @@ fn a_folder_that_is_not_the_copys_is_refused() {
             assert!(ran.result.unwrap_err().help().unwrap().contains("--baseline"), "{what}");
             assert_eq!(everything(copy.folder()), before, "{what}: something was made");
         }
-        // The way out that is named.
+        // The solution in the help text.
         source.delete("/b");
         source.snapshot();
         copy.options.baseline = true;
@@ -271,7 +271,7 @@ fn a_folder_that_is_not_the_copys_is_refused() {
     }
 }
 
-/// Every path below a folder, its state too; `None` when it is not there.
+/// Every path below a folder, including the state; `None` if the folder is missing.
 fn everything(folder: &Path) -> Option<Vec<String>> {
     let mut all = Vec::new();
     let mut waiting = vec![folder.to_owned()];

@@ -1,4 +1,4 @@
-//! Resources are taken out of packages, safely and only when that is cheaper.
+//! Resources are extracted from packages, safely and only if that is cheaper.
 
 use crate::copy::{Copy, files};
 use crate::dump_source::{DumpSource, manifest, packages, resources, run_until};
@@ -148,7 +148,7 @@ fn a_package_is_the_one_that_its_server_states() {
         ("repr-digest", wrong.clone(), Some("fixity.mismatch")),
         ("content-digest", wrong.clone(), Some("fixity.mismatch")),
         ("repr-digest", wrong.replace(':', ""), Some("http.digest")),
-        // Of algorithms that are unknown or deprecated.
+        // Unknown or deprecated algorithms.
         ("repr-digest", "md5=:AAAAAAAAAAAAAAAAAAAAAA==:".to_owned(), None),
     ] {
         source.server.put("/one.zip", Answer::ok(&*package).header(name, &value));
@@ -341,7 +341,7 @@ fn skipped_entries_of_a_manifest_hold_deletions_back() {
     source.dump(&["/one.zip"]);
     let mut copy = Copy::of(source.url());
     assert_eq!(copy.try_run().exit(), 0);
-    // The second is there still, and cannot be understood; the third is not named.
+    // The second entry is still there, and cannot be parsed; the third is missing.
     let broken = source
         .entry(&all[1].0, &all[1].1, "path=\"/1\"")
         .replace("2025-06-01T00:00:00Z", "yesterday");
@@ -478,7 +478,7 @@ fn modified(copy: &Copy, path: &str) -> u64 {
 
 #[test]
 fn a_file_has_the_time_of_the_resource_however_it_came() {
-    // Last modified at 2001-09-09T01:46:40Z, changed at BEGIN + 5 s; lists of changes are for
+    // Last modified at 2001-09-09T01:46:40Z, changed at `BEGIN` + 5 s; lists of changes are for
     // clients of both versions.
     let (seconds, date) = (1_000_000_000, "Sun, 09 Sep 2001 01:46:40 GMT");
     let changed = "2026-01-01T00:00:05Z";

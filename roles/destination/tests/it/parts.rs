@@ -1,4 +1,4 @@
-//! Parts of packages and resources: what is done with answers that do not continue them.
+//! Parts of packages and resources: responses that do not continue them.
 
 use crate::copy::{Copy, files};
 use crate::dump_source::{DumpSource, packages, resources, run_until};
@@ -155,7 +155,7 @@ fn parts_stay_where_they_are_continued_and_nowhere_else() {
     let head = "HTTP/1.1 200 OK\r\netag: \"v1\"\r\n";
     let half = &body[..body.len() / 2 + 2_000_000];
     let cut = format!("{head}content-length: {}\r\n\r\n", body.len());
-    // A piece without a length: the answer is none of HTTP.
+    // A piece without a length: the response is not valid HTTP.
     let broken = format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n", half.len());
     for (name, first, end, is_kept) in
         [("cut", cut, &b""[..], true), ("broken", broken, &b"\r\nno length\r\n"[..], false)]

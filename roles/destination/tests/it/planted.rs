@@ -1,4 +1,4 @@
-//! Links planted in a copy's state folder, and in the place of files that were begun, lead nowhere.
+//! Links planted in a copy's state folder, and in place of incomplete files, are not followed.
 
 use crate::copy::{Copy, Ran};
 use abreast_destination::Dumps;
@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 const LARGE: usize = 9 << 20;
 static LARGE_MD5: OnceLock<String> = OnceLock::new();
 
-/// A Source with a version of a resource, a package and one large resource; a copy of it; and what
-/// is beside the copy.
+/// A Source with a version of a resource, a package and one large resource; its copy; and the files
+/// next to the copy.
 struct World {
     server: Server,
     copy: Copy,
@@ -47,7 +47,7 @@ impl World {
     fn publish(&self, body: &str) {
         let server = &self.server;
         server.body("/d/a", body);
-        // It breaks off.
+        // The transfer is interrupted.
         let mut cut =
             format!("HTTP/1.1 200 OK\r\nETag: \"large\"\r\nContent-Length: {LARGE}\r\n\r\n")
                 .into_bytes();
@@ -172,7 +172,7 @@ fn plant(name: &str, target: &str, hard: bool) {
         ran.reported
     );
     if name == "owner" {
-        // Written where the state is elsewhere.
+        // Written if the state is elsewhere.
         world.copy.options.state = Some(world.copy.place.path().join("state"));
         remove(&world.state());
         fs::create_dir(world.state()).unwrap();
@@ -185,8 +185,8 @@ fn plant(name: &str, target: &str, hard: bool) {
     } else {
         symlink(&target, world.state().join(name).components().as_path()).unwrap();
     }
-    // All that the state folder is for: a newer version, a file changed here, a version, a package,
-    // a large file.
+    // All uses of the state folder: a newer version, a locally changed file, an earlier version, a
+    // package, a large file.
     fs::write(world.copy.folder().join("a"), "changed here").unwrap();
     world.publish("two");
     world.copy.options.baseline = true;

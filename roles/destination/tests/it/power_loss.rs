@@ -1,15 +1,15 @@
-//! Copies that are packed into files or kept by a service, and their states, after loss of power at
-//! any instant.
+//! Copies in files or in a service, and their databases, after loss of power at any instant.
 //!
-//! A kill leaves the system's cache; loss of power does not, and commits of a copy's state are not
-//! made durable one by one. A child runs a copy again and again while its Source changes, and
-//! `strace` notes every write and every time something was made durable. From these notes the test
-//! makes the copy and its state as they may be after power was lost at some instant: of what was not
-//! made durable each write is there, missing or torn, and each name given or not. Whatever is left,
-//! the state names nothing that was destroyed, and the next run ends with what the Source has.
+//! A kill does not affect the system's cache; loss of power does, and commits of a copy's database
+//! are not made durable individually. A child runs a copy repeatedly while its Source changes, and
+//! `strace` records every write and every flush to disk. From this record the test reconstructs
+//! possible contents of the copy and its database after loss of power at some instant: each write
+//! that was not durable is complete, missing or torn, and each new name exists or not. In all
+//! cases, the database does not refer to destroyed data, and after the next run the copy equals the
+//! Source.
 //!
-//! `ABREAST_POWER_LOSSES` asks for more instants than 40 of each sink, `ABREAST_CRASH_SEED` repeats
-//! a failing run.
+//! `ABREAST_POWER_LOSSES` sets the number of instants for each sink instead of 40,
+//! `ABREAST_CRASH_SEED` repeats a failing run.
 
 use crate::contract::{SinkCase, seen, sinks};
 use crate::copy::Copy;
@@ -26,12 +26,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// Tells the child where its copy is to be. The name of the sink and the address of the Source are
-/// in a file beside it.
+/// The place of the child's copy. The name of the sink and the address of the Source are in a file
+/// next to it.
 const CHILD: &str = "ABREAST_COPY_POWER_CHILD";
 const LOSSES: u64 = 40;
 const RUNS: u64 = 12;
-/// What the child requests to have the Source change.
+/// The path that the child requests to make the Source change.
 const STEP: &str = "/step";
 
 /// Small files, so that each is compacted.
@@ -42,11 +42,11 @@ fn sink_of(case: &SinkCase, place: &Path) -> SinkOptions {
     }
 }
 
-/// The journal of an endpoint: what is sent was durable in it before.
+/// The journal of an endpoint, in which changes were durable before they were sent.
 const JOURNAL: &str = "/.abreast/sent";
 
-/// What an endpoint may have when power is lost: all of a run if every line of its journal was durable,
-/// else nothing of it.
+/// The possible content of an endpoint after loss of power: all changes of a run if every line of
+/// its journal was durable, otherwise none.
 fn service_after_loss<'k>(events: &[Event], until: usize, kept: &'k [Vec<Quad>]) -> &'k [Quad] {
     let is_end = |event: &Event| matches!(event, Event::Acknowledged(_));
     let begin = events[..until].iter().rposition(is_end).map_or(0, |end| end + 1);
@@ -95,7 +95,7 @@ pub(crate) fn child() {
     }
 }
 
-/// Changes most resources, so that files have little else than what is superseded.
+/// Changes most resources, so that files consist mostly of superseded parts.
 fn step(source: &mut Source, number: u64) {
     for place in 0..9 {
         source.set(&format!("/{place}"), &format!("{number} {}", "x".repeat(90 * place)));
@@ -114,7 +114,7 @@ fn loses_power(name: &str) {
     let (url, server) = (source.url(), source.server.clone());
     let (source, steps) = (Arc::new(Mutex::new(source)), Mutex::new(0));
     let changed = Arc::clone(&source);
-    // What the endpoint has before each run, and after the last one.
+    // The content of the endpoint before each run, and after the last one.
     let (service, kept) = (endpoint(), Arc::new(Mutex::new(Vec::new())));
     let (of_service, noted_kept) = (service.clone(), Arc::clone(&kept));
     let keep = move || {

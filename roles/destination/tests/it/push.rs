@@ -166,14 +166,14 @@ pub(crate) struct Follower {
     pub(crate) folder: PathBuf,
     told: Arc<Mutex<Vec<String>>>,
     runs: Arc<Mutex<usize>>,
-    /// A run has begun and not ended.
+    /// Whether a run has started and not ended.
     busy: Arc<AtomicBool>,
     cancel: Arc<AtomicBool>,
     thread: Option<JoinHandle<Option<Error>>>,
 }
 
 impl Follower {
-    /// With polls so rare that they do not count, except those that notifications cause.
+    /// Polls are so rare that only polls after notifications matter.
     fn start(source: &Source, change: impl FnOnce(&mut SyncOptions)) -> Self {
         Self::at(&source.server, "/caps.xml", change)
     }
@@ -309,7 +309,7 @@ fn wanted(source: &Source) -> BTreeMap<String, String> {
     source.kept.clone()
 }
 
-/// One request on a connection of its own.
+/// A request on a separate connection.
 pub(crate) fn request(
     method: &str,
     url: &str,
@@ -482,7 +482,7 @@ fn a_short_lease_is_renewed_before_it_ends() {
     let mut source = Source::with_hub();
     let copy = Follower::with_callback(&source);
     source.subscription("/hub", 0);
-    // The lease begins when it is confirmed, which is before the lists are requested again.
+    // The lease starts at its confirmation, which is before the lists are requested again.
     let begun = Instant::now();
     let first = copy.confirm(&source, 0, 2);
     let second = source.subscription("/hub", 1);
@@ -594,7 +594,7 @@ fn an_event_stream_notifies_and_resumes_where_it_was_cut() {
     source.set("/d/told", "after");
     source.server.send(&event(12, &source.last()));
     copy.follows(&source);
-    // A comment is nothing, and an event that never ends is not waited for.
+    // A comment is ignored, and an incomplete event is not waited for.
     let runs = copy.runs();
     source.server.send(b": still here\n\n");
     source.server.send(b"data: <urlset");
@@ -656,7 +656,7 @@ fn lists_that_come_later_than_notifications_undo_nothing() {
     source.set("/d/told", "told");
     source.server.send(&event(1, &source.last()));
     copy.follows(&source);
-    // As from a cache: another answer, which does not know of it.
+    // As from a cache: another response, which lacks the change.
     source.server.put("/changelist.xml", Answer::ok(old).header("etag", "\"cached\""));
     source.server.take_log();
     let mut log = Vec::new();
@@ -734,8 +734,8 @@ fn notifications_in_any_order_and_number_give_the_same_copy() {
             }
             let notification = source.notification(from, source.changes.len());
             told.push(notification.clone());
-            // Of every second window, two of five are lost; all others come three times, among old
-            // ones.
+            // In every second window, two of five notifications are lost; all others arrive three
+            // times, among old ones.
             last_lost = told.len() / 10 % 2 == 0 && random.below(5) < 2;
             if !last_lost {
                 window.extend([notification.clone(), notification.clone(), notification]);
@@ -768,7 +768,7 @@ fn notifications_in_any_order_and_number_give_the_same_copy() {
     source.publish();
     source.server.send(&event(id + 1, &source.last()));
     copy.follows(&source);
-    // All of it again, from the beginning: nothing comes back.
+    // All notifications again, in random order: no deleted resource returns.
     for at in (1..told.len()).rev() {
         told.swap(at, random.index(at + 1));
     }

@@ -115,7 +115,7 @@ pub(crate) fn in_endpoint(_: &Copy, source: &Source) -> Kept {
 #[test]
 fn a_folder_of_nquads_keeps_the_contract() {
     contract_with(Source::of_statements(), &nquads, in_files);
-    // Each resource in a file of its own, which is written anew when it is superseded.
+    // Each resource is in a separate file, which is rewritten when it is superseded.
     let small = |_: &Path| nquads_in(Graph::OfResource, 1);
     contract_with(Source::of_statements(), &small, in_files);
 }
@@ -211,7 +211,7 @@ fn sinks() -> impl Iterator<Item = (SinkOptions, &'static str)> {
     sinks.into_iter().inspect(|_| endpoint().store.clear().unwrap())
 }
 
-/// A name that isomorphic graphs have in common, whatever the graph's name.
+/// A canonical form of isomorphic graphs, independent of the graph's name.
 pub(crate) fn canonical(quads: impl IntoIterator<Item = Quad>) -> Vec<String> {
     let quads = quads.into_iter().map(|quad| Quad { graph_name: GraphName::DefaultGraph, ..quad });
     let mut dataset: Dataset = quads.collect();
@@ -221,7 +221,7 @@ pub(crate) fn canonical(quads: impl IntoIterator<Item = Quad>) -> Vec<String> {
     lines
 }
 
-/// What a copy has.
+/// The statements of a copy.
 fn copied(copy: &Copy) -> Vec<String> {
     match &copy.options.sink {
         SinkOptions::NQuads(_) => canonical(quads(copy.folder())),
@@ -229,7 +229,7 @@ fn copied(copy: &Copy) -> Vec<String> {
     }
 }
 
-/// What a Source of Turtle documents has, each with blank nodes of its own.
+/// The statements of a Source of Turtle documents, each with separate blank nodes.
 fn published(source: &Source) -> Vec<String> {
     let mut all = Vec::new();
     for (number, body) in source.kept.values().enumerate() {
@@ -261,7 +261,7 @@ fn blank_nodes_are_replaced_with_their_resource_and_no_other() {
         let versions = [
             format!("{a} {address}, [] ; <http://ns.example/knows> {b} ."),
             format!("{a} {address} ."),
-            // Cycles, one of them within itself, and two that are the same.
+            // Cycles, including a cycle of a single node, and two equal ones.
             format!(
                 "{a} <http://ns.example/p> _:x, _:z . _:x <http://ns.example/p> _:y . _:y <http://ns.example/p> _:x . _:z <http://ns.example/p> _:z ."
             ),
@@ -320,7 +320,7 @@ fn hostile_literals_and_iris_are_stored_unchanged_or_refused() {
             source.set(&path, &format!("<{uri}> <{RESOURCE}p> \"{literal}\", \"x\"@en-GB ."));
         }
         let expected = published(&source);
-        // Refused: a good statement beside it is not applied alone.
+        // Refused: a valid statement in the same document is not applied alone.
         for (name, bad) in
             [("space", "<http://h/a b>"), ("end", r"<http://h/\u003E>"), ("relative", "\"x\"@-")]
         {
@@ -431,7 +431,7 @@ fn texts_are_read_as_rdf_only_where_they_state_something() {
         source.set("/a", "second");
         copy.run();
         assert_eq!(copied(&copy), published(&source), "{what}");
-        // What is named as N-Triples may state nothing.
+        // A document with the media type of N-Triples may lack statements.
         source.form = |_, text| text.to_owned();
         source.set("/b.nt", "# nothing any more\n");
         copy.run();
@@ -578,7 +578,7 @@ fn an_endpoint_that_fails_for_a_moment_is_asked_again() {
         endpoint().fail([fault]);
         copy.run();
         assert_eq!(copied(&copy), published(&source), "{fault:?}");
-        // Longer chains than what is stored, and shorter ones.
+        // Longer and shorter chains than the stored one.
         for list in ["1 2 3 4 5 6 7", "1 2"] {
             source.set("/a.ttl", &format!("<{uri}> <{RESOURCE}p> ({list}), [] ."));
             endpoint().fail([fault, fault]);
@@ -604,7 +604,7 @@ fn refused_descriptions_fail_alone() {
     assert_eq!(codes, ["sparql.refused"; 3]);
     assert!(reported[0].message.ends_with(": no\\u001bt now"), "{}", reported[0].message);
     endpoint().judge(|_| None);
-    // They may have been stored although they were refused.
+    // The statements may have been stored although they were refused.
     assert_eq!(copy.run().updated, 3);
     assert_eq!(in_endpoint(&copy, &source), source.kept);
 }
@@ -679,7 +679,7 @@ fn what_others_altered_is_found_by_audits_and_stored_again() {
         let mut source = Source::new();
         for number in 0..9 {
             let uri = source.server.url(&format!("/{number}.ttl"));
-            // Some have no blank nodes, and are read together.
+            // Some descriptions lack blank nodes, and are read together.
             let below = if number % 2 == 0 { "[ <http://h/q> (1 2 3 4 5) ]" } else { "3" };
             let text = format!("<{uri}> <{RESOURCE}p> {below}, {} .", 100 + number);
             source.set(&format!("/{number}.ttl"), &text);
@@ -795,7 +795,7 @@ fn default_graphs_that_show_named_ones_are_compared_alone() {
         let ran = copy.try_run();
         assert_eq!((ran.exit(), ran.summary().damaged), (0, 0), "{default:?}: {:?}", ran.reported);
         assert_eq!(ran.has("sparql.union"), expected.3, "{default:?}");
-        // What is damaged in the default graph alone is found, and stored again.
+        // Statements that are damaged only in the default graph are found, and stored again.
         endpoint.update(&format!("DELETE WHERE {{ <{}> ?p ?o }}", uri("/b")));
         endpoint.update(&format!("INSERT DATA {{ <{}> <http://h/p> 1 }}", uri("/c")));
         let damaged = if default == DefaultGraph::NamedOnly { 0 } else { 2 };

@@ -14,17 +14,17 @@ use std::time::Duration;
 /// What happens to a request that changes something.
 #[derive(Clone, Debug)]
 enum Failure {
-    /// It is not carried out; this is the answer.
+    /// The request is not carried out; this is the response.
     Answer(String),
-    /// Its connection ends in the middle of its body.
+    /// The connection ends in the middle of the body.
     Cut,
-    /// It is carried out; this is the answer.
+    /// The request is carried out; this is the response.
     Applied(String),
-    /// It is carried out, and its answer has no end.
+    /// The request is carried out, and its response never ends.
     Endless,
-    /// It is not carried out, and the answer, which states why, has no end.
+    /// The request is not carried out, and the response with the reason never ends.
     EndlessRefusal,
-    /// It is carried out, and the answer comes slowly.
+    /// The request is carried out, and the response is slow.
     Slow,
 }
 
@@ -116,7 +116,7 @@ fn services_that_fail_get_everything_in_the_end() {
     use When::{Always, Once};
     let status = |status: &str, headers: &str| Failure::Answer(answer(status, headers, "no"));
     let moved = Failure::Answer(redirect("308 Permanent Redirect", "http://h.example/other"));
-    // The code and the exit of the first run: of an endpoint, a graph store and a receiver.
+    // The code and the exit code of the first run, for an endpoint, a graph store and a receiver.
     let fine = [("", 0); 3];
     let failed = [("sparql.failed", 5), ("sparql.failed", 5), ("receiver.failed", 5)];
     let denied = [("sparql.denied", 12), ("sparql.denied", 12), ("receiver.denied", 12)];

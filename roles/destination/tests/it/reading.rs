@@ -24,7 +24,7 @@ fn tolerant(url: impl Into<String>, tolerance: Tolerance) -> Copy {
 
 const RESOURCE_LIST: &str = "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"";
 
-/// A server with two resources, and a list of them at `/list.xml` made by the test.
+/// A server with two resources, and with their list at `/list.xml`, which the test makes.
 fn served(list: impl FnOnce(&Server) -> Vec<u8>) -> Server {
     let server = Server::start();
     server.body("/d/a", "hello");
@@ -152,7 +152,7 @@ fn an_index_with_the_wrong_root_is_followed_not_copied() {
         );
         assert!(ran.has("rs.root"), "{:?}", ran.codes);
     }
-    // Some lists and some resources: which of them would be deleted?
+    // Some entries are lists and some are resources: it is unclear which would be deleted.
     let server = served(|server| {
         let list = format!(
             "<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>",
@@ -297,7 +297,7 @@ fn a_hundred_changes_within_one_second_are_all_applied() {
     assert_eq!(copy.try_run().exit(), 0);
     let mut changes = String::new();
     for number in 0..100 {
-        // Without digests, so that nothing but the time could distinguish them.
+        // Digests are missing, so that only the time could distinguish the changes.
         let path = format!("/d/{}", number % 7);
         server.body(&path, format!("version {number}"));
         changes.push_str(&format!(
@@ -324,7 +324,7 @@ fn after_a_long_absence_changes_are_read_from_the_archive() {
     let copy = copy_of(caps(&server, &archive));
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     assert_eq!(copy.try_run().exit(), 0);
-    // A month later: the current list begins after what the copy knows.
+    // A month later: the current list starts after the last known change.
     let list = |path: &str, from: &str, until: &str, entries: &str| {
         let attributes = format!("capability=\"changelist\" from=\"{from}\" until=\"{until}\"");
         server.body(path, document("urlset", &attributes, entries));
@@ -392,7 +392,7 @@ fn lists_that_name_their_predecessor_are_read_backwards() {
         server.body(path, text.replacen("<rs:md", &link, 1));
     };
     let old = change(&server, "/d/a", "older", "2026-01-05T00:00:00Z");
-    // It begins before the second of the Resource List.
+    // The list starts before the second of the Resource List.
     chained("/old.xml", "2025-12-31T23:59:59Z", "/older.xml", &old);
     let middle = change(&server, "/d/b", "middle", "2026-01-15T00:00:00Z");
     chained("/middle.xml", "2026-01-11T00:00:00Z", "old.xml", &middle);
@@ -420,7 +420,7 @@ fn the_later_list_of_one_second_counts_when_read_backwards() {
     let copy = copy_of(caps(&server, ""));
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     assert_eq!(copy.try_run().exit(), 0);
-    // Deleted, and there again within the second in which one list ended and the next began.
+    // Deleted and recreated within the second in which one list ended and the next started.
     let second = "2026-01-21T00:00:00Z";
     let gone = format!(
         "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{second}\"/></url>",
@@ -480,7 +480,7 @@ fn a_chain_that_leads_nowhere_ends() {
     let copy = copy_of(caps(&server, ""));
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     assert_eq!(copy.try_run().exit(), 0);
-    // Every list names one before, which says that it begins at the same time.
+    // Every list links to a previous one that claims to start at the same time.
     let list = document("urlset", "capability=\"changelist\" from=\"2026-01-21T00:00:00Z\"", "");
     server.handler(move |path, number| {
         (path.starts_with("/changes.xml")).then(|| {
@@ -510,7 +510,7 @@ fn the_later_of_a_deletion_and_a_creation_in_one_list_counts() {
         + &change(&server, "/d/a", "again", "2026-01-01T00:00:02Z")
         + &change(&server, "/d/c", "short-lived", "2026-01-01T00:00:01Z")
         + &deleted("/d/c", "2026-01-01T00:00:02Z")
-        // Of one second the order of the list decides.
+        // The order of the list decides within the same second.
         + &change(&server, "/d/b", "not for long", "2026-01-01T00:00:03Z")
         + &deleted("/d/b", "2026-01-01T00:00:03Z");
     with_changes(&server, &format!("from=\"{BEGIN}\""), &changes);
@@ -544,7 +544,7 @@ fn digests_of_version_0_1_are_verified() {
     assert_eq!((ran.exit(), ran.has("fixity.mismatch")), (3, true));
 }
 
-/// Changes without `datetime`, drawn at random, and what is left of the resources after each.
+/// Random changes without `datetime`, and the remaining resources after each.
 struct Undated {
     random: Random,
     bodies: BTreeMap<String, String>,
@@ -643,8 +643,8 @@ fn changes_without_datetime_apply_in_document_order() {
 fn lists_without_datetime_apply_in_the_order_of_their_spans() {
     for seed in 100..125 {
         let (server, copy, mut changes) = undated(seed);
-        // Every other time the index names the newest list first; the copy may have polled the open
-        // one before.
+        // In every other case, the index lists the newest list first; the copy may have polled the
+        // previous open list.
         let backwards = seed % 2 == 1;
         if seed % 4 > 1 {
             server.body(
@@ -720,7 +720,7 @@ fn a_closed_list_before_the_snapshot_deletes_nothing() {
     }
 }
 
-/// A Source of indexes: of Resource Lists, and of Change Lists, each of which names one document.
+/// A Source of indexes: of Resource Lists, and of Change Lists, each with a single document.
 fn source_of_indexes(resources: &str, changes: &str) -> Server {
     let server = Server::start();
     let index = |capability: &str, url: &str| {

@@ -1,4 +1,5 @@
-//! Targets that were lost, emptied or restored from a backup: no run takes them for what it left.
+//! Targets that were lost, emptied or restored from a backup: runs detect that the content is not
+//! their own result.
 
 use crate::contract::{SinkCase, seen, sinks};
 use crate::copy::{self, Copy, Ran};
@@ -11,14 +12,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// What a target had at some time.
+/// The content of a target at some time.
 #[derive(Clone, Debug, Default)]
 struct Backup {
     files: BTreeMap<PathBuf, Vec<u8>>,
     quads: Vec<Quad>,
 }
 
-/// The files of a target, which are not those of its state.
+/// The files of a target, without the files of the copy's state.
 fn files_of(copy: &Copy) -> BTreeMap<PathBuf, Vec<u8>> {
     let below = |folder: &Path| {
         let files = copy::files(folder).into_iter();
@@ -63,14 +64,14 @@ impl Backup {
     }
 }
 
-/// The sinks that can be asked what they have. What a receiver of SDShare Push has cannot be read.
+/// The sinks whose content can be read. A receiver of SDShare Push cannot be read.
 fn readable() -> impl Iterator<Item = SinkCase> {
     sinks().into_iter().filter(|case| case.name != "receiver")
 }
 
-/// A copy that was kept up to date for a while.
+/// A copy that was updated for some time.
 fn begun(case: &SinkCase) -> (Source, Copy) {
-    // A folder of files that has its state in it is restored together with that.
+    // A folder of files with the state in it is restored together with the state.
     begun_with(case, case.name == "folder")
 }
 
@@ -90,7 +91,7 @@ fn begun_with(case: &SinkCase, is_elsewhere: bool) -> (Source, Copy) {
     (source, copy)
 }
 
-/// Runs until the copy is as the Source, by the ways out that are named.
+/// Runs until the copy equals the Source, by the solutions in the help texts.
 fn until_equal(case: &SinkCase, copy: &mut Copy, source: &mut Source, what: &str) -> Vec<String> {
     let ran = copy.try_run();
     let mut codes = ran.codes.clone();
@@ -154,7 +155,7 @@ fn a_target_that_was_restored_is_noticed() {
         let has_rows_of_all =
             !matches!(case.name, "folder" | "objects" | "oxigraph" | "endpoint" | "graph store");
         if change == "deleted" && !has_rows_of_all {
-            // What came back is in no list that could be compared: that is named, once.
+            // The returned resources are not in a list for comparisons: the run reports that once.
             let Ran { result, codes, reported, .. } = copy.try_run();
             assert_eq!(
                 (result.unwrap().exit_code, codes),
@@ -195,7 +196,7 @@ fn a_target_restored_with_its_state_is_brought_up_to_date() {
     }
 }
 
-/// Every file, those of states too.
+/// Every file, including files of states.
 fn everything(place: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![place.to_owned()];

@@ -163,7 +163,7 @@ fn a_comparison_that_failed_is_made_by_the_next_run() {
     let ran = copy.try_run();
     assert!(ran.has("gap") && ran.exit() != 0, "{:?} {:?}", ran.codes, ran.result);
     source.server.body("/s.xml", sitemap);
-    // By now what was seen last is superseded.
+    // The last known change is superseded now.
     source.wait(3);
     source.set("/f00", "newer");
     run_equal(&copy, &source);
@@ -336,7 +336,7 @@ fn a_time_in_the_future_makes_no_old_list_a_new_one() {
     }
 }
 
-/// A time so many microseconds from now, and as servers state it.
+/// The time `micros` microseconds from now, and its text for servers.
 pub(crate) fn from_now(micros: i64) -> (String, String) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let time = Timestamp::from_micros(since.as_micros() as i64 + micros);
@@ -535,7 +535,7 @@ fn only_resources_of_a_category_are_copied() {
     assert_eq!((ran.exit(), ran.summary().excluded), (0, 2), "{:?}", ran.reported);
     assert_eq!(copy.paths(), ["frog", "toad"]);
 
-    // What leaves the category stays as it is; what comes to it is fetched.
+    // Resources that leave the category are not changed; resources that enter it are fetched.
     source.more.insert("/frog".to_owned(), fish.clone());
     source.set("/frog", "a fish now");
     source.more.insert("/fish".to_owned(), frogs.clone());
@@ -583,7 +583,7 @@ fn filters_that_match_nothing_are_reported() {
     let audited = Ran::audit(&copy.options, false);
     assert_eq!(nothing_wanted(&audited), text, "{:?}", audited.reported);
 
-    // Sitemaps that are not read because of their categories are among them; some are named.
+    // The categories of Sitemaps that are not read are included; the message contains some of them.
     let mut index = modified(BEGIN);
     for number in 0..20 {
         let (loc, names) = (source.server.url("/s/0.xml"), category(&format!("C{number:02}")));
@@ -682,7 +682,8 @@ fn sitemaps_of_other_categories_are_not_read() {
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().deleted), (0, 0), "{:?}", ran.reported);
     assert_eq!(copy.paths(), ["a", "a2"]);
-    // One that is nowhere any more is; what was excluded before stays.
+    // A resource that is missing in all Sitemaps is deleted; resources that were excluded before
+    // remain.
     publish("/s/1.xml", &[("/c", "C")]);
     publish("/s/0.xml", &[("/b", "B")]);
     copy.run();
@@ -884,13 +885,13 @@ fn the_parts_of_a_dump_are_one() {
     again.options.baseline = true;
     let ran = run_equal(&again, &source);
     assert_eq!(ran.summary().deleted, 1, "{:?}", ran.items);
-    // Without one of them it is not known what is gone.
+    // If one part is missing, deletions are not known.
     source.server.put(PARTS[1], Answer::status(404));
     let before = copy.texts();
     assert_ne!(again.try_run().exit(), 0);
     assert_eq!(copy.texts(), before);
 
-    // The same beside a Sitemap.
+    // The same with a Sitemap too.
     let mut source = OldSource::new();
     source.links = PARTS.iter().map(|part| link(DUMP, part)).collect();
     some(&mut source, 6);
@@ -934,7 +935,7 @@ fn an_audit_without_digests_takes_what_a_change_set_brought() {
         source.snapshot();
         let report = copy.audit(false);
         assert_eq!((report.exit_code, report.same), (0, 3), "{server_time:?}: {report:?}");
-        // What was altered here is seen all the same.
+        // Local changes are detected too.
         std::fs::write(copy.folder().join("f01"), "altered").unwrap();
         assert_eq!(copy.audit(false).updated, 1, "{server_time:?}");
     }
@@ -1085,7 +1086,7 @@ fn an_index_that_names_another_sitemap_is_compared_at_once() {
             |path: &&str| format!("<sitemap><loc>{}</loc></sitemap>", source.server.url(path));
         let members: String = members.iter().map(member).collect();
         let body = document("sitemapindex", "", &(modified(BEGIN) + &members));
-        // Its server states that it is the same.
+        // According to its headers, the document is unchanged.
         source.server.put("/s.xml", Answer::ok(body).header("etag", "\"1\""));
     };
     index(&["/s/0.xml"]);
@@ -1181,7 +1182,7 @@ fn a_dump_is_the_one_that_its_server_states() {
     assert_eq!((ran.code(), ran.exit()), ("fixity.mismatch", 4), "{:?}", ran.result);
     assert_eq!(copy.texts(), before);
 
-    // What an interrupted transfer stated counts for the rest, too.
+    // The headers of an interrupted transfer apply to the rest too.
     let digest = put(&source, "\"3\"", &whole, &whole);
     let half = whole.len() / 2;
     let head = format!(
@@ -1237,7 +1238,7 @@ fn change_sets_lead_to_the_sitemap_of_their_site() {
     some(&mut source, 4);
     source.set("/f00", "changed");
     for path in ["/c.xml", "/c/0.xml"] {
-        // Nothing names the Sitemap: the changes are all there is.
+        // The Sitemap is not linked, so only the changes are available.
         let copy = copy_at(&source, source.server.url(path));
         let ran = copy.try_run();
         assert!(ran.has("gap"), "{:?}", ran.codes);
@@ -1251,7 +1252,7 @@ fn change_sets_lead_to_the_sitemap_of_their_site() {
         assert!(!ran.has("gap"), "{:?}", ran.codes);
         assert_eq!(ran.summary().mode, Mode::Baseline);
     }
-    // Of a site below a path, only the answer itself may name it.
+    // For a site below a path, only the response itself may contain the link.
     source.server.remove("/robots.txt");
     let changes = source.server.page("/c.xml");
     let answer = Answer::ok(changes).header("link", "</s.xml>; rel=\"sitemap\"");
@@ -1429,7 +1430,7 @@ fn mirrors_and_partial_content_are_used_and_verified() {
     let copy = copy_of(&source).allowing(&mirror);
     let ran = run_equal(&copy, &source);
     assert!(ran.has("mirror.used"), "{:?}", ran.codes);
-    // Fixity is that of the Source, whatever the mirror has.
+    // The digest in the Source's list is used, regardless of the mirror's content.
     source.set("/m", "mirrored 2");
     mirror.body("/m", "something else");
     run_equal(&copy, &source);
@@ -1636,7 +1637,7 @@ fn any_history_read_at_any_times_is_the_source_at_the_end() {
             sitemaps: 1 + below(3) as usize,
             modified: below(3) > 0,
             fixity: below(3) > 0,
-            // Else no change set would ever list the only change of the one before.
+            // Otherwise no change set would ever list the only change of the previous one.
             prev: below(4) > 0 || per_set == 1,
             typed: below(3) > 0,
             unordered: below(2) > 0,
@@ -1669,7 +1670,7 @@ fn any_history_read_at_any_times_is_the_source_at_the_end() {
                 source.prune();
             }
             let before = copy.texts();
-            // Without digests nothing shows that a file is of the killed run.
+            // If there are no digests, nothing shows that a file belongs to the killed run.
             if below(5) == 0 && shape.fixity && has_to_do(&copy) {
                 let is_end =
                     |event: &Event<'_>| matches!(event, Event::Item(_) | Event::Summary(_));

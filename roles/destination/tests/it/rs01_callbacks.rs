@@ -25,7 +25,7 @@ fn calling(protocol: &str) -> OldSource {
     source
 }
 
-/// What was posted to subscribe, in order.
+/// The posted subscription forms, in order.
 fn forms(source: &OldSource) -> Vec<String> {
     let posted = source.server.posted().into_iter();
     posted.filter(|(path, _)| path == "/subscribe").map(|(_, form)| form).collect()
@@ -83,7 +83,7 @@ pub(crate) fn follows(source: &OldSource, copy: &Follower) {
     eventually("the copy follows", || files(&copy.folder) == source.kept);
 }
 
-/// The change set of one change after a time.
+/// The change set with one change after a time.
 pub(crate) fn pushed(source: &OldSource, after: &str, path: &str) -> String {
     let (loc, now) = (source.server.url(path), source.now());
     let entry = match source.kept.get(path) {
@@ -152,7 +152,7 @@ fn a_pushed_deletion_that_our_clock_has_not_reached_is_applied() {
         source.server.url("/d/new")
     );
     let body = body.replace(&format!("<expires>{after}</expires>"), &both);
-    // Only what is pushed has it.
+    // Only the pushed change set contains the change.
     source.server.put("/c.xml", Answer::status(503));
     assert_eq!(asked.post_signed(&asked.secret, &body), 202);
     follows(&source, &copy);
@@ -197,7 +197,7 @@ fn a_pushed_change_has_the_categories_of_the_sitemap() {
     let after = source.now();
     source.set("/d/first", "second");
     let body = pushed(&source, &after, "/d/first");
-    // Only what is pushed has it.
+    // Only the pushed change set contains the change.
     source.server.put("/c.xml", Answer::status(503));
     assert_eq!(asked.post_signed(&asked.secret, &body), 202);
     follows(&source, &copy);
@@ -227,7 +227,7 @@ fn what_is_not_signed_as_agreed_is_a_hint_and_nothing_else() {
         assert_eq!(files(&copy.folder), before);
     }
     assert!(copy.has_told("push.signature"));
-    // What the Source has is found in this way.
+    // The content of the Source is found in this way.
     source.set("/d/new", "new");
     assert_eq!(asked.post(&forged), 202);
     follows(&source, &copy);
@@ -326,7 +326,7 @@ fn a_source_of_2012_gets_its_form_and_gives_hints() {
     let asked = Asked::read(&asked);
     eventually("it is reported", || copy.has_told("push.callback"));
     follows(&source, &copy);
-    // Its content counts for nothing, whatever it is.
+    // The content of the notification is ignored in all cases.
     let before = source.kept.clone();
     let (after, now) = (source.now(), source.kept.clone());
     source.wait(1);
@@ -342,7 +342,7 @@ fn a_source_of_2012_gets_its_form_and_gives_hints() {
     source.set("/d/new", "new");
     assert_eq!(asked.post("<urlset/>"), 202);
     follows(&source, &copy);
-    // One that asks nevertheless is answered.
+    // A verification is answered although it is not expected.
     assert_eq!(get(&asked.verification(Mode::Subscribe, "c", 60)), (200, "c".to_owned()));
     assert!(copy.stop().is_none());
     assert_eq!(forms(&source).len(), 1, "it knows no other request");
@@ -375,7 +375,7 @@ fn a_refused_or_private_subscription_is_reported() {
     source.server.put("/subscribe", Answer::status(403));
     let copy = Follower::at(&source.server, "/s.xml", listening);
     eventually("it is reported", || copy.has_told("push.broken the hub"));
-    // It is requested again, also if nothing else is offered.
+    // The subscription is requested again, even if nothing else is offered.
     let refused = forms(&source).len();
     source.server.put("/subscribe", Answer::status(202));
     eventually("it is requested again", || forms(&source).len() > refused);

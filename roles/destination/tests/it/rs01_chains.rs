@@ -25,7 +25,8 @@ fn a_set_of_changes_of_one_time_that_is_missing_is_a_gap() {
     source.snapshot();
     let copy = copy_of(&source);
     run_equal(&copy, &source);
-    // The first set has the change that is known and one of the same time, and the current set another one of that.
+    // The first set contains the known change and another one at the same time, and the current set
+    // contains a third one at that time.
     source.set("/b", "1");
     source.set("/c", "1");
     source.server.put("/c/0.xml", Answer::status(404));
@@ -50,7 +51,7 @@ fn another_set_in_the_place_of_the_one_read_last_is_a_restore() {
         source.set(path, "2");
     }
     source.snapshot();
-    // Both histories have a first set that is removed.
+    // The first set of both histories is removed.
     source.server.remove("/c/0.xml");
     let ran = run_equal(&copy, &source);
     assert!(ran.has("gap"), "{:?}", ran.reported);
@@ -133,7 +134,7 @@ fn deletions_that_wait_for_a_broken_chain_are_made_at_last() {
     source.server.body("/c/1.xml", "<urlset");
     let ran = copy.try_run();
     assert!(ran.exit() != 0 && ran.has("list.chain"), "{:?}", ran.reported);
-    // It may have come between the Sitemap and the changes that were read.
+    // The resource may have been created between the Sitemap and the changes that were read.
     assert!(copy.paths().contains(&"lost".to_owned()));
     source.server.body("/c/1.xml", whole);
     copy.try_run();

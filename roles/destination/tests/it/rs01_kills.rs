@@ -1,5 +1,5 @@
-//! Runs of copies of ResourceSync 0.1 that are killed after they stored or deleted something and
-//! before the state knows it.
+//! Runs of copies of ResourceSync 0.1 that are killed after they stored or deleted a resource and
+//! before the database records it.
 
 use crate::contract::kills::run_killed;
 use crate::copy::{Copy, Ran};
@@ -22,8 +22,8 @@ fn change(source: &mut OldSource, to: Option<&str>) {
     }
 }
 
-/// The next run ends with what the Source has, whatever happened there meanwhile, and takes nothing
-/// of its own for somebody else's.
+/// After the next run, the copy equals the Source, whatever happened meanwhile, and no own file is
+/// taken for somebody else's.
 #[test]
 fn runs_of_0_1_that_were_killed_are_continued() {
     let states = [None, Some("1"), Some("2 longer")];

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Relation type of change sets.
 pub(crate) const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
 
-/// A document: its root, attributes of that, and what is in it.
+/// A document: its root with attributes, and its content.
 pub(crate) fn document(root: &str, attributes: &str, inside: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
@@ -64,18 +64,18 @@ struct Change {
     more: String,
 }
 
-/// What a Source is like.
+/// The habits of a Source.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// Changes of a closed change set.
     pub(crate) per_set: usize,
     /// Sitemaps; more than one have an index.
     pub(crate) sitemaps: usize,
-    /// Documents state when they were modified.
+    /// Documents contain their modification time.
     pub(crate) modified: bool,
-    /// Entries state digest and length.
+    /// Entries contain digest and length.
     pub(crate) fixity: bool,
-    /// Change sets link to the one before.
+    /// Change sets link to the previous one.
     pub(crate) prev: bool,
     /// The root of change sets has `rs:type`.
     pub(crate) typed: bool,
@@ -115,7 +115,7 @@ impl Default for Shape {
     }
 }
 
-/// A Source with a Sitemap, change sets and perhaps a dump, kept as a test changes it.
+/// A Source with a Sitemap, change sets and optionally a dump, which a test changes.
 pub(crate) struct OldSource {
     pub(crate) server: Server,
     pub(crate) kept: BTreeMap<String, String>,
@@ -211,7 +211,7 @@ impl OldSource {
         self.log(path, "deleted", String::new());
     }
 
-    /// Begins again with nothing, at the time of the beginning.
+    /// Restarts with an empty Source, at the first time.
     pub(crate) fn restart(&mut self) {
         (self.clock, self.first_set) = (0, 0);
         self.changes.clear();
@@ -323,7 +323,7 @@ impl OldSource {
         self.part_of_dump(&modified(&self.now()), (0, 1))
     }
 
-    /// One of so many parts of a dump; `head` is what its manifest begins with.
+    /// One of several parts of a dump; `head` is the start of its manifest.
     pub(crate) fn part_of_dump(&self, head: &str, (part, parts): (usize, usize)) -> Vec<u8> {
         let (mut zip, mut entries) = (Zip::new(), String::new());
         let kept = self.kept.iter().enumerate();
@@ -337,7 +337,7 @@ impl OldSource {
         zip.finish()
     }
 
-    /// What a copy should be.
+    /// The expected content of a copy.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
         let without_slash = |path: &String| path.trim_start_matches('/').to_owned();
         self.kept.iter().map(|(path, body)| (without_slash(path), body.clone())).collect()

@@ -115,7 +115,7 @@ fn a_sitemap_with_a_warc_only_is_copied_from_it() {
     run_equal(&copy, &source);
     assert_eq!(asked(&source), ["/f01"]);
 
-    // One that is damaged is left, and its resources are requested.
+    // A damaged dump is skipped, and its resources are requested.
     let whole = dump(&source, Warc::new());
     source.server.put("/d.warc.gz", Answer::ok(&whole[..whole.len() - 1]));
     let mut copy = copy_at(&source, "/s.xml");
@@ -144,7 +144,7 @@ fn what_a_warc_does_not_have_whole_is_requested() {
     warc.ok(&uri(6), b"file 5").date("2026-01-02T00:00:00Z");
     let revisit = warc.fields("revisit", &uri(6), "application/http", b"HTTP/1.1 200 OK\r\n\r\n");
     warc.record(&revisit, b"HTTP/1.1 200 OK\r\n\r\n").ok("http://elsewhere.example/x", b"x");
-    // There is no record of the last of them.
+    // The last resource has no record.
     put(&source, "/d.warc", warc.finish());
     let copy = copy_at(&source, "/d.warc");
     let ran = run_equal(&copy, &source);

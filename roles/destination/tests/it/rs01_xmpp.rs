@@ -56,7 +56,7 @@ impl World {
         follows(&self.source, &self.copy);
     }
 
-    /// Pushes the last change; `after` is the time of the one before it.
+    /// Pushes the last change; `after` is the time of the previous change.
     fn push(&mut self, after: &str, path: &str) {
         self.id += 1;
         let document = pushed(&self.source, after, path);
@@ -72,7 +72,7 @@ impl World {
             let after = self.source.now();
             self.source.set("/d/pushed", &format!("{number} of {}", self.id));
             self.push(&after, "/d/pushed");
-            // Services that keep one item retract the one before.
+            // Services that store a single item retract the previous one.
             let retracted = format!(
                 "<message from='{SERVICE}'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='papers'>\
                  <retract id='{}'/></items></event></message>",
@@ -138,7 +138,7 @@ fn a_node_that_brings_items_is_followed_again_soon() {
 fn a_node_that_was_renamed_or_removed_is_looked_up_again() {
     let mut world = World::with(|options| {
         options.interval = Duration::from_millis(100);
-        // What follows from a subscription reads nothing that is changed here after it.
+        // The requests that follow a subscription must not read later changes of this test.
         at_usual_pace(options);
     });
     assert!(!world.copy.has_told("push.silent"));

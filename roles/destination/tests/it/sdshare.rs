@@ -24,7 +24,7 @@ fn parsed(lines: &str) -> Vec<Quad> {
         .collect()
 }
 
-/// The copy is the source, but for the names of blank nodes.
+/// The copy equals the source, except the labels of blank nodes.
 #[track_caller]
 fn assert_same(copy: &Copy, source: &SdSource) {
     let all = source.statements();
@@ -243,7 +243,7 @@ fn fragments_about_something_else_delete_nothing() {
     let ran = copy.try_run();
     assert!(ran.has("rdf.subject"), "{:?}", ran.reported);
     assert_eq!((ran.summary().deleted, ran.summary().updated), (0, 0));
-    // Beside its own statements, those about others are not kept.
+    // Statements about other entities are not stored.
     let own = format!("<{}> <http://ns.example/value> \"own\" .\n", SdSource::name(1));
     source.put(&SdSource::name(1), &format!("{own}{other}"));
     let ran = copy.try_run();
@@ -448,8 +448,8 @@ fn a_text_is_no_description_and_empties_nothing() {
             assert!(ran.has("rdf.type") || ran.has("rdf.subject"), "{text}: {:?}", ran.reported);
             assert_eq!(canonical(quads(copy.folder())), before, "{text}");
         }
-        // One that states something is read, whatever the server calls it; one without any byte is
-        // the sign of a deletion.
+        // A fragment with statements is read, for any media type; an empty fragment marks a
+        // deletion.
         source.data().habits.media_type = "text/plain";
         source.answer_first(|_, _| None);
         assert_eq!(copy.try_run().exit(), 0);

@@ -71,7 +71,7 @@ fn changes_during_a_walk_are_no_sign_of_a_restored_server() {
     let copy = copy_of(source.url());
     copy.run();
     (4..7).for_each(|number| source.put_number(number, "first"));
-    // Those that the copy knows last move to the first page, which was read.
+    // The last known entries move to the first page, which was already read.
     at_second_page(&source, |source| {
         (0..4).for_each(|number| source.put_number(number, "second"));
     });
@@ -103,14 +103,16 @@ fn entries_older_than_the_snapshot_show_that_none_is_missing() {
     assert!(ran.exit() == 0 && !ran.has("gap"), "{:?}", ran.reported);
 }
 
-/// What a server has: the entries of its feed, as a number, a time in seconds and a text, with the newest first; whether
-/// its only page leads to itself, first under another name; and the numbers in its snapshot of the time 10.
+/// The content of a server: the entries of its feed, as a number, a time in seconds and a text,
+/// with the newest first; whether its only page links to itself, first with another URL; and the
+/// numbers in its snapshot of the time 10.
 #[derive(Clone, Default)]
 struct Told {
     entries: Vec<(usize, i64, &'static str)>,
     is_circle: bool,
     snapshot: Vec<usize>,
-    /// Added to each time, microseconds: times of whole seconds may be of a clock that has no others.
+    /// Added to each time, in microseconds: times in whole seconds may come from a clock with this
+    /// precision.
     micros: i64,
 }
 
@@ -200,7 +202,7 @@ fn a_fetch_that_failed_outlasts_later_changes() {
     *now.lock().unwrap() = circle(vec![(1, 20, "first")]);
     let copy = copy_of(server.url("/collection"));
     assert_ne!(copy.try_run().exit(), 0);
-    // It changes again in that second.
+    // The entity changes again in that second.
     *now.lock().unwrap() = circle(vec![(2, 29, "first"), (1, 20, "fails")]);
     (0..2).for_each(|_| assert_ne!(copy.try_run().exit(), 0));
     *now.lock().unwrap() = listed(vec![(2, 29, "first"), (1, 20, "second")]);
@@ -218,7 +220,7 @@ fn a_circle_makes_no_version_final_that_it_did_not_reach() {
     *now.lock().unwrap() = circle(vec![(1, 20, "first")]);
     let copy = copy_of(server.url("/collection"));
     assert_ne!(copy.try_run().exit(), 0);
-    // It changes again in that second, behind the circle.
+    // The entity changes again in that second, after the circle.
     *now.lock().unwrap() = circle(vec![(2, 29, "first"), (3, 28, "first")]);
     assert_ne!(copy.try_run().exit(), 0);
     *now.lock().unwrap() = listed(vec![(2, 29, "first"), (3, 28, "first"), (1, 20, "second")]);
@@ -235,7 +237,7 @@ fn a_comparison_keeps_the_plan_of_a_change_of_its_second() {
     *now.lock().unwrap() = listed(vec![(1, 10, "listed")]);
     let mut copy = copy_of(server.url("/collection"));
     copy.run();
-    // It changes again in the second of the snapshot, which has the version before.
+    // The entity changes again in the second of the snapshot, which contains the previous version.
     *now.lock().unwrap() = listed(vec![(2, 29, "first"), (1, 10, "fails")]);
     assert_ne!(copy.try_run().exit(), 0);
     copy.options.baseline = true;
@@ -254,7 +256,7 @@ fn a_circle_after_a_restore_deletes_nothing() {
     *now.lock().unwrap() = listed(vec![(3, 19, "lost"), (2, 15, "first"), (7, 5, "listed")]);
     let copy = copy_of(server.url("/collection"));
     copy.run();
-    // The server has nothing of 3 any more, and the walk does not reach 2.
+    // The server does not have 3 any more, and the walk does not reach 2.
     *now.lock().unwrap() = Told { is_circle: true, ..listed(vec![(4, 16, "first")]) };
     (0..2).for_each(|_| assert_ne!(copy.try_run().exit(), 0));
     let all = [lines(2, "first"), lines(3, "lost"), lines(4, "first"), lines(7, "listed")];
@@ -264,8 +266,8 @@ fn a_circle_after_a_restore_deletes_nothing() {
     assert_has(&copy, &[lines(2, "first"), lines(4, "first"), lines(7, "listed")].concat());
 }
 
-/// As after an import of a whole set. Of a second of a coarse clock there may have been more when it was read: its entries
-/// are fetched again once.
+/// As after an import of a whole set. Within a second of a coarse clock, more entries may have
+/// followed after the read: the entries are fetched again once.
 #[test]
 fn many_entries_of_one_time_are_not_fetched_with_each_change() {
     for (micros, at_first) in [(500_000, 2), (0, 3_001)] {

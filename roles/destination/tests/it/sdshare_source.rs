@@ -1,4 +1,4 @@
-//! A server of SDShare as others write them: what it does is set by each test.
+//! A server of SDShare as others write them; each test sets its habits.
 
 use abreast_testkit::pages::{Answer, Server};
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ const EPOCH: i64 = 1_767_225_600;
 pub(crate) struct Habits {
     /// Namespace of relations and elements.
     pub(crate) namespace: &'static str,
-    /// The element that names the resource.
+    /// The element that contains the resource.
     pub(crate) resource: &'static str,
     /// Only `alternate` in entries of snapshots and fragments.
     pub(crate) only_alternates: bool,
     /// Entries of a page.
     pub(crate) page: usize,
     pub(crate) newest_first: bool,
-    /// `since` leaves out what was changed at exactly that time.
+    /// Whether `since` excludes changes at exactly that time.
     pub(crate) is_exclusive: bool,
     /// Times are whole seconds.
     pub(crate) whole_seconds: bool,
@@ -73,7 +73,7 @@ struct Entity {
     updated: i64,
 }
 
-/// What the server has, and what a snapshot has.
+/// The content of the server, and of a snapshot.
 #[derive(Clone, Default)]
 pub(crate) struct Data {
     entities: BTreeMap<String, Entity>,
@@ -170,7 +170,7 @@ impl SdSource {
 }
 
 impl Data {
-    /// Forgets what was deleted: no feed has it any more.
+    /// Removes deleted entities, so that feeds do not contain them any more.
     pub(crate) fn forget_deleted(&mut self) {
         self.entities.retain(|_, entity| !entity.lines.is_empty());
     }

@@ -1,5 +1,6 @@
-//! Documents of a wrong shape: one that could make a list seem shorter, or a change seem another, is
-//! refused, and nothing is deleted or created because of it; other oddities are reported.
+//! Documents of a wrong shape: a document that could make a list seem shorter, or a change seem
+//! different, is refused, and nothing is deleted or created because of it; other oddities are
+//! reported.
 
 mod emm;
 mod resourcesync;
@@ -36,7 +37,7 @@ fn odd(
     Odd { families, name, edit: Box::new(edit), code }
 }
 
-/// What a run made of the second state.
+/// The outcome of a run with the second version.
 struct Second {
     ran: Ran,
     /// The files after the first run, and after this one.
@@ -45,7 +46,7 @@ struct Second {
 }
 
 impl Second {
-    /// Nothing was deleted, and nothing created that is not of the second state.
+    /// Nothing was deleted, and only resources of the second version were created.
     fn is_safe(&self) -> bool {
         let is_kept = |name: &String| self.after.contains(name);
         let is_right = |name: &String| name == "e" || self.before.contains(name);
@@ -57,7 +58,7 @@ impl Second {
     }
 }
 
-/// One run with the first state, another one with the second.
+/// A run with the first version, then another one with the second.
 fn run_twice(scene: Scene, edit: Edit<'_>) -> Second {
     let server = Server::start();
     let begin = || {
@@ -90,7 +91,7 @@ fn run_twice(scene: Scene, edit: Edit<'_>) -> Second {
     Second { ran, before, after }
 }
 
-/// Runs each scene of the families of each oddity, and judges what came of it.
+/// Runs each scene of the families of each oddity, and judges the outcome.
 fn each(table: &[Odd], is_right: impl Fn(&Odd, &Second) -> bool) {
     let mut wrong = Vec::new();
     for odd in table {
@@ -134,7 +135,7 @@ fn with(from: &'static str, to: &'static str) -> impl Fn(String) -> String {
     move |text| text.replace(from, to)
 }
 
-/// With the last entry inside the one before it.
+/// Puts the last entry inside the previous one.
 fn nested(text: &str, element: &str) -> String {
     let end = format!("</{element}>");
     let places: Vec<usize> = text.match_indices(&end).map(|(place, _)| place).collect();
@@ -368,7 +369,7 @@ fn streams_of_a_wrong_shape_are_refused() {
                 .replace("\"last\"", &format!("\"{prefix}last\""))
         }
     };
-    // What is done to the items.
+    // The edits of the items.
     let items = |change: fn(Vec<Value>) -> Value| {
         move |text: String| {
             let mut page: Value = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! What every sink owes, and what is particular to one.
+//! Obligations of every sink, and properties of single sinks.
 
 use crate::contract::{self, Kept, contract, files, some};
 use crate::copy::{Copy, Ran};
@@ -24,8 +24,8 @@ fn segments(copy: &Copy) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads the archive from its begin, as somebody would who has nothing else: the last record of
-/// each URI counts.
+/// Reads the archive from its start, as a program without other data: the last record of each URI
+/// is used.
 pub(crate) fn archived(copy: &Copy, source: &Source) -> Kept {
     let mut out = Kept::new();
     let mut by_date: BTreeMap<(String, String), Vec<u8>> = BTreeMap::new();
@@ -111,7 +111,7 @@ fn the_same_payload_is_kept_once() {
     let mut source = Source::new();
     let texts: Vec<_> =
         (100..200).map(|number| format!("payload {number} of some length. ").repeat(20)).collect();
-    // Those of one payload arrive together, over several connections.
+    // Resources with the same payload arrive together, over several connections.
     for (number, text) in texts.iter().enumerate() {
         for path in ["a", "b", "c", "d"] {
             source.set(&format!("/{number:03}{path}"), text);
@@ -135,7 +135,7 @@ fn only_wrong_bodies_of_a_digested_group_are_refused() {
     source.server.put("/f005", Answer::status(404));
     source.server.body("/f010", "");
     let mut copy = Copy::kept_in(&source, warc);
-    // All of them in order through one connection.
+    // All resources in order, through one connection.
     copy.options.connections = 1;
     let Ran { result, codes, .. } = copy.try_run();
     let summary = result.unwrap();
@@ -154,7 +154,7 @@ fn a_torn_end_is_cut_off_and_unrecorded_records_fetched_again() {
     copy.run();
     let segment = segments(&copy).pop().unwrap();
     let whole = std::fs::read(&segment).unwrap();
-    // A run that was killed after it had written, and before the state knew.
+    // A run that was killed after it wrote the bytes, and before the database recorded them.
     let mut torn = whole.clone();
     torn.extend_from_slice(&whole[..whole.len() / 2 + 7]);
     std::fs::write(&segment, &torn).unwrap();
@@ -202,7 +202,7 @@ fn an_archive_that_lost_its_end_is_repaired() {
         assert_eq!((ran.exit(), copy.audit(true).exit_code), (0, 0), "{:?}", ran.codes);
         assert_eq!(archived(&copy, &source), source.kept);
         assert_eq!(repair(false), [""; 0]);
-        // Each line of the index is of a record that begins there.
+        // Each line of the index belongs to a record that starts at its offset.
         for line in index_lines(&copy) {
             let fields: serde_json::Value =
                 serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
@@ -316,7 +316,7 @@ fn the_index_names_every_capture_in_order() {
 #[test]
 fn republished_files_state_their_origin() {
     let mut source = some(2);
-    // Hidden names that would speak of other files are not taken from a Source.
+    // Hidden files that would describe other files are not accepted from a Source.
     source.set("/.f000.links.json", "[]");
     source.snapshot();
     let original = "<rs:ln rel=\"via\" href=\"http://original.example/one\" modified=\"2013-01-03T07:00:00Z\" length=\"7\"/>";
@@ -350,7 +350,7 @@ fn republished_files_state_their_origin() {
         (Some("http://original.example/one"), Some(7))
     );
 
-    // Links that somebody wrote beside it stay; the origin follows the resource.
+    // Links that somebody added to the file remain; the origin follows the resource.
     let sidecar = copy.folder().join(".f000.links.json");
     std::fs::write(
         &sidecar,
@@ -375,7 +375,7 @@ fn republished_files_state_their_origin() {
     assert_eq!(links("f000"), serde_json::json!([{"rel": "describedby", "href": "f001"}]));
 }
 
-/// What a program at the other end of a pipe gets.
+/// The bytes that a program at the other end of a pipe receives.
 #[derive(Clone, Default)]
 struct Pipe {
     taken: std::sync::Arc<Mutex<Vec<u8>>>,
@@ -553,7 +553,7 @@ fn failed_items_of_a_killed_run_have_no_other_line() {
     let Ran { result, .. } = copy.try_run();
     assert_eq!(result.unwrap().exit_code, 3);
     assert_eq!(pipe.lines(&source).len(), 2, "the others");
-    // As if another run had begun and was killed before it tried anything.
+    // As if another run had started and was killed before it tried anything.
     let path = copy.folder().join(".abreast/mirror.db");
     let mirror = abreast_store::mirror::Mirror::open(&path).unwrap();
     mirror.set_meta("finished", None).unwrap();

@@ -12,7 +12,7 @@ use oxigraph::io::{RdfFormat, RdfParser};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Where another program names the blank nodes of its data.
+/// The start of another program's IRIs for the blank nodes of its data.
 const OTHER: &str = "https://data.example/.well-known/genid/";
 
 /// A Source whose entities have numbers, of either protocol.
@@ -80,8 +80,8 @@ impl Provider {
     }
 }
 
-/// The description of an entity with parts that have names for this version: two, one behind the
-/// other, and a blank node between an entity and such a part.
+/// The description of an entity with parts whose IRIs belong to this version: two nested parts, and
+/// a blank node between an entity and such a part.
 fn with_parts(provider: &Provider, number: usize, version: &str) -> String {
     let (iri, ns) = (provider.iri(number), "http://ns.example/");
     let part = |name: &str| format!("<{OTHER}{version}-{number}-{name}>");
@@ -93,7 +93,7 @@ fn with_parts(provider: &Provider, number: usize, version: &str) -> String {
     )
 }
 
-/// Descriptions with blank nodes of each entity's own in place of such IRIs.
+/// Descriptions with separate blank nodes for each entity instead of such IRIs.
 fn with_blank_nodes<'d>(descriptions: impl IntoIterator<Item = &'d String>) -> Vec<String> {
     let mut text = String::new();
     for (number, lines) in descriptions.into_iter().enumerate() {
@@ -159,7 +159,7 @@ fn skolem_iris_of_others_are_parts_of_their_entity() {
                 assert_eq!((ran.exit(), &ran.codes), (0, &vec![]), "{what}: {:?}", ran.reported);
                 assert_eq!(copied(&copy), with_blank_nodes(all.values()), "{what}");
 
-                // Names of parts are new in each version; nothing of an old one stays.
+                // The IRIs of parts are new in each version; no statement about an old one remains.
                 provider.wait();
                 for number in [1, 2] {
                     put(number, "third", &mut all);
@@ -263,7 +263,7 @@ fn skolem_iris_that_a_source_lists_are_resources() {
 fn skolem_iris_of_this_program_are_resources() {
     for is_emm in [true, false] {
         let provider = Provider::start(is_emm);
-        // Of two entities, and of none.
+        // An IRI in two descriptions, and an IRI in none.
         let (shared, lone) = (format!("{OTHER}{:032x}", 1), format!("{OTHER}{:032x}-2", 2));
         let value =
             |iri: &str, value: &str| format!("<{iri}> <http://ns.example/v> \"{value}\" .\n");

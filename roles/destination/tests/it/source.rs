@@ -4,15 +4,14 @@ use abreast_testkit::documents::{self, BEGIN, capability_list, document};
 use abreast_testkit::pages::{Answer, Server};
 use std::collections::BTreeMap;
 
-/// A Source with a Capability List, a Resource List and an open Change List, kept as a test changes
-/// it.
+/// A Source with a Capability List, a Resource List and an open Change List, which a test changes.
 pub(crate) struct Source {
     pub(crate) server: Server,
     pub(crate) kept: BTreeMap<String, Vec<u8>>,
     pub(crate) changes: String,
     pub(crate) clock: u32,
     pub(crate) at: String,
-    /// The begin of the Change List.
+    /// The start of the Change List.
     pub(crate) from: String,
     /// Makes the document of a resource out of the text that a test gives.
     pub(crate) form: fn(uri: &str, text: &str) -> String,
@@ -50,7 +49,7 @@ impl Source {
         Self { form, media_type: Some("application/n-triples"), ..Self::new() }
     }
 
-    /// A Source that lists addresses of documents, each about an entity with an IRI of its own.
+    /// A Source that lists addresses of documents, each about an entity with another IRI.
     pub(crate) fn of_addresses() -> Self {
         let form = |uri: &str, text: &str| {
             format!("<{}> <http://ns.example/text> \"{text}\" .\n", Self::iri_of(uri))
@@ -58,12 +57,12 @@ impl Source {
         Self { form, ..Self::of_statements() }
     }
 
-    /// The entity that a document of such a Source is about.
+    /// The entity that a document of an address describes.
     pub(crate) fn iri_of(uri: &str) -> String {
         uri.replacen("http://", "http://id.example/", 1)
     }
 
-    /// Serves a resource, whatever is listed of it; the bytes that are served.
+    /// Serves a resource, listed or not; returns the served bytes.
     pub(crate) fn serve(&self, path: &str, text: &str) -> String {
         let body = (self.form)(&self.server.url(path), text);
         let answer = Answer::ok(body.as_str());

@@ -1,4 +1,4 @@
-//! A folder becomes equal to its Source, and stays so.
+//! A folder becomes equal to its Source, and remains equal.
 
 use crate::copy::Copy;
 use crate::source::{Source, list_of};
@@ -196,7 +196,7 @@ fn closed_lists_are_followed_through_the_index() {
     source.snapshot();
     let copy = Copy::of(source.url());
     copy.run();
-    // The list is closed, another begun, an index put before both.
+    // The list is closed, another one is started, and an index precedes both.
     let server = source.server.clone();
     let md = |from: &str, until: &str| format!("capability=\"changelist\" from=\"{from}\"{until}");
     let until = " until=\"2026-01-01T00:30:00Z\"";
@@ -248,7 +248,7 @@ fn changes_that_were_missed_lead_to_a_new_baseline() {
     source.server.body("/changelist.xml", rotated);
     let ran = copy.try_run();
     assert!(ran.codes.contains(&"gap".to_owned()), "{:?}", ran.codes);
-    // The list is older than the begin of the Change List: what changed in between is not known.
+    // The list is older than the start of the Change List, so the changes in between are not known.
     assert_eq!((ran.exit(), ran.summary().mode), (3, Mode::Baseline));
     assert_eq!(copy.paths(), ["b", "c"]);
     source.server.take_log();

@@ -1,4 +1,5 @@
-//! Change Lists that no index named yet, lists of caches, and documents that were not there for a time.
+//! Change Lists that are missing in the index, lists from caches, and temporarily missing
+//! documents.
 
 use crate::copy::Copy;
 use abreast_testkit::digest::md5_hex;
@@ -58,7 +59,7 @@ impl Lists {
         self.server.body(path, self.changes(span, changes));
     }
 
-    /// An index of lists, with the spans that it states.
+    /// An index of lists, with their intervals.
     fn index(&self, path: &str, attributes: &str, lists: &[(&str, &str)]) {
         let mut entries = String::new();
         for (path, span) in lists {
@@ -74,7 +75,7 @@ impl Lists {
     }
 }
 
-/// A time of one day.
+/// A time of the day of these tests.
 fn at(time: &str) -> String {
     format!("2026-03-01T{time}Z")
 }
@@ -208,7 +209,7 @@ fn a_capability_list_that_was_not_there_is_found_later() {
     assert_eq!((copy.run().exit_code, copy.read("b")), (0, Some("b1".to_owned())));
     lists.server.take_log();
     assert_eq!((copy.run().exit_code, lists.server.take_log().len()), (0, 1));
-    // What is there, and no Capability List, is asked for once.
+    // A document that exists and is not a Capability List is requested once.
     lists.server.body("/caps.xml", "<!DOCTYPE html><html><head><title>Maps</title></head></html>");
     let other = Copy::of(lists.server.url("/list.xml"));
     assert_eq!(other.run().exit_code, 0);
@@ -273,7 +274,7 @@ fn an_open_list_that_was_empty_may_follow_an_unnamed_one() {
     for _ in 0..2 {
         assert_eq!((copy.run().exit_code, copy.paths().len()), (0, 1));
     }
-    // A change of that second is published late.
+    // A change within that second is published late.
     let second = span("10:00:05", "10:00:05");
     lists.put_changes("/2.xml", &second, &[("b", "b1", &at("10:00:05"))]);
     lists.put_changes("/open.xml", &open, &[("c", "c1", &at("10:00:06"))]);

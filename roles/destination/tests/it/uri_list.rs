@@ -51,7 +51,7 @@ fn all_habits() -> [Habits; 4] {
 #[test]
 fn only_entities_of_the_list_are_kept_in_step() {
     for habits in all_habits() {
-        // With a full download and without one, of a short list and of one with other URIs.
+        // With and without a full download, for a short list and for a list with other URIs.
         for (download, others) in [(true, 0), (false, 0), (true, 2_000), (false, 2_000), (false, 3)]
         {
             let (source, mut copy) = world(habits.clone());
@@ -81,7 +81,7 @@ fn a_uri_that_enters_the_list_is_fetched_without_a_change() {
             let (source, mut copy) = world(habits.clone());
             limit(&mut copy, &source, &[1], others);
             assert_eq!(copy.try_run().exit(), 0);
-            // It was never in the feed.
+            // The feed never contained the entity.
             source.put(20, "unlisted");
             source.data().changes.pop();
             limit(&mut copy, &source, &[1, 2, 20], others);
@@ -109,11 +109,11 @@ fn a_short_list_needs_no_full_download() {
     assert_eq!(copy.try_run().exit(), 0);
     let asked = source.server.take_log();
     assert!(!asked.iter().any(|line| line.contains("/download")), "{asked:?}");
-    // Of the feed no more than both ends.
+    // Only the two ends of the feed.
     let pages: BTreeSet<_> = asked.iter().filter(|line| line.contains("/feed/")).collect();
     assert!(pages.len() <= 3, "{asked:?}");
     assert_eq!(values(&copy), expected(&[(1, "first"), (2, "first")]));
-    // What is here is not asked for again when the list grows.
+    // Stored entities are not requested again when the list grows.
     limit(&mut copy, &source, &[1, 2, 3], 0);
     assert_eq!(copy.try_run().exit(), 0);
     let asked = source.server.take_log();
@@ -156,7 +156,7 @@ fn entities_that_robots_txt_disallows_are_not_requested() {
     let asked = source.server.take_log();
     assert!(!asked.iter().any(|line| line.contains("/id/")), "{asked:?}");
     assert_eq!(asked.iter().filter(|line| *line == "/robots.txt").count(), 1, "{asked:?}");
-    // They came with the full download, to which the rules do not apply.
+    // The entities came with the full download, to which the rules do not apply.
     assert_eq!(values(&copy), expected(&[(1, "first"), (2, "first")]));
     assert_eq!(copy.audit(false).exit_code, 0);
     let asked = source.server.take_log();
@@ -184,7 +184,7 @@ fn a_uri_that_leaves_the_list_is_kept_or_deleted_as_asked() {
         copy.options.delete_excluded = true;
         assert_eq!(copy.try_run().exit(), 0);
         assert_eq!(values(&copy), expected(&[(1, "first"), (2, "second")]));
-        // Without a list all are copied.
+        // If there is no list, all entities are copied.
         copy.options.uris = None;
         assert_eq!(copy.try_run().exit(), 0);
         assert_eq!(values(&copy).len(), 10);
@@ -209,7 +209,7 @@ fn a_listed_uri_that_does_not_exist_is_an_error_until_it_does() {
     source.put(50, "there");
     assert_eq!(copy.try_run().exit(), 0);
     assert_eq!(values(&copy).len(), 2);
-    // One that is no longer wanted is no error.
+    // An entity that was removed from the list is not an error.
     limit(&mut copy, &source, &[1, 50, 51], 0);
     assert_eq!(copy.try_run().exit(), 3);
     limit(&mut copy, &source, &[1, 50], 0);

@@ -2,7 +2,7 @@
 
 use super::{Form, MAX_PATH_BYTES, NameRules, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 
-/// The properties that hold for any input: the path stays inside, is no reserved name, and leads
+/// Properties for any input: the path stays inside the folder, is not a reserved name, and leads
 /// back to the URI.
 ///
 /// # Panics
@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) {
         let shown = String::from_utf8_lossy(&path);
         assert_eq!(map.uri(&path), Some((uri, form)), "{shown}");
     }
-    // The bytes as a path: whatever URI it stands for leads back to it.
+    // The bytes as a path: the URI of the path leads back to it.
     let path = data.get(1..).unwrap_or_default();
     if let Some((uri, form)) = map.uri(path) {
         let mut again = Vec::new();

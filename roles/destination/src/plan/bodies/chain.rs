@@ -1,37 +1,38 @@
 //! A chain of patches in the file of planned bytes.
 //!
-//! A patch stands there with its length before it. The item of a patched resource has the place of
-//! its chain: where the version begins that the first patch applies to and how long it is, if that is
-//! planned too, then the number of patches and where each begins. All numbers have eight bytes.
+//! Each patch is stored after its length. The item of a patched resource has the offset of its
+//! chain. The chain contains the offset and the length of the version to which the first patch
+//! applies, if that version is planned too; then the number of patches and the offset of each. All
+//! numbers have eight bytes.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Longest patch.
+/// Maximum length of a patch, in bytes.
 pub(crate) const PATCH_BYTES_MAX: usize = 16 << 20;
-/// Most patches of one resource.
+/// Maximum number of patches of a resource.
 pub(crate) const CHAIN_MAX: usize = 1_000;
-/// Most bytes of them, and of the version that they apply to.
+/// Maximum total length of the patches and of the version to which they apply, in bytes.
 const CHAIN_BYTES_MAX: u64 = 32 << 20;
-/// Stands for the length of a version that is not in the file.
+/// The value that replaces the length of a version that is not in the file.
 const NO_BASE: u64 = u64::MAX;
 
-/// Where the parts of a chain are.
+/// Offsets of the parts of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Where the version that it applies to begins, and its length.
+    /// Offset and length of the version to which the chain applies.
     pub(crate) base: Option<(u64, u64)>,
-    /// Where each patch begins.
+    /// Offsets of the patches.
     pub(crate) patches: Vec<u64>,
 }
 
 /// The parts of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// The version that it applies to, if that is not kept yet.
+    /// The version to which the chain applies, if it is not stored in the copy yet.
     pub(crate) base: Option<Vec<u8>>,
-    /// The oldest first.
+    /// The patches, the oldest first.
     pub(crate) patches: Vec<Vec<u8>>,
 }
 
@@ -110,13 +111,13 @@ mod tests {
             assert_eq!(chain.base.as_deref(), places.base.map(|_| &b"base"[..]));
             assert_eq!(chain.patches, [&b"first"[..], b"", b"third"]);
         }
-        // Of another file, or damaged.
+        // The chain of another file, or a damaged one.
         assert!(Places::read(&file, all.len() as u64 - 4).is_err());
         file.write_all(&[0xff; 24]).unwrap();
         assert!(Places::read(&file, all.len() as u64).is_err());
         let wrong = Places { base: Some((0, 1 << 40)), patches: Vec::new() };
         assert!(wrong.parts(&file).is_err());
-        // Too many bytes together, and each of them could be read.
+        // The total length exceeds the limit, but each part can be read.
         file.set_len(CHAIN_BYTES_MAX).unwrap();
         let most = CHAIN_BYTES_MAX / 2;
         file.write_all_at(&most.to_le_bytes(), 0).unwrap();

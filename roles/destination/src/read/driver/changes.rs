@@ -1,4 +1,4 @@
-//! The plan of what changed since a position.
+//! The plan of the changes since a position.
 
 use super::Driver;
 use super::judged::{Judged, judge_walk, moved, unknown_between};
@@ -15,12 +15,12 @@ use crate::report::events::Mode;
 use abreast_webtypes::{Moment, Timestamp};
 use std::time::Duration;
 
-/// How long documents may lack what was pushed.
+/// Maximum time for which documents may lack pushed changes.
 const LATE_MAX: Duration = Duration::from_secs(15 * 60);
 
 impl Driver {
-    /// Plans what changed since a position. After a snapshot (`first` is the mode of the run then) whatever changes are
-    /// listed is applied, and what lies between is noted as unknown.
+    /// Plans the changes since a position. After a snapshot, `first` is the mode of the run: then
+    /// all listed changes are applied, and changes in between are recorded as unknown.
     pub(super) fn follow(
         &mut self,
         run: &mut PlanContext<'_, '_>,
@@ -90,15 +90,16 @@ impl Driver {
                 return Ok(false);
             }
             let made_from = walked.made_from.take();
-            // Clocks of two answers of one run show nothing about the Source's history.
+            // Clocks of two responses in one run are not evidence about the history of the Source.
             walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
             let may_judge = first.is_some() && !is_uncertain && walked.cut.is_none();
             let judged = judged.or_older_list(may_judge && planning.run.planner.open.has_older(), position, &walked);
-            // What is missing may be on a page that was read before it grew: the next run searches for it again.
+            // A missing change may be on a page that was read before it grew: the next run searches
+            // again.
             walked.is_unstable |= walked.has_grown
                 && (marks.are_lost(walked.end) || marks.ahead.newest_lost(walked.from).is_some());
-            // What was not reached before is searched for from the snapshot on.
+            // Changes that were not reached before are searched for from the snapshot on.
             let is_whole = walked.cut.is_none() && !walked.is_unstable && !walked.left_out;
             let is_found = |unknown: &Unknown| {
                 let until = position.until().map(Moment::first);
@@ -112,16 +113,16 @@ impl Driver {
                     && begin <= since
                     && begin.is_some()
             };
-            // What is searched for again was not reached.
+            // A second search has not reached the changes either.
             let is_missed = is_again
                 && from.until().zip(walked.from).is_some_and(|(until, begin)| until.is_before(begin));
             let mut unknown = position.unknown.clone();
-            // A walk that was cut leaves it to the next one.
+            // An incomplete walk leaves the search to the next walk.
             unknown = unknown
                 .filter(|it| if it.is_cut { !is_whole || is_missed } else { !is_found(it) })
                 .map(|it| Unknown { is_cut: it.is_cut && !is_whole, ..it });
             let spared = position.unknown.as_ref().is_some_and(|unknown| unknown.spares_absent);
-            // They can be compared with the list by now.
+            // These resources can now be compared with the list.
             let is_decidable = first.is_none() && spared && unknown.is_none();
             match (judged, first) {
                 (Judged::Continued, _) => {}
@@ -132,7 +133,7 @@ impl Driver {
                     return Ok(false);
                 }
                 (Judged::Gap(Due { why, .. }) | Judged::Late(why), Some(_)) => {
-                    // A list between two others may be there by the next run.
+                    // A list between two other lists may be available at the next run.
                     unknown =
                         Some(Unknown { is_cut: walked.hole.is_some(), ..Unknown::fault(why) });
                 }
@@ -145,7 +146,7 @@ impl Driver {
                     return Ok(false);
                 }
             }
-            // A walk that goes further back may find more of them.
+            // A walk that goes further back may find more late changes.
             let is_earlier = |late: &Timestamp| {
                 !is_again || from.until().is_some_and(|until| *late < until.first())
             };
@@ -169,7 +170,8 @@ impl Driver {
                 run.report.lacking("gap", &url, &message);
             }
             let was_cut = position.unknown.as_ref().is_some_and(|unknown| unknown.is_cut);
-            // Without a snapshot, an earlier history of the copy is not replaced by a part of the changes.
+            // If there is no snapshot, a part of the changes does not replace an earlier history of
+            // the copy.
             let is_replaced = position.until().is_some() || run.planner.uncertain_from.is_none();
             let is_first = (first.is_some() || was_cut) && is_replaced;
             if let Some(cut) = walked.cut.as_ref().filter(|cut| !cut.is_newer && is_first) {
@@ -183,11 +185,12 @@ impl Driver {
             let has_all =
                 walked.cut.is_none() && !walked.is_unstable && !walked.left_out && !is_short;
             let is_lacking = unknown.as_ref().is_some_and(|unknown| unknown.is_fault);
-            // What the list lacks may have come between it and the changes.
+            // Resources that the list lacks may have been created between the list and the changes.
             let may_lack = is_uncertain && (is_lacking || walked.is_apart || !has_all);
             let spares_absent = first.is_some() && may_lack && mirror.forget_absent()? > 0;
             if is_lacking && first.is_some() {
-                // What lies before the changes that are listed is noted; they are followed from where they begin.
+                // Changes before the listed ones are recorded as unknown, and the listed changes
+                // are followed from their start.
                 walked.newest = walked.newest.or(walked.from);
             }
             let recheck = walked.recheck.clone().or_else(|| {
@@ -210,10 +213,10 @@ impl Driver {
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
             if is_everything && has_all && run.planner.uncertain_from.is_some() {
-                // What was planned by a history that the Source does not have any more.
+                // Removes actions that were planned from a history that the Source has lost.
                 mirror.forget_unnamed()?;
             }
-            // By the Source's clock, which may be ahead of ours.
+            // The time by the Source's clock, which may be ahead of our clock.
             let not_before = position.unknown.as_ref().and_then(|unknown| unknown.not_before);
             let listed = run.planner.early.max(not_before).map(Timestamp::from_micros);
             let until = walked.newest.map(Moment::first).max(walked.stated).max(listed);
@@ -255,7 +258,8 @@ impl Driver {
         self.has_reported |= has_reported;
         if let Err(error) = planned {
             if error.exit_code() != ExitCode::Cancelled {
-                // Should a server be restored before the next run, what this one saw is missing then.
+                // If a server is restored before the next run, changes that this run has seen will
+                // be missing.
                 let mut known = Position::load(run.planner.mirror)?;
                 if known.until().is_some() || known.run.is_some() {
                     known.see(seen.0);
@@ -265,10 +269,11 @@ impl Driver {
             }
             return Err(error);
         }
-        // Changes were published late: all since the earliest of them are compared with the copy.
+        // Changes were published late, so all changes since the earliest late one are compared with
+        // the copy.
         let Some((mut late, gives_end)) = found_late else { return Ok(followed) };
         if is_again {
-            // There are more of them further back: all that any of them can be among.
+            // Further late changes are earlier; the oldest recent change limits the search.
             let oldest = position.recent().first().map(|it| Timestamp::from_micros(it.0));
             late = oldest.map_or(late, |oldest| late.min(oldest));
         }

@@ -1,4 +1,4 @@
-//! What the Source lists, handed over without a plan.
+//! The resources that the Source lists, passed on without a plan.
 
 use super::Driver;
 use super::judged::{Judged, judge_walk};
@@ -17,11 +17,11 @@ use abreast_store::mirror::{ChangeOrder, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 
 impl Driver {
-    /// Hands over all that the Source has now: what it lists, and the changes since. `known` is the state of the copy that
-    /// is compared with it.
+    /// Passes on all resources that the Source has now: the listed resources, and the changes since
+    /// the list. `known` is the database of the copy that is compared with them.
     ///
     /// # Errors
-    /// Something cannot be read, so that what is missing is not known.
+    /// A document cannot be read, so that the missing resources are not known.
     pub(crate) fn expect(
         &mut self,
         requests: &Requests<'_>,
@@ -50,7 +50,7 @@ impl Driver {
             return Err(Error::new("list.none", ExitCode::Usage, message).with_help(help));
         }
         let Some(url) = offers.changes else { return Ok(expectation) };
-        // What the copy could not learn, this list does not show either.
+        // The list does not show changes that the copy could not read either.
         if let Some(unknown) = known.unknown.as_ref().filter(|unknown| unknown.is_fault)
             && position.snapshot() <= known.snapshot()
         {
@@ -90,7 +90,7 @@ impl Driver {
             }
             Judged::Gap(Due { why, .. }) | Judged::Late(why) => {
                 expectation.has_gap = true;
-                // A copy that followed the changes in between has them.
+                // A copy that followed the changes in between contains them.
                 let is_followed = known.due.is_none()
                     && known.unknown.as_ref().is_none_or(|unknown| !unknown.is_fault)
                     && walked.from.is_none_or(|from| known.is_touched_by(from));
@@ -100,7 +100,8 @@ impl Driver {
                     to.notice("gap", &url, &message);
                 }
             }
-            // Feeds that do not state since when they list all changes show it by an older one.
+            // Feeds that do not specify the start of their changes reach the position if they
+            // contain an older change.
             Judged::Continued => {
                 let is_reached = walked.from.is_some() || walked.new < walked.entries;
                 expectation.has_gap =
@@ -110,8 +111,9 @@ impl Driver {
         Ok(expectation)
     }
 
-    /// Hands over each listed resource; whether a list of all has them. Lists that cannot be read are left out, but for
-    /// the first. Packages are received into `downloads`, if given.
+    /// Passes on each listed resource; returns whether there is a list of all resources. Lists that
+    /// cannot be read are skipped, except the first one. Packages are downloaded into `downloads`,
+    /// if given.
     pub(crate) fn each_resource(
         &mut self,
         requests: &Requests<'_>,
@@ -133,7 +135,7 @@ impl Driver {
     }
 }
 
-/// Hands over resources only.
+/// A visitor that passes on resources only.
 struct Listing<'e> {
     downloads: Option<&'e Downloads>,
     each: &'e mut dyn FnMut(&Listed<'_>),

@@ -1,4 +1,4 @@
-//! What a walk through changes shows beside what the copy knew, and the position after it.
+//! The conclusions from a walk through changes and the copy's position, and the next position.
 
 use crate::read::marks::Marks;
 use crate::read::position::{Due, Of, Position, Span};
@@ -11,17 +11,18 @@ use abreast_webtypes::{Moment, Timestamp};
 /// What changes show.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Judged {
-    /// They continue from the position.
+    /// The changes continue from the position.
     Continued,
-    /// They lack what was pushed; what it means if they should have it.
+    /// The documents lack pushed changes; the text describes the gap if these changes remain
+    /// missing.
     Late(String),
-    /// Changes since the position cannot all be known; why.
+    /// Some changes since the position cannot be known; with the reason.
     Gap(Due),
 }
 
 impl Judged {
-    /// With `is_older`, the list of all resources is older than one that was read before, and no change that is listed since leads to
-    /// what the copy has of that.
+    /// Replaces the result if `is_older`: the list of all resources is older than a list that was
+    /// read before, and no listed change explains the newer version in the copy.
     pub(super) fn or_older_list(
         self,
         is_older: bool,
@@ -43,10 +44,11 @@ impl Judged {
     }
 }
 
-/// Judges a walk by what the copy knew before it.
+/// Judges a walk by the position before the walk.
 ///
-/// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.
-/// Documents that changed while they were read show nothing of what is missing in them.
+/// If changes are missing, and all remaining changes are later, the Source has removed old changes;
+/// otherwise the Source was restored to an earlier version. Documents that changed while they were
+/// read are not evidence of missing changes.
 pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
     let is_moving = walked.is_unstable || walked.has_grown;
@@ -54,7 +56,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
         .or(marks.ahead.newest_lost(walked.from).filter(|_| walked.cut.is_none()))
         .filter(|_| !is_newer_cut && !is_moving && (walked.dated > 0 || walked.entries == 0));
-    // Documents that cover its time and do not list it are of another history.
+    // Documents that cover the time of the change and do not list it belong to another history.
     let is_removed = lost.is_some_and(|lost| {
         walked.oldest.is_some_and(|oldest| lost < oldest)
             && walked.from.is_none_or(|from| lost < from.first())
@@ -80,7 +82,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     } else if let Some(why) = &walked.went_back {
         (why.clone(), true)
     } else if let Some(why) = &walked.hole {
-        // What is left ends before it.
+        // The remaining changes end before the missing one.
         let newest = walked.newest.map(Moment::last);
         (why.clone(), lost.zip(newest).is_some_and(|(lost, newest)| newest < lost))
     } else if let Some(from) = walked.from.filter(|from| !position.is_touched_by(*from)) {
@@ -112,7 +114,7 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
             None => return Judged::Continued,
         }
     };
-    // Documents with later changes would have what was pushed.
+    // Documents with later changes must contain the pushed changes.
     let has_later = walked.newest.is_some_and(|newest| newest.first() > until.last());
     if position.of() == Of::Pushed && !has_later {
         Judged::Late(why)
@@ -121,9 +123,9 @@ pub(super) fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) ->
     }
 }
 
-/// Why changes between a snapshot and those listed after a gap are not known: an earlier state of the copy had later ones, or
-/// the documents do not give since when they list all changes. Since `open_since`, the snapshot may lack changes that the copy
-/// has.
+/// The reason why changes between a snapshot and the listed changes after a gap are unknown: the
+/// copy knew later changes before the gap, or the documents do not specify the start of their
+/// changes. The snapshot may lack changes of the copy since `open_since`.
 pub(super) fn unknown_between(
     position: &Position,
     walked: &Walked,
@@ -159,15 +161,17 @@ pub(super) fn moved(
     after.gives_end = walked.gives_end;
     after.see(walked.newest.map(Moment::first));
     after.note_recent(&walked.recent);
-    // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
+    // If the walk missed older changes, they are recorded as unknown. If it missed newer changes,
+    // or changes since the position, they are read again.
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
-    // What was not reached may be before the newest change, unless documents lead on from the oldest.
+    // Changes that were not reached may be before the newest change, unless documents lead on from
+    // the oldest change.
     let leads_on = walked.cut.as_ref().is_some_and(|cut| cut.is_newer) && !walked.is_back;
     if !walked.left_out && !walked.is_unstable && (!is_cut_short || leads_on) {
         after.settle(walked.newest.map(Moment::first));
     }
     if walked.left_out || walked.is_unstable || is_cut_short {
-        // What was left out may be any change: the next run reads all of them again.
+        // An omitted entry may be any change, so the next run reads all documents again.
         after.bookmark = None;
         for (url, _) in &walked.documents {
             mirror.set_document(url, &Document::default())?;

@@ -1,4 +1,4 @@
-//! What reading changes or a snapshot leads to.
+//! Results of reading changes or a snapshot.
 
 use crate::read::position::{Due, Position};
 
@@ -15,14 +15,16 @@ pub(super) enum Followed {
 
 /// The result of a comparison with a snapshot.
 pub(super) enum Compared {
-    /// It is as it was read before.
+    /// The snapshot has not changed since it was read.
     Unchanged,
-    /// There is none, so that the changes are all there is; whether it is due when there is one.
+    /// The Source has no snapshot, so only the changes are available. `is_due`: a comparison is due
+    /// if there is a snapshot later.
     Absent { is_due: bool },
     Read {
-        /// The position after it; without a time where the time of the snapshot is not known.
+        /// The position after the snapshot, without a time if the time of the snapshot is not
+        /// known.
         after: Box<Position>,
-        /// The whole snapshot was read.
+        /// Whether the whole snapshot was read.
         is_whole: bool,
     },
 }

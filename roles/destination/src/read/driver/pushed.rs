@@ -1,4 +1,4 @@
-//! The plan of what was pushed.
+//! The plan of pushed changes.
 
 use super::Driver;
 use super::remarks::report;
@@ -14,11 +14,11 @@ use crate::report::error::Error;
 use crate::report::events::Mode;
 use abreast_webtypes::{Moment, Timestamp};
 
-/// What is pushed may have times that our own clock has not reached by this, microseconds.
+/// Maximum distance of times of pushed changes into the future by our clock, in microseconds.
 const CLOCK_MICROS: i64 = 60_000_000;
 
 impl Driver {
-    /// Plans what was pushed; `false` when the documents have to be requested.
+    /// Plans pushed changes; returns `false` if the documents must be requested.
     pub(super) fn plan_pushed(
         &mut self,
         run: &mut PlanContext<'_, '_>,
@@ -35,7 +35,7 @@ impl Driver {
                     self.announced = self.announced.max(Some(one.until()));
                     pushed.push(one);
                 }
-                // One with times in the future is not used.
+                // A document with future times is not used.
                 Ok(_) => is_whole = false,
                 Err(why) => {
                     is_whole = false;
@@ -47,7 +47,7 @@ impl Driver {
         if !is_whole {
             return Ok(false);
         }
-        // Whatever order they came in.
+        // Notifications may arrive in any order.
         pushed.sort_by_key(|one| (one.from().unwrap_or(one.until()), one.until()));
         run.report.begin_phase("reading");
         let mut is_applied = false;
@@ -58,7 +58,7 @@ impl Driver {
             for one in &pushed {
                 let (requests, options) = (run.requests, run.planner.options);
                 let mut planning = Planning::new(run)?.with_known_since(position.snapshot());
-                // All of it is noted: what is known already changes nothing.
+                // All changes are recorded; known changes do not matter.
                 let mut walk = Walk::new((requests, options), &after, false, &mut planning);
                 walk.later_document();
                 one.each(&mut walk)?;
@@ -105,36 +105,38 @@ impl Driver {
     }
 }
 
-/// Where a pushed document stands beside the copy.
+/// The place of a pushed document relative to the copy's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// All of it is known.
+    /// All changes of the document are known.
     Old,
-    /// It continues from the position.
+    /// The document continues from the position.
     Next,
-    /// Others are missing before it, or that cannot be decided.
+    /// Changes are missing before the document, or its place cannot be determined.
     Apart,
 }
 
-/// Where a pushed document stands.
+/// Determines the place of a pushed document.
 fn place(pushed: &dyn Pushed, position: &Position, walked: &Walked, marks: &Marks) -> Place {
     let Some(known) = position.until() else { return Place::Apart };
     let (from, until) = (pushed.from(), pushed.until());
     if known.first() > now().plus_micros(AHEAD_MAX) {
         return Place::Apart;
     }
-    // Of its span it lacks changes that the copy has, or has some that were published late.
+    // The document lacks changes of its interval that the copy has, or has changes that were
+    // published late.
     let is_whole = walked.unusable == 0 && !walked.left_out && walked.late.is_none();
     if !is_whole || from.is_some_and(|from| marks.are_lost(Some(from))) {
         return Place::Apart;
     }
-    // Of changes of one time of a coarse clock some may have come before others.
+    // With a coarse clock, changes of the same time may be distributed over several documents.
     let is_fine = known.last() < known.first().plus_micros(900_000);
     let at = known.first();
     if until < at || until == at && is_fine {
         return if walked.new == 0 { Place::Old } else { Place::Apart };
     }
-    // One that repeats the last one repeats what was done, unless another change followed within that time.
+    // A document that repeats the last one repeats its changes, unless another change followed
+    // within the same time.
     if until == at || position.announced().is_some_and(|announced| until <= announced) {
         return Place::Apart;
     }

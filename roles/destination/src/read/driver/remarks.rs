@@ -1,10 +1,11 @@
-//! What a walk could not read or use, for people.
+//! Messages about documents that a walk could not read or use.
 
 use crate::plan::planner::PlanContext;
 use crate::read::walk::Walked;
 use crate::report::clock::now;
 
-/// Reports what a walk could not read or use. A copy that lacks something is never called in sync.
+/// Reports documents and entries that a walk could not read or use. A copy that lacks resources is
+/// never reported as up to date.
 pub(super) fn report(
     run: &mut PlanContext<'_, '_>,
     url: &str,
@@ -31,7 +32,8 @@ pub(super) fn report(
     }
 }
 
-/// What a walk could not read or use: whether a copy may lack something, code, document and message.
+/// Documents and entries that a walk could not read or use: whether the copy may lack resources,
+/// code, document and message.
 pub(super) fn remarks<'w>(
     url: &'w str,
     walked: &'w Walked,

@@ -16,11 +16,12 @@ use crate::sink::rdf_rules;
 use abreast_store::mirror::{ChangeOrder, Document, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
 
-/// Times a snapshot that changes while it is read is read again.
+/// Maximum number of reads of a snapshot that changes while it is read.
 const READS_MAX: usize = 3;
 
 impl Driver {
-    /// Why the copy is to be compared with a snapshot that is newer than one whose changes are not all known.
+    /// The reason to compare the copy with a newer snapshot, if not all changes since the last
+    /// snapshot are known.
     pub(super) fn snapshot_since(
         &mut self,
         run: &mut PlanContext<'_, '_>,
@@ -79,12 +80,12 @@ impl Driver {
             let read = self.reader.snapshot(&mut walk);
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
             let invalid = walk.walked.invalid.take();
-            // What such a list lacks may have come later.
+            // Resources that such a list lacks may have been created later.
             let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
             let mut documents = std::mem::take(&mut walk.walked.documents);
             let early = walk.walked.early.map(Timestamp::as_micros);
             if early.is_some() {
-                // It shows more once its time has come.
+                // The list contains more information after its time has come.
                 documents = documents.into_iter().map(|it| (it.0, Document::default())).collect();
             }
             let latest = walk.latest();
@@ -133,7 +134,8 @@ impl Driver {
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
-                // One with a time in the future has no changes that are later than now. If that is far ahead, it shows nothing.
+                // A list with a future time does not contain later changes than now. If its time is
+                // far in the future, it is ignored.
                 let ahead = latest.plus_micros(LIST_AHEAD_MAX);
                 let mut times = [snapshot.mixed_until, snapshot.as_of].into_iter().flatten();
                 let seen = times.find(|at| at.first() <= ahead);
@@ -151,11 +153,12 @@ impl Driver {
                     let why = "the list of all resources had a time in the future".to_owned();
                     after.unknown = Some(Unknown { why, ..Unknown::default() });
                 }
-                // Until changes were followed: the copy may have what the Source has no longer.
+                // Until changes were followed: the copy may contain resources that the Source has
+                // lost.
                 let due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
                 after.due = due.map(|due| Due { lost_until: run.planner.lost_until, ..due });
                 if !has_changes && position.until().is_none() && run.planner.open.has_older() {
-                    // Of that only a part was read, and no changes lead to it.
+                    // Only a part of the older list was read, and no changes lead to its resources.
                     let why = "the list of all resources is older than the one that was read before";
                     run.report.lacking("gap", &options.url, why);
                     after.due = Some(Due::new(why, true));
@@ -187,11 +190,11 @@ impl Driver {
     }
 }
 
-/// Finds out whether a snapshot has changed, and reads nothing of it.
+/// Tests whether a snapshot has changed, without reading its resources.
 struct Probe<'m> {
     mirror: &'m Mirror,
     has_begun: bool,
-    /// Codes, URLs and messages of what cannot be read.
+    /// Codes, URLs and messages of documents that cannot be read.
     faults: Vec<(String, String, String)>,
 }
 

@@ -1,7 +1,8 @@
-//! Whether the pages of one walk are of different ages, as those of caches are.
+//! Detection of pages with different ages in one walk, as responses from caches may have.
 //!
-//! A page that is older than the others has activities that are on another page too, and in their place others are
-//! missing. What is missing may come to light beside one that was read before: where that stood, it was not.
+//! A page that is older than the other pages contains activities that are also on another page,
+//! instead of newer activities. A missing activity may be found on a later page, next to an
+//! activity that was read before: on the earlier page, it was missing next to that activity.
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::read::emm::document::{PageLink, activities};
@@ -13,7 +14,7 @@ use std::hash::{Hash as _, Hasher as _};
 /// The last activities that are remembered.
 const LAST_MAX: usize = 10_000;
 
-/// The activities of a walk, in the order in which they are read.
+/// The activities of a walk, in the order of reading.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
     /// The page on which each was read first.
@@ -26,19 +27,20 @@ pub(super) struct Ages {
     pub(super) are_mixed: bool,
 }
 
-/// The activity that was read before.
+/// The previous activity of the walk.
 #[derive(Debug)]
 struct Before {
     key: u64,
     page: usize,
     id: Option<Box<str>>,
     moment: Option<Moment>,
-    /// It was not on any page before.
+    /// Whether the activity was not on any earlier page.
     is_new: bool,
 }
 
 impl Ages {
-    /// Notes the activities of the next page; with `is_back` they become older.
+    /// Adds the activities of the next page. With `is_back`, the walk goes from newer to older
+    /// activities.
     pub(super) fn add<'p>(&mut self, items: impl Iterator<Item = &'p Item>, is_back: bool) {
         self.page += 1;
         for item in items {
@@ -49,7 +51,7 @@ impl Ages {
                 let is_apart = before.moment.zip(item.moment).is_some_and(|(before, own)| {
                     if is_back { own.is_before(before) } else { before.is_before(own) }
                 });
-                // What is new at the end that is read first was not there before.
+                // A new activity at the end where the walk starts did not exist before.
                 self.are_mixed |= known < self.page
                     && self.first != Some(key)
                     && (before.page == self.page || is_apart)
@@ -76,7 +78,7 @@ impl Ages {
     }
 }
 
-/// Whether no other activity is like this one.
+/// Whether no other activity is equal to this one.
 fn is_named(item: &Item, before: &Before) -> bool {
     item.moment.is_some_and(Moment::is_exact) || item.id.is_some() && item.id != before.id
 }
@@ -88,16 +90,16 @@ fn key_of(item: &Item) -> u64 {
     hasher.finish()
 }
 
-/// Links of older pages to newer ones.
+/// Links from older pages to newer ones.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     are_there: bool,
-    /// Activities on the smallest page without one.
+    /// Number of activities on the smallest page without such a link.
     unlinked: Option<usize>,
 }
 
 impl Links {
-    /// Notes an older page, and its link to the newer one.
+    /// Adds an older page, and its link to the newer page.
     pub(super) fn add(&mut self, page: &Document, newer: PageLink) {
         if newer.of(page).is_some() {
             self.are_there = true;
@@ -106,7 +108,8 @@ impl Links {
         }
     }
 
-    /// Whether a page was the newest one when a cache received it, and lacks what came to it since.
+    /// Whether a page was the newest page when a cache stored it, so that it lacks later
+    /// activities.
     pub(super) fn are_mixed(&self, largest: usize) -> bool {
         self.are_there && self.unlinked.is_some_and(|unlinked| unlinked < largest)
     }

@@ -1,4 +1,4 @@
-//! One Entry Point or page, read whole, within limits.
+//! One Entry Point or page, read completely, within limits.
 
 use crate::report::error::{Error, ExitCode};
 use crate::request::diagnostics::Remark;
@@ -14,12 +14,12 @@ const BYTES_MAX: usize = 64 << 20;
 /// The types of documents, and what servers send in their place.
 const ACCEPT: &str = "application/activity+json, application/ld+json, application/json;q=0.9";
 
-/// A document, and where it was found.
+/// A document and its address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Read {
-    /// Shared: a page may be large, and is kept while others are compared with it.
+    /// Shared, because a page may be large and is retained for comparisons with other pages.
     pub(super) document: Arc<Document>,
-    /// The URL that was asked for.
+    /// The requested URL.
     pub(super) url: String,
     pub(super) answered: Answered,
 }
@@ -121,7 +121,7 @@ impl Pieces for Whole<'_> {
     }
 }
 
-/// The link from a page to an older one.
+/// The link from a page to an older page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageLink {
     Next,
@@ -155,7 +155,7 @@ pub(super) fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)>
     all
 }
 
-/// A document that was read, unless it is not there any more.
+/// A document that was read; `None` if the document was removed.
 pub(super) fn if_there(read: Result<Read, Error>) -> Result<Option<Read>, Error> {
     match read {
         Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),

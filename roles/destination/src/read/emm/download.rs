@@ -1,4 +1,4 @@
-//! The full download that an Entry Point links to, with which a copy begins [emm-1.0 §A.2].
+//! The full download of an Entry Point, from which a copy starts [emm-1.0 §A.2].
 
 use super::document::Read;
 use super::entity;
@@ -39,16 +39,16 @@ pub(super) enum Download {
 /// Descriptions in RDF.
 #[derive(Debug)]
 pub(super) struct Whole {
-    /// One, or several of one time and syntax, which are its parts.
+    /// One file, or several files with the same time and syntax that together form the download.
     pub(super) files: Vec<DescriptionFile>,
-    /// Up to when changes are in it. A time that the server has not reached counts as none.
+    /// The time up to which changes are included; `None` if the server's clock has not reached it.
     pub(super) updated: Option<Timestamp>,
-    /// Such a time.
+    /// The listed time, if the server's clock has not reached it.
     pub(super) future: Option<Timestamp>,
 }
 
 impl Whole {
-    /// Its name in messages.
+    /// The URL of the first file, for messages.
     pub(super) fn name(&self) -> &str {
         self.files.first().map_or("", |file| &file.url)
     }

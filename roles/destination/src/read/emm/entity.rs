@@ -7,15 +7,15 @@ use abreast_rdf::Syntax;
 use abreast_webtypes::{Digests, Timestamp};
 use std::sync::LazyLock;
 
-/// What an entity is asked for in, where its feed names no representation.
+/// The value of `Accept` for an entity whose feed does not list representations.
 pub(super) const ACCEPT: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.8, \
                       application/ld+json;q=0.7";
 
-/// Types of objects that are files and no entities, as Activity Streams and IIIF name them.
+/// Types of objects that are files instead of entities, in Activity Streams and IIIF.
 const FILES: [&str; 9] =
     ["Document", "Image", "Audio", "Video", "Page", "Manifest", "Collection", "Canvas", "Range"];
 
-/// What their IRIs begin with.
+/// Namespaces of the IRIs of these types.
 const NAMESPACES: [&str; 4] = [
     "as:",
     "https://www.w3.org/ns/activitystreams#",
@@ -25,15 +25,16 @@ const NAMESPACES: [&str; 4] = [
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
-/// Whether the patch of an activity can be that of the entity that it names.
+/// Whether an activity may contain a patch of its entity.
 fn may_have_patch(item: &Item) -> bool {
     let is_version =
         matches!(item.action, Action::Put | Action::Deprecate | Action::Delete | Action::Remove);
     item.objects.len() == 1 && is_version
 }
 
-/// Hands over the changes of resources that an activity has; `url` is that of the page. With `has_patch` the patch in it
-/// leads from the version before; with `only_files` no resource is an entity, whatever its type and links are.
+/// Passes on the changes in an activity of the page at `url`. With `has_patch`, the patch in the
+/// activity applies to the previous version. With `only_files`, resources are never entities,
+/// regardless of their types and links.
 pub(super) fn each_change<E>(
     (page, url): (&Document, &str),
     item: &Item,
@@ -62,7 +63,7 @@ pub(super) fn each_change<E>(
     if item.action == Action::Move {
         for target in item.target() {
             let object = ReadObject { id: target.clone(), ..ReadObject::default() };
-            // It has the types of the moved entity.
+            // The target has the types of the moved entity.
             let types = item.objects.first().map(|object| object.types.clone());
             let object = ReadObject { types: types.unwrap_or_default(), ..object };
             each(&listed((page, url), item, &object, Kind::Update, only_files))?;
@@ -143,7 +144,7 @@ pub(super) fn syntax_of(link: &Link) -> Option<Syntax> {
     Syntax::of_media_type(essence)
 }
 
-/// The cost of reading it.
+/// The relative cost of parsing a syntax.
 pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
     match syntax {
         Some(Syntax::NTriples) => 0,
@@ -155,7 +156,7 @@ pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
     }
 }
 
-/// Whether a type is one of [`FILES`], as a term or in one of its namespaces.
+/// Whether a type is in [`FILES`], as a term or in a known namespace.
 fn is_file_type(kind: &str) -> bool {
     let local = NAMESPACES.iter().find_map(|namespace| kind.strip_prefix(namespace));
     let local = local.map_or(kind, |rest| rest.rsplit(['#', '/']).next().unwrap_or(rest));

@@ -1,5 +1,5 @@
-//! The activities that the walks of one run list. One that a walk has listed, and a later walk lacks, is hidden by a page that
-//! is older than the others, as those of caches are.
+//! The activities that walks of this run have found. If a later walk lacks an activity, it has read
+//! a page that is older than the other pages, as responses from caches may be.
 
 use crate::copy::fingerprint::Fingerprint;
 use abreast_emm::{Action, Item};
@@ -32,7 +32,7 @@ impl Listed {
         self.limit();
     }
 
-    /// Adds those of another walk.
+    /// Adds the activities of another walk.
     pub(super) fn extend(&mut self, other: &Self) {
         self.newest.extend(&other.newest);
         self.refreshed = self.refreshed.max(other.refreshed);
@@ -45,8 +45,8 @@ impl Listed {
         }
     }
 
-    /// Whether a walk back to some time lacks what walks before have listed, and nothing newer of the same entity replaced it.
-    /// Times in the future show no order.
+    /// Whether a walk back to some time lacks activities that earlier walks have found, without a
+    /// newer activity of the same entity. Times in the future are not evidence of the order.
     pub(super) fn lacks(
         &self,
         before: &Self,

@@ -1,15 +1,15 @@
 //! Change feeds in Activity Streams: Entity Metadata Management 0.1 and 1.0, IIIF Change Discovery,
-//! and similar feeds of other publishers: the only place of this crate that knows them.
+//! and similar feeds of other publishers. Only this folder of the crate depends on these formats.
 //!
-//! | file | what it reads |
+//! | file | subject |
 //! |---|---|
-//! | `reader.rs` | all of it, in the order of a run |
+//! | `reader.rs` | the reader, in the order of a run |
 //! | `document.rs` | one Entry Point or page, within limits |
 //! | `find.rs` | the way from an address to its Entry Point |
-//! | `download.rs` | the full download with which a copy begins |
+//! | `download.rs` | the full download, from which a copy starts |
 //! | `pages.rs` | the pages of a feed, from the newest change back |
-//! | `ages.rs` | whether pages are of different ages |
-//! | `repeat.rs` | walks again, when the pages changed meanwhile |
+//! | `ages.rs` | detection of pages with different ages |
+//! | `repeat.rs` | repeated walks if pages change during a walk |
 //! | `entity.rs` | an activity as a change of a resource |
 //! | `wanted.rs` | the entities of a list of URIs |
 
@@ -51,5 +51,5 @@ pub(crate) fn other_json(body: &[u8], url: &str) -> Option<String> {
     read.err().filter(|error| matches!(error, ReadError::Type(_))).map(|error| error.to_string())
 }
 
-/// One of these is near the begin of each such document.
+/// Texts of which at least one is near the start of each such document.
 const MARKS: [&[u8]; 3] = [b"OrderedCollection", b"ns/activitystreams", b"orderedItems"];

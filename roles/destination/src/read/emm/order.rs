@@ -1,4 +1,4 @@
-//! What times show about the order of a feed.
+//! The order of a feed, according to its times.
 
 use super::document::Read;
 use crate::plan::judge::LIST_AHEAD_MAX;
@@ -7,14 +7,14 @@ use abreast_webtypes::Timestamp;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// How the first of some times compares with the last one, if they are in one order.
+/// The order of the first and the last of some times, if all times are in that order.
 pub(super) fn order_in(times: &[Timestamp]) -> Option<Ordering> {
     let is_ordered = times.is_sorted() || times.is_sorted_by(|one, two| one >= two);
     let ends = times.first().zip(times.last()).filter(|_| is_ordered);
     ends.map(|(first, last)| first.cmp(last)).filter(|order| order.is_ne())
 }
 
-/// How the times on a page compare with those on another one, if they do not overlap.
+/// The order of the times on two pages, if they do not overlap.
 pub(super) fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
     let (own, others) = (times_of(page)?, times_of(other)?);
     match (own.0 < others.1, own.1 > others.0) {
@@ -24,7 +24,7 @@ pub(super) fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
     }
 }
 
-/// How the first time on a page compares with the last one.
+/// The order of the first and the last time on a page.
 pub(super) fn order_of(page: &Read) -> Option<Ordering> {
     let times = usable_times(page);
     let [first, .., last] = times.as_slice() else { return None };
@@ -37,15 +37,15 @@ pub(super) fn times_of(page: &Read) -> Option<(Timestamp, Timestamp)> {
     times.iter().copied().max().zip(times.iter().copied().min())
 }
 
-/// Whether a page shows no order beside others: all of its times are in the future, or nothing is on it.
+/// Whether a page is not evidence of the order: all its times are in the future, or it is empty.
 pub(super) fn is_ahead(page: &Read) -> bool {
     let (latest, items) = (page.answered.latest_now(), &page.document.items);
     let mut times = items.iter().filter_map(|item| item.time).peekable();
     items.is_empty() || times.peek().is_some() && times.all(|time| time > latest)
 }
 
-/// The times on a page; those in the future show no order where there are others, nor if they are in none, and those far ahead
-/// never do.
+/// The times on a page that can show its order. Future times are used only if all times on the page
+/// are in the future and in order. Times in the far future are never used.
 fn usable_times(page: &Read) -> Vec<Timestamp> {
     let latest = page.answered.latest_now();
     let times = page.document.items.iter().filter_map(|item| item.time);
@@ -62,8 +62,8 @@ pub(super) fn newest_of(page: &Read) -> Option<Timestamp> {
     times.filter(|time| *time <= latest).max()
 }
 
-/// How the first times of entities compare with later ones of the same, if all do so alike. Those of one entity are in the order
-/// of its changes, even if a clock was far ahead.
+/// The order of the first time of each entity and its later times, if it is the same for all
+/// entities. Changes of an entity are in order, even if a clock was far ahead.
 pub(super) fn order_of_entities<'p>(items: impl Iterator<Item = &'p Item>) -> Option<Ordering> {
     let (mut last, mut order) = (HashMap::new(), None);
     for item in items {

@@ -1,8 +1,7 @@
-//! The pages of a feed: from the newest change back to the last known one, or from the oldest on where
-//! pages have no way back.
+//! The pages of a feed: from the newest change back to the last known change, or from the oldest
+//! change on if pages do not link back.
 //!
-//! Which end is the newest is seen from the data: from the times on a page, else from those of
-//! another one.
+//! The data shows which end is the newest: the times on a page, or the times on another page.
 
 use super::ages::{Ages, Links};
 use super::document::{Read, read};
@@ -33,9 +32,9 @@ const SKIPPED_MAX: usize = 16;
 /// The way through the pages.
 #[derive(Clone, Debug)]
 pub(super) enum Way {
-    /// From the newest page to older ones.
+    /// From the newest page to older pages.
     Back { newest: Read, link: PageLink },
-    /// From the oldest page to newer ones.
+    /// From the oldest page to newer pages.
     On { oldest: Read },
 }
 
@@ -61,17 +60,17 @@ pub(super) struct Seen {
     pub(super) newest: Option<Timestamp>,
     /// The activities.
     pub(super) listed: Listed,
-    /// The pages behind the last one that was read are not known.
+    /// The pages after the last read page are not known.
     pub(super) cut: Option<Cut>,
     /// The page with activities that was read first.
     pub(super) first: Option<Read>,
-    /// The page with activities that was read last, if that is another one.
+    /// The last read page with activities, if it is not the first one.
     pub(super) last: Option<Read>,
     /// Pages read.
     pub(super) pages: usize,
-    /// Where the walk ended, if that is before all that it searched for was found.
+    /// The end of the walk, if the walk ended before it found all known changes.
     pub(super) end: Option<Timestamp>,
-    /// The pages changed each time they were read, and changes may be missing.
+    /// Whether the pages changed during each read, so that changes may be missing.
     pub(super) is_unstable: bool,
 }
 
@@ -84,8 +83,8 @@ pub(super) struct PageOfItems<'p> {
     pub(super) is_back: bool,
 }
 
-/// Finds the way through the pages of a feed, and whether times show that it is the right one. `each` takes the pages that are read,
-/// also if others cannot be read.
+/// Finds the way through the pages of a feed, and whether times show that it is right. `each`
+/// receives the pages that are read, even if others cannot be read.
 pub(super) fn way(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -106,7 +105,7 @@ pub(super) fn way(
     let document = &entry.document;
     let is_page = document.kind == DocumentKind::Page;
     let is_itself = |url: &&String| **url == entry.url;
-    // One that names itself as its last page names none.
+    // A last page with the URL of the Entry Point is not a separate page.
     let last = document.last.as_ref().filter(|url| !is_itself(url));
     let last = last.map(|url| fetch(url)).transpose()?;
     if let Some(last) = &last
@@ -139,9 +138,10 @@ pub(super) fn way(
     };
     let (order, is_sure) = direction(&first, last.as_ref(), &fetch)?;
     let way = match (order, last) {
-        // Without a date and without a last page, feeds begin with the newest change.
+        // A feed without dates and without a last page starts with the newest change.
         (Some(Ordering::Greater), _) | (None, None) => back(first, PageLink::Next)?,
-        // The only page that an older Entry Point names may be empty by now, and need not be one that others lead back to.
+        // The only page of an older Entry Point may be empty by now, and other pages need not link
+        // back to it.
         (Some(Ordering::Less), Some(last))
             if last.document.prev.is_some()
                 || last.url == first.url && !leads_on_from_nothing(&first) =>
@@ -153,8 +153,9 @@ pub(super) fn way(
     Ok((way, is_sure))
 }
 
-/// Whether changes become newer from the first page on (`Less`) or older, and whether times show it. The order of pages
-/// decides, whatever that within one is; times in the future show none where there are others.
+/// Whether changes become newer from the first page on (`Less`) or older, and whether times show
+/// this. The order of pages has precedence over the order within a page. Times in the future are
+/// used only if there are no other times.
 fn direction(
     first: &Read,
     last: Option<&Read>,
@@ -197,14 +198,15 @@ fn direction(
     let is_single = within.is_none() && other.is_none();
     let other = other.filter(|other| is_ahead(other) == is_ahead(&begin));
     let pages = other.as_ref().and_then(|other| order_of_pages(&begin, other));
-    // A page may begin or end with the time of another one.
+    // The first time of a page may be equal to the last time of another page.
     let touching = || {
         let (begin, other) = (times_of(&begin)?, times_of(other.as_ref()?)?);
         Some(begin.cmp(&other))
     };
     let order = pages.or(within).or_else(touching).filter(|order| order.is_ne());
     let is_sure = !is_single && order.is_some();
-    // Where nothing else shows it, times in the future do if all are in one order; of those far ahead, those of one entity or page.
+    // If there is no other evidence, future times are used if all are in order; times in the far
+    // future only if they belong to one entity or page.
     let shown_ahead = || {
         let limit = first.answered.latest_now().plus_micros(LIST_AHEAD_MAX);
         let all =
@@ -227,7 +229,8 @@ fn direction(
     Ok((order, is_sure))
 }
 
-/// The first of a few pages, from this one on, that is not skipped; this one if there is none.
+/// The first page from this one on that is not skipped, among a few pages; this page if all are
+/// skipped.
 fn beyond(
     page: &Read,
     link: PageLink,
@@ -248,7 +251,8 @@ fn beyond(
     Ok(page.clone())
 }
 
-/// The way on, where the page that seemed to be the newest has nothing of a time that is known, and leads to newer ones.
+/// Continues with newer pages, if the page that seemed to be the newest lacks a known time and
+/// links to newer pages.
 pub(super) fn turned(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -266,8 +270,8 @@ pub(super) fn turned(
     Ok(if is_wrong { Way::On { oldest: page.clone() } } else { way })
 }
 
-/// The newest page. An Entry Point may be older than the pages: that which it names leads to newer
-/// ones then, which lead back to it.
+/// The newest page. The Entry Point may be older than the pages: then the page that it links to has
+/// links to newer pages, which link back.
 pub(super) fn newest_from(
     mut page: Read,
     link: PageLink,
@@ -287,13 +291,14 @@ pub(super) fn newest_from(
     Ok(page)
 }
 
-/// Whether nothing is on a page, and it leads to another one.
+/// Whether a page is empty and links to another page.
 fn leads_on_from_nothing(page: &Read) -> bool {
     let next = page.document.next.as_ref();
     page.document.items.is_empty() && next.is_some_and(|next| *next != page.url)
 }
 
-/// Whether a page is newer than another one: it leads back to that, or past it if nothing is on it.
+/// Whether a page is newer than another page: it links back to that page, or past it if that page
+/// is empty.
 fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
     let back = link.of(&newer.document);
     let is_linked = back == Some(&page.url)
@@ -302,7 +307,7 @@ fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
 }
 
 impl Seen {
-    /// Notes a page after it was read.
+    /// Records a page after it was read.
     fn note_end(&mut self, page: Read) {
         if page.document.items.is_empty() {
             return;
@@ -321,7 +326,7 @@ impl Way {
         }
     }
 
-    /// Hands over the pages with changes since then, or all pages.
+    /// Passes on the pages with changes since `since`, or all pages.
     pub(super) fn walk<'w, 'a>(
         &self,
         walk: &mut Walk<'w, 'a>,
@@ -334,7 +339,7 @@ impl Way {
             Self::Back { link, .. } => Some(*link),
             Self::On { .. } => None,
         };
-        // The other end of the feed, where the Entry Point names it.
+        // The other end of the feed, if the Entry Point contains it.
         let far_end = match link {
             Some(PageLink::Prev) => entry.document.first.as_deref(),
             Some(PageLink::Next) | None => entry.document.last.as_deref(),
@@ -343,7 +348,7 @@ impl Way {
         walk.clock(&begin.answered);
         let (is_back, mut seen) = (link.is_some(), Seen::default());
         let mut trail = Trail::new(!is_back);
-        // It is no page of its own pages.
+        // The Entry Point is not one of its own pages.
         trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
@@ -362,7 +367,7 @@ impl Way {
             seen.is_unstable |= ages.are_mixed;
             let (url, document) = (page.url.as_str(), &page.document);
             each(walk, &PageOfItems { url, document, items, is_back })?;
-            // Before a refresh there is nothing for those who begin.
+            // Activities before a refresh are irrelevant for a new copy.
             if refreshed && since.is_none() && is_back {
                 break;
             }
@@ -393,7 +398,7 @@ impl Way {
             }
             let size = activities(&page.document).len();
             if let Err(cut) = trail.check(&page.url, page.document.items.len(), &next) {
-                // Behind the other end of the feed there is nothing.
+                // The walk has reached the other end of the feed.
                 if is_all {
                     walk.notice(cut.code, &cut.url, &cut.why);
                 } else {
@@ -409,7 +414,7 @@ impl Way {
                 && !is_last
                 && let Some(page) = if_there(read(requests, &page.url))?
             {
-                // It was the newest one when it was read, and may have grown since then.
+                // The page was the newest one when it was read, and may have more activities now.
                 let (items, _) = counted(&page, link, &mut only_deletions);
                 let (url, document) = (page.url.as_str(), &page.document);
                 each(walk, &PageOfItems { url, document, items, is_back })?;
@@ -437,14 +442,14 @@ fn end_of(page: &Document, link: PageLink) -> Option<Timestamp> {
     }
 }
 
-/// The activities of a page that count, the oldest first; and whether everything is listed again
-/// from one of them on [iiif-discovery §3.5].
+/// The relevant activities of a page, the oldest first; and whether an activity announces that
+/// everything is listed again after it [iiif-discovery §3.5].
 fn counted<'p>(
     page: &'p Read,
     link: Option<PageLink>,
     only_deletions: &mut bool,
 ) -> (Vec<&'p Item>, bool) {
-    // Where all times are the same, a page has the direction of the feed.
+    // If all times on a page are the same, the direction of the feed applies.
     let is_descending = match order_of(page).filter(|_| !is_ahead(page)) {
         Some(Ordering::Greater) => true,
         Some(Ordering::Less) => false,

@@ -1,4 +1,4 @@
-//! The reader of change feeds: the documents of one feed, and what they contain.
+//! The reader of change feeds: the documents of a feed, and their contents.
 
 use super::document::{Read, read};
 use super::download::{Download, download};
@@ -25,27 +25,27 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, SyntaxError, Timestamp};
 use std::cell::OnceCell;
 
-/// The Entry Point.
+/// Key of the URL of the Entry Point in the database.
 const ENTRY: &str = "emm-entry";
-/// Set where the copy began with a Resource List: its resources are files.
+/// Key that is set if the copy started with a Resource List, so that its resources are files.
 const FILES: &str = "emm-files";
-/// The list of URIs whose entities were planned, as its text.
+/// Key of the text of the list of URIs whose entities were planned.
 const PLANNED: &str = "emm-uris";
 
 /// A change feed.
 #[derive(Debug, Default)]
 pub(crate) struct Emm {
     pub(super) entry: Read,
-    /// The full download, once it was needed.
+    /// The full download, after its first use.
     download: OnceCell<Option<Download>>,
-    /// The feed was followed already: its Entry Point is read again first.
+    /// The feed was followed by an earlier run, so the Entry Point must be read again first.
     is_followed: bool,
-    /// What the walks of this run have listed.
+    /// The activities that the walks of this run have found.
     listed: Listed,
     state: State,
 }
 
-/// What the state of a copy has of the feed.
+/// The properties of the feed in the database of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     entry: Option<String>,
@@ -66,7 +66,7 @@ impl State {
 }
 
 impl Emm {
-    /// Whether its full download shows that its resources are files.
+    /// Whether the full download shows that the resources are files.
     fn is_of_files(&self, requests: &Requests<'_>, options: &SyncOptions) -> Result<bool, Error> {
         Ok(matches!(self.download(requests, options)?, Some(Download::List(_))))
     }
@@ -77,7 +77,7 @@ impl Emm {
         hand_over_wanted(list, &self.entry, is_of_files, walk, anew)
     }
 
-    /// The full download that a copy begins with, if one can be read.
+    /// The full download from which a copy starts, if it can be read.
     fn download(
         &self,
         requests: &Requests<'_>,
@@ -90,8 +90,8 @@ impl Emm {
         Ok(self.download.get_or_init(|| found).as_ref())
     }
 
-    /// What a copy by this feed alone lacks, where its full download cannot be read. A page for people
-    /// is none.
+    /// The reason why a copy from this feed is incomplete, if its full download cannot be read. A
+    /// page for people is not a full download.
     fn lacks(&self) -> Option<String> {
         let is_data = |link: &&Link| link.media_type.as_deref() != Some("text/html");
         let other = self.entry.document.downloads.iter().find(is_data)?;
@@ -102,7 +102,8 @@ impl Emm {
         ))
     }
 
-    /// Hands over the entities of a short list of URIs. The feed shows which of them are deleted by now.
+    /// Passes on the entities of a short list of URIs. The feed shows which of these entities were
+    /// deleted.
     fn snapshot_of_list(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error> {
         let position = walk.position();
         let known = position.until().filter(|_| position.due.is_none());
@@ -132,7 +133,7 @@ impl Emm {
     }
 }
 
-/// The URLs by which a feed of IIIF is named, without their scheme; none of other feeds.
+/// The URLs that identify a feed of IIIF, without their scheme; empty for other feeds.
 fn names_of(entry: &Read) -> Vec<String> {
     let document = &entry.document;
     let names = [
@@ -221,7 +222,8 @@ impl Reader for Emm {
 
     fn offers(&self, mirror: Option<&Mirror>, options: &SyncOptions) -> Result<Offers, Error> {
         let wanted = options.uris.as_ref().map(|uris| uris.text());
-        // A repair plans resources again that came with a full download: they may have no address.
+        // A repair plans resources again that came with a full download, and may not be available
+        // individually.
         let has_unaddressed = mirror.map(Mirror::has_unaddressed).transpose()?.unwrap_or(false);
         Ok(Offers {
             whole: Whole::Snapshot,
@@ -231,7 +233,7 @@ impl Reader for Emm {
         })
     }
 
-    /// The Entry Point itself is the topic, if it names hubs in the headers of its answer.
+    /// The Entry Point is the topic, if the headers of its response contain hubs.
     fn announcement(&self) -> Option<Announcement> {
         let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
             Ok(Some(Topic { url: url.to_owned(), ..Topic::default() }))
@@ -291,7 +293,7 @@ impl Reader for Emm {
                     Err(error) => return Err(error),
                     Ok((count, lists_all)) => {
                         self.state.only_files = false;
-                        // One without any shows nothing.
+                        // A snapshot without descriptions is not evidence.
                         let as_of = as_of.filter(|_| count > 0);
                         let changes_from = as_of.or(everything);
                         Snapshot { lists_all, as_of, changes_from, ..Snapshot::default() }
@@ -335,7 +337,7 @@ impl Reader for Emm {
             on_the_way.add(page.document.items.iter());
         })
         .inspect_err(|_| {
-            // Should a server be restored before the next run, it is missing then.
+            // If a server is restored before the next run, this change will be missing.
             if let Some(newest) = newest {
                 walk.covers_until(newest.into());
             }
@@ -365,7 +367,7 @@ impl Reader for Emm {
             } else {
                 walk.later_document();
             }
-            // An activity without a usable time stands where its page begins.
+            // The place of an activity without a usable time is the start of its page.
             let times = page.items.iter().filter_map(|item| item.moment);
             let oldest =
                 times.filter(|time| !walk.is_future(time.first())).min_by_key(|it| it.first());
@@ -412,7 +414,7 @@ impl Reader for Emm {
             walk.notice("emm.nothing", name, message);
         }
         walk.walked.end = seen.end;
-        // A page that showed the way may have come from a cache since, and lack what it had.
+        // A page on the way may now come from a cache, and lack activities that it had before.
         let cursor = reach.map_or(Timestamp::MIN, |reach| reach.cursor);
         let is_future = |time| walk.is_future(time);
         let lacks = walk.plans()

@@ -1,4 +1,4 @@
-//! Walks that are repeated until the pages do not change while they are read.
+//! Repeated walks, until the pages do not change during a walk.
 
 use super::document::{Read, read};
 use super::find::check_host;
@@ -11,26 +11,27 @@ use crate::report::options::SyncOptions;
 use crate::request::requests::Requests;
 use abreast_webtypes::Timestamp;
 
-/// Most walks of one run.
+/// Maximum number of walks in one run.
 const WALKS_MAX: usize = 5;
 
-/// What a repeated walk hands over.
+/// A step that a repeated walk passes on.
 pub(super) enum Step<'s, 'p> {
     /// A page, and whether times show that it is read in the right direction.
     Page(&'s PageOfItems<'p>, bool),
-    /// All pages follow again, or those that are new.
+    /// All pages follow again, or the new pages.
     Again,
 }
 
-/// What is to be read after a walk during which the pages changed.
+/// The pages to read after a walk during which pages changed.
 enum Renewed {
-    /// All of it again, and whether times show that it is the right way.
+    /// All pages, and whether times show that the direction is right.
     Moved(Way, bool),
-    /// Only what is new.
+    /// Only the new pages.
     Grown(Way),
 }
 
-/// Hands over the pages with changes since then, or all pages, until they do not change meanwhile.
+/// Passes on the pages with changes since `since`, or all pages, until they do not change during a
+/// walk.
 pub(super) fn walk<'w, 'a>(
     walk: &mut Walk<'w, 'a>,
     (entry, listed): (&Read, &mut Listed),
@@ -46,7 +47,7 @@ pub(super) fn walk<'w, 'a>(
         number += 1;
         let mut read =
             way.walk(walk, entry, begin, &mut |walk, page| each(walk, Step::Page(page, is_sure)))?;
-        // What is new on the last page of all follows what was read of it.
+        // New activities on the last page follow the activities that were read from it.
         let is_whole = before.is_none() || matches!(way, Way::Back { .. });
         let from = begin.map_or(Timestamp::MIN, |begin| begin.cursor);
         let is_future = |time| walk.is_future(time);
@@ -57,14 +58,15 @@ pub(super) fn walk<'w, 'a>(
             Some(before) => with_newer(&way, before, read),
             None => read,
         };
-        // Where nothing is newer than what is known, nothing can have been missed.
+        // If no activity is newer than the known ones, none can have been missed.
         let is_known = |since: Since| seen.newest.is_some_and(|newest| newest <= since.cursor);
         if since.is_some_and(is_known) {
             return Ok(seen);
         }
         let renewed = renewed(requests, options, entry, (&way, is_sure, &seen))?;
         if number == WALKS_MAX {
-            // What came meanwhile is newer than all that was seen: the next run reads it.
+            // Activities that were added meanwhile are newer than all activities of this run, and
+            // are read by the next run.
             let has_moved = matches!(renewed, Some(Renewed::Moved(..)));
             return Ok(Seen { is_unstable: seen.is_unstable || has_moved, ..seen });
         }
@@ -76,7 +78,7 @@ pub(super) fn walk<'w, 'a>(
             Some(Renewed::Grown(newer)) => {
                 (way, begin) = (newer, seen.newest.map(Since::time).or(since));
                 before = Some(seen);
-                // On from the last page, what was read before keeps its place.
+                // The walk continues from the last page, so earlier activities retain their places.
                 if matches!(way, Way::Back { .. }) {
                     each(walk, Step::Again)?;
                 }
@@ -86,8 +88,8 @@ pub(super) fn walk<'w, 'a>(
     }
 }
 
-/// A walk, and one to what was new since then. The newer pages come first on the way back, and last
-/// on the other way.
+/// Combines a walk with a second walk to its newer pages. The newer pages are first on the way
+/// back, and last on the other way.
 fn with_newer(way: &Way, before: Seen, newer: Seen) -> Seen {
     let (first, last) = match way {
         Way::Back { .. } => (newer.first.or(before.first), before.last),
@@ -104,8 +106,8 @@ fn with_newer(way: &Way, before: Seen, newer: Seen) -> Seen {
     }
 }
 
-/// What is to be read because the pages changed while they were read: the first or the last page
-/// with activities has others then.
+/// The pages to read because pages changed during the walk: the first or the last page with
+/// activities now has others.
 fn renewed(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -161,15 +163,15 @@ fn renewed(
     }))
 }
 
-/// How a page differs from what it was.
+/// The difference between two versions of a page.
 #[derive(Clone, Copy)]
 enum Changed {
     No,
-    /// It has newer activities beside those that it had, or leads to a newer page.
+    /// The page has additional newer activities, or links to a newer page.
     Grown,
-    /// It has as many, of which some are others.
+    /// The page has the same number of activities, but other ones.
     Shifted,
-    /// It has more or less: pages have another size.
+    /// The page has another number of activities: the size of pages has changed.
     Resized,
 }
 

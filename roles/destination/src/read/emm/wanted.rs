@@ -1,5 +1,5 @@
-//! Lists of URIs: the entities that a user wants are fetched by their IRIs, whether the feed has a
-//! change of them or not.
+//! Lists of URIs: the listed entities are fetched at their IRIs, even if the feed does not contain
+//! their changes.
 
 use super::document::Read;
 use super::entity::{ACCEPT, by_iri, each_change};
@@ -13,15 +13,15 @@ use crate::request::pieces::{Asked, Nothing, read_unknown};
 use crate::request::requests::Requests;
 use abreast_emm::Action;
 
-/// Entities of the feed of which one has to be found at its IRI.
+/// Maximum number of tested entities of the feed, of which one must be available at its IRI.
 const PROBES_MAX: usize = 3;
 
 fn admission(options: &SyncOptions, url: &str) -> Admission {
     Admission::new(url, &options.allow_hosts, options.allow_downgrade)
 }
 
-/// The list of URIs, if each is fetched by itself: it is short, all of them may be asked for, and
-/// the entities of the feed are found at their IRIs.
+/// The list of URIs, if its entities are fetched individually: the list is short, all its URIs may
+/// be requested, and the feed's entities are available at their IRIs.
 pub(super) fn short_list<'o>(
     entry: &Read,
     requests: &Requests<'_>,
@@ -50,7 +50,8 @@ pub(super) fn short_list<'o>(
     Ok((!has_failed).then_some(list))
 }
 
-/// Hands over the resources of the user's list that may be asked for; with `anew` also those that the copy has.
+/// Passes on the resources of the list that may be requested. With `anew`, includes resources that
+/// the copy already has.
 pub(super) fn hand_over_wanted(
     list: &UriList,
     entry: &Read,

@@ -170,7 +170,7 @@ impl Pair {
         files.map(read).collect()
     }
 
-    /// The copy is what the Source has, and an audit finds nothing else.
+    /// The copy equals the Source, and an audit finds no difference.
     fn is_right(&self) {
         let now: BTreeMap<_, _> =
             self.now().into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
@@ -202,7 +202,7 @@ fn a_feed_of_lines_is_copied_and_followed() {
     let quiet = pair.sync();
     assert_eq!((counts(&quiet), quiet.mode, quiet.exit_code), ([0; 4], Mode::Incremental, 0));
     assert!(pair.server.take_log().len() <= 3);
-    // Over several pages, one of them deleted, one changed twice.
+    // Over several pages, with one resource deleted and another changed twice.
     for (name, text) in
         [("c", Some("1")), ("a", None), ("c", Some("2")), ("d", Some("1")), ("b", Some("3"))]
     {
@@ -235,7 +235,7 @@ fn a_feed_of_lines_that_lost_versions_is_compared() {
     assert_eq!((counts(&compared), compared.mode), ([3, 0, 1, 0], Mode::Baseline));
     assert_eq!((compared.exit_code, pair.codes()), (0, vec!["gap".to_owned()]));
     pair.is_right();
-    // The server was restored: what the copy has seen never was.
+    // The server was restored, and lacks changes that the copy has seen.
     (pair.log, pair.pruned) = (pair.log[..4].to_vec(), 0);
     pair.version("f", Some("1"));
     pair.dump();
@@ -264,7 +264,8 @@ fn pages_of_lines_in_a_circle_are_reported_and_applied() {
         }
         // The creation of `x` and the deletion of `a` are on `page-2`.
         pair.edit("/page-3.jsonl", "page-2.jsonl", edit);
-        // What is known is compared with the dump, which is older than what is behind the cut.
+        // The known changes are compared with the dump, which is older than the changes before the
+        // cut.
         for codes in [vec!["gap", code, "gap"], vec![code], vec![code]] {
             let cut = pair.sync();
             assert_eq!(pair.codes(), codes, "{edit}");
@@ -272,7 +273,7 @@ fn pages_of_lines_in_a_circle_are_reported_and_applied() {
             assert_eq!(pair.copy().into_keys().collect::<String>(), "abdex", "{edit}");
         }
         if code == "list.cycle" {
-            // A newer dump has what was not reached.
+            // A newer dump contains the changes that were not reached.
             pair.dump();
             let compared = pair.sync();
             assert_eq!((compared.exit_code, compared.deleted), (0, 1), "{:?}", pair.codes());
@@ -331,7 +332,7 @@ fn pushed_pages_of_lines_are_applied_where_they_continue() {
     let second = pushed(&pair, from);
     assert_eq!(counts(&pair.try_sync(&[first, second]).unwrap()), [2, 0, 0, 0]);
     pair.is_right();
-    // One that cannot be read is as good as none.
+    // A notification that cannot be read is ignored.
     let from = last(&pair);
     pair.version("f", Some("1"));
     let torn = pushed(&pair, from).replace("\"id\"", "\"di\"");
@@ -345,7 +346,7 @@ fn lines_that_are_no_versions_are_reported_and_delete_nothing() {
     let mut pair = Pair::copied();
     pair.options.baseline = true;
     let dump = String::from_utf8(pair.server.page("/dump.jsonl")).unwrap();
-    // Without its last line, or with a line that cannot be used.
+    // The last line is missing, or a line cannot be used.
     let (whole, _) = dump.trim_end().rsplit_once('\n').unwrap();
     pair.server.body("/dump.jsonl", whole);
     assert_eq!(pair.try_sync(&[]).unwrap_err().code(), "json-lines");

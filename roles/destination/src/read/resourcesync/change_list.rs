@@ -1,4 +1,5 @@
-//! Change Lists, their indexes and archives: which of them have changes since the position [rs-core §12].
+//! Change Lists, their indexes and archives, and the selection of the lists with changes since the
+//! position [rs-core §12].
 
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
@@ -15,18 +16,18 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Most Change Lists read in one run.
+/// Maximum number of Change Lists that are read in a run.
 const LISTS_MAX: usize = 100_000;
 
-/// One Change List to read, in order.
+/// A Change List to read, in order.
 #[derive(Clone)]
 struct Named {
     url: String,
-    /// The document that names it.
+    /// The document that contains the URL of the list.
     index: String,
     from: Option<Moment>,
     until: Option<Moment>,
-    /// Its end as this walk has read it already.
+    /// The end time in the list itself, if this walk has already read the list.
     ended: Option<Moment>,
 }
 
@@ -36,50 +37,53 @@ impl Named {
         Self { url, index: document.to_owned(), from, until, ended: None }
     }
 
-    /// One that no document names.
+    /// A list that no index contains.
     fn itself(url: &str) -> Self {
         let (from, until, ended) = (None, None, None);
         Self { url: url.to_owned(), index: url.to_owned(), from, until, ended }
     }
 
-    /// Whether it may have changes of the position, or after it.
+    /// Whether the list may have changes at or after the position.
     fn may_be_new(&self, walk: &Walk<'_, '_>) -> bool {
         let is_known = |until: Moment| walk.since().is_some_and(|since| until.is_before(since));
         !self.until.is_some_and(is_known) || is_of_begin(walk, self.from, self.until)
     }
 }
 
-/// How far back the lists read so far reach, and where there may be more.
+/// The interval that the lists cover so far, and the addresses of further lists.
 #[derive(Default)]
 struct Reach {
-    /// All changes since then are in those that were read; an index names others.
+    /// Start of the earliest list that was read. An index may contain earlier lists.
     read_from: Option<Moment>,
-    /// The end of those that were passed over, as all of them is known.
+    /// The end of the skipped lists, whose changes are all known.
     passed: Option<Timestamp>,
-    /// The list before the earliest one, where that links to it.
+    /// The list before the earliest one, if the earliest list links to it.
     before: Option<String>,
-    /// Where older lists may be.
+    /// The addresses of archives of older lists.
     archives: Vec<String>,
-    /// The list that is still growing.
+    /// The list to which the Source still adds changes.
     open: Option<(Bookmark, Document)>,
     read_urls: HashSet<String>,
-    /// The ends of the lists that an index names.
+    /// The end times of the lists in an index.
     ends: Ends,
-    /// A list begins later than an index states: the index is older, and lacks lists.
+    /// A list starts later than according to an index: the index is older than the list, and lacks
+    /// newer lists.
     is_named_late: bool,
-    /// The spans of lists, read or not: what a list itself gives counts, whatever an index states of it.
+    /// The intervals of lists. The interval in a list itself has precedence over the interval in an
+    /// index.
     spans: HashMap<String, (Moment, Option<Moment>)>,
 }
 
 impl Reach {
-    /// Takes a list, or an index, into account.
+    /// Adds a list or an index that was read.
     fn note(&mut self, url: &str, read: &Read, has_entries: bool) {
         self.archives.extend(links_of(read, "archives"));
         if read.is_index {
             return;
         }
         let Some(from) = read.head.from.map(|from| read.moment(from)) else { return };
-        // One that does not reach further back leads nowhere. Several with changes may begin at one time.
+        // A list with the same start does not lead further back. Several lists with changes may
+        // have the same start.
         let begin = |earliest: Moment| (from.first(), !has_entries) < (earliest.first(), true);
         if self.earliest().is_none_or(begin) {
             self.before =
@@ -93,7 +97,7 @@ impl Reach {
         self.is_named_late |= stated.is_some_and(|(named, _)| named.is_before(from));
     }
 
-    /// Whether a list begins, or else ends, before another one, as they give it.
+    /// Whether a list starts before another list, or has the same start and ends before it.
     fn is_before(&self, list: &str, other: &str) -> bool {
         let span = |url: &str| {
             let (from, until) = self.spans.get(url)?;
@@ -107,7 +111,7 @@ impl Reach {
         self.spans.values().map(|span| span.0).min_by_key(|from| from.first())
     }
 
-    /// Notes lists that an index names.
+    /// Adds the lists of an index.
     fn name(&mut self, lists: &[Named]) {
         for list in lists {
             if let Some(from) = list.from {
@@ -117,11 +121,12 @@ impl Reach {
         }
     }
 
-    /// Whether lists before them may have changes at or after the position: of one time some may be in the list before.
+    /// Whether earlier lists may have changes at or after the position: changes with the same time
+    /// may be divided between two lists.
     fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
         let known = walk.position().bookmark.as_ref();
         let begin = self.earliest().map(|earliest| earliest.first().as_micros());
-        // One that begins elsewhere follows the list that was read, which may have grown since.
+        // A list with another start follows the list that was read, which may have grown since.
         let is_sure =
             known.is_some_and(|known| begin == known.from && (known.is_past || is_fine(begin)));
         self.is_late(walk.since())
@@ -132,14 +137,14 @@ impl Reach {
                     .is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
 
-    /// Whether a list before them may have the changes that were read last.
+    /// Whether an earlier list may contain the last known changes.
     fn lacks_known(&self, walk: &Walk<'_, '_>) -> bool {
         let begins_there =
             self.earliest().zip(walk.since()).is_some_and(|(from, since)| !from.is_before(since));
         self.is_unsure(walk) || begins_there && walk.marks().are_lost(None)
     }
 
-    /// Whether other changes of the second of the position were in a list that is not there any more.
+    /// Whether other changes of the second of the position were in a list that was removed.
     fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
         let begin = self.earliest().map(|from| from.first().as_micros());
         !is_fine(begin)
@@ -148,12 +153,13 @@ impl Reach {
             && !walk.marks().are_found()
     }
 
-    /// Whether they begin only after the position.
+    /// Whether the lists start only after the position.
     fn is_late(&self, since: Option<Moment>) -> bool {
         self.earliest().zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
     }
 
-    /// Whether changes of the time of a list of all resources, which need not have them, may be in a list that no index named yet.
+    /// Whether changes with the time of a list of all resources, which that list need not include,
+    /// may be in a Change List that is missing in the index.
     fn may_lack_named(&self, walk: &Walk<'_, '_>) -> bool {
         let is_of_list = walk.position().of() == Of::Snapshot && !walk.is_conditional();
         let since = walk.since().filter(|_| is_of_list && walk.walked.hole.is_none());
@@ -170,15 +176,16 @@ impl Reach {
     }
 }
 
-/// Whether a span lies within the second in which the open list began that was read last: what it has may have come before that
-/// list without being named then.
+/// Whether an interval is within the second in which the last open list starts: its changes may
+/// precede that list, and may have been missing in the index before.
 fn is_of_begin(walk: &Walk<'_, '_>, from: Option<Moment>, until: Option<Moment>) -> bool {
     let begin = walk.position().bookmark.as_ref().and_then(|open| open.from);
     let is_there = |time: Option<Moment>| time.map(|it| it.first().as_micros()) == begin;
     begin.is_some() && !is_fine(begin) && is_there(from) && is_there(until)
 }
 
-/// Puts lists into the order of their spans. Of a list that is named more than once, the first name with a span counts.
+/// Sorts lists by their intervals. If a list occurs several times, the first entry with an interval
+/// is used.
 fn sort_by_span(walk: &mut Walk<'_, '_>, lists: &mut Vec<Named>) {
     let is_spanned = |list: &Named| list.from.is_some();
     let spanned: HashSet<String> =
@@ -200,7 +207,7 @@ fn again(list: &Named) -> String {
     if list.url == list.index { NAMES_ITSELF.to_owned() } else { named_again(&list.url) }
 }
 
-/// Where the links of a relation lead, from the top of a document.
+/// The targets of the links with this relation at the top of a document.
 fn links_of(read: &Read, rel: &str) -> Vec<String> {
     let base = url::Url::parse(&read.answered.url).ok();
     let links = read.head.links.iter().filter(|link| link.has_rel(rel));
@@ -220,7 +227,8 @@ fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document)
     let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
     let is_past = newest.is_some_and(|newest| newest < clock);
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
-    // It may be the same after changes of the second in which it begins went to lists before that no index named yet.
+    // The list may be unchanged although changes of the second in which it starts were moved to
+    // earlier lists, which were missing in the index before.
     let may_repeat = !is_past && !is_fine(from);
     let validators =
         if may_repeat { Document::default() } else { read.answered.validators.clone() };
@@ -231,12 +239,12 @@ fn is_fine(from: Option<i64>) -> bool {
     from.is_some_and(|from| from % 1_000_000 != 0)
 }
 
-/// An open list as an earlier run read the one of the same name.
+/// The bookmark of an earlier run for the open list with this URL.
 fn known_as<'w>(walk: &'w Walk<'_, '_>, open: &Bookmark) -> Option<&'w Bookmark> {
     walk.position().bookmark.as_ref().filter(|known| known.document == open.document)
 }
 
-/// Whether an open list is the one that an earlier run read, and no other of the same name.
+/// Whether an open list is the list that an earlier run read, and not a new list with the same URL.
 fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     known_as(walk, open).is_some_and(|known| {
         let is_clear = known.is_past || is_fine(open.from);
@@ -244,14 +252,14 @@ fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     })
 }
 
-/// Whether an open list has the begin and the name of the one that an earlier run read, and lacks entries of that: within one
-/// second they may have gone to a list before it.
+/// Whether an open list has the start and the URL of the list that an earlier run read, and lacks
+/// some of its entries. Within one second, these entries may have been moved to an earlier list.
 fn is_emptied(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     known_as(walk, open).is_some_and(|known| known.from == open.from && !walk.has_same_begin())
 }
 
-/// Whether an open list that begins within the second of the position was empty when an earlier run read it: a change of that
-/// second that was published late may be in a list before it.
+/// Whether an open list that starts in the second of the position was empty in an earlier run. A
+/// change in that second that was published late may then be in an earlier list.
 fn has_begun(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     let was_empty = known_as(walk, open).is_some_and(|known| known.entries == 0);
     let at = walk.since().map(|since| since.first().as_micros());
@@ -267,17 +275,17 @@ fn is_index(head: &Head) -> bool {
     head.root == abreast_resourcesync::v1_1::Root::SitemapIndex
 }
 
-/// Where Change Lists are.
+/// The addresses of Change Lists and their archive.
 pub(super) struct ChangeLists<'c> {
-    /// What the Capability List names.
+    /// The Change List or index in the Capability List.
     pub(super) list: &'c str,
-    /// The archive that it names.
+    /// The archive in the Capability List.
     pub(super) archive: Option<&'c str>,
 }
 
 impl ChangeLists<'_> {
-    /// Hands over the changes since the position of the walk. `now_named` reads the Capability List again: a Source that
-    /// closes a list may name the next one there only.
+    /// Passes on the changes since the position of the walk. `now_named` reads the Capability List
+    /// again: a Source that closes a list may announce the next list only there.
     pub(super) fn read(
         &self,
         walk: &mut Walk<'_, '_>,
@@ -287,7 +295,8 @@ impl ChangeLists<'_> {
         let start = bookmark.clone().unwrap_or_else(|| self.list.to_owned());
         let known = walk.known(&start)?;
         match self.read_from(walk, &start, known.as_ref(), now_named) {
-            // The list read last is not there any more: the way to the others begins where it did at first.
+            // The last list was removed. The search for the others starts again at the list of the
+            // Capability List.
             Err(error) if start != self.list && error.may_be_gone() => {
                 walk.restart()?;
                 self.read_from(walk, self.list, None, now_named)
@@ -333,7 +342,8 @@ impl ChangeLists<'_> {
             walk.requests.fresh.forget();
         }
         if may_lack {
-            // Closed, or begun at the position or after it: the index knows the others.
+            // The list is closed, or starts at or after the position: the index contains the other
+            // lists.
             for index in self.indexes(walk, &read, start) {
                 if !reach.read_urls.insert(index.clone()) {
                     continue;
@@ -352,10 +362,11 @@ impl ChangeLists<'_> {
         reach.name(&named);
         let is_unnamed = !is_index && named.iter().all(|list| list.url != start);
         if let Some(place) = named.iter().position(|list| list.url == start && !is_index) {
-            // One that was closed meanwhile, or comes from some cache, may have more.
+            // A list that was closed meanwhile, or that comes from a cache, may have more changes.
             let is_closed = is_open && named[place].until.is_some();
             if is_closed || named[..place].iter().any(|list| list.may_be_new(walk)) {
-                // Of changes of one instant the last counts: those of the lists before come first.
+                // Among changes of the same instant the last one is applied, so the earlier lists
+                // must be read first.
                 walk.restart()?;
                 reach.read_urls.remove(start);
                 (reach.open, reach.ends) = (None, Ends::default());
@@ -368,7 +379,8 @@ impl ChangeLists<'_> {
         let was_read = |list: &&Named| reach.read_urls.contains(&list.url);
         if is_unnamed && named.iter().filter(was_read).any(|list| reach.is_before(&list.url, start))
         {
-            // An older index does not name it: it follows those that begin before it.
+            // An older index does not contain the list: insert it after the lists that start
+            // earlier.
             walk.restart()?;
             let last = named.iter().rposition(|list| reach.is_before(&list.url, start));
             named.insert(last.map_or(0, |last| last + 1), Named::itself(start));
@@ -402,29 +414,29 @@ impl ChangeLists<'_> {
         if let Some(earliest) = reach.earliest() {
             walk.reaches_back_to(earliest);
         }
-        // Of the changes read last, a list has to have those of the newest time.
+        // The lists must contain the known changes with the newest time.
         let newest = walk.marks().newest_known().map(|newest| newest.plus_micros(-1));
         walk.walked.end = reach.read_from.map(Moment::first).max(newest).max(reach.passed);
         if reach.may_lack_named(walk) {
-            // The next run asks for the index again, and for what has changes of that time.
+            // The next run requests the index again, and the lists with changes at that time.
             walk.limit_to(since.map_or(Timestamp::MIN, Moment::first));
             walk.keep_document(start, &Document::default());
         } else if reach.ends.are_several_open() {
-            // Any of them may get changes, and none of them leads to the others.
+            // Each open list may get changes, and none leads to the others.
             walk.keep_document(start, &Document::default());
         } else if let Some((bookmark, validators)) = reach.open {
             walk.keep_document(&bookmark.document, &validators);
             walk.walked.bookmark = Some(bookmark);
         } else {
-            // No list is open: the first document asked is the one that will name the next.
+            // No list is open: the document that was requested first will contain the next list.
             let validators = if is_index { read.answered.validators } else { Document::default() };
             walk.keep_document(start, &validators);
         }
         Ok(())
     }
 
-    /// Where an index of Change Lists may be: what the list links to, then what the Capability List
-    /// names.
+    /// The addresses of possible indexes: the links of the list, then the list in the Capability
+    /// List.
     fn indexes(&self, walk: &Walk<'_, '_>, read: &Read, start: &str) -> Vec<String> {
         let mut admission = walk.admission(start);
         let mut found: Vec<String> = links_of(read, "index")
@@ -437,8 +449,8 @@ impl ChangeLists<'_> {
         found
     }
 
-    /// Searches for older Change Lists, after a long absence: in the archives, then along the links to
-    /// the ones before.
+    /// Searches for older Change Lists after a long pause: in the archives, then along the links to
+    /// previous lists.
     fn walk_back(
         &self,
         walk: &mut Walk<'_, '_>,
@@ -446,7 +458,7 @@ impl ChangeLists<'_> {
         reach: &mut Reach,
     ) -> Result<(), Error> {
         let since = walk.since();
-        // What is open stays so, however old the lists read from here on.
+        // The open list remains the same, regardless of the lists that are read from here on.
         let open = reach.open.take();
         walk.earlier_document();
         let named = reach.archives.drain(..).chain(self.archive.map(str::to_owned));
@@ -464,7 +476,7 @@ impl ChangeLists<'_> {
                     archives.extend(lists.into_iter().map(|list| (list.url, 1)));
                 }
                 Ok(_) => {
-                    // The archive may name what was read already: that is no circle.
+                    // An archive may contain lists that were already read, which is not a circle.
                     lists.retain(|list| !reach.read_urls.contains(&list.url));
                     sort_by_span(walk, &mut lists);
                     reach.name(&lists);
@@ -474,7 +486,7 @@ impl ChangeLists<'_> {
                     read_named(walk, lists, reach)?;
                 }
                 Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-                // Archives are a help: without them there is a gap, which is reported.
+                // Archives are optional: if they fail, there is a gap, which is reported.
                 Err(error) => walk.notice(error.code(), &archive, &error.to_string()),
             }
         }
@@ -518,7 +530,7 @@ impl ChangeLists<'_> {
                     }
                 }
             };
-            // A list that begins where the copy ends need not lead further.
+            // A list that starts at the position need not lead further back.
             if since.is_none() || reach.is_late(since) {
                 walk.cut(cut);
             } else {
@@ -531,8 +543,8 @@ impl ChangeLists<'_> {
     }
 }
 
-/// Reads what an archive of Change Lists names [rs-archives §5]; `true` when it is an index of
-/// archives.
+/// Reads the entries of an archive of Change Lists [rs-archives §5]; returns `true` if it is an
+/// index of archives.
 fn read_archive(walk: &Walk<'_, '_>, url: &str, lists: &mut Vec<Named>) -> Result<bool, Error> {
     let read = read_parts(walk.requests, url, Kind::ChangesArchive, None, &mut |part| {
         let member = match part {
@@ -571,7 +583,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             continue;
         }
         let mut inner = Vec::new();
-        // A list that cannot be read is a hole: without it the position may not move.
+        // A list that cannot be read is a hole, and the position must not move past it.
         let Some(read) = read_changes(walk, &list.url, None, &mut inner)? else { continue };
         if read.is_index {
             if nested {
@@ -603,7 +615,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
     Ok(())
 }
 
-/// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not
+/// Reads a Change List into the walk, or an index into `lists`; `None` if the document has not
 /// changed.
 fn read_changes(
     walk: &mut Walk<'_, '_>,

@@ -1,8 +1,8 @@
 //! Discovery: from any URL of a Source to its Capability, Resource and Change Lists [rs-core §6.3,
 //! §8, §9].
 //!
-//! The address that the user gives must answer. Only a page or the root of a site leads to other
-//! documents of the site, and the way there is reported.
+//! The address from the user must respond. Only a page or the root of a site leads to other
+//! documents of the site, and the way to them is reported.
 
 use super::document::{Page, read_page};
 use super::sets::{Candidate, add};
@@ -23,24 +23,26 @@ use abreast_webtypes::robots_sitemaps;
 use std::collections::HashSet;
 use url::Url;
 
-/// Most documents read.
+/// Maximum number of documents in one search.
 const DOCUMENTS_MAX: usize = 40;
-/// Most entries of one Source Description or Capability List: what a Sitemap may have.
+/// Maximum number of entries in a Source Description or Capability List; a Sitemap may have as
+/// many.
 const SETS_MAX: usize = 50_000;
-/// The link that names what URIs start with.
+/// The link to the common start of URIs.
 const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
-/// The link that names where a package with all changes since a time is made.
+/// The link to the address that creates a package with all changes since a time.
 const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
-/// What the strict reader refuses in a Sitemap without elements of this version.
+/// The code of the strict reader's error about a Sitemap without elements of this version.
 const PLAIN_SITEMAP: &str = "rs.no-md";
 
-/// What to do where nothing is found.
+/// The help if discovery finds nothing.
 const GIVE: &str = "give the URL of a Capability List, Resource List, Change List or Sitemap, of a feed of SDShare, or of an \
                     Entry Point of a change feed";
 
 impl EntryPoints {
-    /// What a Capability List names that was not there, if it is there now and is of the same lists.
+    /// The contents of a Capability List that was missing before, if it is available now and
+    /// belongs to the same lists.
     pub(crate) fn find_missing(
         &self,
         requests: &Requests<'_>,
@@ -55,7 +57,8 @@ impl EntryPoints {
         Ok(found.map(|found| *found).filter(|found| found.check_same(self, list).is_ok()))
     }
 
-    /// What the Capability List names now; `None` if it cannot be read, or is of another Resource List.
+    /// The current contents of the Capability List; `None` if the list cannot be read, or belongs
+    /// to another Resource List.
     pub(crate) fn read_again(
         &self,
         requests: &Requests<'_>,
@@ -71,22 +74,22 @@ impl EntryPoints {
     }
 }
 
-/// Where a set is described, and how it was found when the given address does not describe it
+/// The documents of a set, and the way to them if the given address does not describe the set
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Discovered {
     pub(crate) entry_points: EntryPoints,
-    /// How it was found, for the user.
+    /// The way from the address to the documents, for the user.
     pub(crate) route: Option<String>,
 }
 
 /// The kind of document at an address.
 enum Seen {
-    /// A Source Description, or a document of one set.
+    /// A Source Description, or a document of a single set.
     Sets(Vec<Candidate>),
     /// An index of Source Descriptions.
     Descriptions(Vec<String>),
-    /// Another file, its links, and the words about it if it is JSON.
+    /// Another file: its links, and the message about a JSON file.
     Page { links: Vec<String>, is_html: bool, json: Option<String> },
 }
 
@@ -132,7 +135,7 @@ pub(crate) fn discover_all(
     Ok(found.candidates)
 }
 
-/// Where a set's documents are, by its Capability List if that was not read yet.
+/// The documents of a set, from its Capability List if that was not read yet.
 fn entry_points_of(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -165,13 +168,13 @@ fn entry_points_of(
 /// The result of a search.
 struct Searched {
     candidates: Vec<Candidate>,
-    /// The document that names them.
+    /// The document that contains the candidates.
     at: String,
-    /// How the given address led there, when it is not that document itself.
+    /// The way from the given address to that document, if they differ.
     route: Option<String>,
 }
 
-/// One search, from the given address on.
+/// One search, which starts at the given address.
 struct Search<'a> {
     requests: &'a Requests<'a>,
     options: &'a SyncOptions,
@@ -181,8 +184,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Only a page, a `Link` header or the root of a site leads elsewhere. With `whole`, a document
-    /// of one set leads to the Source Description, so that a set can be chosen by name.
+    /// Only pages, `Link` headers and roots of sites lead to other documents. With `whole`, a
+    /// document of a single set leads to the Source Description, so that a set can be chosen by its
+    /// name.
     fn run(mut self, whole: bool) -> Result<Searched, Error> {
         let given = self.options.url.clone();
         let start = check_url(&given)?;
@@ -204,7 +208,7 @@ impl Search<'_> {
             Ok(Seen::Sets(candidates)) => {
                 return Ok(Searched { candidates, at: given, route: None });
             }
-            // Web servers answer so for a folder without a page of its own.
+            // Web servers send such a response for a folder without an index page.
             Err(error) if is_root && is_absent(&error) => Err(error),
             Err(error) if start.path() == "/" && error.code() == HEADER => {
                 self.tried.push(line_of(&given, &error));
@@ -248,7 +252,7 @@ impl Search<'_> {
         inspect(self.requests, self.options, url)
     }
 
-    /// The places where a site names its Source [rs-core §6.3]; what may be there need not be.
+    /// Reads the well-known places of a Source [rs-core §6.3]; each may be missing.
     fn site(&mut self, start: &Url, is_site: bool) -> Result<Option<Searched>, Error> {
         let all = [
             "./.well-known/resourcesync",
@@ -286,7 +290,8 @@ impl Search<'_> {
                     self.tried.push(format!("{url}: not a ResourceSync document"));
                 }
                 Err(error) if is_absent(&error) => self.tried.push(line_of(&url, &error)),
-                // What is there and broken, or may be there, is not passed over for something else.
+                // A document that is broken, or may exist, is reported instead of searching at
+                // other places.
                 Err(error) => return Err(error),
             }
         }
@@ -345,7 +350,7 @@ impl Search<'_> {
         Ok(Searched { candidates, at, route })
     }
 
-    /// From a document of one set to the Source that has it.
+    /// Finds the Source of a document of a single set.
     fn widen(&mut self, candidates: Vec<Candidate>, start: &Url) -> Result<Searched, Error> {
         let given = self.options.url.clone();
         let [one] = candidates.as_slice() else {
@@ -361,7 +366,7 @@ impl Search<'_> {
                 Seen::Descriptions(parts) => self.descriptions(parts, up, None)?,
                 Seen::Page { .. } => return Ok(Searched { candidates, at: given, route: None }),
             };
-            // A list of another set is not what was asked for.
+            // The user has requested another set than the set of this list.
             if let Some(set) = &self.options.set
                 && !one.is_sitemap()
             {
@@ -383,11 +388,11 @@ impl Search<'_> {
     }
 }
 
-/// The code of a header block that is too large, such as that of a page with a link for each of many
-/// sets.
+/// The code of the error for a header block that is too long, such as the headers of a page with a
+/// link for each of many sets.
 const HEADER: &str = "http.header";
 
-/// Whether the server answers that nothing is there, or nothing to be shown.
+/// Whether the server answers that the document does not exist, or must not be shown.
 fn is_absent(error: &Error) -> bool {
     matches!(error.status(), Some(400 | 403 | 404 | 405 | 410))
 }
@@ -417,13 +422,14 @@ pub(crate) fn with_other_sets(
     error.with_help(if is_missing { "check the address" } else { GIVE })
 }
 
-/// Forgets where a package with changes since a time is made: the next run reads that again.
+/// Removes the address that creates packages with changes since a time: the next run determines it
+/// again.
 pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(keys::CHANGES_SINCE, None)?)
 }
 
-/// Reads the Capability List again when no dump is known, or not where a package with changes since
-/// a time is made and that is wanted: a Source may have begun to make some.
+/// Reads the Capability List again if no dump is known, or if the address for packages with changes
+/// since a time is required and not known: the Source may have started to offer them.
 pub(crate) fn discover_again(
     (requests, options): (&Requests<'_>, &SyncOptions),
     mirror: &Mirror,
@@ -443,7 +449,7 @@ pub(crate) fn discover_again(
     Ok(found)
 }
 
-/// Reads one address and finds out what it is.
+/// Reads one address and determines the kind of its document.
 fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
@@ -466,7 +472,8 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         Ok(Go::On)
     });
     let page = match page {
-        // It may be of ResourceSync 0.1. The reader of this version refuses it again.
+        // The document may belong to ResourceSync 0.1. The reader of this version reports the error
+        // again.
         Err(error) if error.code() == PLAIN_SITEMAP => {
             let entry_points =
                 EntryPoints { resource_list: Some(url.to_owned()), ..EntryPoints::default() };
@@ -624,18 +631,18 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     }
 }
 
-/// What a list links to as above it.
+/// The target of a list's link `up`.
 enum Above {
     Set(Candidate),
-    /// Nothing is there.
+    /// The target does not exist.
     Missing,
-    /// Something else than a Capability List.
+    /// The target is not a Capability List.
     Other,
 }
 
-/// One step up only: a Capability List, never back down to a list. One that is not there, or is
-/// something else, is done without; one that cannot be read or understood is not, since the copy keeps
-/// what it reads here.
+/// Follows one link up, to a Capability List, and never down to a list. A missing target, or
+/// another kind of document, is ignored. A target that cannot be read or parsed is an error, since
+/// the copy stores the result.
 fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Above, Error> {
     let stops = |error: &Error| {
         let is_broken = error.exit_code() == ExitCode::SourceInvalid

@@ -15,10 +15,11 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::xml::utf8_begin;
 use abreast_webtypes::{Moment, W3cDatetime};
 
-/// Longest page scanned for links; a document shows in as many bytes what it is.
+/// Maximum length of a page that is searched for links, in bytes; the start of a document of this length
+/// shows its kind.
 const PAGE_BYTES_MAX: usize = 256 << 10;
 
-/// A document that was read, with the metadata of the answer.
+/// A parsed document, with the metadata of the response.
 pub(crate) type Read = sitemap::Read<V1_1>;
 
 type Each<'a> = sitemap::Each<'a, V1_1>;
@@ -26,7 +27,7 @@ type Each<'a> = sitemap::Each<'a, V1_1>;
 /// The kind of document at a URL, for discovery.
 #[derive(Debug)]
 pub(crate) enum Page {
-    /// A ResourceSync document or Sitemap, read as far as was asked.
+    /// A ResourceSync document or Sitemap, parsed as far as requested.
     Document(Box<Read>),
     /// Something else: its first bytes.
     Other(Vec<u8>),
@@ -35,13 +36,13 @@ pub(crate) enum Page {
 /// The required kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A Resource List, a Sitemap, or an index of such.
+    /// A Resource List, a Sitemap, or their index.
     Resources,
-    /// A Change List or an index of such.
+    /// A Change List, or an index of Change Lists.
     Changes,
     /// An archive of Change Lists [rs-archives §5].
     ChangesArchive,
-    /// A dump or an index of such.
+    /// A dump, or an index of dumps.
     Dump(Packaged),
     /// The manifest of a package of resources.
     Manifest,
@@ -65,7 +66,7 @@ impl Kind {
         Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
     }
 
-    /// Hands over a part of a document that is of this kind.
+    /// Passes on a part of a document of this kind.
     fn hand_over(
         self,
         part: &sitemap::Part<'_, V1_1>,
@@ -94,19 +95,20 @@ pub(super) const fn dump_capability(packaged: Packaged) -> Capability {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a> {
-    /// The head and that of the answer, as in [`sitemap::Part::Begin`].
+    /// The heads of the document and of the response, as in [`sitemap::Part::Begin`].
     Begin(&'a Head, &'a Answered),
-    /// A document that an index names.
+    /// A document in an index.
     Member(Member),
     /// Any other entry.
     Entry(&'a Head, &'a Entry),
 }
 
-/// A document that an index names.
+/// A document in an index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Member {
     pub(crate) url: String,
-    /// What it includes according to the index: a snapshot of then, or changes of a span.
+    /// The content of the document according to the index: a snapshot at this time, or the changes
+    /// of an interval.
     pub(crate) at: Option<Moment>,
     pub(crate) from: Option<Moment>,
     pub(crate) until: Option<Moment>,
@@ -123,8 +125,8 @@ impl Member {
     }
 }
 
-/// Reads a document of a kind, or an index of such, part by part; `None` when it has not changed
-/// since it was known.
+/// Reads a document of a kind, or their index, part by part; `None` if the document has not changed
+/// since the known version.
 pub(crate) fn read_parts(
     requests: &Requests<'_>,
     url: &str,
@@ -138,7 +140,7 @@ pub(crate) fn read_parts(
     Ok(read.map(|read| checked.into_read(read)))
 }
 
-/// The same of the begin of a document.
+/// Reads the start of a document as [`read_parts`] reads a whole document.
 pub(crate) fn read_first_parts(
     requests: &Requests<'_>,
     url: &str,
@@ -151,8 +153,8 @@ pub(crate) fn read_first_parts(
     Ok(checked.into_read(read))
 }
 
-/// Finds out what a URL is. Of documents that lead to others, all entries are handed over while
-/// `each` wants them; of others, those at the begin.
+/// Determines the kind of the document at a URL. If the document leads to other documents, all its
+/// entries are passed on as long as `each` wants more; otherwise, only the first entries.
 pub(crate) fn read_page(
     requests: &Requests<'_>,
     url: &str,
@@ -172,7 +174,7 @@ pub(crate) fn read_page(
     links.extend(stated.flat_map(|value| super::links::in_header(value)));
     let is_linked = crate::read::leads::leads_on(&received.answered.links);
     let begin = received.first_bytes(PAGE_BYTES_MAX)?;
-    // A resource leads to its Source, whatever it is.
+    // A resource of any kind may link to its Source.
     let unpacked = unpacked(&begin);
     let head = AnswerHead { bytes: &utf8_begin(&unpacked) };
     if !is_document(&begin) || is_linked && !head.is_sitemap() {
@@ -183,8 +185,8 @@ pub(crate) fn read_page(
     Ok(Page::Document(Box::new(checked.into_read(read))))
 }
 
-/// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a
-/// page nor of OAI-PMH, nor of a host about itself (RFC 6415).
+/// Whether a text, possibly compressed, starts like a document of this protocol: as XML, but not as
+/// a web page, a response of OAI-PMH, or a host's description of itself (RFC 6415).
 pub(super) fn is_document(begin: &[u8]) -> bool {
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let begin = utf8_begin(begin);
@@ -195,13 +197,13 @@ pub(super) fn is_document(begin: &[u8]) -> bool {
     is_packed || is_xml && !super::links::is_html(text) && !is_other
 }
 
-/// A document while it is read: checks that a parser cannot do, since they compare entries with each
-/// other.
+/// A document while it is parsed: checks that a parser cannot make, because they compare entries.
 struct Checked<'a> {
     url: &'a str,
     diagnostics: &'a Diagnostics,
     each: Each<'a>,
-    /// Its head; that of an index where the entries show that it is one.
+    /// The head of the document, changed to the head of an index if the entries show that it is
+    /// one.
     head: Head,
     entries: u64,
     /// Whether the first entry showed that an `urlset` is an index all the same.
@@ -226,7 +228,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// The document, which may be another kind of one than its root states.
+    /// The document, whose kind may differ from its root element.
     fn into_read(self, read: Read) -> Read {
         Read { is_index: self.head.root == Root::SitemapIndex, head: self.head, ..read }
     }
@@ -267,7 +269,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Whether a text begins as a feed of RSS 0.9, 1.0 or 2.0 does.
+/// Whether a text starts like a feed of RSS 0.9, 1.0 or 2.0.
 pub(crate) fn is_rss(text: &[u8]) -> bool {
     let begin = &text[..text.len().min(1_024)];
     [&b"<rss"[..], b"=\"http://purl.org/rss/1.0/\"", b"=\"http://my.netscape.com/rdf/simple/0.9/\""]
@@ -275,7 +277,7 @@ pub(crate) fn is_rss(text: &[u8]) -> bool {
         .any(|mark| begin.windows(mark.len()).any(|window| window == *mark))
 }
 
-/// Whether a text begins as an answer of OAI-PMH does.
+/// Whether a text starts like a response of OAI-PMH.
 pub(crate) fn is_oai_pmh(text: &[u8]) -> bool {
     text[..text.len().min(1_024)].windows(8).any(|window| window == b"<OAI-PMH")
 }

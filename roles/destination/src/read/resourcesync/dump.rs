@@ -15,25 +15,26 @@ use abreast_webtypes::{Moment, Timestamp, W3cDatetime, resolve};
 use std::collections::HashSet;
 use url::Url;
 
-/// Most packages of one dump.
+/// Maximum number of packages in one dump.
 const PACKAGES_MAX: usize = 100_000;
 
-/// A dump as its documents describe it.
+/// A dump according to its documents.
 #[derive(Debug, Default)]
 pub(crate) struct DumpDocument {
     pub(crate) packages: Vec<ListedPackage>,
     /// The time of the snapshot, or the first that changes are in.
     pub(crate) begins: Option<Moment>,
-    /// The last time that changes are in, where that is given.
+    /// The end of the interval of the changes, if known.
     pub(crate) until: Option<Moment>,
-    /// The ends of the documents that an index names.
+    /// The end times of the documents in an index.
     pub(super) ends: Ends,
-    /// The head of the answer; without validators where it may be the same after its packages have changed.
+    /// The head of the response, without validators if the document may remain the same when its
+    /// packages change.
     pub(crate) answered: Answered,
 }
 
 impl DumpDocument {
-    /// As a dump that resources may be taken out of.
+    /// The dump as a source of individual resources.
     pub(super) fn offered(self, packaged: Packaged) -> Dump {
         let at = self.begins.filter(|_| packaged == Packaged::Snapshot).map(Moment::first);
         let latest = Some(self.answered.latest_now());
@@ -49,8 +50,9 @@ pub(super) fn since_url(address: &str, since: Timestamp) -> Option<String> {
     Some(url.into())
 }
 
-/// Whether a document is another one whenever its packages are: it states a time of all of them that is over, or the digest
-/// of each. One with all changes of a span that is over does not change.
+/// Whether the document changes whenever its packages change: it contains a past time that covers
+/// all packages, or the digest of each package. A package with all changes of a past interval does
+/// not change.
 fn shows_changes(dump: &DumpDocument, packaged: Packaged, top: &Read) -> bool {
     let clock = top.answered.earliest_now();
     let is_over = |time: Moment| time.last() < clock;
@@ -77,8 +79,8 @@ fn listed_package(document: &str, entry: &Entry, admission: &mut Admission) -> L
     }
 }
 
-/// Reads a dump's document, or its index and the documents that this names. `None` when it has not
-/// changed.
+/// Reads the document of a dump, or its index and the documents in the index. `None` if the
+/// document has not changed.
 pub(crate) fn read_dump(
     via: (&Requests<'_>, &SyncOptions),
     url: &str,
@@ -93,7 +95,7 @@ pub(crate) fn read_dump(
         return Ok(None);
     };
     let mut seen = HashSet::from([url.to_owned()]);
-    // Where the documents give since when they list changes, an older index shows nothing.
+    // If the documents contain the start of their changes, an older index is not evidence.
     let of_index = dump.begins.take_if(|_| top.is_index && packaged == Packaged::Changes);
     for Member { url: member, until, .. } in members {
         requests.check_cancelled()?;
@@ -125,7 +127,7 @@ pub(crate) fn read_dump(
     Ok(Some(dump))
 }
 
-/// `None` when it has not changed.
+/// Returns `None` if the document has not changed.
 fn read_dump_document(
     (requests, options): (&Requests<'_>, &SyncOptions),
     url: &str,
@@ -154,7 +156,7 @@ fn read_dump_document(
     })?;
     let Some(read) = answer else { return Ok(None) };
     if let Some((url, refusal)) = refused.first() {
-        // Without one of its packages a dump does not show what is not in it.
+        // If one of its packages is refused, the dump does not show which resources are missing.
         let message = format!("{url}: {}", refusal.message());
         return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
     }

@@ -1,5 +1,5 @@
-//! Dumps in place of lists, where a Source has no lists: the manifests in their packages are read as lists
-//! [rs-core §11, §13].
+//! Dumps as replacements of lists, if a Source offers only dumps: the manifests in their packages
+//! are read as lists [rs-core §11, §13].
 
 use super::document::{Kind, Part, read_parts};
 use super::dump::read_dump;
@@ -22,7 +22,7 @@ use abreast_webtypes::{Moment, W3cDatetime};
 use std::fs::File;
 
 /// # Errors
-/// It is a dry run.
+/// The run is a dry run.
 fn refuse_dry_run(walk: &Walk<'_, '_>, url: &str) -> Result<(), Error> {
     if !walk.options.dry_run {
         return Ok(());
@@ -32,12 +32,12 @@ fn refuse_dry_run(walk: &Walk<'_, '_>, url: &str) -> Result<(), Error> {
     Err(Error::new("dump.dry-run", ExitCode::Usage, message).with_help("run without `--dry-run`"))
 }
 
-/// An error of one package, without which others may be read.
+/// Whether an error concerns a single package, so that other packages can be read.
 const fn is_of_package(error: &Error) -> bool {
     !matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io)
 }
 
-/// Hands over all resources of a Resource Dump.
+/// Passes on all resources of a Resource Dump.
 pub(super) fn resource_dump(
     walk: &mut Walk<'_, '_>,
     url: &str,
@@ -121,7 +121,7 @@ pub(super) fn resource_dump(
     })
 }
 
-/// Hands over the resources of a package by the manifest that is beside it; returns its time.
+/// Passes on the resources of a package, according to the manifest next to it; returns its time.
 fn read_manifest_at(walk: &mut Walk<'_, '_>, url: &str) -> Result<Option<Moment>, Error> {
     let (requests, mut at) = (walk.requests, None);
     walk.begin_document(url);
@@ -139,7 +139,7 @@ fn read_manifest_at(walk: &mut Walk<'_, '_>, url: &str) -> Result<Option<Moment>
     Ok(read.head.at.map(|at| read.moment(at)))
 }
 
-/// Hands over the resources of one package; returns its time.
+/// Passes on the resources of a package; returns its time.
 fn read_resources(
     walk: &mut Walk<'_, '_>,
     package: &ListedPackage,
@@ -168,8 +168,8 @@ fn read_resources(
     Ok(at.map(|at| if manifest.zoneless { at.widened(ZONE_MICROS) } else { at }))
 }
 
-/// Hands over the changes of a Change Dump since the position of the walk.
-/// `now_named` reads the Capability List again: a Source that closes a dump may name the next one there only.
+/// Passes on the changes of a Change Dump since the position of the walk. `now_named` reads the
+/// Capability List again: a Source that closes a dump may name the next one there only.
 pub(super) fn change_dump(
     walk: &mut Walk<'_, '_>,
     url: &str,
@@ -212,7 +212,7 @@ pub(super) fn change_dump(
     let (passed, mut packages): (Vec<_>, Vec<_>) = packages.into_iter().partition(|package| {
         package.until.zip(since).is_some_and(|(until, since)| until.is_before(since))
     });
-    // What is known of those that are passed over is not searched for.
+    // Changes in skipped packages are known, and need not be found again.
     let passed_until = passed.iter().filter_map(|package| package.until).map(Moment::last).max();
     walk.walked.end = packages
         .iter()
@@ -229,10 +229,10 @@ pub(super) fn change_dump(
     let is_older = first.zip(named_from).is_some_and(|(own, named)| named.is_before(own));
     let first = first.filter(is_late).filter(|_| is_older);
     walk.walked.hole = walk.walked.hole.take().or_else(|| first.map(older_index));
-    // Those that end earlier do not have what the dump states.
+    // Packages with an earlier end lack changes that the dump should contain.
     let all = passed.iter().chain(&packages);
     let shown = all.filter_map(|package| package.until).max_by_key(|it| it.last());
-    // The dump is all that states it of many packages.
+    // For many packages, only the dump contains the end.
     let is_short = until.zip(shown).is_some_and(|(until, shown)| shown.is_before(until));
     ends.are_short = is_short && walk.marks().are_lost(walk.walked.end);
     ends.judge(walk, false);
@@ -244,10 +244,10 @@ pub(super) fn change_dump(
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
     }
-    // One that is closed does not change: the next is searched for.
+    // A closed dump does not change, so the next dump must be searched for.
     let validators = if is_closed { Document::default() } else { dump.answered.validators };
     walk.keep_document(url, &validators);
-    // The newest first: without a digest an older one could be taken for what changed last.
+    // The newest first: if digests are missing, an older version could be taken for the last one.
     packages.reverse();
     let packaged = Packaged::Changes;
     walk.walked.made_from =
@@ -275,7 +275,7 @@ fn read_changes(
     ends: &mut Ends,
 ) -> Result<(), Error> {
     let requests = walk.requests;
-    // All of them first: without one changes would be missed.
+    // All packages are downloaded first, because changes must not be missed.
     let mut files = Vec::with_capacity(packages.len());
     for package in &*packages {
         requests.check_cancelled()?;
@@ -304,7 +304,7 @@ fn read_changes(
         }
         walk.skipped(&package.url, manifest.skipped)?;
         ends.read(package.until, manifest.until);
-        // What a package gives counts: the dump may be older.
+        // The interval in a package has precedence, since the dump may be older.
         package.from = manifest.from.or(package.from);
         package.until = manifest.until.or(package.until);
     }

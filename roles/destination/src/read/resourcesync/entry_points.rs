@@ -1,25 +1,25 @@
-//! The documents of a set, as discovery found them.
+//! The documents of a set, as found by discovery.
 
 use super::keys;
 use crate::read::moved::other_source;
 use crate::report::error::Error;
 use abreast_store::mirror::Mirror;
 
-/// Where a set of resources is described.
+/// The documents that describe a set of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
     pub(crate) capability_list: Option<String>,
-    /// Where that should be, but is not.
+    /// The address of a Capability List that is missing.
     pub(crate) missing_capability_list: Option<String>,
     pub(crate) resource_list: Option<String>,
     pub(crate) change_list: Option<String>,
     pub(crate) resource_dump: Option<String>,
     pub(crate) change_dump: Option<String>,
-    /// Older Change Lists.
+    /// The archive of older Change Lists.
     pub(crate) change_list_archive: Option<String>,
-    /// The common begin of the URIs of its resources.
+    /// The common start of the URIs of the set's resources.
     pub(crate) uri_space: Option<String>,
-    /// Where a package with all changes since a time is made on request.
+    /// The address that creates a package with all changes since a time.
     pub(crate) changes_since: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl EntryPoints {
         Ok(())
     }
 
-    /// As kept by an earlier run.
+    /// The documents that an earlier run stored.
     pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
         Ok(Self {
             capability_list: mirror.meta(keys::CAPABILITY_LIST)?,
@@ -80,7 +80,7 @@ impl EntryPoints {
         })
     }
 
-    /// Keeps it for the next run, if that does not know it yet.
+    /// Stores the documents for the next run, if they have changed.
     pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
         if Self::known(mirror)? == *self {
             return Ok(());

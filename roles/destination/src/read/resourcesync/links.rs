@@ -16,7 +16,7 @@ pub(crate) fn in_header(value: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a text begins as a web page does.
+/// Whether a text starts like a web page.
 pub(crate) fn is_html(text: &[u8]) -> bool {
     let begin = &text[..text.len().min(1_024)];
     let lower = begin.to_ascii_lowercase();

@@ -6,10 +6,10 @@ use abreast_core::Kind;
 use abreast_resourcesync::v1_1;
 use abreast_webtypes::W3cDatetime;
 
-/// The priority of a link that states none [rs-core §14.2].
+/// The priority of a link without a priority [rs-core §14.2].
 const LOWEST: u32 = 999_999;
 
-/// Which relation types a copy makes use of.
+/// The relation types that a copy uses.
 const RELATIONS: [(&str, Relation); 4] = [
     ("duplicate", Relation::Mirror),
     ("memento", Relation::Version),

@@ -14,10 +14,11 @@ use crate::request::package::listing::Packaged;
 use abreast_resourcesync::v1_1::{Capability, Head, Root, V1_1};
 use abreast_webtypes::W3cDatetime;
 
-/// Reads the manifest of a package, and hands over each entry as it comes.
+/// Reads the manifest of a package, and passes on each entry immediately.
 ///
 /// # Errors
-/// `dump.manifest` when there is none or it is of another kind; else as for any document.
+/// `dump.manifest` if the manifest is missing or has another kind; otherwise the errors of any
+/// document.
 pub(crate) fn read_manifest(
     package: &Package,
     url: &str,

@@ -1,21 +1,22 @@
-//! ResourceSync 1.1: the only place of this crate that knows its documents.
+//! ResourceSync 1.1. Only this folder of the crate depends on the documents of this version.
 //!
-//! What version 0.1 shares is in the folder `sitemap`.
+//! The folder `sitemap` contains the parts that are common with version 0.1.
 //!
-//! | file | what it reads |
+//! | file | subject |
 //! |---|---|
-//! | `reader.rs` | all of it, in the order of a run |
-//! | `keys.rs` | under which keys the state keeps what was found |
-//! | `discover.rs`, `links.rs`, `sets.rs` | the way from an address to the documents of one set |
-//! | `document.rs` | one document, part by part; what its entries show together |
+//! | `reader.rs` | the reader, in the order of a run |
+//! | `keys.rs` | the keys of found documents in the database |
+//! | `discover.rs`, `links.rs`, `sets.rs` | the way from an address to the documents of a set |
+//! | `document.rs` | one document, part by part, and the combined evidence of its entries |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `resource_list.rs` | Resource Lists, Sitemaps and their indexes |
 //! | `change_list.rs` | Change Lists, their indexes and archives |
-//! | `spans.rs` | what lies between the spans of Change Lists and of packages |
+//! | `spans.rs` | gaps between the intervals of Change Lists and of packages |
 //! | `dump.rs`, `manifest.rs` | dumps, and the manifests in their packages |
-//! | `dump_walk.rs` | dumps in place of lists, where a Source has dumps only |
-//! | `subscriber.rs` | topics and notifications, for subscribers that keep no copy |
-//! | `notification.rs`, `pushed.rs`, `topic.rs` | notifications, as pushed documents, and where they come from |
+//! | `dump_walk.rs` | dumps as replacements of lists, if a Source has dumps only |
+//! | `subscriber.rs` | topics and notifications, for subscribers without a copy |
+//! | `notification.rs`, `pushed.rs`, `topic.rs` | notifications, as pushed documents, and their
+//! topics |
 
 pub(crate) mod change_list;
 pub(crate) mod discover;
@@ -38,8 +39,8 @@ pub(crate) mod topic;
 
 use crate::read::protocol::Protocol;
 
-/// ResourceSync, and Sitemaps: whatever no other protocol recognises, since a page, a site or a
-/// header may lead to a Source [rs-core §6.3].
+/// ResourceSync and Sitemaps. This protocol is the fallback for responses that no other protocol
+/// recognises, since a page, a site or a header may lead to a Source [rs-core §6.3].
 pub(crate) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync",
     recognises: |_| true,

@@ -6,25 +6,25 @@ use crate::read::sitemap::pushed::{odd, read_strictly};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, V1_1};
 use abreast_webtypes::Timestamp;
 
-/// A notification that is as it should be.
+/// A valid notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notification {
-    /// It has all changes since then.
+    /// The start of the interval whose changes the notification contains.
     pub(crate) from: Timestamp,
-    /// It has all changes until then.
+    /// The end of the interval whose changes the notification contains.
     pub(crate) until: Timestamp,
     head: Head,
     entries: Vec<Entry>,
 }
 
 impl Notification {
-    /// Its changes in their order; links are relative to `document`.
+    /// The changes in their order; links are relative to `document`.
     pub(crate) fn changes<'a>(&'a self, document: &'a str) -> impl Iterator<Item = Listed<'a>> {
         self.entries.iter().map(move |entry| listed(document, &self.head, entry))
     }
 }
 
-/// Reads one, strictly: what is odd is better asked for.
+/// Parses a notification strictly: if it is not valid, requesting the lists is safer.
 pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     const NAME: &str = "a notification";
     let (head, entries) = read_strictly::<V1_1>(bytes, NAME)?;

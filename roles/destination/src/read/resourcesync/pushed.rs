@@ -12,7 +12,7 @@ struct PushedNotification {
     document: String,
 }
 
-/// Reads a notification, or why it cannot be used.
+/// Parses a notification, or returns the reason why it cannot be used.
 pub(super) fn read_pushed(bytes: &[u8], document: String) -> Result<Box<dyn Pushed>, String> {
     let notification = read_notification(bytes)?;
     Ok(Box::new(PushedNotification { notification, document }))

@@ -1,4 +1,4 @@
-//! The reader of ResourceSync: the documents of one set, and what they contain.
+//! The reader of ResourceSync: the documents of a set, and their contents.
 
 use super::change_list::ChangeLists;
 use super::discover::{
@@ -27,7 +27,7 @@ use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 
-/// The help where there is nothing to compare with.
+/// The help if there is no list to compare with.
 const ONLY_CHANGES: &str =
     "there is neither a Resource List nor a Resource Dump to begin again from";
 
@@ -57,8 +57,8 @@ impl ResourceSync {
         self.found.take().unwrap_or_else(|| discover(requests, options))
     }
 
-    /// Reads the Capability List again, once in a run at most, when what is wanted of it is not
-    /// known: a Source may have begun to offer it.
+    /// Reads the Capability List again, at most once in a run, if a required document is not known:
+    /// the Source may have started to offer it.
     fn read_again(
         &mut self,
         run: &PlanContext<'_, '_>,
@@ -80,7 +80,8 @@ impl ResourceSync {
         Ok(())
     }
 
-    /// What an earlier run found at the same address, if it is of the set that is wanted.
+    /// The documents that an earlier run found at the same address, if they belong to the chosen
+    /// set.
     fn known(finding: &Finding<'_, '_>) -> Result<Option<EntryPoints>, Error> {
         let Some(mirror) = finding.known.filter(|_| !finding.is_read_only) else { return Ok(None) };
         let (known, options) = (EntryPoints::known(mirror)?, finding.options);
@@ -272,7 +273,7 @@ impl Packages for ResourceSync {
     }
 }
 
-/// Without a choice of set, the one that a copy of the same address was begun with.
+/// If the user does not choose a set, chooses the set of an existing copy from the same address.
 fn with_known_set(options: &SyncOptions, mirror: &Mirror) -> Result<SyncOptions, Error> {
     let mut options = options.clone();
     if options.set.is_none() && mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url) {

@@ -17,7 +17,8 @@ use abreast_resourcesync::v1_1::{Capability, V1_1};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 
-/// How far before a list's own time changes are replayed when it does not give `at`, microseconds.
+/// Interval before the modification time of a list without `at` whose changes are replayed, in
+/// microseconds.
 const MARGIN_MICROS: i64 = 3_600_000_000;
 
 /// Resource Lists, and what those read so far give.
@@ -25,11 +26,11 @@ const MARGIN_MICROS: i64 = 3_600_000_000;
 pub(crate) struct ResourceLists {
     /// The first document gives `at`.
     gives_at: bool,
-    /// The instant up to which all changes are included, if the lists give it.
+    /// The instant up to which all changes are included, if the lists contain it.
     at: Option<Moment>,
     /// The latest `at` of all documents.
     latest: Option<Moment>,
-    /// Of each list that is read, its own `at`.
+    /// The time `at` of the list that is being read.
     own: Option<Moment>,
 }
 
@@ -64,7 +65,8 @@ impl Lists for ResourceLists {
     fn note(&mut self, _url: &str, read: &Read, member: Option<&Member>) {
         let Some(own) = read.head.at.map(|at| read.moment(at)) else { return };
         self.latest = self.latest.into_iter().chain([own]).max_by_key(|at| at.first());
-        // A list older than its index states comes from some cache: the changes in between are replayed.
+        // A list that is older than its index claims comes from a cache: the changes since the list
+        // are replayed.
         let counts = match member {
             None => {
                 self.gives_at = true;
@@ -80,7 +82,7 @@ impl Lists for ResourceLists {
     }
 }
 
-/// Hands over a Resource List, or an index and its lists.
+/// Passes on the resources of a Resource List, or of an index and its lists.
 pub(in crate::read) fn resource_list(
     walk: &mut Walk<'_, '_>,
     list: &str,
@@ -111,7 +113,8 @@ pub(in crate::read) fn resource_list(
     })
 }
 
-/// Whether it is asked for a newer snapshot, and the same one is newer now: its time is that of the answer.
+/// Whether a probe for a newer snapshot finds the same snapshot with a newer time: the time is that
+/// of the response.
 pub(super) fn is_of_answer(walk: &Walk<'_, '_>, url: &str) -> Result<bool, Error> {
     let position = walk.position();
     let since = position.unknown.as_ref().filter(|_| walk.is_probe()).and_then(|it| it.since);
@@ -120,17 +123,18 @@ pub(super) fn is_of_answer(walk: &Walk<'_, '_>, url: &str) -> Result<bool, Error
     Ok(known.is_some_and(|known| known.last_modified.is_none()))
 }
 
-/// Whether a list gives the time of the one that was read last.
+/// Whether a list has the time of the last list that was read.
 fn is_of_known_time(walk: &Walk<'_, '_>, list: &str) -> Result<bool, Error> {
     let read = read_parts(walk.requests, list, Kind::Resources, None, &mut |_| Ok(Go::Enough))?;
     let at = read.and_then(|read| Some(read.moment(read.head.at?).last()));
     Ok(at.is_some() && at == walk.position().snapshot())
 }
 
-/// Whether an address has a Resource List, or an index of such, that states to be one.
+/// Whether an address has a Resource List, or an index of Resource Lists, with that capability in
+/// its head.
 ///
 /// # Errors
-/// There is no answer, or a transient failure.
+/// A response did not arrive, or the failure is transient.
 pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> Result<bool, Error> {
     let mut is_stated = false;
     let read = read_first_parts(requests, url, Kind::Resources, &mut |part| {

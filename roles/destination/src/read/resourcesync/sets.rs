@@ -1,20 +1,20 @@
-//! The sets of resources that the documents of a Source name.
+//! The sets of resources in the documents of a Source.
 
 use crate::read::resourcesync::entry_points::EntryPoints;
 use crate::read::sets;
 use crate::report::error::{Error, ExitCode};
 use crate::request::admit::Refusal;
 
-/// A set that may be the one.
+/// A set that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Its Capability List, or the document that stands for it.
+    /// The Capability List of the set, or the document that replaces it.
     pub(crate) url: String,
-    /// Where its documents are, if that was read already.
+    /// The documents of the set, if its Capability List was already read.
     pub(crate) entry_points: Option<Box<EntryPoints>>,
-    /// The Source Description that it names.
+    /// The Source Description to which the document links.
     pub(crate) up: Option<String>,
-    /// Why its Capability List is not read.
+    /// The reason why the Capability List must not be read.
     pub(crate) refusal: Option<Refusal>,
 }
 
@@ -23,7 +23,7 @@ impl Candidate {
         Self { url, entry_points: None, up: None, refusal: None }
     }
 
-    /// A list without a Capability List: of no set that has a name.
+    /// Whether the candidate is a list without a Capability List, so that its set is nameless.
     pub(crate) fn is_sitemap(&self) -> bool {
         self.entry_points
             .as_ref()
@@ -31,7 +31,7 @@ impl Candidate {
     }
 
     /// # Errors
-    /// Its Capability List is on a host that is not allowed.
+    /// The Capability List is on a host that is not allowed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.refusal {
             None => Ok(()),
@@ -54,7 +54,7 @@ impl sets::Candidate for Candidate {
     }
 }
 
-/// Adds sets that are not there yet.
+/// Adds sets that are not in the list yet.
 pub(crate) fn add(to: &mut Vec<Candidate>, more: Vec<Candidate>) {
     let mut known: std::collections::HashSet<String> =
         to.iter().map(|set| set.url.clone()).collect();

@@ -1,25 +1,26 @@
-//! The spans of the documents of changes, and what lies between them.
+//! The intervals of documents with changes, and gaps between these intervals.
 
 use crate::read::walk::Walk;
 use abreast_webtypes::Moment;
 
-/// The ends that documents of changes give beside those that are stated of them: one that is older comes from some cache.
+/// The end times in documents of changes, compared with the end times in their index. A document
+/// with an earlier end comes from a cache.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// One gives its end.
+    /// A document contains its end time.
     gives: bool,
-    /// One does not, and its end is stated.
+    /// A document does not contain its end time, but the index does.
     lacks: bool,
-    /// One ends before that.
+    /// A document ends before the time in the index.
     is_older: bool,
-    /// Those that do not, whatever is stated.
+    /// Number of documents without an end time in the document, regardless of the index.
     open: usize,
-    /// All of them end before a dump that names them, and lack changes that were read before.
+    /// All documents end before the dump that lists them, and lack changes that were read before.
     pub(super) are_short: bool,
 }
 
 impl Ends {
-    /// Takes a document into account.
+    /// Adds a document.
     pub(super) fn note(&mut self, stated: Option<Moment>, own: Option<Moment>) {
         self.gives |= own.is_some();
         self.lacks |= stated.is_some() && own.is_none();
@@ -32,30 +33,33 @@ impl Ends {
         self.open += usize::from(own.is_none());
     }
 
-    /// Whether several have no end: some are beside each other, or older than the others.
+    /// Whether several documents lack an end time: some are parallel, or older than the others.
     pub(super) const fn are_several_open(&self) -> bool {
         self.open > 1
     }
 
-    /// Where documents are older, the walk is to be repeated. Closed ones usually give their end if `is_usual`.
+    /// Requests another walk if documents are too old. `is_usual`: closed documents usually contain
+    /// their end time.
     pub(super) fn judge(&self, walk: &mut Walk<'_, '_>, is_usual: bool) {
         walk.walked.is_unstable |= self.is_older;
-        // Of several without an end, only the last one can be open, unless they are beside each other.
+        // Only the last of several documents can be open, unless they are parallel.
         let several_open = self.are_several_open();
         let are_odd = self.are_short || several_open;
         let is_expected = is_usual && self.lacks;
         let is_new = self.are_short || several_open && self.gives;
-        // Where others give their ends, one whose end is stated only is of some cache, whatever else is open.
+        // If other documents contain their end times, a document whose end time is only in the
+        // index comes from a cache, even if other documents are open.
         let gives = self.gives && (self.lacks || !are_odd);
         walk.lacks_end(gives, self.lacks || are_odd, (several_open, is_expected || is_new));
     }
 }
 
-/// A Change List, or a package of a Change Dump, with the span that it gives, or else that is stated of it.
+/// A Change List, or a package of a Change Dump, with the interval in the document, or else in its
+/// index.
 pub(super) struct Span<'s> {
     pub(super) url: &'s str,
     pub(super) from: Moment,
-    /// `None` if it is open: it has all changes up to now.
+    /// `None` if the document is open: it contains all changes up to now.
     pub(super) until: Option<Moment>,
 }
 
@@ -63,7 +67,7 @@ pub(super) struct Span<'s> {
 pub(super) fn hole(mut spans: Vec<Span<'_>>, since: Option<Moment>) -> Option<String> {
     let since = since?;
     spans.sort_by_key(|span| (span.from.first(), span.url));
-    // Days that follow each other leave nothing between them, unless others repeat the day.
+    // Consecutive days leave no gap between them, unless several documents have the same day.
     let are_joined = spans.windows(2).any(|pair| pair[0].until == Some(pair[1].from));
     let between = i64::from(!are_joined);
     let mut end: Option<(Moment, &str)> = None;
@@ -85,7 +89,7 @@ pub(super) fn hole(mut spans: Vec<Span<'_>>, since: Option<Moment>) -> Option<St
     None
 }
 
-/// What is missing where an index, or a dump, is older than the first document that it names.
+/// The gap that results from an index or a dump that is older than the first document in it.
 pub(super) fn older_index(from: Moment) -> String {
     format!(
         "what names the documents of changes is older than they are, and they begin at {}",

@@ -1,5 +1,5 @@
-//! For subscribers that keep no copy: the way from a Source's documents to a topic, and the content
-//! of its notifications.
+//! Support for subscribers without a copy: the way from the documents of a Source to a topic, and
+//! the content of its notifications.
 
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry};
 use abreast_webtypes::Timestamp;
@@ -31,16 +31,16 @@ impl TopicKind {
 /// The next address on the way from a document to a topic; all addresses are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicStep {
-    /// A set's Capability List.
+    /// The Capability List of a set.
     Set {
         /// The topic, if the list has one.
         topic: Option<String>,
-        /// The document above it.
+        /// The URL of the document above the list.
         up: Option<String>,
     },
     /// A Source Description: the Capability Lists of all sets.
     Sets(Vec<String>),
-    /// Any other document: the one above it.
+    /// Any other document, with the URL of the document above it.
     Up(Option<String>),
 }
 
@@ -72,32 +72,32 @@ impl TopicStep {
 pub struct NotificationContent {
     /// The name of its capability.
     pub capability: &'static str,
-    /// The end of the notification before it.
+    /// The end of the previous notification; `None` if not contained.
     pub from: Option<Timestamp>,
-    /// Its own end.
+    /// The end of the interval of this notification.
     pub until: Option<Timestamp>,
     /// The changes, in their order.
     pub changes: Vec<NotifiedChange>,
 }
 
-/// One change of a notification.
+/// A change in a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifiedChange {
-    /// The resource or document.
+    /// The URI of the resource or document.
     pub uri: String,
-    /// `created`, `updated` or `deleted`.
+    /// The change: `created`, `updated` or `deleted`.
     pub change: Option<&'static str>,
     /// The time of the change.
     pub datetime: Option<Timestamp>,
     /// The capability of a document.
     pub capability: Option<&'static str>,
-    /// Last-Modified of the resource.
+    /// The time of the resource's last modification.
     pub lastmod: Option<Timestamp>,
-    /// Its length.
+    /// The length of the resource in bytes.
     pub length: Option<u64>,
-    /// Its media type.
+    /// The media type of the resource.
     pub media_type: Option<String>,
-    /// Its digests, as documents write them.
+    /// The digests of the resource, in the syntax of the documents.
     pub hash: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The topic that a Capability List names for changes of resources [rs-change-notification §4.1].
+//! The topic for changes of resources in a Capability List [rs-change-notification §4.1].
 
 use crate::push::announcement::Topic;
 use abreast_resourcesync::v1_1::{Capability, Document};

@@ -14,12 +14,12 @@ use crate::request::pieces::Answered;
 use abreast_resourcesync::sitemap::{lists_only_others, may_be_change_set};
 use abreast_webtypes::{Moment, Timestamp};
 
-/// How far before the time of a Sitemap changes are replayed, microseconds. The draft does not state
-/// whether that is the begin or the end of its making.
+/// Interval before the time of a Sitemap whose changes are replayed, in microseconds. The draft
+/// does not specify whether that time is the start or the end of the creation of the Sitemap.
 pub(super) const MARGIN_MICROS: i64 = 3_600_000_000;
 
-/// Hands over the Sitemap, and adds the documents that it names to those known; `indexes` are those of its parts that are
-/// indexes.
+/// Passes on the Sitemap, and adds the documents in it to `known`. Sets `indexes` to the parts that
+/// are indexes.
 pub(super) fn sitemap_snapshot(
     walk: &mut Walk<'_, '_>,
     sitemap: &str,
@@ -62,12 +62,12 @@ pub(super) fn sitemap_snapshot(
             "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",
         )
     });
-    // Change sets may have any change of that time.
+    // Change sets may contain any change with that time.
     let changes_from = Moment::between(at.first().plus_micros(-MARGIN_MICROS), at.first());
     Ok(Snapshot {
         is_unstable,
         lists_all: true,
-        // What changed later need not be in it.
+        // Later changes need not be in the Sitemap.
         as_of: Some(at).filter(|_| has_changes),
         changes_from: Some(changes_from),
         doubt,
@@ -75,7 +75,7 @@ pub(super) fn sitemap_snapshot(
     })
 }
 
-/// Whether a Sitemap gives the time of the one that was read last.
+/// Whether a Sitemap has the time of the last Sitemap that was read.
 fn is_of_known_time(walk: &Walk<'_, '_>, sitemap: &str) -> Result<bool, Error> {
     let modified = read_head(walk.requests, sitemap)?.modified().map(Moment::first);
     Ok(modified.is_some() && modified == walk.position().snapshot())
@@ -96,9 +96,9 @@ pub(super) fn time_of(
     instant((answered, saved), modified, newest)
 }
 
-/// The time of a Sitemap or dump. One that does not state when it was modified, or a time that its
-/// server has not reached, may be a file that was copied later: then it is not newer than what it
-/// lists.
+/// The time of a Sitemap or dump. A document without a modification time, or with a future time by
+/// the server's clock, may be a file that was copied later: then it is considered as old as its
+/// newest entry.
 fn instant(
     (answered, saved): (&Answered, Option<Timestamp>),
     modified: Option<Moment>,
@@ -112,7 +112,7 @@ fn instant(
     })
 }
 
-/// A time in whole seconds may be any instant of that second.
+/// A time in whole seconds may be any instant within that second.
 pub(super) fn in_its_second(time: Timestamp) -> Moment {
     let is_whole = time.as_micros() % SECOND_MICROS == 0;
     Moment::between(time, time.plus_micros(if is_whole { SECOND_MICROS - 1 } else { 0 }))

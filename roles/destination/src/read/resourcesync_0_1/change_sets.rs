@@ -1,8 +1,9 @@
-//! Change sets: from the current one back, until what was read before is found [rs-0.1 §6.1].
+//! Change sets: from the current change set back to the last known change [rs-0.1 §6.1].
 //!
-//! A change set names the one before it and does not give the time that it covers. So all changes are known when a change
-//! set is reached that has a change read before. Entries may be in any order [rs-0.1 §5.1]. Where the change sets with
-//! those were removed, the change set that follows the same one as the current one of the last walk has what came next.
+//! A change set links to the previous one, and does not contain the interval that it covers. So all
+//! changes are known when the walk reaches a change set with a known change. Entries may be in any
+//! order [rs-0.1 §5.1]. If the change sets with known changes were removed, the change set with the
+//! same predecessor as the last walk's current change set contains the next changes.
 
 use super::document::{Read, from_of, read_head, target};
 use super::listed::listed;
@@ -22,7 +23,7 @@ use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 
-/// Most change sets that are read beyond the position to find a change that was read before.
+/// Maximum number of change sets before the position that are read to find a known change.
 const MORE_SETS_MAX: usize = 3;
 
 /// The times in a change set.
@@ -35,7 +36,7 @@ struct Times {
 }
 
 impl Times {
-    /// A second is distinguished from others by its begin.
+    /// Seconds are distinguished by their start.
     fn add(&mut self, at: Timestamp, time: Moment) {
         let end = if time.last() < at.plus_micros(SECOND_MICROS) { at } else { time.last() };
         self.oldest = self.oldest.into_iter().chain([at]).min();
@@ -49,15 +50,16 @@ struct Reach {
     /// The change that was read last, or the instant of the snapshot.
     goal: Timestamp,
     reached: bool,
-    /// A change set ends at the goal: those before it can only have others of that time.
+    /// A change set ends at the goal, so earlier change sets can only have other changes with that
+    /// time.
     is_there: bool,
-    /// Change sets read since then.
+    /// Number of change sets that were read since the goal was reached.
     more: usize,
 }
 
 impl Reach {
-    /// Whether all changes of a change set that has none after `end`, and those of the ones before, are known. A Sitemap need
-    /// not have all changes of its own time.
+    /// Whether all changes are known in a change set without changes after `end`, and in earlier
+    /// change sets. A Sitemap need not contain all changes at its own time.
     fn is_before_goal(&self, end: Timestamp, is_found: bool) -> bool {
         end < self.goal || end == self.goal && self.is_there && is_found
     }
@@ -66,10 +68,11 @@ impl Reach {
         Self { goal, reached: false, is_there: false, more: 0 }
     }
 
-    /// Takes a change set into account; whether no other need be read. `is_found` is whether it or a
-    /// later one has a change that was read before; `None` when none is known. Without such a change
-    /// all of a change set must be older: changes may be published late, with old times. Of changes
-    /// within one second of a coarse clock some may be in the one before.
+    /// Adds a change set; returns whether no other change set need be read. `is_found` is whether
+    /// this or a later change set has a known change; `None` if no change is known. If no known
+    /// change was found, all changes of a change set must be older, because changes may be
+    /// published late, with old times. Changes within one second of a coarse clock may be divided
+    /// between two change sets.
     fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: Option<bool>) -> bool {
         self.more += usize::from(self.reached);
         let is_found_here = is_found == Some(true);
@@ -78,14 +81,15 @@ impl Reach {
         self.is_there |= is_fine && end == Some(self.goal);
         self.reached |= from.is_some_and(|from| from <= self.goal)
             || end.is_some_and(|end| self.is_before_goal(end, is_found_here))
-            // Those of that second in the one before were published before an older one.
+            // Changes within that second in the previous change set were published before an older
+            // change.
             || end == Some(self.goal) && times.oldest < end;
         self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
     }
 }
 
-/// Hands over the changes since the position of the walk, from the current change set back. Returns where the current
-/// change set is now, if it is at another address.
+/// Passes on the changes since the position of the walk, from the current change set back. Returns
+/// where the current change set is now, if it is at another address.
 pub(super) fn change_sets(
     walk: &mut Walk<'_, '_>,
     change_set: &str,
@@ -103,7 +107,7 @@ fn sets_before(
 ) -> Result<Option<String>, Error> {
     let known = walk.known(change_set)?.filter(|_| unreadable.is_none());
     let since = walk.since();
-    // Changes that were read before show nothing where those before them are read again.
+    // If known changes are read again, they do not show that earlier changes are known.
     let newest = walk.marks().newest_known();
     let is_again = newest.zip(since).is_some_and(|(newest, since)| since.last() < newest);
     let goal = newest.filter(|_| !is_again).or(walk.position().snapshot());
@@ -133,7 +137,7 @@ fn sets_before(
         if reach.is_enough(one.span(), from, is_found) {
             break true;
         }
-        // The first one that has what is known leaves nothing between.
+        // If the first change set contains known changes, no change is missing.
         let Some(before) = before(&one.read) else {
             break is_found == Some(true) || reach.is_there || walk.marks().ahead.are_found();
         };
@@ -162,23 +166,25 @@ fn sets_before(
                 continue;
             }
             Ok(None) => format!("{before} answered 304 unasked"),
-            // The begin of a change set does not count: all are read again without it.
+            // A change set that was read only partially does not count: all change sets are read
+            // again without it.
             Err(error) if error.may_be_gone() && walk.walked.entries > entries => {
                 walk.restart()?;
                 return sets_before(walk, change_set, Some(&(before, error.to_string())));
             }
-            // What is gone, or is no change set, will not come back.
+            // A document that was removed, or is not a change set, will not be restored.
             Err(error) if error.may_be_gone() => {
                 let known = walk.position().bookmark.as_ref();
                 let known = known.filter(|known| known.document == after(&before));
-                // The one before has changes that are known and were not found.
+                // The previous change set has known changes, which were not found.
                 let is_before = is_found == Some(false);
-                // What the current change set of the last walk had, the one in its place has too.
+                // A change set that replaces the current one of the last walk contains its changes.
                 is_replaced = is_before && known.is_some_and(|known| known.entries > 0);
-                // Where none are searched for, others of that time may be missing after a gap, if this one has any.
+                // If no changes are searched for, others with that time may be missing after a gap,
+                // if this change set has any.
                 let may_miss = one.times.newest.is_some() && (is_again || walk.follows_gap());
                 let is_there = reach.is_there && is_found.unwrap_or(!may_miss);
-                // One that is there was not removed, whatever it has.
+                // An existing change set was not removed, whatever it contains.
                 is_next = error.status().is_some() && (is_there || known.is_some() && !is_replaced);
                 error.to_string()
             }
@@ -198,18 +204,18 @@ fn sets_before(
         walk.walked.bookmark = place.map(bookmark);
     }
     if is_next {
-        // Those that are known were removed.
+        // The change sets with known changes were removed.
         walk.walked.end = until;
     } else if is_joined {
-        // Of the changes that are known, those of the newest time have to be there.
+        // The known changes with the newest time must be found.
         let searched = i64::from(walk.marks().are_any());
         walk.walked.end = Some(goal.plus_micros(-searched));
     }
     match oldest {
         Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
-        // A chain that leads past the changes that are known shows whether it has them.
+        // A chain that leads past the known changes shows whether it contains them.
         Some(oldest) if trail.len() > 2 && oldest < goal && walk.walked.cut.is_none() => {}
-        // The first change set need not be the begin of all changes.
+        // The first change set need not be the start of all changes.
         _ if walk.is_conditional() && (oldest.is_some() || walk.marks().are_any()) => {
             let why =
                 walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
@@ -217,7 +223,7 @@ fn sets_before(
             let why = format!(
                 "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
             );
-            // One that was modified before then never had them.
+            // A change set that was modified before that time never had these changes.
             let is_older = modified.zip(since).is_some_and(|(own, since)| own.is_before(since));
             let went_back = is_older || is_replaced;
             let shown = if went_back { &mut walk.walked.went_back } else { &mut walk.walked.hole };
@@ -267,7 +273,7 @@ struct Coming {
     count: u64,
 }
 
-/// Where the current change set is now, if it states another address than its own.
+/// The current address of the current change set, if the document has a link to another address.
 fn moved_to(options: &SyncOptions, change_set: &str, read: &Read) -> Option<String> {
     let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
     let mut links = read.head.links.iter();
@@ -297,7 +303,8 @@ struct One {
 }
 
 impl One {
-    /// The times of its changes. One without changes, or only with such in the future, was modified after all those before it.
+    /// The times of the changes. A change set without changes, or only with future changes, was
+    /// modified after all previous change sets.
     fn span(&self) -> Times {
         let mut times = self.times;
         if times.newest.is_none()
@@ -310,7 +317,7 @@ impl One {
     }
 }
 
-/// Reads one change set; `None` when it has not changed.
+/// Reads a change set; `None` if it has not changed.
 fn read_one(
     walk: &mut Walk<'_, '_>,
     url: &str,
@@ -330,7 +337,8 @@ fn read_one(
                 walk.begin_changes(url, None, None);
                 (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
                 *coming = coming_before;
-                // The Source's clock has reached the position, and the time when it wrote this.
+                // The Source's clock has reached the position, and the time at which it wrote the
+                // change set.
                 let reached = walk.since().map(Moment::last);
                 let reached = reached.max(modified);
                 now = walk.latest().max(reached.unwrap_or(Timestamp::MIN));
@@ -367,8 +375,8 @@ fn read_one(
     Ok(Some(One { read, times, entries }))
 }
 
-/// Hands over the change of an entry, if it has happened: what `expires` later is there until then. One without
-/// categories, of a resource that is wanted because of those that the Sitemap gives, has them still.
+/// Passes on the change of an entry, if it has happened: a resource that `expires` later exists
+/// until then. A change without categories retains the categories of its resource in the Sitemap.
 pub(super) fn hand_over(
     walk: &mut Walk<'_, '_>,
     url: &str,
@@ -389,11 +397,11 @@ pub(super) fn hand_over(
     Ok(true)
 }
 
-/// Entries of one document that are not resources [rs-0.1 §4.3.3].
+/// Entries of a document that are not resources [rs-0.1 §4.3.3].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherEntries {
     pub(super) count: u64,
-    /// Of the first one.
+    /// The line of the first such entry.
     line: u64,
 }
 
@@ -405,7 +413,7 @@ impl OtherEntries {
         self.count += 1;
     }
 
-    /// Reports them, if there are any.
+    /// Reports the entries, if there are any.
     pub(super) fn note(self, requests: &Requests<'_>, url: &str) {
         let Self { count: count @ 1.., line } = self else { return };
         let message = "entries that are addresses of another protocol, such as OAI-PMH, and no \
@@ -423,7 +431,7 @@ fn check_root(head: &Head, url: &str) -> Result<(), Error> {
     Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
 }
 
-/// A Sitemap at the address of a change set is not read as one.
+/// A Sitemap at the address of a change set is an error.
 fn check_entry(head: &Head, entry: &Entry, url: &str) -> Result<(), Error> {
     if entry.change.is_some() || head.is_change_set(url) {
         return Ok(());
@@ -449,19 +457,19 @@ mod tests {
         assert!(!reach.is_enough(times(10_000_002, 20_000_000), None, missing));
         assert!(!reach.is_enough(Times::default(), None, missing), "an empty one shows nothing");
         assert!(reach.is_enough(times(10_000_001, 20_000_000), None, Some(true)));
-        // Without a known change an old time may be that of a late one.
+        // If no known change was found, an old time may be the time of a late change.
         let mut reach = Reach::to(goal);
         assert!(!reach.is_enough(times(1, 20_000_000), None, None));
         assert!(reach.is_enough(times(1, 10_000_000), None, None));
         let mut reach = Reach::to(goal);
         assert!(!reach.is_enough(times(10_000_001, 10_000_001), None, None), "others of that time");
-        // A clock of whole seconds: others of that second may be in the one before.
+        // A clock of whole seconds: other changes within that second may be in the previous set.
         let mut reach = Reach::to(Timestamp::from_seconds(10));
         assert!(!reach.is_enough(times(10_000_000, 20_000_000), None, Some(true)));
         assert!(reach.is_enough(times(9_000_000, 10_000_000), None, Some(true)));
         // A time since which it has all changes counts as well.
         assert!(Reach::to(goal).is_enough(Times::default(), Some(goal), None));
-        // What is known is searched for a little further.
+        // The search for known changes continues for a few sets.
         let mut reach = Reach::to(goal);
         let ends: Vec<_> = (0..5).map(|_| reach.is_enough(times(1, 2), None, missing)).collect();
         assert_eq!(ends, [false, false, false, false, true]);

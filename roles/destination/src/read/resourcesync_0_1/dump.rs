@@ -1,4 +1,4 @@
-//! Dumps and their manifests [rs-0.1 §4.2], also in place of a Sitemap.
+//! Dumps and their manifests [rs-0.1 §4.2], also as replacements of a Sitemap.
 
 use super::baseline::{MARGIN_MICROS, in_its_second, time_of};
 use super::entry_points::DumpLink;
@@ -25,7 +25,8 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 use std::fs::File;
 
-/// A dump as resources may be taken out of it. The server states how long it is: links do not.
+/// A dump as a source of individual resources. Its length is known from the server, since links do
+/// not contain it.
 pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
     let package = |part: Part| ListedPackage { length: part.length, ..part.package };
     let parts = made_parts_of(requests, links)?;
@@ -34,7 +35,7 @@ pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dum
     Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, latest, is_plan: false })
 }
 
-/// A part of a dump, with what its server states about it.
+/// A part of a dump, with the properties in the response headers of its server.
 struct Part {
     package: ListedPackage,
     length: Option<u64>,
@@ -42,12 +43,13 @@ struct Part {
     is_making: bool,
 }
 
-/// Of a part that is being made nothing is known.
+/// Requests the properties of all parts. The properties of a part are unknown while the server
+/// creates it.
 fn parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Error> {
     links.iter().map(|link| part_of(requests, link)).collect()
 }
 
-/// The parts once they are made: a request for a part itself may be what makes it.
+/// The parts, after their creation by the server, which a request for a part may start.
 fn made_parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Error> {
     let made = |link: &DumpLink| -> Result<Part, Error> {
         let part = part_of(requests, link)?;
@@ -86,8 +88,8 @@ fn part_of(requests: &Requests<'_>, link: &DumpLink) -> Result<Part, Error> {
     Ok(Part { package: link.package(), length, answered, is_making })
 }
 
-/// Whether a server may answer GET where it answers HEAD so: addresses may be signed for one method,
-/// and not all servers know HEAD.
+/// Whether a server may accept GET although it answers HEAD with this status: addresses may be
+/// signed for one method, and not all servers support HEAD.
 fn refuses_head(status: StatusCode) -> bool {
     matches!(
         status,
@@ -95,10 +97,11 @@ fn refuses_head(status: StatusCode) -> bool {
     )
 }
 
-/// Reads the manifest of a dump, and hands over each entry as it comes.
+/// Reads the manifest of a dump, and passes on each entry immediately.
 ///
 /// # Errors
-/// `dump.manifest` when there is none or it is of another kind; else as for any document.
+/// `dump.manifest` if the manifest is missing or has another kind; otherwise the errors of any
+/// document.
 pub(super) fn read_manifest(
     package: &Package,
     url: &str,
@@ -144,7 +147,7 @@ fn check_head(head: &Head) -> Result<(), &'static str> {
     }
 }
 
-/// Hands over all resources of a dump, which is all of its parts.
+/// Passes on all resources of a dump, that is, of all its parts.
 pub(super) fn dump_snapshot(
     walk: &mut Walk<'_, '_>,
     links: &[DumpLink],
@@ -159,8 +162,8 @@ pub(super) fn dump_snapshot(
             .with_help("run without `--dry-run`"));
     }
     let parts = if walk.plans() && has_changes && walk.is_conditional() {
-        // Whether there is a new dump, after changes that neither it nor the change sets had. Nothing is known of parts
-        // without validators.
+        // Tests for a new dump, after changes that neither the dump nor the change sets contained.
+        // Parts without validators cannot be tested.
         let mut parts = parts_of(requests, links)?;
         parts.retain(|part| {
             let Document { etag, last_modified, .. } = &part.answered.validators;
@@ -195,7 +198,7 @@ pub(super) fn dump_snapshot(
     })
 }
 
-/// Whether the dump is the one that was read last, by what its server states.
+/// Whether the dump is the last dump that was read, according to its response headers.
 fn is_known(walk: &Walk<'_, '_>, parts: &[Part]) -> Result<bool, Error> {
     for Part { package, answered, .. } in parts {
         let Some(known) = walk.document(&package.url)? else { return Ok(false) };
@@ -206,7 +209,7 @@ fn is_known(walk: &Walk<'_, '_>, parts: &[Part]) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Whether no part was replaced, by what its server states.
+/// Whether no part was replaced, according to the response headers.
 fn is_same(before: &[Part], now: &[Part]) -> bool {
     let state = |part: &Part| {
         let Answered { validators, last_modified, .. } = &part.answered;
@@ -215,7 +218,7 @@ fn is_same(before: &[Part], now: &[Part]) -> bool {
     before.iter().map(state).eq(now.iter().map(state))
 }
 
-/// Hands over the resources of all parts.
+/// Passes on the resources of all parts.
 fn hand_over(
     walk: &mut Walk<'_, '_>,
     parts: &[Part],

@@ -22,10 +22,11 @@ const SITEMAP: &str = "rs01-sitemap";
 const CHANGES: &str = "rs01-changes";
 const DUMPS: &str = "rs01-dump";
 const OFFERS: &str = "rs01-push";
-/// Sitemaps of a site that are read to find the one of a change set or a dump.
+/// Maximum number of Sitemaps of a site that are read to find the Sitemap of a change set or a
+/// dump.
 const SITEMAPS_MAX: usize = 10;
 
-/// Where a set of resources is described.
+/// The documents that describe a set of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
     /// The Sitemap, or the index of several.
@@ -34,7 +35,7 @@ pub(crate) struct EntryPoints {
     pub(crate) change_set: Option<String>,
     /// The parts of the dump: all that are linked in one form.
     pub(crate) dumps: Vec<DumpLink>,
-    /// Where change sets are pushed.
+    /// The push addresses for change sets.
     pub(crate) offers: Vec<PushOffer>,
 }
 
@@ -46,7 +47,7 @@ enum Form {
     Other,
 }
 
-/// A part of a dump, or all of it, as a link names it.
+/// A dump, or a part of a dump, as a document links to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DumpLink {
     pub(crate) url: String,
@@ -91,7 +92,8 @@ impl EntryPoints {
         self.sitemap.as_deref().or(self.change_set.as_deref()).or(dump)
     }
 
-    /// What a document names. Documents on hosts that are not allowed are left out.
+    /// The documents to which a document links. Documents on hosts that are not allowed are left
+    /// out.
     pub(super) fn of(read: &Read, url: &str, options: &SyncOptions) -> Self {
         let base = &read.answered.url;
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
@@ -115,7 +117,7 @@ impl EntryPoints {
         Self { sitemap, change_set, dumps, offers }
     }
 
-    /// Takes what another document of the set names and this does not.
+    /// Adds documents from another document of the set, if they are not known.
     pub(super) fn add(&mut self, other: Self) {
         self.sitemap = self.sitemap.take().or(other.sitemap);
         self.change_set = self.change_set.take().or(other.change_set);
@@ -132,8 +134,8 @@ impl EntryPoints {
         self.dumps = of_one_form(urls.map(|url| DumpLink { url, media_type: None }));
     }
 
-    /// Takes the change set that is known and where it is pushed, if this names none: a Sitemap need
-    /// not link to it.
+    /// Retains the known change set and its push addresses if none were found, since a Sitemap need
+    /// not link to them.
     pub(super) fn keep_changes_of(&mut self, known: &Self) {
         if self.change_set.is_none() {
             self.change_set.clone_from(&known.change_set);
@@ -161,7 +163,7 @@ impl EntryPoints {
         Err(other_source(message))
     }
 
-    /// As kept by an earlier run.
+    /// The documents that an earlier run stored.
     pub(super) fn known(mirror: &Mirror) -> Result<Self, Error> {
         let dumps = mirror.meta(DUMPS)?.unwrap_or_default();
         let offers = mirror.meta(OFFERS)?.unwrap_or_default();
@@ -173,7 +175,7 @@ impl EntryPoints {
         })
     }
 
-    /// Keeps it for the next run.
+    /// Stores the documents for the next run.
     pub(super) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
         let lines = |lines: Vec<String>| Some(lines.join("\n")).filter(|lines| !lines.is_empty());
         mirror.set_meta(SITEMAP, self.sitemap.as_deref())?;
@@ -185,8 +187,8 @@ impl EntryPoints {
     }
 }
 
-/// The dumps of one form, each once: ZIP files, or WARC files where there are none; if there are
-/// neither, those that cannot be read, for the message.
+/// The dumps of a single format, without duplicates: ZIP files, otherwise WARC files. If there are
+/// neither, the dumps that cannot be read, for the error message.
 fn of_one_form(links: impl Iterator<Item = DumpLink>) -> Vec<DumpLink> {
     let mut dumps: Vec<DumpLink> = Vec::new();
     for link in links {
@@ -202,7 +204,7 @@ fn of_one_form(links: impl Iterator<Item = DumpLink>) -> Vec<DumpLink> {
 /// Finds the documents of the set at an address.
 ///
 /// # Errors
-/// It cannot be read, or is not of this version.
+/// The document cannot be read, or does not belong to this version.
 pub(super) fn find(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -228,14 +230,14 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Where a link leads, unless its host is not allowed.
+/// The absolute URL of a link, unless its host is not allowed.
 fn admitted(base: &str, link: &Link, admission: &mut Admission) -> Option<DumpLink> {
     let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
     Some(DumpLink { url, media_type: link.media_type.clone() })
 }
 
-/// All parts of the dump that this file is one of, and the changes since, if a Sitemap of the site
-/// links to it: a part by itself would pass for all there is.
+/// All parts of the dump to which this file belongs, and the changes since, if a Sitemap of the
+/// site links to the file: a single part would be taken for the whole dump.
 fn dump_of_site(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -275,8 +277,8 @@ fn sitemap_of(
     Ok(of_site)
 }
 
-/// Reads the Sitemaps that the site of an address, or its own answer, names, as far as they can be
-/// read, until `is_it`.
+/// Reads the Sitemaps to which the site of an address, or the response of the address itself,
+/// links, until `is_it` returns true. Sitemaps that cannot be read are skipped.
 fn each_sitemap(
     requests: &Requests<'_>,
     options: &SyncOptions,

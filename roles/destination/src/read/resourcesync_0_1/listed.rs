@@ -9,9 +9,9 @@ use abreast_resourcesync::v0_1::{
 use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 use std::sync::LazyLock;
 
-/// What the URIs of formats of partial content begin with that state a media type.
+/// The start of the URIs of formats of partial content that contain a media type.
 const MEDIA_TYPES: &str = "https://www.iana.org/assignments/media-types/";
-/// Without priorities, the order of the document counts.
+/// The common priority of all links, whose order in the document decides.
 const PRIORITY: u32 = 1;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
@@ -34,7 +34,7 @@ pub(super) fn listed<'a>(document: &'a str, is_change_set: bool, entry: &'a Entr
         body: None,
         document,
         modified: time.filter(|_| !is_deletion).map(Timestamp::as_micros),
-        // In a change set it is the time of the change.
+        // In a change set, this is the time of the change.
         modified_is_change: is_change_set,
         length: entry.size,
         media_type: entry.media_type.as_deref(),
@@ -50,7 +50,7 @@ pub(super) fn listed<'a>(document: &'a str, is_change_set: bool, entry: &'a Entr
     }
 }
 
-/// Partial content in a format that can be applied; of several the first [rs-0.1 §4.3.2].
+/// The first partial content in a format that can be applied [rs-0.1 §4.3.2].
 fn patch(links: &[v0_1::Link]) -> Option<Patch<'_>> {
     links.iter().filter(|link| link.has_rel(PARTIAL)).find_map(|link| {
         let protocol = link.protocol.as_deref()?.trim();
@@ -85,7 +85,7 @@ fn links(links: &[v0_1::Link]) -> Vec<Link<'_>> {
     found
 }
 
-/// Categories: URIs, their names, and words [rs-0.1 §3.1.7].
+/// Categories: URIs, their labels, and words [rs-0.1 §3.1.7].
 pub(super) fn categories<'a>(links: &'a [v0_1::Link], metas: &'a [Meta]) -> Vec<&'a str> {
     let links = links.iter().filter(|link| link.has_rel(SUBJECT) || link.has_rel(SUBJECT_NAME));
     let words = metas.iter().filter(|meta| {

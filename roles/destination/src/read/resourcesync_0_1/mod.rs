@@ -1,21 +1,22 @@
-//! ResourceSync 0.1 (alpha draft of August 2012): the only place of this crate that knows its
+//! ResourceSync 0.1 (alpha draft of August 2012). Only this folder of the crate depends on its
 //! documents.
 //!
-//! What version 1.1 shares is in the folder `sitemap`.
+//! The folder `sitemap` contains the parts that are common with version 1.1.
 //!
-//! | file | what it reads |
+//! | file | subject |
 //! |---|---|
-//! | `reader.rs` | all of it, in the order of a run |
-//! | `recognise.rs` | whether a response begins as a document of this version |
-//! | `document.rs` | what documents state about themselves |
+//! | `reader.rs` | the reader, in the order of a run |
+//! | `recognise.rs` | whether a response starts like a document of this version |
+//! | `document.rs` | the metadata of documents |
 //! | `entry_points.rs` | finds the documents of a set from an address |
 //! | `site.rs` | links to them in pages, headers, host-meta and robots.txt |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `sitemap.rs` | Sitemaps and their indexes |
-//! | `baseline.rs` | all of them as a snapshot, and its time |
+//! | `baseline.rs` | the Sitemaps as a snapshot, and its time |
 //! | `change_sets.rs` | change sets, from the current one back |
 //! | `dump.rs` | dumps and their manifests |
-//! | `push.rs`, `pushed.rs` | where change sets are pushed, and one as a pushed document |
+//! | `push.rs`, `pushed.rs` | addresses for pushed change sets, and a pushed change set as a
+//! document |
 
 mod baseline;
 mod change_sets;

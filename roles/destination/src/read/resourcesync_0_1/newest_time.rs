@@ -1,11 +1,11 @@
-//! The newest time that a document lists.
+//! The newest time in a document.
 
 use crate::read::sitemap::document::at_earliest;
 use crate::request::diagnostics::{Diagnostics, Remark};
 use crate::request::pieces::Answered;
 use abreast_webtypes::Timestamp;
 
-/// The newest time in a Sitemap or dump, of those that any clock has reached: others show nothing.
+/// The newest time in a Sitemap or dump that has passed by some clock; future times are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewestTime {
     date: Timestamp,
@@ -29,7 +29,7 @@ impl NewestTime {
         }
     }
 
-    /// The newest time, at the earliest; those in the future are reported.
+    /// The newest time, as early as possible; reports future times.
     pub(super) fn end(
         self,
         diagnostics: &Diagnostics,

@@ -1,17 +1,17 @@
-//! Where a Source pushes change sets [rs-0.1 §5.2].
+//! The offers of a Source to push change sets [rs-0.1 §5.2].
 
 use crate::push::announcement::PushOffer;
 use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, Link, XMPP_PROTOCOL};
 use abreast_webtypes::resolve;
 use percent_encoding::percent_decode_str;
 
-/// Most offers of one document that are used.
+/// Maximum number of offers that are used of a document.
 const OFFERS_MAX: usize = 16;
-/// Longest name of a service or node (RFC 7622 has 1,023 bytes for each part).
+/// Maximum length of the name of a service or node (RFC 7622 allows 1,023 bytes for each part).
 const NAME_MAX: usize = 3_071;
 
 impl PushOffer {
-    /// A link of a document at `base`, if it is an offer; `topic` is the current change set.
+    /// Parses a link of a document at `base` as an offer; `topic` is the current change set.
     fn of(link: &Link, base: &str, topic: Option<&str>) -> Option<Self> {
         let (protocol, href) =
             (link.protocol.as_deref().unwrap_or_default().trim(), link.href.trim());
@@ -31,7 +31,7 @@ impl PushOffer {
         is_http.then_some(Self::Callback { subscribe, topic, is_plain })
     }
 
-    /// Those of the links of a document.
+    /// All offers among the links of a document.
     pub(crate) fn all_of(links: &[Link], base: &str, topic: Option<&str>) -> Vec<Self> {
         let mut offers = Vec::new();
         for offer in links.iter().filter_map(|link| Self::of(link, base, topic)) {
@@ -53,7 +53,7 @@ impl PushOffer {
         }
     }
 
-    /// Reads such a line.
+    /// Parses a stored line.
     pub(super) fn from_line(line: &str) -> Option<Self> {
         let mut parts = line.split('\t');
         let (kind, first, second) = (parts.next()?, parts.next()?, parts.next()?);
@@ -69,8 +69,8 @@ impl PushOffer {
     }
 }
 
-/// Whether the URI of a protocol is one for callbacks. The specification has an example only, whose
-/// last part is this word; what other Sources have is like it.
+/// Whether the URI of a protocol denotes callbacks. The specification has only an example, whose
+/// last part is this word; the URIs of other Sources are similar.
 fn is_of_callbacks(protocol: &str) -> bool {
     let last = protocol.trim_end_matches('/').rsplit(['/', ':', '#']).next().unwrap_or_default();
     last.eq_ignore_ascii_case("callback") || last.eq_ignore_ascii_case("http-callback")
@@ -81,7 +81,7 @@ fn is_of_callbacks(protocol: &str) -> bool {
 fn xmpp(address: &str, node: Option<&str>) -> Option<PushOffer> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8().ok().map(String::from);
     let (service, query) = address.split_once('?').unwrap_or((address, ""));
-    // `//` would begin the account to use, which is for the user to choose.
+    // `//` is followed by an account, which only the user may choose.
     let service = decoded(service).filter(|service| !service.contains(['/', '?', '#']))?;
     let mut keys = query.split(';');
     let named = || {
@@ -147,7 +147,7 @@ mod tests {
         };
         assert_eq!(offers("/subscribe", Some(CALLBACK_PROTOCOL), None), [offer(false)]);
         assert!(offers("mailto:a@h", Some(CALLBACK_PROTOCOL), None).is_empty());
-        // Those of others too, as the specification's example names them.
+        // Protocols of other publishers are accepted too, as in the specification's example.
         for protocol in ["http://example.com/protocol/callback", "http://h/#Callback"] {
             assert_eq!(offers("/subscribe", Some(protocol), None), [offer(true)], "{protocol}");
         }

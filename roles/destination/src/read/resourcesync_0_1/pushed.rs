@@ -1,6 +1,7 @@
-//! Change sets as pushed documents [rs-0.1 §5.2]. One continues what is known if it has a change that was read before, as
-//! for any change set [rs-0.1 §6.1], or if it gives the time since which it has all changes. It must name the change set
-//! of the copy as the current one: it may be one of another set.
+//! Change sets as pushed documents [rs-0.1 §5.2]. A pushed change set continues from the position
+//! if it has a known change, as any change set [rs-0.1 §6.1], or if it contains the start of its
+//! changes. It must link to the copy's change set as the current one, because it may belong to
+//! another set.
 
 use super::change_sets::hand_over;
 use super::document::from_of;
@@ -13,23 +14,23 @@ use crate::report::error::Error;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Document, Entry, Root, V0_1};
 use abreast_webtypes::Timestamp;
 
-/// What it is called in messages.
+/// The words for a pushed change set in messages.
 const NAME: &str = "a pushed change set";
-/// Deletions may be of a time that our own clock has not reached by this, microseconds.
+/// Maximum distance of deletions into the future by our clock, in microseconds.
 const CLOCK_MICROS: i64 = 60_000_000;
 
-/// A pushed change set that is as it should be.
+/// A pushed change set that is valid.
 #[derive(Debug)]
 struct PushedChangeSet {
-    /// The current change set that it names.
+    /// The link to the current change set.
     current: Option<String>,
-    /// It has all changes since then, if that is stated.
+    /// The start of the interval whose changes the change set contains completely, if specified.
     from: Option<Timestamp>,
     newest: Timestamp,
     entries: Vec<Entry>,
 }
 
-/// Reads a change set that was pushed to a copy of the set whose current change set is `change_set`.
+/// Parses a pushed change set for a copy whose current change set is `change_set`.
 pub(super) fn read_pushed(bytes: &[u8], change_set: &str) -> Result<Box<dyn Pushed>, String> {
     let one = read(bytes)?;
     match one.current.as_deref().map(str::trim) {
@@ -65,7 +66,7 @@ impl Pushed for PushedChangeSet {
 }
 
 impl NotificationContent {
-    /// Reads a change set, for subscribers that keep no copy; `None` for other content.
+    /// Parses a change set, for subscribers without a copy; `None` for other content.
     pub fn read_change_set(body: &[u8]) -> Option<Self> {
         let document = Document::from_slice(body).ok().filter(|it| it.head.change_set)?;
         let from = from_of(&document.head);
@@ -76,7 +77,7 @@ impl NotificationContent {
     }
 }
 
-/// Reads one, strictly: for anything odd the current change set is requested.
+/// Parses a pushed change set strictly: if it is not valid, the current change set is requested.
 fn read(bytes: &[u8]) -> Result<PushedChangeSet, String> {
     let (head, entries) = read_strictly::<V0_1>(bytes, NAME)?;
     let odd = |what: &str| Err(odd(NAME, what));

@@ -1,4 +1,4 @@
-//! The reader of ResourceSync 0.1: the documents of one set, and what they contain.
+//! The reader of ResourceSync 0.1: the documents of a set, and their contents.
 
 use super::baseline::{MARGIN_MICROS, sitemap_snapshot};
 use super::change_sets::change_sets;
@@ -22,16 +22,16 @@ use crate::request::requests::Requests;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{SyntaxError, Timestamp};
 
-/// Those of the Sitemaps that are indexes.
+/// The URLs of the Sitemaps that are indexes.
 const INDEXES: &str = "rs01-indexes";
-/// The help where there is nothing to compare with.
+/// The help if there is no list to compare with.
 const ONLY_CHANGES: &str =
     "there is neither a Sitemap nor a dump to begin again from; give the address of the Sitemap";
 
 /// A Source of documents of ResourceSync 0.1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResourceSync01 {
-    /// Where the given address led, when it is not a document itself.
+    /// The documents to which the given address led, if it is not a document itself.
     way: Option<site::Found>,
     entry_points: EntryPoints,
     /// The indexes among the Sitemap and its parts.
@@ -99,7 +99,8 @@ impl ResourceSync01 {
             .with_help("give the address of the Sitemap, if there is one"))
     }
 
-    /// Why the change sets lead no further, if the current one is missing and the Sitemap names another one now.
+    /// The reason why the change sets end, if the current one is missing and the Sitemap links to
+    /// another one.
     fn moved_away(&self, walk: &Walk<'_, '_>, error: &Error) -> Result<Option<String>, Error> {
         let sitemap = self.entry_points.sitemap.as_ref();
         let Some(sitemap) = sitemap.filter(|_| matches!(error.status(), Some(404 | 410))) else {
@@ -107,13 +108,13 @@ impl ResourceSync01 {
         };
         let read = read_head(walk.requests, sitemap)?;
         let found = EntryPoints::of(&read, sitemap, walk.options);
-        // The Sitemaps of an index may name it, too.
+        // The Sitemaps of an index may also link to the change set.
         let is_known = found.change_set.is_some() || !read.is_index;
         let has_moved = is_known && found.change_set != self.entry_points.change_set;
         Ok(has_moved.then(|| format!("{error}; the Sitemap names others")))
     }
 
-    /// Reads where change sets are pushed, as the Sitemap states it now.
+    /// Reads the current push addresses from the Sitemap.
     fn look_again(finding: &Finding<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
         let Some(address) = known.sitemap.clone().or_else(|| known.change_set.clone()) else {
             return Ok(());
@@ -202,7 +203,7 @@ impl Reader for ResourceSync01 {
         })
     }
 
-    /// The current change set is the topic, if it names hubs in the headers of its answer.
+    /// The current change set is the topic, if the headers of its response contain hubs.
     fn announcement(&self) -> Option<Announcement> {
         let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
             Ok(Some(Topic { url: url.to_owned(), ..Topic::default() }))
@@ -223,7 +224,7 @@ impl Reader for ResourceSync01 {
         let Some(current) = self.entry_points.change_set.clone() else { return Ok(()) };
         match change_sets(walk, &current) {
             Ok(None) => Ok(()),
-            // Another one is the current one by now, and leads back to this one.
+            // Another change set is the current one now, and links back to this one.
             Ok(Some(moved)) => {
                 walk.restart()?;
                 let read = change_sets(walk, &moved);
@@ -252,7 +253,7 @@ impl Packages for ResourceSync01 {
         run: &mut PlanContext<'_, '_>,
         since: Option<Timestamp>,
     ) -> Result<Vec<Offered>, Error> {
-        // A dump has everything: what changed since then is a small part of it.
+        // A dump contains all resources, and the changes since then are a small part.
         let links = &self.entry_points.dumps;
         let first = links.first().filter(|_| since.is_none());
         let offered = first.map(|first| Offered {
@@ -276,10 +277,10 @@ impl Packages for ResourceSync01 {
     }
 }
 
-/// What an earlier run of the same address found.
+/// The documents that an earlier run found at the same address.
 ///
 /// # Errors
-/// That is of another set than the one that is wanted now.
+/// They belong to another set than the chosen one.
 fn known_at(mirror: &Mirror, options: &SyncOptions) -> Result<Option<EntryPoints>, Error> {
     let known = EntryPoints::known(mirror)?;
     if mirror.meta(key::SOURCE_URL)?.as_ref() != Some(&options.url) {

@@ -1,8 +1,9 @@
-//! Whether the begin of an answer is of this version.
+//! Whether a response starts like a document of this version.
 //!
-//! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 has, and nothing of later
-//! versions; a plain index if its first Sitemap is. Any other Sitemap is read by the reader of 1.1. A change set may be inside a stanza of
-//! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
+//! A Sitemap belongs to 0.1 if it has an element or attribute that exists only in 0.1, and nothing
+//! from later versions; an index of plain Sitemaps, if its first Sitemap does. All other Sitemaps
+//! are read by the reader of 1.1. A change set may be inside a stanza of XMPP, as in the
+//! specification's example; the lenient reader removes the stanza [rs-0.1 §5.2.1].
 
 use crate::read::protocol::{AnswerHead, HEAD_BYTES};
 use crate::report::error::{Error, ExitCode};
@@ -14,20 +15,20 @@ use abreast_resourcesync::v0_1::{INDEXES_MAX, first_of_plain_index, has_marks};
 use abreast_webtypes::xml::utf8_begin;
 use std::borrow::Cow;
 
-/// Unpacked bytes of a document that are searched.
+/// Number of decompressed bytes of a document that are searched.
 const BYTES_MAX: usize = 64 << 10;
-/// How ZIP files begin.
+/// The first bytes of ZIP files.
 const ZIP: &[u8] = b"PK\x03\x04";
-/// How WARC files begin.
+/// The first bytes of WARC files.
 const WARC: &[u8] = b"WARC/";
 
-/// A document of 0.1, or a dump by itself.
+/// Whether a response is a document of 0.1, or a dump itself.
 pub(crate) fn recognises(head: &AnswerHead<'_>) -> bool {
     let unpacked = unpacked(head.bytes);
     is_dump(&unpacked) || has_marks(&unpacked)
 }
 
-/// Whether an answer begins as a dump does: a ZIP or WARC file, packed perhaps.
+/// Whether a response starts like a dump: a ZIP or WARC file, possibly compressed.
 pub(crate) fn is_dump_begin(begin: &[u8]) -> bool {
     is_dump(&unpacked(begin))
 }
@@ -36,13 +37,13 @@ fn is_dump(begin: &[u8]) -> bool {
     begin.starts_with(ZIP) || begin.starts_with(WARC)
 }
 
-/// The begin of what is in a file packed with gzip; any other as it is.
+/// The start of the content of a gzip file; other files are returned unchanged.
 pub(crate) fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
     if !begin.starts_with(&Unpacker::MAGIC) {
         return begin.into();
     }
     let mut unpacked = Vec::new();
-    // It is cut: what was unpacked before that counts.
+    // The file is incomplete, and the bytes before the error are used.
     let _ = Unpacker::new(u64::MAX).unpack(begin, &mut |bytes| {
         unpacked.extend_from_slice(bytes);
         unpacked.len() < BYTES_MAX
@@ -50,10 +51,11 @@ pub(crate) fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
     unpacked.into()
 }
 
-/// Whether the Sitemaps below a plain index are of 0.1, by the first. What cannot be requested shows nothing.
+/// Whether the first Sitemap of a plain index belongs to 0.1. A Sitemap that cannot be requested
+/// does not count.
 ///
 /// # Errors
-/// The user wants to stop.
+/// The user stops the run.
 pub(crate) fn leads_to_0_1(
     requests: &Requests<'_>,
     options: &SyncOptions,

@@ -13,11 +13,11 @@ use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
 use abreast_webtypes::{parse_link_header, resolve, robots_sitemaps};
 use url::Url;
 
-/// Longest page that is searched.
+/// Maximum length of a page that is searched, in bytes.
 const PAGE_BYTES_MAX: usize = 256 << 10;
-/// Most links of one page.
+/// Maximum number of links in one page.
 const LINKS_MAX: usize = 1_000;
-/// Where a host describes itself (RFC 6415).
+/// The address of a host's description of itself (RFC 6415).
 const HOST_META: &str = "/.well-known/host-meta";
 const HOST_META_JSON: &str = "/.well-known/host-meta.json";
 
@@ -27,9 +27,9 @@ type Links = Vec<(LinkKind, String)>;
 /// The documents of 0.1 that an address leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Of each set the document to begin with, and the way there, for the user.
+    /// The first document of each set, and the way to it, for the user.
     pub(super) sets: Vec<(SourceSet, String)>,
-    /// They are the parts of one dump.
+    /// Whether the documents are parts of a single dump.
     pub(super) is_dump: bool,
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The Sitemaps that the site of an address names; with `own`, those in the answer of the address
-/// first.
+/// The Sitemaps of the site of an address; with `own`, first the Sitemaps in the response of the
+/// address itself.
 pub(super) fn sitemaps(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -98,7 +98,7 @@ pub(super) fn sitemaps(
     Ok(found)
 }
 
-/// The links of a page, if it can be read, and why they are fewer than they might be.
+/// The links of a page, if it can be read, and the reason why some may be missing.
 fn links_at(
     requests: &Requests<'_>,
     options: &SyncOptions,
@@ -107,7 +107,7 @@ fn links_at(
     let page = match fetch(requests, url) {
         Ok(page) => page,
         Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-        // What may be there need not be.
+        // The document is optional.
         Err(error) => return Ok((Vec::new(), Some(line_of(url, &error)))),
     };
     let mut admission = Admission::new(&options.url, &options.allow_hosts, options.allow_downgrade);
@@ -126,7 +126,7 @@ fn links_at(
     Ok((links, Some(why)))
 }
 
-/// A page as it answered.
+/// A page, as received from the server.
 struct Page {
     url: String,
     /// The values of its `Link` headers.

@@ -17,23 +17,25 @@ use abreast_resourcesync::sitemap::is_no_sitemap;
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Link, OAI_PMH_PROTOCOL, Root, V0_1};
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 
-/// Sitemaps, and what those read so far state.
+/// The properties of the Sitemaps that were read.
 pub(super) struct Sitemaps<'a> {
     options: &'a SyncOptions,
-    /// When the snapshot was last modified, if that is stated.
+    /// The time of the snapshot's last modification, if specified.
     pub(super) modified: Option<Moment>,
     /// The newest time of a resource.
     pub(super) newest: Option<Timestamp>,
-    /// The earliest `Last-Modified` of those that an index names, or when they were read: that of the index shows nothing of them.
+    /// The earliest `Last-Modified` of the Sitemaps in an index, or else the time of their
+    /// requests, since `Last-Modified` of the index does not apply to them.
     pub(super) saved: Option<Timestamp>,
-    /// What the documents name.
+    /// The documents to which the Sitemaps link.
     pub(super) entry_points: EntryPoints,
-    /// Categories that an index states for Sitemaps without anything wanted.
+    /// The categories in an index of Sitemaps without required categories.
     pub(super) others: OtherCategories,
-    /// Something shows that they are Sitemaps: an index, or a resource without a kind of change.
+    /// Whether the documents are certainly Sitemaps: there is an index, or a resource without a
+    /// kind of change.
     is_sure: bool,
     has_entries: bool,
-    /// Entries, and links of a document, that are addresses of other protocols.
+    /// Number of entries and links with addresses of other protocols.
     of_others: u64,
 }
 
@@ -55,13 +57,13 @@ impl<'a> Sitemaps<'a> {
         }
     }
 
-    /// The number of entries if all of them are addresses of other protocols, such as OAI-PMH.
+    /// The number of entries, if all are addresses of other protocols such as OAI-PMH.
     pub(super) fn only_others(&self) -> Option<u64> {
         (self.of_others > 0 && !self.has_entries).then_some(self.of_others)
     }
 
-    /// Whether it may be a change set: every entry is a change, and nothing else shows what it is. The
-    /// attribute that change sets have is only recommended [rs-0.1 §5.1].
+    /// Whether the document may be a change set: every entry is a change, and there is no other
+    /// evidence. The attribute of change sets is only recommended [rs-0.1 §5.1].
     pub(super) const fn may_be_changes(&self) -> bool {
         self.has_entries && !self.is_sure && self.entry_points.change_set.is_none()
     }
@@ -86,7 +88,7 @@ impl Lists for Sitemaps<'_> {
                     let (now, modified) =
                         (answered.latest_now(), head.modified.map(W3cDatetime::moment));
                     at = modified.filter(|modified| modified.first() <= now);
-                    // The Source's clock has reached the time when it wrote this.
+                    // The Source's clock has reached the time at which it wrote the document.
                     reached = modified.map_or(now, |modified| modified.first().max(now));
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
@@ -109,7 +111,7 @@ impl Lists for Sitemaps<'_> {
                     } else {
                         let listed = listed(url, false, entry);
                         newest.add(listed.modified.map(Timestamp::from_micros));
-                        // One that was modified later was added to it later.
+                        // A resource that was modified later was added to the Sitemap later.
                         let own = listed.modified.map(Timestamp::from_micros);
                         let is_later = |at: &Moment| own.is_some_and(|own| own > at.last());
                         let as_of = if at.as_ref().is_some_and(is_later) {
@@ -143,8 +145,8 @@ impl Lists for Sitemaps<'_> {
             let own = read.answered.last_modified.unwrap_or(read.answered.date);
             self.saved = self.saved.into_iter().chain([own]).min();
         }
-        // A Sitemap older than its index states comes from some cache: the changes in between are
-        // replayed.
+        // A Sitemap that is older than its index claims comes from a cache: the changes since the
+        // Sitemap are replayed.
         if let (Some(own), Some(stated)) = (read.modified(), member.time)
             && own.last() < stated
         {
@@ -159,14 +161,15 @@ pub(super) fn is_gone(entry: &Entry, now: Timestamp) -> bool {
     entry.change == Some(Change::Deleted) && entry.time.is_none_or(|time| time.instant <= now)
 }
 
-/// Whether the categories that an index states for a Sitemap show that nothing wanted is in it.
+/// Whether the categories of a Sitemap in an index show that it does not contain required
+/// resources.
 fn is_other(own: &[&str], options: &SyncOptions) -> bool {
-    // Without any, the index does not state them.
+    // An index without categories of the Sitemap is not evidence.
     !own.is_empty() && is_any(&options.categories, Categories::Listed(own)) == Some(false)
 }
 
 /// # Errors
-/// It is a change set: read as all there is, it would delete everything else.
+/// The document is a change set. As a list of all resources, it would delete all other resources.
 fn check_is_sitemap(head: &Head, url: &str) -> Result<(), Error> {
     if !head.is_change_set(url) {
         return Ok(());

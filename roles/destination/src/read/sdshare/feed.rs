@@ -7,10 +7,10 @@ use crate::request::pieces::{Answered, Asked, Go, Pieces, Wanted, read_unknown};
 use crate::request::requests::Requests;
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Limits, Parser, Step};
 
-/// Bytes that show which kind of feed it is.
+/// Number of bytes that are sufficient to determine the kind of a feed.
 const BEGIN_BYTES: usize = 64 << 10;
 
-/// What a feed states beside its entries.
+/// The contents of a feed, except its entries.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) feed: Feed,
@@ -19,13 +19,13 @@ pub(super) struct Read {
 
 type Each<'e> = &'e mut dyn FnMut(&Feed, &Entry, &Answered) -> Result<Go, Error>;
 
-/// Reads a feed and hands over each entry, with what the feed has stated so far and the head of the answer.
+/// Reads a feed and passes on each entry, with the preceding contents of the feed and the head of
+/// the response.
 pub(super) fn read_feed(requests: &Requests<'_>, url: &str, each: Each<'_>) -> Result<Read, Error> {
     read_asked(requests, &asked(url), each)
 }
 
-/// The same of a feed that may be of any kind: if it is one of those that list other feeds. Of others
-/// the first entries are handed over.
+/// Reads a feed of any kind: completely if it lists other feeds, otherwise only its first entries.
 pub(super) fn read_feed_of_feeds(
     requests: &Requests<'_>,
     url: &str,
@@ -36,7 +36,7 @@ pub(super) fn read_feed_of_feeds(
     read_asked(requests, &Asked { wanted, ..asked(url) }, each)
 }
 
-/// Whether a feed of that kind lists other feeds.
+/// Whether feeds of this kind list other feeds.
 pub(super) const fn lists_feeds(kind: FeedKind) -> bool {
     matches!(kind, FeedKind::Overview | FeedKind::Collection)
 }

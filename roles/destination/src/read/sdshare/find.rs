@@ -1,4 +1,4 @@
-//! The way from an address to the feeds of one collection [sdshare §Server Role].
+//! The way from an address to the feeds of a collection [sdshare §Server Role].
 
 use super::feed::read_feed_of_feeds;
 use crate::read::moved::other_source;
@@ -15,7 +15,8 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::without_fragment;
 use std::collections::HashSet;
 
-/// Collections of one server, and entries read of a feed to see which kind it is.
+/// Maximum number of collections of a server, and of entries that are read to determine the kind of
+/// a feed.
 const ENTRIES_MAX: usize = 50_000;
 
 const COLLECTION: &str = "sdshare-collection";
@@ -30,7 +31,7 @@ pub(super) struct Feeds {
     pub(super) fragments: Option<String>,
 }
 
-/// What a feed without entries is, by the last segment of its address.
+/// The kind of a feed without entries, according to the last segment of its address.
 fn kind_by_name(url: &str) -> Option<FeedKind> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -49,7 +50,7 @@ enum Found {
 }
 
 impl Feeds {
-    /// As kept by an earlier run.
+    /// The feeds that an earlier run stored.
     pub(super) fn known(mirror: &Mirror) -> Result<Self, Error> {
         Ok(Self {
             collection: mirror.meta(COLLECTION)?,
@@ -58,7 +59,7 @@ impl Feeds {
         })
     }
 
-    /// Keeps them for the next run.
+    /// Stores the feeds for the next run.
     pub(super) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
         for (key, url) in [
             (COLLECTION, &self.collection),

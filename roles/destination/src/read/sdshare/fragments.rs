@@ -1,5 +1,5 @@
-//! The fragments feed: what changed since the last update that was seen [sdshare §Fragments Feed,
-//! §Fragment Processing].
+//! The fragments feed: the changes since the last known update
+//! [sdshare §Fragments Feed, §Fragment Processing].
 
 use super::feed::read_feed;
 use crate::plan::listed::Listed;
@@ -19,17 +19,17 @@ use std::sync::LazyLock;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
-/// Times that pages which move while they are read are read.
+/// Maximum number of reads of pages that change while they are read.
 const READS_MAX: usize = 3;
-/// Resources whose newest entry has to be found again where pages are read again.
+/// Maximum number of resources whose newest entry must be found again if pages are read again.
 const FOUND_MAX: usize = 65_536;
 
-/// A fragment that is kept of an entry.
+/// The fragment of an entry that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fragment<'e> {
     href: &'e str,
     media_type: Option<&'e str>,
-    /// Whether it describes the resource; a file is kept as it is.
+    /// Whether the fragment describes the resource; otherwise the fragment is stored as a file.
     describes: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'e> Fragment<'e> {
         Some(Self { href: &link.href, media_type, describes: !feed.has_files })
     }
 
-    /// As a resource, or one that changed.
+    /// The entry as a listed resource, or as a change.
     fn listed<'l>(self, entry: &'l Entry, resource: &'l str, page: &'l str) -> Listed<'l>
     where
         'e: 'l,
@@ -60,7 +60,7 @@ impl<'e> Fragment<'e> {
             digests: &NO_DIGESTS,
             change: Some(if entry.is_deleted { Kind::Delete } else { Kind::Update }),
             changed: entry.updated.map(moment),
-            // It may be the same for each change of its resource.
+            // Several changes of a resource may have the same `id`.
             id: Some(entry.id.as_str()).filter(|id| !id.is_empty()),
             patch: None,
             replaced_by: &[],
@@ -71,7 +71,7 @@ impl<'e> Fragment<'e> {
     }
 }
 
-/// How dear it is to read what a link leads to.
+/// The relative cost of parsing the target of a link.
 pub(super) fn cost(link: &Link) -> u8 {
     match Syntax::of_sdshare_media_type(&link.essence()) {
         Some(Syntax::NTriples) if link.essence() != "text/plain" => 0,
@@ -84,7 +84,7 @@ pub(super) fn cost(link: &Link) -> u8 {
     }
 }
 
-/// The time of an entry. Times of whole seconds may be of a clock that has no others.
+/// The time of an entry. A time in whole seconds may come from a clock with this precision.
 fn moment(updated: Timestamp) -> Moment {
     match updated.as_micros() % SECOND_MICROS {
         0 => Moment::between(updated, updated.plus_micros(SECOND_MICROS - 1)),
@@ -92,14 +92,14 @@ fn moment(updated: Timestamp) -> Moment {
     }
 }
 
-/// The entries of a page, by which it is recognised: their resources and times.
+/// The entries of a page, as fingerprints of their resources and times.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Page {
     url: String,
     entries: HashSet<u64>,
     oldest: Option<Timestamp>,
     newest: Option<Timestamp>,
-    /// That of the feed.
+    /// The time in the feed of this page.
     updated: Option<Timestamp>,
 }
 
@@ -112,7 +112,7 @@ impl Page {
         self.oldest = self.oldest.into_iter().chain(entry.updated).min();
     }
 
-    /// A fingerprint of its entries and of the pages before it.
+    /// A fingerprint of the page's entries and of the previous pages.
     fn fingerprint(&self, before: u64) -> u64 {
         let own = self.entries.iter().fold(0_u64, |sum, entry| sum.wrapping_add(*entry));
         let mut hasher = DefaultHasher::new();
@@ -120,7 +120,7 @@ impl Page {
         hasher.finish()
     }
 
-    /// The same page as it is now, and the time that its feed has then; `None` if it is not there any more.
+    /// The current version of the page, and the time of its feed; `None` if the page was removed.
     fn now(&self, requests: &Requests<'_>) -> Result<Option<(Self, Option<Timestamp>)>, Error> {
         let (url, updated) = (self.url.clone(), self.updated);
         let mut now = Self { url, updated, ..Self::default() };
@@ -140,13 +140,13 @@ impl Page {
 struct Pages {
     first: Page,
     last: Page,
-    /// The newest change on the last page that has any.
+    /// The newest change on the last page with changes.
     last_newest: Option<Timestamp>,
-    /// The server's clock at the first page.
+    /// The server's clock at the request for the first page.
     began: Timestamp,
-    /// The feed has one time on all its pages.
+    /// Whether the feed has the same time on all its pages.
     has_one_time: bool,
-    /// A page is of a later, or an earlier, state of the feed than one read before.
+    /// Whether a page belongs to a later, or an earlier, version of the feed than a previous page.
     has_later: bool,
     has_earlier: bool,
     /// A fingerprint of the entries of all pages.
@@ -170,17 +170,18 @@ impl Pages {
         self.last = page;
     }
 
-    /// Whether the pages read may lack entries that were on others meanwhile; `is_same` if they are those that were read just
-    /// before. A change moves its entry to the newest page: of pages from the oldest on, the entries behind it move back, also
-    /// to pages that were read before. With pages from the newest on they move forward, unless the number of entries of a page
-    /// changed.
+    /// Whether the pages may lack entries that moved to other pages meanwhile. `is_same`: the pages
+    /// have the same entries as in the previous read. A change moves its entry to the newest page.
+    /// If pages are ordered from the oldest on, the following entries then move back, also to pages
+    /// that were already read. If pages are ordered from the newest on, entries move forward,
+    /// unless the number of entries in a page changed.
     fn have_moved(&self, walk: &mut Walk<'_, '_>, is_same: bool) -> Result<bool, Error> {
         if self.first.url == self.last.url {
             return Ok(false);
         }
         let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
         let is_oldest_first = self.first.newest < self.last_newest;
-        // Of one page with entries there is no order.
+        // A single page with entries does not show an order.
         let is_mixed = self.has_later && !is_newest_first || self.has_earlier && !is_oldest_first;
         if self.has_one_time && is_mixed {
             return Ok(true);
@@ -199,28 +200,30 @@ impl Pages {
             return Ok(true);
         }
         let Some((first, updated)) = self.first.now(walk.requests)? else { return Ok(true) };
-        // One of a cache, older than the pages that were read, does not show how many entries a page has.
+        // A page from a cache, older than the other pages, does not show the number of entries in a
+        // page.
         let is_older = self.has_one_time && updated < self.last.updated;
         if is_older || first.entries.len() != self.first.entries.len() {
             return Ok(true);
         }
-        // What is missing may be on the first page, or behind it, with a later time.
+        // A missing entry may be on the first page, or after it, with a later time.
         walk.walked.has_grown = is_newest_first && first != self.first;
         if is_newest_first {
             return Ok(false);
         }
-        // An entry that left the first page let others move back to it.
+        // An entry that left the first page made other entries move back to the first page.
         Ok(first.entries != self.first.entries
             || self.last.now(walk.requests)?.is_none_or(|(last, _)| last != self.last))
     }
 }
 
-/// Hands over what a feed lists since the position of the walk, or all of it.
+/// Passes on the entries since the position of the walk, or all entries of a feed.
 pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error> {
     let since = walk.since().map(Moment::first);
-    // The entries that were read last are listed again, by servers too that list only what came after a second.
+    // The request includes the last known entries, also for servers that list only the changes
+    // after a given second.
     let known = walk.marks().oldest().into_iter().chain(since).min();
-    // After a gap only what is older shows that nothing is missing: the whole feed is read.
+    // After a gap, only older entries show that no change is missing, so the whole feed is read.
     let is_all = since.is_none() || walk.follows_gap();
     let asked = known.filter(|_| !is_all).map(|known| known.plus_micros(-SECOND_MICROS));
     let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
@@ -248,7 +251,7 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
         walk.walked.cut.is_none() && !walk.walked.is_unstable && !walk.walked.has_grown;
     if is_complete && walk.marks().are_lost(asked) {
         let earliest = walk.walked.oldest.or(found.updated);
-        // What is listed begins after what is known: entries were removed.
+        // The listed entries start after the known ones: entries were removed.
         if let Some(earliest) = earliest.filter(|at| since.is_some_and(|since| since < *at)) {
             walk.reaches_back_to(Moment::exact(earliest));
         }
@@ -257,10 +260,10 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     Ok(())
 }
 
-/// What the pages of a walk show.
+/// The result of reading all pages.
 #[derive(Debug, Default)]
 struct Found {
-    /// The time of the feed, as its first page gave it first.
+    /// The time of the feed on the first page, when it was read first.
     updated: Option<Timestamp>,
     marks_deletions: bool,
     may_delete: bool,
@@ -281,14 +284,15 @@ impl Found {
         }
     }
 
-    /// Whether an earlier read found an entry that the last one has not, nor a newer one of its resource: it moved to a page
-    /// that was read before, or some pages are of an earlier state.
+    /// Whether the last read lacks an entry of an earlier read, and also a newer entry of the same
+    /// resource: the entry moved to a page that was already read, or some pages belong to an
+    /// earlier version of the feed.
     fn lacks_any(&self) -> bool {
         self.newest.values().any(|newest| newest.1 != self.reads)
     }
 }
 
-/// Hands over the entries of all pages from one on.
+/// Passes on the entries of all pages from `start` on.
 fn read_pages(
     walk: &mut Walk<'_, '_>,
     feed: &str,
@@ -299,9 +303,11 @@ fn read_pages(
     let mut next = Some(start.to_owned());
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
     let mut pages = None::<Pages>;
-    // Of changes of one time the first counts where the newest comes first, as is usual.
+    // Among changes with the same time, the first one is the newest if the newest entry is first,
+    // as is usual.
     let (mut before, mut is_ascending) = (None::<Timestamp>, false);
-    // A page that leads back to the first one descends where the others ascend, and the reverse.
+    // A page with a link back to the first one is descending if the others are ascending, and the
+    // reverse.
     let mut steps = 0_i64;
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
@@ -355,7 +361,7 @@ fn read_pages(
             }
         }
     }
-    // What changed while the pages were read may stand on one that was read before.
+    // An entry that changed while the pages were read may be on a page that was already read.
     let pages = pages.ok_or_else(|| unasked(start))?;
     if trail.len() > 1 {
         walk.limit_to(pages.began);
@@ -363,7 +369,8 @@ fn read_pages(
     Ok(pages)
 }
 
-/// Why the feed does not continue what was seen: its server was restored, or its clock went back.
+/// The reason why the feed does not continue from the known changes: its server was restored, or
+/// its clock was set back.
 fn went_back(
     walk: &Walk<'_, '_>,
     updated: Option<Timestamp>,
@@ -373,7 +380,7 @@ fn went_back(
     // A snapshot may be newer than the last change.
     let since = since.filter(|_| walk.position().of() != Of::Snapshot).max(seen)?;
     let updated = updated.filter(|updated| *updated < since)?;
-    // The entry that was seen last is listed again; without it, it never was.
+    // The last known entry is listed again. If it is missing, the feed has lost it.
     newest.is_none_or(|newest| newest < since).then(|| {
         format!("the feed was updated at {updated}, and changes of {since} were seen already")
     })
@@ -386,7 +393,7 @@ fn hand_over(
 ) -> Result<(), Error> {
     let fragment = Fragment::of(feed, entry);
     let (Some(fragment), false) = (fragment, entry.resources.is_empty()) else {
-        // It is read again by every run.
+        // Every run reads the entry again.
         if let Some(updated) = entry.updated {
             walk.limit_to(updated);
         }

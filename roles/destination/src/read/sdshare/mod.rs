@@ -1,11 +1,12 @@
-//! SDShare 1.0, and servers of the draft of 2010: the only place of this crate that knows its feeds.
+//! SDShare 1.0, and servers of the draft of 2010. Only this folder of the crate depends on their
+//! feeds.
 //!
-//! | file | what it reads |
+//! | file | subject |
 //! |---|---|
-//! | `reader.rs` | all of it, in the order of a run |
+//! | `reader.rs` | the reader, in the order of a run |
 //! | `feed.rs` | one feed, entry by entry, within limits |
-//! | `find.rs` | the way from an address to the feeds of one collection |
-//! | `fragments.rs` | the fragments feed: what changed |
+//! | `find.rs` | the way from an address to the feeds of a collection |
+//! | `fragments.rs` | the fragments feed, with the changes |
 //! | `snapshots.rs` | the newest snapshot, and the descriptions in it |
 
 mod feed;
@@ -25,7 +26,8 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     at_site: None,
 };
 
-/// An Atom feed; one of another namespace is refused by its reader, which names that.
+/// Whether a response is an Atom feed. The reader refuses feeds with another namespace, with an
+/// error that contains the namespace.
 fn recognises(head: &AnswerHead<'_>) -> bool {
     head.root_element() == Some("feed")
 }

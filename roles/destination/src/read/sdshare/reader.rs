@@ -1,4 +1,4 @@
-//! The reader of SDShare: the feeds of one collection, and what they contain.
+//! The reader of SDShare: the feeds of a collection, and their contents.
 
 use super::find::{self, Feeds};
 use super::fragments::fragments;
@@ -65,7 +65,8 @@ impl Reader for SdShare {
 
     fn offers(&self, mirror: Option<&Mirror>, _: &SyncOptions) -> Result<Offers, Error> {
         let whole = if self.feeds.snapshots.is_some() { Whole::Snapshot } else { Whole::Changes };
-        // A repair plans resources again that came with a snapshot: they have no address of their own.
+        // A repair plans resources again that came with a snapshot, and cannot be requested
+        // individually.
         let has_unaddressed = mirror.map(Mirror::has_unaddressed).transpose()?.unwrap_or(false);
         Ok(Offers {
             whole,
@@ -87,7 +88,7 @@ impl Reader for SdShare {
         };
         match read {
             Some(read) => Ok(read),
-            // Without snapshots, the feed is all there is to go by.
+            // The collection does not have snapshots, so only the feed is available.
             None if self.feeds.fragments.is_some() => Ok(Snapshot::default()),
             None => {
                 let message = "the collection has neither a snapshot nor a fragments feed";
@@ -102,7 +103,7 @@ impl Reader for SdShare {
     }
 }
 
-/// The topic that a fragments feed is, if it names a hub [websub §4].
+/// The topic of a fragments feed, if the feed contains a hub [websub §4].
 fn topic_in(feed: &[u8], base: &str) -> Result<Option<Topic>, SyntaxError> {
     let feed = Document::from_slice(feed, base, Limits::default())?.feed;
     let links = |relation| feed.links.iter().filter(move |link| link.relation == relation);

@@ -21,11 +21,11 @@ const CHUNKS_MAX: usize = 100_000;
 /// A snapshot that a feed lists.
 #[derive(Clone, Debug)]
 struct Snapshot {
-    /// The time up to which changes are in it, if that is stated.
+    /// The time up to which changes are included, if specified.
     updated: Option<Timestamp>,
-    /// The feed of its chunks.
+    /// The URL of the feed of the snapshot's chunks.
     chunks: Option<String>,
-    /// Its one file.
+    /// The link to the single file of the snapshot.
     whole: Option<Link>,
 }
 
@@ -45,8 +45,8 @@ fn newest(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<Snapshot>, Error
     Ok(newest)
 }
 
-/// Hands over the newest snapshot of a feed; `None` if there is none. Without fragments the same one need not be read
-/// again.
+/// Passes on the newest snapshot of a feed; `None` if the feed is empty. If the collection lacks a
+/// fragments feed, an unchanged snapshot need not be read again.
 pub(super) fn snapshot(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<SnapshotRead>, Error> {
     let Some(snapshot) = newest(walk, feed)? else { return Ok(None) };
     let known = walk.position().snapshot();
@@ -69,7 +69,7 @@ pub(super) fn snapshot(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<Sna
     Ok(Some(SnapshotRead {
         lists_all,
         as_of: updated,
-        // Without a time, any change may be later.
+        // If the time of the snapshot is not known, any change may be later.
         changes_from: updated.or(Some(Moment::exact(Timestamp::MIN))),
         ..SnapshotRead::default()
     }))
@@ -90,7 +90,7 @@ impl Snapshot {
         self.chunks.as_deref().or(whole).unwrap_or_default()
     }
 
-    /// Its files: the chunks where there are any.
+    /// The files of the snapshot: its chunks, or else its single file.
     fn parts(
         &self,
         requests: &Requests<'_>,
@@ -103,7 +103,7 @@ impl Snapshot {
                 check_host(options, self.name(), chunks)?;
                 let read = read_feed(requests, chunks, &mut |_, entry, _| {
                     let Some(link) = readable(entry, &Relation::SnapshotComponent) else {
-                        // A snapshot without one of its chunks is no snapshot.
+                        // A snapshot that lacks one of its chunks cannot be used.
                         let message = format!(
                             "cannot use {chunks}: the chunk at line {} has no link to RDF",
                             entry.line
@@ -132,8 +132,8 @@ impl Snapshot {
     }
 }
 
-/// The link of an entry to RDF, of the syntax that is cheapest to read; without a type it may be
-/// RDF/XML, which is what most servers have.
+/// The link of an entry to RDF in the syntax that is parsed fastest. A link without a type may be
+/// RDF/XML, which most servers send.
 fn readable<'e>(entry: &'e Entry, relation: &Relation) -> Option<&'e Link> {
     let is_readable = |link: &&Link| {
         link.media_type.is_none() || Syntax::of_sdshare_media_type(&link.essence()).is_some()

@@ -11,26 +11,26 @@ use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Toleran
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, SyntaxError, Timestamp, W3cDatetime, excerpt, resolve};
 
-/// Largest document read, unpacked; ten times what the specification allows.
+/// Maximum length of a decompressed document in bytes; ten times the limit of the specification.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
-/// Bytes that have the head of a document.
+/// Number of bytes that contain the head of a document.
 pub(crate) const BEGIN_BYTES: usize = 64 << 10;
-/// The largest difference between a time without a zone, as it was meant, and the same time in UTC,
+/// Maximum difference between a local time without a zone and the same text read as UTC, in
 /// microseconds.
 pub(crate) const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
-/// A document that was read, with the metadata of the answer.
+/// A parsed document, with the metadata of the response.
 #[derive(Debug)]
 pub(crate) struct Read<V: Version> {
     /// The document's own head.
     pub(crate) head: V::Head,
-    /// The head of the answer.
+    /// The head of the response.
     pub(crate) answered: Answered,
-    /// It is an index of documents.
+    /// Whether the document is an index.
     pub(crate) is_index: bool,
-    /// How many entries were left out because they could not be understood.
+    /// Number of entries that could not be parsed and were left out.
     pub(crate) skipped: u64,
-    /// Times were written without a zone: they may be off by most of a day.
+    /// Whether there were times without a zone, which may be wrong by most of a day.
     pub(crate) zoneless: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a, V: Version> {
-    /// The head, and that of the answer. It comes first, and once.
+    /// The head of the document, and the head of the response; the first part.
     Begin(&'a V::Head, &'a Answered),
     /// An entry; its `loc` is absolute.
     Entry(&'a V::Head, &'a V::Entry),
@@ -85,7 +85,7 @@ pub(crate) fn read<V: Version>(
     read_asked(requests, &Asked { known, ..Asked::whole(url, DOCUMENT_BYTES_MAX) }, each)
 }
 
-/// Reads the begin of a document part by part: its head, and some entries perhaps.
+/// Reads the start of a document part by part: its head, and possibly some entries.
 pub(crate) fn read_begin<V: Version>(
     requests: &Requests<'_>,
     url: &str,
@@ -104,7 +104,7 @@ fn read_asked<V: Version>(
     received.map(|received| read_received(requests, received, each)).transpose()
 }
 
-/// Reads what was received of a document.
+/// Parses the received part of a document.
 pub(crate) fn read_received<V: Version>(
     requests: &Requests<'_>,
     received: Received<'_>,
@@ -115,7 +115,7 @@ pub(crate) fn read_received<V: Version>(
     Ok(reading.into_read(answered))
 }
 
-/// Whether the server answers that a document has not changed.
+/// Whether the server responds that a document has not changed.
 pub(crate) fn is_unchanged(
     requests: &Requests<'_>,
     url: &str,
@@ -139,7 +139,7 @@ pub(crate) fn has_changed(
     Ok(answered.is_some_and(|answered| answered.validators.fingerprint != known.fingerprint))
 }
 
-/// Notes a deviation from the specification.
+/// Records a deviation from the specification.
 ///
 /// # Errors
 /// The user wants none.
@@ -159,7 +159,7 @@ pub(crate) fn note(
     Ok(())
 }
 
-/// Notes the deviations that a parser found.
+/// Records the deviations that a parser found.
 pub(crate) fn note_findings(diagnostics: &Diagnostics, url: &str, findings: &[Finding]) {
     for finding in findings {
         let (code, line, count) = (finding.code, finding.line, finding.count);
@@ -180,7 +180,7 @@ pub(crate) fn syntax_error(url: &str, fault: &SyntaxError) -> Error {
     Error::new(fault.code(), exit, format!("cannot read {url}\n  {fault}"))
 }
 
-/// One document while it is read.
+/// A document that is being parsed.
 struct Reading<'a, V: Version> {
     url: &'a str,
     diagnostics: &'a Diagnostics,
@@ -221,7 +221,7 @@ fn new_parser<V: Version>(diagnostics: &Diagnostics) -> Parser<V> {
     Parser::with_tolerance(Limits::default(), diagnostics.tolerance)
 }
 
-/// The head of a document, if its first bytes have it.
+/// The head of a document, if its first bytes contain the whole head.
 pub(crate) fn head_in<V: Version>(begin: &[u8], diagnostics: &Diagnostics) -> Option<V::Head> {
     let (mut parser, mut entry) = (new_parser::<V>(diagnostics), V::Entry::default());
     parser.guess_encoding();
@@ -236,7 +236,7 @@ impl<'a, V: Version> Reading<'a, V> {
         Self { url, diagnostics, each, parser, answered: Answered::default(), entry }
     }
 
-    /// The document, after the end was reached, or enough of it was read.
+    /// The result, after the end of the document or of its required part.
     fn into_read(self, answered: Answered) -> Read<V> {
         note_findings(self.diagnostics, self.url, self.parser.findings());
         let mut head = self.parser.head().cloned().unwrap_or_default();

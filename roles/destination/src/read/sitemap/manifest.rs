@@ -1,4 +1,4 @@
-//! Manifests of packages, read out of the packages themselves [rs-core §11.2, §13.2, rs-0.1 §4.2].
+//! Manifests of packages, read from the packages themselves [rs-core §11.2, §13.2, rs-0.1 §4.2].
 
 use super::document::{Part, at_earliest, is_zoneless, note_findings, syntax_error};
 use crate::plan::manifest::Manifest;
@@ -10,18 +10,19 @@ use crate::request::pieces::Answered;
 use abreast_resourcesync::sitemap::{Limits, Parser, Step, Version};
 use std::io::Read as _;
 
-/// Where the manifest is in each package.
+/// The path of the manifest in each package.
 const NAME: &str = "manifest.xml";
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Takes a part of a manifest, and adds it.
+/// Receives a part of a manifest, and adds the part.
 type Each<'a, V> = &'a mut dyn FnMut(Part<'_, V>, &mut Manifest) -> Result<(), Error>;
 
-/// Reads the manifest of a package, and hands over each part as it comes.
+/// Reads the manifest of a package, and passes on each part immediately.
 ///
 /// # Errors
-/// `dump.manifest` when there is none, those of `each`, else as for any document.
+/// `dump.manifest` if the manifest is missing; the errors of `each`; otherwise the errors of any
+/// document.
 pub(crate) fn read_manifest<V: Version>(
     package: &Package,
     url: &str,
@@ -49,7 +50,7 @@ pub(crate) fn read_manifest<V: Version>(
     manifest.name(number);
     let name = format!("{url}!/{NAME}");
     let mut parser = Parser::<V>::with_tolerance(Limits::of_manifest(), diagnostics.tolerance);
-    // It is not an answer by itself.
+    // The manifest is not a response itself.
     let answered = Answered::default();
     let (mut entry, mut block) = (V::Entry::default(), vec![0; BLOCK_BYTES]);
     loop {

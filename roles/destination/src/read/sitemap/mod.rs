@@ -1,15 +1,15 @@
-//! What reading ResourceSync 0.1 and 1.1 has in common: their documents are Sitemaps.
+//! The common parts of the readers of ResourceSync 0.1 and 1.1, whose documents are Sitemaps.
 //!
-//! The folders `resourcesync` and `resourcesync_0_1` know what the documents of one version mean.
+//! The folders `resourcesync` and `resourcesync_0_1` interpret the documents of each version.
 //!
-//! | file | what it does |
+//! | file | subject |
 //! |---|---|
 //! | `document.rs` | reads one document, entry by entry, within limits |
 //! | `manifest.rs` | reads the manifest of a package |
-//! | `walk.rs` | the only way through an index and its lists |
-//! | `snapshot.rs` | hands over all lists, and whether they changed meanwhile |
-//! | `unchanged.rs` | asks whether the lists are as they were read |
-//! | `pushed.rs` | reads documents that were pushed |
+//! | `walk.rs` | the way through an index and its lists |
+//! | `snapshot.rs` | passes on all lists, and detects changes meanwhile |
+//! | `unchanged.rs` | tests whether the lists have changed since they were read |
+//! | `pushed.rs` | reads pushed documents |
 
 pub(super) mod document;
 pub(super) mod manifest;

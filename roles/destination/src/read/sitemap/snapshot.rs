@@ -1,5 +1,5 @@
-//! The snapshot of a Source in lists: handed over, and asked again whether it changed meanwhile [rs-core §10,
-//! rs-0.1 §2.2.1].
+//! The snapshot of a Source in lists, and the detection of changes while the lists are read
+//! [rs-core §10, rs-0.1 §2.2.1].
 
 use super::document::{Read as DocumentRead, has_changed};
 use super::walk::{Lists, ListsRead, read_lists};
@@ -9,21 +9,21 @@ use crate::request::requests::Requests;
 use abreast_resourcesync::sitemap::Version;
 use abreast_store::mirror::Document;
 
-/// Lists up to which each is asked again whether it changed meanwhile.
+/// Maximum number of lists that are tested again for changes meanwhile.
 const RECHECKED_MAX: usize = 1_000;
 
 /// A snapshot that was read.
 pub(crate) struct Read<V: Version> {
     /// The first document.
     pub(crate) top: DocumentRead<V>,
-    /// The documents that are indexes.
+    /// The URLs of the documents that are indexes.
     pub(crate) indexes: Vec<String>,
-    /// What was read, as far as it is asked again.
+    /// The documents to test for changes afterwards.
     documents: Vec<(String, Document)>,
 }
 
-/// Hands over a list, or an index and its lists. With `keeps_all` later runs can ask for each of them, however many there
-/// are.
+/// Passes on a list, or an index and its lists. With `keeps_all`, later runs can test each of the
+/// documents, regardless of their number.
 pub(crate) fn read_snapshot<L: Lists>(
     walk: &mut Walk<'_, '_>,
     list: &str,
@@ -41,7 +41,7 @@ pub(crate) fn read_snapshot<L: Lists>(
 }
 
 impl<V: Version> Read<V> {
-    /// Whether one of the lists of an index changed while others were read.
+    /// Whether a list of an index changed while others were read.
     pub(crate) fn changed_meanwhile(&self, requests: &Requests<'_>) -> Result<bool, Error> {
         if !self.top.is_index {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Whether a snapshot is as it was read, by asking for each of its documents.
+//! The test whether a snapshot has changed, by a conditional request for each of its documents.
 
 use super::document::is_unchanged;
 use super::walk::{Found, LISTS_MAX, Lists};
@@ -6,12 +6,12 @@ use crate::read::walk::Walk;
 use crate::report::error::Error;
 use std::collections::{HashSet, VecDeque};
 
-/// Most indexes that are kept. A snapshot of more is compared each time.
+/// Maximum number of stored indexes. A snapshot with more indexes is always read again.
 const INDEXES_MAX: usize = 1_000;
-/// Kept instead of more.
+/// The text that is stored if there are too many indexes.
 const TOO_MANY: &str = "-";
 
-/// The indexes of a snapshot as they are kept: a line each.
+/// The indexes of a snapshot as text for the database: one URL for each line.
 pub(crate) fn kept_indexes(indexes: &[String]) -> Option<String> {
     match indexes.len() {
         0 => None,
@@ -20,8 +20,8 @@ pub(crate) fn kept_indexes(indexes: &[String]) -> Option<String> {
     }
 }
 
-/// Whether each document is as it was read: without changes the way to find that nothing has changed. Of the documents
-/// `indexes` were indexes; each is read for its members.
+/// Whether no document has changed since it was read; used if the Source does not list changes.
+/// `indexes` are the documents that were indexes, and are read for their members.
 pub(crate) fn is_all_unchanged<L: Lists>(
     walk: &Walk<'_, '_>,
     top: &str,
@@ -53,7 +53,7 @@ pub(crate) fn is_all_unchanged<L: Lists>(
         if indexes.contains(url.as_str()) && !add_members(walk, &url, lists, &mut waiting)? {
             return Ok(false);
         }
-        // Named twice, it is not as it was.
+        // The list now occurs twice, so the snapshot has changed.
         if !asked.insert(url) {
             return Ok(false);
         }
@@ -61,8 +61,8 @@ pub(crate) fn is_all_unchanged<L: Lists>(
     Ok(true)
 }
 
-/// Adds the lists that an index names, if anything wanted may be in them; `false` when one of them
-/// was not read before, or they are more than a walk reads.
+/// Adds the lists of an index that may contain required resources. Returns `false` if a list was
+/// not read before, or if there are more lists than a walk may read.
 fn add_members<L: Lists>(
     walk: &Walk<'_, '_>,
     index: &str,

@@ -13,14 +13,14 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashSet, VecDeque};
 
-/// Most lists of one walk, in all indexes.
+/// Maximum number of lists in one walk, in all indexes.
 pub(super) const LISTS_MAX: usize = 200_000;
 
-/// The lists of one version of ResourceSync.
+/// The lists of a version of ResourceSync.
 pub(crate) trait Lists {
     type Version: Version;
 
-    /// Reads one of them, and hands over what is in it.
+    /// Reads one list or index, and passes on its contents.
     fn read(
         &mut self,
         requests: &Requests<'_>,
@@ -28,27 +28,28 @@ pub(crate) trait Lists {
         each: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
     ) -> Result<Read<Self::Version>, Error>;
 
-    /// One was read to its end; `member` is how an index names it, if it is not the first.
+    /// Called after a list was read to its end. `member` is the entry of the list in an index;
+    /// `None` for the first document.
     fn note(&mut self, url: &str, read: &Read<Self::Version>, member: Option<&Member>);
 }
 
-/// What is in a list or index.
+/// An entry of a list or index.
 pub(crate) enum Found<'a> {
-    /// It is an index and names this one.
+    /// A list in an index.
     Member(Member),
-    /// A resource, and the time of its list, if the list gives it.
+    /// A resource, and the time of its list, if the list contains it.
     Resource(&'a Listed<'a>, Option<Moment>),
     /// A resource is listed as deleted [rs-0.1 §3.1.2].
     Deleted,
 }
 
-/// A list that an index names.
+/// A list in an index.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) url: String,
-    /// Its time, as the index states it.
+    /// The time of the list, according to the index.
     pub(crate) time: Option<Timestamp>,
-    /// Its categories show that nothing wanted is in it.
+    /// Whether the categories show that the list does not contain required resources.
     pub(crate) is_other: bool,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Member {
 #[derive(Default)]
 struct Waiting {
     members: VecDeque<(Member, u8)>,
-    /// How many were named so far, in all indexes.
+    /// Number of lists so far, in all indexes.
     named: usize,
     read: Vec<(String, Document)>,
     indexes: Vec<String>,
@@ -66,16 +67,16 @@ struct Waiting {
 pub(crate) struct ListsRead<V: Version> {
     /// The first document.
     pub(crate) top: Read<V>,
-    /// The documents that were read, for asking again whether they changed.
+    /// The documents that were read, to test later whether they have changed.
     pub(crate) read: Vec<(String, Document)>,
-    /// Those of them that are indexes.
+    /// The documents that are indexes.
     pub(crate) indexes: Vec<String>,
 }
 
-/// Reads a list, or an index and its lists, and hands over each resource.
+/// Reads a list, or an index and its lists, and passes on each resource.
 ///
 /// # Errors
-/// The first document cannot be read; what the visitor does not pass over.
+/// The first document cannot be read, or the visitor does not tolerate the failure of a list.
 pub(crate) fn read_lists<L: Lists>(
     walk: &mut Walk<'_, '_>,
     list: &str,
@@ -120,7 +121,7 @@ pub(crate) fn read_lists<L: Lists>(
     }
 }
 
-/// Whether it is a failure of one document, without which others may be read.
+/// Whether an error concerns a single document, so that other documents can be read.
 const fn is_of_document(error: &Error) -> bool {
     matches!(
         error.exit_code(),

@@ -23,14 +23,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// A Source of that protocol, and one copy of it.
+/// A Source of the text protocol, and a copy of the Source.
 struct Pair {
     server: Server,
     options: SyncOptions,
     protocols: &'static [Protocol],
     /// Errors and notices of the last run: code, URI, message.
     problems: Mutex<Vec<String>>,
-    /// What a sink of lines wrote.
+    /// The lines that a sink of lines wrote.
     lines: Lines,
 }
 
@@ -84,8 +84,7 @@ impl Pair {
         self.problems.lock().unwrap().clone()
     }
 
-    /// The text that is kept of `/d/NAME`, whatever the sink; of a sink of lines the last one that
-    /// was written.
+    /// The stored text of `/d/NAME`, for any sink; for a sink of lines the last written text.
     fn kept(&self, name: &str) -> Option<String> {
         let uri = self.server.url(&format!("/d/{name}"));
         if let SinkOptions::Lines(_) = self.options.sink {
@@ -170,7 +169,7 @@ impl Pair {
 /// A choice of protocols.
 const BOTH: &[Protocol] = &[PROTOCOL, resourcesync::PROTOCOL];
 
-/// Sinks that keep what they get.
+/// Sinks that store the bytes or statements.
 fn sinks() -> Vec<&'static str> {
     let mut all = vec!["folder", "warc"];
     if cfg!(feature = "s3") {
@@ -253,7 +252,7 @@ fn changes_that_are_missing_lead_to_a_comparison() {
         (counts(&first), first.cursor.as_deref()),
         ([2, 0, 0, 0], Some("2023-11-14T22:13:20Z"))
     );
-    // The log of the Source began again.
+    // The log of the Source was restarted.
     pair.list(0, &lines);
     pair.changes(&[]);
     let again = pair.sync().unwrap();
@@ -315,7 +314,7 @@ fn a_resource_is_requested_at_its_address_and_named_by_its_uri() {
         let line = |href: &str| {
             format!("{uri} 1700000000 {md5} length=3 href={href} accept=text/x-wanted")
         };
-        // An address on another host is refused, whatever the host of the URI.
+        // An address on another host is refused, for any host of the URI.
         pair.list(0, &[line("http://elsewhere.example/1"), pair.resource("b", "old")]);
         assert_eq!((pair.sync().unwrap().skipped, pair.problems().len()), (1, 1), "{name}");
         assert!(
@@ -323,7 +322,7 @@ fn a_resource_is_requested_at_its_address_and_named_by_its_uri() {
             "{:?}",
             pair.problems()
         );
-        // It fails for now: the next run knows the address from the plan alone.
+        // The request fails temporarily: the next run knows the address from the plan alone.
         let href = pair.server.url("/r/1");
         pair.list(0, &[line(&href), pair.resource("b", "old")]);
         pair.server.by_accept("/r/1", "text/x-wanted", Answer::status(500));
@@ -366,7 +365,7 @@ fn a_lost_file_is_fetched_again_from_its_address() {
     let links: serde_json::Value = serde_json::from_str(&links).unwrap();
     assert_eq!((&links[0]["rel"], &links[0]["href"]), (&"via".into(), &uri.as_str().into()));
     assert_eq!(links[1], serde_json::json!({"rel": "urn:abreast:rel:requested", "href": href}));
-    // The audit names both, and so does the plan that a comparison makes of what is lost.
+    // The audit reports both addresses, and so does the plan of a comparison for lost files.
     std::fs::remove_file(pair.options.folder.join("a")).unwrap();
     let named = Mutex::new(Vec::new());
     let observer = |event: &Event<'_>| {
@@ -395,13 +394,13 @@ fn a_lost_file_is_fetched_again_from_its_address() {
     assert_eq!(std::fs::read_to_string(pair.options.folder.join("a")).unwrap(), "one");
 }
 
-/// Three versions, and the patches between them as `patch=` words with what is stated of each.
+/// Three versions, and the patches between them as `patch=` words with their listed properties.
 struct Versions {
     bodies: [String; 3],
     patches: [String; 2],
 }
 
-/// Each version is the one before and something appended.
+/// Each version consists of the previous version and an appended text.
 fn versions(pair: &Pair) -> Versions {
     let first = "version 1".repeat(1_000);
     let bodies = [first.clone(), format!("{first}, 2"), format!("{first}, 2, 3")];
@@ -442,7 +441,7 @@ fn patched(pair: &Pair, versions: &Versions, changes: &[(usize, &str)]) -> Vec<S
     pair.server.take_log()
 }
 
-/// The requests of one run in a new copy.
+/// The requests of a run in a new copy.
 fn patched_in(
     sink: &str,
     change: impl Fn(&Pair, &mut Versions) -> Vec<(usize, String)>,
@@ -468,7 +467,7 @@ fn a_chain_of_patches_is_applied_in_order() {
         vec![(1, versions.patches[0].clone()), (2, versions.patches[1].clone())]
     });
     assert_eq!(each, ["/changes.txt", "/p/2", "/p/3"]);
-    // Other sinks do not give back what they keep.
+    // Other sinks do not return the stored bytes.
     for sink in all_sinks().into_iter().filter(|sink| *sink != "folder") {
         let requests = patched_in(sink, |_, versions| vec![(2, versions.patches.join(" "))]);
         assert_eq!(requests, ["/changes.txt", "/r/a"], "{sink}");
@@ -511,7 +510,7 @@ fn a_chain_that_breaks_leads_to_one_fetch_of_the_address() {
             ["/changes.txt"].iter().chain(before).chain(&["/r/a"]).copied().collect();
         assert_eq!(requests, expected, "{what}");
     }
-    // A change in between that has no patch.
+    // A change in between that lacks a patch.
     let requests = patched_in("folder", |_, versions| {
         vec![(1, String::new()), (2, versions.patches[1].clone())]
     });
@@ -592,8 +591,7 @@ fn what_is_deprecated_stays_and_what_is_removed_goes() {
             // The list still has it, and the change takes it away.
             assert_eq!((pair.kept("d"), pair.differences()), (None, Vec::new()), "{name}");
         }
-        // Another change, and the one at the cursor again: what was reported is not reported
-        // again.
+        // Another change, and the change at the cursor again, which is not reported again.
         pair.changes(
             &[&changes[..], &[changes[0].clone(), format!("gone {} 1700000003", url("c"))]]
                 .concat(),
@@ -611,7 +609,7 @@ fn what_is_deprecated_and_not_here_is_fetched() {
     pair.resource("a", "old");
     pair.list(0, &[pair.resource("c", "old")]);
     let url = |name: &str| pair.server.url(&format!("/d/{name}"));
-    // One is not listed otherwise; the other is, and stays verified whatever the order.
+    // The first resource is not listed otherwise; the second is, and remains verified in any order.
     pair.changes(&[
         format!("deprecated {} 1700000001", url("a")),
         format!("deprecated {} 1700000001", url("b")),
@@ -664,7 +662,7 @@ fn removals_are_held_back_and_keep_their_reason() {
     }
 }
 
-/// A run whose state is put back to what a kill right before its commit would have left.
+/// A run whose database is restored to its content at a kill right before the commit.
 fn run_killed(pair: &Pair) {
     let state = pair.options.folder.join(".abreast");
     let names = ["mirror.db", "mirror.db-wal"];
@@ -777,7 +775,7 @@ fn entities_of_another_protocol_are_kept_as_triples() {
     pair.changes(&changes);
     assert_eq!(counts(&pair.sync().unwrap()), [1, 1, 2, 0], "{:?}", pair.problems());
     assert_eq!(kept(), ["new a\" .", "new e\" .", "old b\" ."]);
-    // Two changes of one entity between two runs.
+    // Two changes of an entity between two runs.
     changes.extend([
         "gone http://id.example/a 1700000002".to_owned(),
         format!("new {}", entity("a", "again a").replace("1700000000", "1700000003")),

@@ -9,21 +9,22 @@ const WIDTH_MIN: i64 = 1_000_000;
 /// The order of changes: by their times; where these are missing, coarse or the same, by the order of documents.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Where the document being read stands among all.
+    /// The position of the current document among all documents.
     pub(super) list: i64,
-    /// The newest time among the entries read before, or the begin of the document's span.
+    /// The newest time among previous entries, or the start of the document's interval.
     pub(super) last: Option<Timestamp>,
     /// The place of the last entry of the document without a time.
     pub(super) undated: Option<Timestamp>,
-    /// The oldest time of all: no entry of an earlier document is later.
+    /// The oldest time of all entries: entries of earlier documents are not later.
     pub(super) least: Option<Timestamp>,
-    /// Documents are read from the newest back.
+    /// Whether documents are read from the newest one back.
     pub(super) is_back: bool,
-    /// Then the end of all: an entry of the first one is not earlier than others.
+    /// In that case the end of all documents: an entry of the first document is not earlier than
+    /// others.
     pub(super) end: Option<Timestamp>,
-    /// When the document was written, by a clock that may be ahead.
+    /// The time at which the document was written, by a clock that may be ahead.
     pub(super) written: Option<Timestamp>,
-    /// The document's span.
+    /// The interval of the document.
     pub(super) from: Option<Moment>,
     pub(super) until: Option<Moment>,
 }
@@ -34,8 +35,9 @@ impl Order {
         (self.from, self.until, self.undated) = (from, until, None);
     }
 
-    /// The place of a change without a time that can be used. It happened in the span of its document, and after what is known.
-    /// Until when it happened, its document or its own time states; such times count up to `limit`, by a clock that is ahead.
+    /// The place of a change without a usable time. The change happened in the interval of its
+    /// document, and after the known changes. The document or the time of the change contains the
+    /// latest possible time; such times are used up to `limit`, by a clock that is ahead.
     pub(super) fn undated(
         &mut self,
         since: Option<Moment>,
@@ -64,7 +66,7 @@ impl Order {
                 self.undated = placed;
                 placed.unwrap_or(Timestamp::MIN)
             }
-            // Of a coarse time the order of the document decides, as far as the time leaves it open.
+            // The order of the document decides within the limits of a coarse time.
             Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
         };
         if time.is_some() {
@@ -83,7 +85,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Of each resource the change that counts, by its number, where pages with these numbers of entries are read.
+    /// The number of the change that is applied for each resource, if pages with these numbers of
+    /// entries are read.
     fn counting(
         changes: &[(u8, Moment)],
         lengths: &[usize],
@@ -143,7 +146,7 @@ mod tests {
                     (resource, Moment::between(first, last))
                 })
                 .collect();
-            // The last one of each resource, whatever the pages are.
+            // The last change of each resource, for any pages.
             let last: BTreeMap<u8, usize> =
                 changes.iter().enumerate().map(|(number, change)| (change.0, number)).collect();
             prop_assert_eq!(counting(&changes, &lengths, is_back, has_spans), last);

@@ -1,4 +1,4 @@
-//! What is known of a document of changes that grows.
+//! The known part of a growing document of changes.
 
 use crate::read::position::Bookmark;
 
@@ -8,11 +8,11 @@ pub(super) struct Prefix {
     pub(super) known: Option<(u64, u64)>,
     entries: u64,
     fingerprint: u64,
-    /// The known entries are there, in their order.
+    /// Whether the known entries are there, in the same order.
     pub(super) is_same: Option<bool>,
-    /// No document named it before, perhaps.
+    /// Whether the document may have been missing in the index before.
     pub(super) is_unnamed: bool,
-    /// An entry is of a time before the position.
+    /// Whether an entry has a time before the position.
     pub(super) has_old: bool,
 }
 

@@ -1,16 +1,16 @@
-//! The way of a walk through pages, and its limits.
+//! The pages of a walk, and the limits of their number.
 
 use crate::report::error::{Error, ExitCode};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
-/// Most pages or change documents of one walk: ten times those of the largest feed that is known.
+/// Maximum number of pages or change documents in one walk: ten times the largest known feed.
 const PAGES_MAX: usize = 1_000_000;
-/// Most pages one after another without entries.
+/// Maximum number of consecutive pages without entries.
 const EMPTY_MAX: usize = 1_000;
 
-/// Why a walk did not reach all that it searched for.
+/// The reason why a walk ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The documents that were not reached may have newer changes; else only older ones.
@@ -50,7 +50,8 @@ impl Trail {
         self.visited.contains(&self.hasher.hash_one(url))
     }
 
-    /// Whether the next page may be read after one with so many entries; why not. Every protocol has these limits.
+    /// Checks that the next page may be read after a page with this number of entries. The limits
+    /// are the same for every protocol.
     pub(crate) fn check(&mut self, page: &str, entries: usize, next: &str) -> Result<(), Cut> {
         let cut = |code, why| Err(Cut { is_newer: self.is_newer, code, url: page.to_owned(), why });
         if self.has(next) {

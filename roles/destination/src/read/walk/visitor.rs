@@ -1,4 +1,4 @@
-//! What takes the entries of a walk.
+//! The interface for the entries of a walk.
 
 use crate::plan::listed::Listed;
 use crate::report::error::Error;
@@ -6,25 +6,25 @@ use crate::request::package::download::Downloads;
 use abreast_store::mirror::{ChangeOrder, Document};
 use abreast_webtypes::Moment;
 
-/// A resource that documents leave open whether it is of a wanted category.
+/// The category of a resource if the document leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Category {
-    /// What the document gives decides.
+    /// The categories in the document decide.
     Own,
-    /// The resource is kept because of its categories, and keeps them.
+    /// The copy contains the resource because of its categories, which it retains.
     AsKept,
-    /// The copy does not have the resource: a list of all resources shows its categories.
+    /// The copy does not contain the resource: a list of all resources shows its categories.
     Unknown,
 }
 
-/// Takes what a walk reads.
+/// Processes the entries of a walk.
 pub(crate) trait Visitor {
-    /// The documents of a snapshot are read from here on, in whole.
+    /// The documents of a snapshot are read completely from here on.
     fn begin_snapshot(&mut self, _name: &str) -> Result<(), Error> {
         Ok(())
     }
 
-    /// A document with resources or changes begins.
+    /// Called at the start of a document with resources or changes.
     fn begin_document(&mut self, _url: &str) {}
 
     /// A resource of a snapshot; `as_of` is the time of its document, `lines` its bytes if they came with it.
@@ -43,7 +43,7 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
-    /// One of `named` documents of a snapshot cannot be read; an error ends the walk.
+    /// Called if one of `named` documents of a snapshot cannot be read; an error ends the walk.
     fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
 
     /// Whether the documents that were left out because of their categories are read after all.
@@ -51,7 +51,8 @@ pub(crate) trait Visitor {
         Ok(false)
     }
 
-    /// A resource that the user named, whatever the documents list; with `anew` also if the copy has it.
+    /// Processes a resource in the user's list, independent of the documents; with `anew`, even if
+    /// the copy contains the resource.
     fn wanted(&mut self, listed: &Listed<'_>, _anew: bool) -> Result<(), Error> {
         self.resource(listed, None, None)
     }
@@ -59,12 +60,12 @@ pub(crate) trait Visitor {
     /// A change that is not known.
     fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error>;
 
-    /// Changes are handed over again: the place of those without one was a guess.
+    /// Changes are passed on again, because the order of changes without a place was a guess.
     fn again(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The changes so far are handed over again.
+    /// Discards the changes so far, which are passed on again.
     fn forget(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -74,17 +75,18 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
-    /// Whether the copy has another state of a resource than a change of that time gives, and none of that time or later.
+    /// Whether the copy has another version of a resource than the change results in, and no
+    /// version at that time or later.
     fn differs(&mut self, _listed: &Listed<'_>, _time: Moment) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Whether the list of all resources leaves it open whether it has the last change of a resource.
+    /// Whether it is open if the list of all resources contains the last change of a resource.
     fn is_open(&self, _uri: &str) -> bool {
         false
     }
 
-    /// Whether a change without categories is of a wanted one.
+    /// Whether a change without categories concerns a selected resource.
     fn category(&mut self, _listed: &Listed<'_>) -> Result<Category, Error> {
         Ok(Category::Own)
     }
@@ -97,17 +99,17 @@ pub(crate) trait Visitor {
         false
     }
 
-    /// Whether the copy has nothing and plans nothing.
+    /// Whether the copy is empty and without a plan.
     fn is_new_copy(&self) -> Result<bool, Error> {
         Ok(true)
     }
 
-    /// What is known of a document, for a conditional request.
+    /// The known version of a document, for a conditional request.
     fn document(&self, _url: &str) -> Result<Option<Document>, Error> {
         Ok(None)
     }
 
-    /// Where packages and descriptions are received, if the copy has a place for them.
+    /// The folder for packages and descriptions, if the copy has one.
     fn downloads(&self) -> Option<Downloads> {
         None
     }
@@ -118,7 +120,8 @@ pub(crate) trait Visitor {
     /// A fault without which the copy may lack something. An error ends the walk.
     fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error>;
 
-    /// Entries of a document that were left out because they could not be understood; whether there are any.
+    /// Records entries of a document that could not be parsed and were left out; returns whether
+    /// there are any.
     fn skipped(&mut self, _url: &str, skipped: u64) -> Result<bool, Error> {
         Ok(skipped > 0)
     }

@@ -1,4 +1,4 @@
-//! What a walk found.
+//! The result of a walk through changes.
 
 use super::Cut;
 use crate::read::position::Bookmark;
@@ -8,82 +8,88 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp};
 use std::collections::BTreeMap;
 
-/// What a walk through changes found.
+/// The result of a walk through changes.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
-    /// The document asked first is as it was.
+    /// Whether the first document has not changed.
     pub(crate) is_unchanged: bool,
-    /// Changes handed over, known ones included.
+    /// Number of changes that were passed on, including known ones.
     pub(crate) entries: u64,
-    /// Changes handed over that were not known.
+    /// Number of unknown changes that were passed on.
     pub(crate) new: u64,
     /// Changes with a time.
     pub(crate) dated: u64,
     /// The newest change that is not in the future.
     pub(crate) newest: Option<Moment>,
-    /// The latest end that a document states.
+    /// The latest end time in a document.
     pub(crate) stated: Option<Timestamp>,
-    /// The time of the oldest one.
+    /// The time of the oldest change.
     pub(crate) oldest: Option<Timestamp>,
     /// The newest change was given by a document whose times may be off by most of a day.
     pub(crate) widen: i64,
-    /// All changes since then were read, as the documents give it.
+    /// All changes since this time were read, according to the documents.
     pub(crate) from: Option<Moment>,
-    /// The walk ended before it reached what is older: changes known of a later time had to be found.
+    /// The walk ended before it reached older changes, so known changes after this time had to be
+    /// found.
     pub(crate) end: Option<Timestamp>,
-    /// Pages that were not reached.
+    /// The first page that was not reached, with the reason.
     pub(crate) cut: Option<Cut>,
-    /// Documents that were not reached are older, whatever the cut states.
+    /// Whether documents that were not reached are older, regardless of `cut`.
     pub(crate) is_back: bool,
-    /// The documents changed each time they were read.
+    /// Whether the documents changed during each walk.
     pub(crate) is_unstable: bool,
-    /// Changes came while the documents were read: what is missing in them may be on one that was read before.
+    /// Whether changes were added during the walk, so that missing changes may be in a document
+    /// that was read before.
     pub(crate) has_grown: bool,
-    /// Entries were left out: the position stays.
+    /// Whether entries were left out, so that the position must not move.
     pub(crate) left_out: bool,
-    /// Why the Source is of an earlier state than the copy knows, if it is.
+    /// The reason for the conclusion that the Source was restored to an earlier version.
     pub(crate) went_back: Option<String>,
     /// The copy is compared again with a newer snapshot, for this reason.
     pub(crate) recheck: Option<String>,
-    /// Changes that were published late and are older than the list of all resources: the last time of each resource by its
-    /// fingerprint, and whether the copy has another state.
+    /// Late changes that are older than the list of all resources: the last time for each
+    /// fingerprint of a resource, and whether the copy has another version.
     pub(crate) late_for_list: BTreeMap<u64, (Timestamp, bool)>,
-    /// The changes begin after the snapshot, and no document gives since when all are listed.
+    /// Whether the changes start after the snapshot, and no document specifies the start of its
+    /// changes.
     pub(crate) is_apart: bool,
-    /// Closed documents give their end, as [`Position`](crate::read::position::Position) notes it.
+    /// Whether closed documents contain their end time, for
+    /// [`Position`](crate::read::position::Position).
     pub(crate) gives_end: Option<bool>,
     /// Changes are missing between the span of two documents.
     pub(crate) hole: Option<String>,
-    /// The position moves no further than this.
+    /// The latest time to which the position may move.
     pub(crate) limit: Option<Timestamp>,
     /// A change was published late: its time is before the position.
     pub(crate) late: Option<Timestamp>,
-    /// The first time in the future, and fingerprints of the entries that have one, with the width of their times, microseconds.
+    /// The first time in the future, and fingerprints of the entries with future times, with the
+    /// widths of these times in microseconds.
     pub(crate) first_future: Option<Timestamp>,
     pub(crate) future: Vec<(u64, i64)>,
-    /// A change was handed over whose time is an interval around that of the position.
+    /// Whether a change was passed on whose time is an interval around the time of the position.
     pub(crate) is_around: bool,
-    /// Entries that no change could be made of, and what the first one is.
+    /// Number of entries that do not result in a change, and a description of the first one.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
-    /// The list of all resources has a time so far ahead that it shows nothing.
+    /// Whether the time of the list of all resources is so far in the future that it is ignored.
     pub(crate) is_undated: bool,
-    /// The time of the list of all resources, if no clock has reached it yet.
+    /// The time of the list of all resources, if it is still in the future by every clock.
     pub(crate) early: Option<Timestamp>,
     /// The position is later than the Source's clock.
     pub(crate) is_ahead: bool,
-    /// The server's clock at the first answer.
+    /// The server's clock at the first response.
     pub(crate) date: Option<Timestamp>,
     /// Times and fingerprints of the newest changes.
     pub(crate) recent: Vec<(i64, u64)>,
     /// What to request first the next time, if that is known.
     pub(crate) bookmark: Option<Bookmark>,
-    /// What is known now of documents, for conditional requests.
+    /// The current versions of documents, for conditional requests.
     pub(crate) documents: Vec<(String, Document)>,
     /// The packages that the changes were read of.
     pub(crate) made_from: Option<Dump>,
     /// IRIs in place of blank nodes that are parts of the descriptions of a snapshot, if that has descriptions.
     pub(crate) parts: Option<u64>,
-    /// The name of a snapshot that has descriptions, and the statements that were left out of it.
+    /// The name of a snapshot with descriptions, and the statements that were left out of the
+    /// descriptions.
     pub(crate) invalid: Option<(String, LeftOut)>,
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Age of the lists that are tried, in seconds.
 const AGES: [&str; 4] = ["1", "60", "3599", "99999999999999999999999"];
 
-/// The lines are `Cache-Control`, `Age` and `Retry-After`; a line that is empty is a header that is
-/// not there. Nothing is fresh for longer than the limit or than the Source states, an older one is
-/// never fresher, and quoted text has no effect.
+/// The lines are `Cache-Control`, `Age` and `Retry-After`; an empty line stands for a missing
+/// header. The freshness lifetime never exceeds the limit or the time in the headers, an older
+/// response never has a longer one, and quoted text does not matter.
 ///
 /// # Panics
-/// When that is not so.
+/// A property does not hold.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.splitn(3, '\n').map(|line| Some(line).filter(|line| !line.is_empty()));

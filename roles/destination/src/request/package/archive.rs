@@ -1,9 +1,9 @@
-//! The members of a ZIP package, and where each of them is. Its directory is read once; that
-//! unpacks nothing. Packages that are WARC files are in `records.rs`.
+//! The members of a ZIP package, and their places in the file. The directory is read once, without
+//! unpacking members. Packages that are WARC files are read by `records.rs`.
 //!
-//! Names are only ever compared with the paths of the manifest, never used as names of files. Where
-//! the directory and the header in front of a member disagree, the member is not read; where
-//! members overlap, or one name stands twice, the package is not.
+//! Names of members are compared with the paths in the manifest, and never become names of files. A
+//! member is refused if the directory and the header of the member differ. The package is refused
+//! if members overlap or two members have the same name.
 
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
@@ -20,17 +20,18 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// Most members of one package.
+/// Maximum number of members in one package.
 pub(crate) const MEMBERS_MAX: usize = 1_000_000;
-/// Unpacked bytes of a member above which the ratio counts, and the largest ratio.
+/// Unpacked bytes of a member above which the ratio of compression is limited, and the largest
+/// ratio.
 pub(super) const RATIO_FREE_BYTES: u64 = 10 << 20;
 pub(super) const RATIO_MAX: u64 = 200;
-/// Members up to this length are read at once.
+/// Length in bytes up to which a member is read in one step.
 pub(crate) const SMALL_BYTES: u64 = 1 << 20;
-/// A member's own header without its name and extra field.
+/// Length in bytes of a member's header, without its name and extra field.
 const HEADER_BYTES: usize = 30;
-/// Bytes of an extra field that are read along with a small member, so that one read is nearly
-/// always enough.
+/// Number of bytes of an extra field that are read together with a small member, so that a single
+/// read is usually sufficient.
 const EXTRA_BYTES: usize = 64;
 /// Bytes of a large member read at a time.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -39,17 +40,17 @@ const BLOCK_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct Package {
     file: File,
-    /// Where the directory begins: no member reaches beyond.
+    /// Offset of the directory, before which all members end.
     end: u64,
-    /// In the order of the hashes of their names.
+    /// Members, sorted by the hashes of their names.
     members: Vec<Member>,
     buckets: Buckets,
     hasher: RandomState,
-    /// Of a WARC file: what only that has.
+    /// Additional properties of a package that is a WARC file.
     pub(super) records: Option<Records>,
 }
 
-/// Where one member is and how long it is.
+/// The place and the length of a member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(super) name: u64,
@@ -59,8 +60,8 @@ pub(crate) struct Member {
     pub(super) crc: u32,
     pub(super) name_length: u16,
     pub(super) kind: Kind,
-    /// Last modification in UTC, seconds since 1970, if the directory states it (extended timestamp
-    /// or NTFS time); the plain time of a ZIP has no zone.
+    /// Time of the last modification, in seconds since 1970 in UTC, if the directory contains an
+    /// extended timestamp or an NTFS time. The plain time of a ZIP member lacks a time zone.
     pub(super) modified: Option<i64>,
 }
 
@@ -81,14 +82,14 @@ pub(super) enum Kind {
 /// The target of a path in the manifest.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Its number.
+    /// The number of the member, for [`Package::member`].
     Member(u32),
     Missing,
-    /// The path leads out of the package, or is none.
+    /// The path leads out of the package, or is not a valid path.
     Escape,
 }
 
-/// Called while work continues: an error ends it.
+/// Called regularly during long work; an error cancels the work.
 pub(crate) type Check<'a> = &'a dyn Fn() -> Result<(), Error>;
 
 impl Package {
@@ -170,7 +171,7 @@ impl Package {
         Ok(Self::of_members(file, end, members, hasher))
     }
 
-    /// With members in the order of the hashes of their names.
+    /// A package whose `members` are sorted by the hashes of their names.
     pub(super) fn of_members(
         file: File,
         end: u64,
@@ -186,17 +187,17 @@ impl Package {
         self.members.iter().filter(|member| member.kind != Kind::Folder).count()
     }
 
-    /// How many names its directory has.
+    /// Number of members in the directory.
     pub(crate) fn members(&self) -> usize {
         self.members.len()
     }
 
-    /// The member of that number, as in [`Found::Member`].
+    /// The member with the number in [`Found::Member`].
     pub(crate) fn member(&self, number: u32) -> &Member {
         &self.members[number as usize]
     }
 
-    /// The member that a path of the manifest names.
+    /// Finds the member for a path of the manifest.
     pub(crate) fn find(&self, path: &str) -> Found {
         // Lenient: `./a` is `a`, as tools write the paths of a folder that they packed.
         let name = path.strip_prefix("./").or(path.strip_prefix('/')).unwrap_or(path);
@@ -211,13 +212,13 @@ impl Package {
             None if path.starts_with("./") => {
                 self.named(path).map_or(Found::Missing, Found::Member)
             }
-            // Named as from the root of a file system.
+            // An absolute path, as in a file system.
             None if name.len() < path.len() && self.named(path).is_some() => Found::Escape,
             None => Found::Missing,
         }
     }
 
-    /// The last member of a name: a WARC file may have several.
+    /// The last member with this name; a WARC file may have several.
     pub(super) fn named(&self, name: &str) -> Option<u32> {
         let place = self.buckets.find(self.hash(name), |at| self.members[at].name).next_back()?;
         u32::try_from(place).ok()
@@ -227,9 +228,8 @@ impl Package {
         self.hasher.hash_one(name.as_bytes())
     }
 
-    /// Reads a small member whole, behind what is in `into` already; returns its range there. One
-    /// that is stored as it is comes out of the file straight to its place; `block` is for packed
-    /// ones.
+    /// Appends a small member to `into`; returns its range. Bytes of a stored member are read from
+    /// the file directly to their place; `block` is the buffer for packed bytes.
     pub(crate) fn read_into(
         &self,
         member: &Member,
@@ -269,7 +269,7 @@ impl Package {
         Ok(range)
     }
 
-    /// Appends a member as it stands, with its header before it; returns the range of its bytes.
+    /// Appends the unchanged bytes of a member, after its header; returns the range of its bytes.
     fn read_packed(&self, member: &Member, into: &mut Vec<u8>) -> Result<Range<usize>, Failure> {
         let before = into.len();
         let wanted =
@@ -315,12 +315,12 @@ impl Package {
         Ok(Checked::of(member, bytes))
     }
 
-    /// Bytes of the file as they stand.
+    /// Reads unchanged bytes of the file.
     pub(super) fn bytes_at(&self, place: u64, left: u64) -> io::BufReader<At<'_>> {
         io::BufReader::with_capacity(BLOCK_BYTES, At { file: &self.file, place, left })
     }
 
-    /// The begin of the bytes behind the member's own header, which must agree with the directory.
+    /// The offset of the member's bytes after its header, which must agree with the directory.
     fn data_start(&self, member: &Member, header: &[u8]) -> Result<usize, Failure> {
         let word = |at: usize| header.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
         let long = |at: usize| {
@@ -347,7 +347,8 @@ impl Package {
         {
             return Err(disagree("its own header and the directory name it differently"));
         }
-        // Behind the member, or in an extra field, as the flags state.
+        // The flags determine whether checksum and lengths are after the member, or in the header
+        // and its extra field.
         let same = |short: Option<u32>, full: u64| {
             short == Some(u32::MAX) || short.map(u64::from) == Some(full)
         };
@@ -364,23 +365,23 @@ impl Package {
 }
 
 impl Member {
-    /// Last modification in UTC, seconds since 1970, if that is stated.
+    /// Time of the last modification, in seconds since 1970 in UTC, if known.
     pub(crate) const fn modified(&self) -> Option<i64> {
         self.modified
     }
 
-    /// Whether its bytes are in a coding of their content: they are the resource only if a digest
-    /// shows it.
+    /// Whether the bytes have a content coding. Such bytes are the resource only if a digest
+    /// confirms that.
     pub(crate) const fn is_coded(&self) -> bool {
         matches!(self.kind, Kind::Record(RecordKind::Coded))
     }
 
-    /// Whether it is read at once.
+    /// Whether the member is read in one step.
     pub(crate) const fn is_small(&self) -> bool {
         self.length <= SMALL_BYTES && self.packed <= SMALL_BYTES
     }
 
-    /// Checks that it may be read at all.
+    /// Checks that the member can be read.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.kind {
             Kind::Stored if self.packed != self.length => {
@@ -416,7 +417,7 @@ impl Member {
     }
 }
 
-/// In the order of their places, no member begins before the one before it ends.
+/// Checks that each member ends before the next one starts, and the last one before the directory.
 fn check_overlap(members: &mut [Member], end: u64) -> Result<(), Error> {
     members.sort_unstable_by_key(|member| member.offset);
     let mut free = 0;
@@ -453,7 +454,7 @@ fn unreadable(cause: &io::Error) -> Failure {
     Failure::fatal("io", format!("cannot read the package: {cause}"))
 }
 
-/// Unpacks a member of a stated length; no more memory is reserved.
+/// Unpacks a member of a known length; the buffer grows by that length only.
 fn inflate(packed: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), Failure> {
     let before = out.len();
     out.reserve_exact(length as usize);
@@ -468,7 +469,7 @@ fn inflate(packed: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), Failure>
     Ok(())
 }
 
-/// A part of a file, from beginning to end, without moving anybody else's place in it.
+/// A reader of a part of a file, independent of the file's current offset.
 pub(super) struct At<'a> {
     pub(super) file: &'a File,
     pub(super) place: u64,
@@ -484,7 +485,8 @@ impl Read for At<'_> {
     }
 }
 
-/// Unpacked bytes: as many as stated, and with the stated checksum.
+/// A reader of unpacked bytes, which fails if their number or their checksum differs from the
+/// directory.
 pub(super) struct Checked<'a> {
     bytes: Box<dyn Read + 'a>,
     left: u64,
@@ -663,7 +665,7 @@ mod tests {
         let package = open(&zip.finish()).unwrap();
         assert_eq!(read(&package, "bomb"), Err("dump.ratio"));
         assert_eq!(read(&package, "dense").unwrap().len(), 1 << 20);
-        // One that says less than it is ends where it says.
+        // A member that is longer than its listed length ends at that length.
         let mut zip = Zip::new();
         zip.deflated_as("liar", &vec![0; 20 << 20], 1_000);
         assert_eq!(read(&open(&zip.finish()).unwrap(), "liar"), Err("dump.length"));

@@ -1,5 +1,5 @@
-//! Digesting a package while it is received, in a thread of its own, so that the two run in
-//! parallel.
+//! Hashes a package while it is received, in a separate thread, so that hashing and receiving run
+//! in parallel.
 
 use crate::request::verify::Hasher;
 use abreast_webtypes::Digests;
@@ -7,13 +7,13 @@ use bytes::Bytes;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Bytes digested at once before a thread is begun: many packages are shorter.
+/// Number of bytes that are hashed before a thread is started, since many packages are shorter.
 const HERE_BYTES: usize = 1 << 20;
-/// Pieces that wait for the thread, at most; then receiving waits for it. Each is as long as what
-/// one read gives.
+/// Maximum number of pieces in the queue of the thread. If the queue is full, receiving waits. Each
+/// piece has the length of a read.
 const WAITING_PIECES: usize = 32;
 
-/// Digests pieces in their order.
+/// Hashes pieces in the order in which they are added.
 #[derive(Default)]
 pub(super) struct BackgroundDigest {
     hasher: Hasher,
@@ -36,7 +36,7 @@ impl BackgroundDigest {
             self.go_away();
         }
         if let Some((pieces, _)) = &self.away {
-            // A thread that is gone has panicked: `finish` shows that.
+            // If the thread has ended, it has panicked, and `finish` reports the panic.
             let _ = pieces.send(piece);
         } else {
             self.here += piece.len();
@@ -44,7 +44,7 @@ impl BackgroundDigest {
         }
     }
 
-    /// The digests of all of it.
+    /// The digests of all pieces.
     pub(super) fn finish(mut self) -> Digests {
         self.come_back();
         std::mem::take(&mut self.hasher).finish()
@@ -61,7 +61,8 @@ impl BackgroundDigest {
         });
         match begun {
             Ok(thread) => self.away = Some((pieces, thread)),
-            // Then it is digested here, and tried again later.
+            // This thread hashes instead, and a later piece tries to start a thread
+            // again.
             Err(_) => self.here = 0,
         }
     }

@@ -1,23 +1,24 @@
-//! Buckets: the place of a hash among many in order, found with one access to a table and a few to
-//! the hashes.
+//! An index of sorted hashes: finds a hash with one access to a table and a few accesses to the
+//! hashes.
 //!
-//! Hashes of names are spread evenly, so their first bits show nearly where they are: a search by
-//! halves would touch a dozen places far apart in memory for each of a million names.
+//! Hashes are evenly distributed, so their first bits yield their approximate position. A binary
+//! search would access a dozen distant places in memory for each of a million hashes.
 
 use std::ops::Range;
 
-/// Where the hashes with the same first bits begin.
+/// Positions of the first hash with each prefix of bits.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     starts: Vec<u32>,
-    /// Bits that do not count.
+    /// Number of low bits that are not part of the prefix.
     shift: u32,
 }
 
 impl Buckets {
-    /// For hashes in ascending order, fewer than 2^32.
+    /// Builds an index of fewer than 2^32 hashes in ascending order.
     pub(crate) fn of(count: usize, hash_at: impl Fn(usize) -> u64) -> Self {
-        // As many as there are hashes, so that most hold one or none.
+        // The number of buckets is about the number of hashes, so that most buckets have at most
+        // one hash.
         let bits = count.max(2).next_power_of_two().trailing_zeros();
         let shift = u64::BITS - bits;
         let mut starts = vec![0_u32; (1 << bits) + 1];

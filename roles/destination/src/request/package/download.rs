@@ -1,5 +1,5 @@
-//! Fetching a package into the state folder: continued where it was interrupted, whole and
-//! verified, by what is listed and by what its server states [rfc9530 §3].
+//! Downloads packages into the state folder: continues an interrupted download, and verifies length
+//! and digests from the list and from the server [rfc9530 §3].
 
 use crate::copy::fingerprint::Fingerprint;
 use crate::copy::state_folder::{StateFolder, open_begun, read_text, write_text};
@@ -20,46 +20,47 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The folder of packages in the state.
+/// The folder of packages, below the state folder.
 const FOLDER: &str = "packages";
-/// Space that stays free beside a package.
+/// Disk space that must remain free after a download, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Largest package.
+/// Maximum length of a package, in bytes.
 const PACKAGE_BYTES_MAX: u64 = 1 << 40;
-/// Longest wait that a server may ask for, once, before a package that it makes on demand.
+/// Longest pause that a server may require once before it sends a package that it creates on
+/// demand.
 const MAKING_PATIENCE: Duration = Duration::from_secs(5);
-/// Retries of one: its resources can be fetched otherwise.
+/// Retries of a package that is created on demand; its resources can be fetched individually.
 const MADE_RETRIES: u32 = 1;
-/// Longest note read.
+/// Maximum length of a note, in bytes.
 const NOTE_BYTES_MAX: u64 = 32 << 10;
 
-/// A package on its way.
+/// A package whose download has started.
 struct Arriving {
     file: File,
     digest: BackgroundDigest,
     length: u64,
     etag: Option<String>,
-    /// What the server states about the whole package.
+    /// The digests of the whole package, according to the server.
     stated: Digests,
-    /// Where it came from, after redirects.
+    /// The URL that sent the package, after redirects.
     address: String,
 }
 
-/// The packages in the state folder.
+/// The downloaded packages in the state folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Downloads {
     state: StateFolder,
-    /// Those that this run received and verified, with the addresses that they came from.
+    /// Packages that this run received and verified, with their addresses.
     received: Arc<Mutex<HashMap<Vec<u8>, Received>>>,
 }
 
-/// A package that was received whole.
+/// A package that was received completely.
 #[derive(Debug)]
 struct Received {
-    /// What was listed of it.
+    /// The listed length of the package.
     length: Option<u64>,
     digests: Digests,
-    /// Where it came from, after redirects.
+    /// The URL that sent the package, after redirects.
     address: String,
 }
 
@@ -72,18 +73,18 @@ impl Downloads {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The address that a package came from in this run, after redirects: relative IRIs in it are
-    /// resolved against that [rfc3986 §5.1.3].
+    /// The URL from which a package was received in this run, after redirects: relative IRIs in the
+    /// package are resolved against it [rfc3986 §5.1.3].
     pub(crate) fn address_of(&self, package: &ListedPackage) -> Option<String> {
         self.received().get(&name_of(package)).map(|received| received.address.clone())
     }
 
-    /// The state folder that they are in.
+    /// The state folder that contains the packages.
     pub(crate) fn path(&self) -> &Path {
         self.state.path()
     }
 
-    /// How many bytes of a package are still to come, when its length is listed.
+    /// Number of bytes that are still to be received, if the length of the package is listed.
     pub(crate) fn to_come(&self, package: &ListedPackage) -> Option<u64> {
         let folder = self.state.existing_folder(FOLDER);
         let here = folder
@@ -92,10 +93,10 @@ impl Downloads {
         package.length.map(|length| length.saturating_sub(here))
     }
 
-    /// Fetches a package, or the rest of it, and verifies it.
+    /// Downloads a package, or the rest of an interrupted download, and verifies its digests.
     ///
     /// # Errors
-    /// `dump.space`, `fixity.mismatch`, `dump.size`, and those of any transfer.
+    /// `dump.space`, `fixity.mismatch`, `dump.size`, and the errors of any transfer.
     pub(crate) fn fetch(
         &self,
         requests: &Requests<'_>,
@@ -169,7 +170,8 @@ impl Downloads {
                 ..Request::new(&package.url)
             };
             let answered = match package.made {
-                // Its resources can be fetched otherwise.
+                // No waiting for packages created on demand: their resources can be fetched
+                // individually.
                 Some(_) => client.send(&request).await?,
                 None => requests.send(&client, &request).await?,
             };
@@ -177,7 +179,7 @@ impl Downloads {
                 Err(error) if package.made.is_some() && !is_worth_waiting(&error, attempt) => {
                     return Ok(Err(net_error(error)));
                 }
-                // As for documents, which it may stand for.
+                // Status codes mean the same as for documents.
                 answered => answered.map_err(|error| match error.status() {
                     Some(500..) if package.made.is_none() => error.passing(),
                     _ => error,
@@ -264,7 +266,7 @@ impl Downloads {
 }
 
 /// # Errors
-/// `dump.space`: the file does not fit into a folder with so many bytes free, and others have to.
+/// `dump.space`: the free space of the folder is too small for the file and other files.
 fn check_space(url: &str, to_come: u64, free: Option<u64>, folder: &Path) -> Result<(), Error> {
     let Some(free) = free.filter(|free| *free < to_come.saturating_add(SPARE_BYTES)) else {
         return Ok(());
@@ -294,7 +296,8 @@ fn too_large(package: &ListedPackage, most: u64) -> Error {
     Error::new("dump.size", ExitCode::SourceInvalid, message)
 }
 
-/// Whether it is better to wait for a package that is being made than to do without.
+/// Whether to wait for a package that the server is creating, instead of fetching its resources
+/// individually.
 fn is_worth_waiting(error: &abreast_net::Error, attempt: u32) -> bool {
     attempt == 0 && error.retry_after().is_some_and(|pause| pause <= MAKING_PATIENCE)
 }
@@ -317,7 +320,7 @@ fn forget(folder: &Dir, package: &ListedPackage) {
     let _ = folder.unlink(&note_of(package));
 }
 
-/// A package that is here whole, and is the one listed.
+/// A package that is completely downloaded and agrees with the list.
 fn begun_whole(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<File>> {
     let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else {
         return Ok(None);
@@ -349,7 +352,8 @@ fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arrivi
         return Ok(None);
     }
     if package.length.is_none_or(|length| length == size) {
-        // All of it, perhaps: the last byte is asked for again, since nothing cannot be.
+        // The package may be complete. The last byte is requested again, since a request for zero
+        // bytes is not possible.
         file.set_len(size - 1)?;
         file.seek(SeekFrom::Start(0))?;
     }
@@ -365,7 +369,7 @@ fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arrivi
     }))
 }
 
-/// For what is listed and what is stated.
+/// A hasher for the digests in the list and from the server.
 fn hasher_of(package: &ListedPackage, stated: &Digests) -> Hasher {
     let mut all = package.digests.clone();
     for algorithm in Algorithm::ALL {
@@ -376,8 +380,9 @@ fn hasher_of(package: &ListedPackage, stated: &Digests) -> Hasher {
     Hasher::for_no_others(&all)
 }
 
-/// The digests of the whole package that its server states. `Content-Digest` is about the same bytes,
-/// since an answer that begins a package is whole and has no coding.
+/// The digests of the whole package, from the header of the server. `Content-Digest` and
+/// `Repr-Digest` describe the same bytes, since the response with the start of a package is
+/// complete and without a content coding.
 fn stated_by(response: &Response, package: &ListedPackage, diagnostics: &Diagnostics) -> Digests {
     let mut stated = Digests::default();
     for name in ["content-digest", "repr-digest"] {
@@ -392,7 +397,7 @@ fn stated_by(response: &Response, package: &ListedPackage, diagnostics: &Diagnos
     stated
 }
 
-/// Begins a package from its first byte.
+/// Starts a download at the first byte of the package.
 fn begin(
     folder: &Dir,
     package: &ListedPackage,

@@ -5,29 +5,30 @@ use abreast_webtypes::{Digests, Moment, Timestamp};
 
 const WARC: &str = "WARC";
 
-/// One package as a dump names it.
+/// One package as listed in a dump.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedPackage {
     pub(crate) url: String,
     pub(crate) length: Option<u64>,
     pub(crate) digests: Digests,
     pub(crate) media_type: Option<String>,
-    /// The document that is its manifest, where the dump names that, and it is read in its place.
+    /// The URL of the package's manifest, if the dump lists it. It is read instead of the manifest
+    /// in the package.
     pub(crate) manifest: Option<String>,
-    /// It may be a WARC file.
+    /// Whether the package may be a WARC file.
     pub(crate) may_be_warc: bool,
-    /// Changes since then are in it.
+    /// Start of the interval whose changes are in the package.
     pub(crate) from: Option<Moment>,
-    /// Changes until then are in it.
+    /// End of the interval whose changes are in the package.
     pub(crate) until: Option<Moment>,
-    /// It is made when it is requested.
+    /// Set if the Source creates the package on demand.
     pub(crate) made: Option<Made>,
 }
 
 /// The contents of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packaged {
-    /// All there is at one instant.
+    /// All resources at an instant.
     Snapshot,
     /// The changes of a span of time.
     Changes,
@@ -37,51 +38,52 @@ pub(crate) enum Packaged {
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) packages: Vec<ListedPackage>,
-    /// Their contents.
+    /// The kind of contents of the packages.
     pub(crate) packaged: Packaged,
-    /// The instant of the snapshot that they are, if it is one.
+    /// The instant of the snapshot that the packages contain, if they are one.
     pub(crate) at: Option<Timestamp>,
-    /// The latest instant that any clock had reached when it was listed, if known.
+    /// The latest instant on any clock at the time of listing, if known.
     pub(crate) latest: Option<Timestamp>,
-    /// The plan was made from them: their entries are what is listed.
+    /// The plan was made from the manifests of these packages, which replace the list.
     pub(crate) is_plan: bool,
 }
 
 /// A dump that a Source offers.
 #[derive(Debug)]
 pub(crate) struct Offered {
-    /// The document that lists it.
+    /// The document with the list of packages.
     pub(crate) url: String,
-    /// Why it cannot be used, where it cannot be read.
+    /// The dump, or the error that occurred when reading its document.
     pub(crate) dump: Result<Dump, Error>,
 }
 
-/// A package that is made when it is requested: nobody knows beforehand how long it will be.
+/// Estimates for a package that the Source creates on demand; its length is not known before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Made {
-    /// Expected length.
+    /// Expected length in bytes.
     pub(crate) bytes: u64,
-    /// It should not be longer than this.
+    /// Maximum acceptable length, in bytes.
     pub(crate) bytes_max: u64,
-    /// Seconds that the Source is expected to take for it.
+    /// Expected time in seconds until the Source has created the package.
     pub(crate) seconds: f64,
 }
 
 impl Dump {
-    /// One of its packages could not be used: those that are older may have earlier changes of the same resources.
+    /// Records that a package was not used. In a dump of changes, older packages may contain earlier
+    /// changes of the same resources, so the entries of the dump are then not the plan.
     pub(crate) fn passed_over(&mut self) {
         self.is_plan &= self.packaged == Packaged::Snapshot;
     }
 }
 
 impl ListedPackage {
-    /// Whether it is a WARC file, as far as its type or its name states that.
+    /// Whether the media type or the name shows that the package is a WARC file.
     pub(crate) fn is_warc(&self) -> bool {
         self.other_format().is_some_and(|format| format == WARC)
     }
 
-    /// Checks that it is a ZIP file, or a WARC file where it may be, as far as its type or its name
-    /// states that. Without either it is tried.
+    /// Checks the format of the package, as far as its media type or name shows the format: ZIP, or
+    /// WARC if allowed. A package of unknown format is accepted.
     ///
     /// # Errors
     /// `dump.format`, with the name of the format.
@@ -97,7 +99,7 @@ impl ListedPackage {
         Err(Error::new("dump.format", ExitCode::SourceInvalid, message).with_help(help))
     }
 
-    /// The name of the format if it is not ZIP.
+    /// The name of the format, unless it is ZIP.
     fn other_format(&self) -> Option<String> {
         let media_type = self.media_type.as_deref().unwrap_or_default();
         let media_type =
@@ -106,7 +108,7 @@ impl ListedPackage {
         let named = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
         let format = match media_type.as_str() {
             "application/warc" | "application/warc+gzip" => WARC,
-            // The type of what is packed in it, as some servers state it.
+            // Some servers send the media type of the compressed file.
             "application/gzip" | "application/x-gzip" if named(&[".warc.gz"]) => WARC,
             "application/x-xz" | "application/x-xz-compressed-tar" => "tar packed with xz",
             "application/x-tar" => "tar",

@@ -13,29 +13,29 @@ pub(super) struct Records {
     pub(super) manifest: Option<u32>,
 }
 
-/// What a record has.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
-    /// The resource.
+    /// The complete resource.
     Whole,
-    /// The resource in a coding of its content.
+    /// The complete resource with a content coding.
     Coded,
-    /// Nothing: its bytes are in another record.
+    /// No bytes: another record contains the resource.
     Revisit,
     /// A part of the resource.
     Cut,
-    /// An answer with another status.
+    /// A response with an error or redirect status.
     Status(u16),
-    /// Another number of bytes than the answer's head states.
+    /// The number of bytes differs from the head of the response.
     Length,
-    /// Other bytes than its digest states.
+    /// The bytes differ from the digest in the record.
     Digest,
-    /// There is another of the same URI and date.
+    /// Another record has the same URI and date.
     Ambiguous,
 }
 
 impl RecordKind {
-    /// Checks that it may be read. Without it a resource can be requested.
+    /// Checks that the record can be read. Otherwise the resource can be requested individually.
     pub(super) fn check(self) -> Result<(), Failure> {
         let (code, message) = match self {
             Self::Whole | Self::Coded => return Ok(()),
@@ -57,7 +57,7 @@ impl RecordKind {
     }
 }
 
-/// Whether a file begins as a WARC file does, or as a packed one.
+/// Whether the file starts like a WARC file or a gzip file.
 pub(super) fn begins_as_records(file: &File) -> io::Result<bool> {
     let mut begin = [0; 5];
     let count = file.read_at(&mut begin, 0)?;

@@ -1,9 +1,10 @@
-//! The records of a package that is a WARC file, as its members: read once from its beginning to
-//! its end, since it has no directory. No more than a record's place and facts is kept.
+//! The records of a WARC file as members of a package. The whole file is read once, since a WARC
+//! file lacks a directory; only the position and the properties of each record are stored in
+//! memory.
 //!
-//! A member is named by its `WARC-Target-URI`, and by its `WARC-Record-ID`. Of several for one URI
-//! the one with the latest `WARC-Date` counts. A file that is not whole records is refused; a
-//! record that is none of a whole resource is not read.
+//! A member has its `WARC-Target-URI` and its `WARC-Record-ID` as names. If there are several
+//! records for a URI, the record with the latest `WARC-Date` is used. A file with an incomplete
+//! record is refused. A record that does not contain a whole resource is not read.
 
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
@@ -67,13 +68,13 @@ impl Package {
         Ok(package)
     }
 
-    /// Whether it is a WARC file, whose members are found by the URIs of resources.
+    /// Whether the package is a WARC file, whose members are found by the URIs of resources.
     pub(crate) const fn is_warc(&self) -> bool {
         self.records.is_some()
     }
 
-    /// The manifest at the top: a member of that name, or the first record `resource` whose URI
-    /// ends with it.
+    /// The manifest of the package: the member `manifest.xml`, or the first record of type
+    /// `resource` whose URI ends with that name.
     pub(crate) fn manifest(&self) -> Option<u32> {
         match (&self.records, self.find(MANIFEST)) {
             (Some(records), _) => records.manifest,
@@ -169,7 +170,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Hands over bytes up to their end; returns how many there are.
+    /// Passes on bytes up to their end; returns their number.
     fn pass(
         &mut self,
         offset: u64,
@@ -299,7 +300,7 @@ mod tests {
         open(bytes).unwrap_err().code()
     }
 
-    /// What is in the package for a URI, read both ways, or the code.
+    /// The bytes in the package for a URI, read in both ways, or the code of the error.
     fn read(package: &Package, uri: &str, path: Option<&str>) -> Result<Vec<u8>, &'static str> {
         let Found::Member(number) = package.place(uri, path) else { return Err("missing") };
         let member = package.member(number);

@@ -6,11 +6,11 @@ use super::{DELAY_MAX, RULES_MAX, parse, path_of, written_for_us};
 /// Longest path and pattern that are matched the slow way, too.
 const BYTES_MAX: usize = 64;
 
-/// The first line is a URI, the others are a robots.txt. What is kept of it is bounded, line ends
-/// do not matter, and patterns fit as they are defined to.
+/// The first line is a URI, the others are a robots.txt. The stored rules are bounded, line ends do
+/// not matter, and patterns match according to their definition.
 ///
 /// # Panics
-/// When that is not so.
+/// A property does not hold.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (uri, text) = text.split_once('\n').unwrap_or((&text, ""));

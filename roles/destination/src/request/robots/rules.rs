@@ -1,54 +1,55 @@
-//! The rules of one robots.txt for this program, indexed so that matching a path does not read all
-//! of them [rfc9309 §2.2.2].
+//! The rules of a robots.txt for this program, indexed so that matching a path reads few rules
+//! [rfc9309 §2.2.2].
 //!
-//! Rules are grouped by what they begin with, up to the first wildcard. The groups that a path
-//! begins with are found by one search and by going from each to the next shorter one. Of rules
-//! with wildcards those are tried whose pairs of characters are all in the path.
+//! Rules are grouped by their prefix, the part before the first wildcard. One search finds the
+//! longest prefix of a path, and each group contains the position of the group with the next
+//! shorter prefix. A rule with wildcards is matched only if the path contains all its pairs of
+//! characters.
 
 use std::fmt::Write as _;
 
-/// Pairs of characters of a rule that are searched in a path before the rule is tried.
+/// Number of pairs of characters that must occur in a path before a rule is matched.
 const PAIRS: usize = 4;
-/// Numbers that pairs of characters are mapped to.
+/// Number of values to which pairs of characters are mapped.
 const PAIR_NUMBERS: usize = 4_096;
 
-/// The rules for us, in the order of what they begin with.
+/// Groups of rules, sorted by prefix.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Rules {
     groups: Vec<Group>,
 }
 
-/// The rules with one beginning.
+/// The rules with the same prefix.
 #[derive(Debug, PartialEq)]
 struct Group {
     begin: String,
-    /// The group with the longest beginning that this one's begins with.
+    /// The group with the longest prefix of this group's prefix.
     shorter: Option<usize>,
     rules: Vec<Rule>,
-    /// The longest pattern in this group and those that `shorter` leads to.
+    /// Length of the longest pattern in this group and the groups with shorter prefixes.
     longest: usize,
 }
 
 #[derive(Debug, PartialEq)]
 struct Rule {
     allows: bool,
-    /// Length of its pattern, which decides between rules.
+    /// Length of the pattern; the longest matching pattern decides.
     length: usize,
     kind: Kind,
 }
 
 #[derive(Debug, PartialEq)]
 enum Kind {
-    /// Its beginning is all there is of it.
+    /// The pattern ends after the prefix, so that it matches any path with this prefix.
     Begin,
-    /// Its beginning is the whole path.
+    /// The pattern requires that the path equals the prefix.
     Whole,
-    /// Behind its beginning there are wildcards.
+    /// The pattern has wildcards after the prefix.
     Wild { pattern: String, pairs: [u16; PAIRS] },
 }
 
 impl Rules {
-    /// From patterns in one spelling, and whether they allow.
+    /// Builds the index from normalised patterns, each with whether it allows access.
     pub(super) fn new(paths: Vec<(String, bool)>) -> Self {
         let mut counts = vec![0_u32; PAIR_NUMBERS];
         for number in paths.iter().flat_map(|(pattern, _)| pairs_in(pattern.trim_end_matches('$')))
@@ -72,7 +73,8 @@ impl Rules {
             .collect();
         sorted.sort_by(|(one, _), (two, _)| one.cmp(two));
         let mut groups: Vec<Group> = Vec::new();
-        // The groups that the last one begins with, itself included, the shortest first.
+        // The groups whose prefixes are prefixes of the last group, including that group, the
+        // shortest first.
         let mut open: Vec<usize> = Vec::new();
         for (begin, rule) in sorted {
             if groups.last().is_none_or(|last| last.begin != begin) {
@@ -92,7 +94,8 @@ impl Rules {
         Self { groups }
     }
 
-    /// The longest pattern that matches decides; of equally long ones, the one that allows.
+    /// Whether the longest matching pattern allows the path. If two matching patterns have the same
+    /// length, the allowing pattern decides.
     pub(super) fn allow(&self, path: &str) -> bool {
         let path = normal(path);
         let mut at = self.groups.partition_point(|group| group.begin <= path).checked_sub(1);
@@ -134,7 +137,7 @@ struct Pairs([u64; PAIR_NUMBERS / 64]);
 impl Pairs {
     fn of(path: &str) -> Self {
         let mut set = [0; PAIR_NUMBERS / 64];
-        // What a rule with fewer pairs searches is in every path.
+        // Value 0 fills the array of a rule with fewer pairs, so every path contains it.
         set[0] = 1;
         for pair in path.as_bytes().windows(2) {
             let number = usize::from(pair_number(pair));
@@ -159,7 +162,7 @@ fn pairs_in(text: &str) -> impl Iterator<Item = u16> {
     text.split('*').flat_map(|part| part.as_bytes().windows(2).map(pair_number))
 }
 
-/// Those of them that the fewest patterns have: they distinguish most patterns.
+/// The pairs of a pattern that occur in the fewest patterns: they exclude most patterns.
 fn rarest_pairs(text: &str, counts: &[u32]) -> [u16; PAIRS] {
     let mut numbers: Vec<u16> = pairs_in(text).collect();
     numbers.sort_unstable_by_key(|number| (counts[usize::from(*number)], *number));
@@ -169,7 +172,7 @@ fn rarest_pairs(text: &str, counts: &[u32]) -> [u16; PAIRS] {
     pairs
 }
 
-/// Whether a pattern with `*` and `$` matches the beginning of a path. One pass, whatever the
+/// Whether a pattern with `*` and `$` matches the beginning of a path. Reads the path once, for any
 /// pattern.
 pub(super) fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, to_the_end) = match pattern.strip_suffix('$') {
@@ -194,8 +197,8 @@ pub(super) fn fits(pattern: &str, path: &str) -> bool {
     true
 }
 
-/// One spelling for all: what need not be percent-encoded is not, everything else is in capital
-/// letters.
+/// A normalised spelling: unreserved characters are not percent-encoded, and other
+/// percent-encodings are in capital letters.
 pub(super) fn normal(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(bytes.len());

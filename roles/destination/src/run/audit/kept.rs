@@ -11,7 +11,7 @@ use abreast_webtypes::Digests;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// An audit of such a copy.
+/// An audit of a copy that is read back.
 pub(crate) struct Kept<'a> {
     pub(crate) mirror: Mirror,
     pub(crate) reader: Box<dyn ReadBack>,
@@ -67,7 +67,7 @@ impl Kept<'_> {
     fn find_extra(&self, expected: &Expected, report: &mut AuditReport) -> Result<(), Error> {
         self.mirror.each_batch(|rows| {
             for row in rows {
-                // What is kept although filters exclude it does not matter.
+                // Stored resources that the filters exclude are not compared.
                 if expected.contains(&row.uri)? || self.mirror.is_excluded(&row.uri)? {
                     continue;
                 }
@@ -80,7 +80,7 @@ impl Kept<'_> {
             }
             self.check_cancelled()
         })?;
-        // What is listed is compared with the others.
+        // Listed resources are compared by other means.
         let mut unlisted = Vec::new();
         self.mirror.each_without_row(&mut |uri| unlisted.push(uri.to_owned()))?;
         for uri in unlisted {
@@ -100,7 +100,7 @@ impl Kept<'_> {
         let is_unknown = by_row == Some(Verdict::Unknown);
         let reads = self.full && (is_unknown || !self.reader.keeps_bytes());
         let found = match &row {
-            // It is there, in a version that nobody knows.
+            // The resource is stored, but its version is not known.
             None if self.mirror.has_place(&listed.uri)? => Some(Verdict::Mismatch),
             None => None,
             Some(row) => match self.reader.damage(&self.mirror, row, reads)? {
@@ -116,7 +116,7 @@ impl Kept<'_> {
             },
         };
         let found = found.map(|verdict| match (verdict, by_row) {
-            // The bytes were read, or are those of the row.
+            // The bytes were read, or agree with the row.
             (Verdict::Verified, _) | (Verdict::Unverified, Some(Verdict::Verified))
                 if self.full =>
             {

@@ -1,4 +1,4 @@
-//! The visitor of an audit: notes what a Source lists.
+//! The visitor of an audit, which records the listed resources.
 
 use crate::copy::common_base::CommonBase;
 use crate::plan::comparison::note_twice;
@@ -13,13 +13,13 @@ use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Pending};
 use abreast_webtypes::Moment;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Notes what a Source lists.
+/// Records the listed resources of a Source.
 pub(super) struct Listing<'a> {
     pub(super) expected: &'a Expected,
     pub(super) selection: &'a mut Selection,
-    /// Resources that the filters exclude, kept or not.
+    /// Resources that the filters exclude, stored or not.
     pub(super) excluded: &'a Expected,
-    /// Of all URIs.
+    /// The common start of all URIs.
     pub(super) common: CommonBase,
     pub(super) item: Pending,
     pub(super) observer: &'a dyn Observer,
@@ -39,7 +39,7 @@ impl Visitor for Listing<'_> {
         self.common.note(&self.item.uri);
         let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
         let to = if is_excluded { self.excluded } else { self.expected };
-        // As in a comparison, the first entry counts; one that states nothing is no entry of a list.
+        // As in a comparison, the first entry is used; an entry without properties does not count.
         let first = to.row(&self.item.uri)?;
         if let Some(first) = first.filter(|it| it.length.is_some() || !it.digests.is_empty()) {
             note_twice(self.requests, listed, first.length, &first.digests);
@@ -50,7 +50,8 @@ impl Visitor for Listing<'_> {
         Ok(to.put(&row, (i64::MIN, i64::MIN), false)?)
     }
 
-    /// Without one of the lists, a resource that is not listed may be in it.
+    /// An incomplete list is an error: resources that are missing in the other lists may be in this
+    /// one.
     fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
         Err(error)
     }
@@ -62,7 +63,7 @@ impl Visitor for Listing<'_> {
         let row = ExpectedRow { at, is_change: at.is_some(), ..row };
         let (mut row, mut order) = (row, (order.time, order.list));
         if listed.is_only_deprecated() {
-            // In the set, with the state that is given elsewhere, if any is.
+            // The resource is in the set, with the properties in another entry, if any.
             (row.at, row.is_change) = (None, false);
             order = (i64::MIN, i64::MIN);
             if self.expected.contains(&row.uri)? {

@@ -24,7 +24,7 @@ fn an_entry_point_older_than_its_pages_needs_no_comparison() {
         leads_on.then_some(made)
     };
     let test = "activities::an_entry_point";
-    // Seed 1365 found that an empty page may be the only one that it names.
+    // Seed 1365 found that an empty page may be the only page in an Entry Point.
     assert_each(test, SEEDS + 400, made, |bench, seed, made| {
         simulate(bench, seed, made, PROTOCOL.reader)?;
         match world::gaps() {

@@ -28,10 +28,10 @@ use std::sync::atomic::AtomicBool;
 /// How often changes are read again because resources changed while they were fetched.
 const REPLANS_MAX: usize = 3;
 
-/// Makes the reader of one run.
+/// Makes the reader of a run.
 pub(super) type MakeReader = fn() -> Box<dyn Reader>;
 
-/// What stays the same for all copies of a thread.
+/// Data that all copies of a thread share.
 pub(super) struct Bench {
     options: SyncOptions,
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ impl Bench {
     pub(super) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let mut options = SyncOptions::new(BASE, place.path());
-        // Of a kind that a comparison does not read back.
+        // A sink that a comparison does not read back.
         options.sink = SinkOptions::Push(PushOptions { url: BASE.to_owned(), graph: None });
         options.ignore_robots = true;
         options.max_delete = MaxDelete::Percent(100.0);
@@ -54,23 +54,23 @@ impl Bench {
     }
 }
 
-/// A copy: its state, and what is kept.
+/// A copy: its database, and its stored resources.
 pub(super) struct Copy<'b> {
     bench: &'b Bench,
     options: SyncOptions,
     make: MakeReader,
     mirror: Mirror,
     pub(super) kept: BTreeMap<String, String>,
-    /// What is kept as it was when the transaction that is open began.
+    /// The stored resources at the start of the open transaction.
     committed: Option<BTreeMap<String, String>>,
-    /// Entities that could not be fetched by the last run.
+    /// Entities that the last run could not fetch.
     pub(super) failed: Vec<String>,
-    /// Entities that were deleted here and never there.
+    /// Entities that were deleted in the copy and not at the provider.
     pub(super) wrongly_deleted: Vec<String>,
 }
 
 impl<'b> Copy<'b> {
-    /// A copy of what is at an address.
+    /// A copy of the Source at an address.
     pub(super) fn new(bench: &'b Bench, url: String, make: MakeReader) -> Self {
         let options = SyncOptions { url, ..bench.options.clone() };
         Self {
@@ -93,7 +93,7 @@ impl<'b> Copy<'b> {
         if summary.mode == Mode::Baseline {
             count_baseline();
         }
-        // What was not committed with the state is truncated when the state is opened again.
+        // Uncommitted changes are truncated when the database is opened again.
         self.mirror.rollback().unwrap();
         if let Some(committed) = self.committed.take() {
             self.kept = committed;
@@ -174,14 +174,14 @@ fn observe(event: &Event<'_>) {
         if problem.code == "gap" {
             count_gap();
             if problem.message.ends_with("compared again when it changes") {
-                // That is a notice, and no fault of the copy.
+                // The problem is only a notice, and not a fault of the copy.
                 provider(Provider::note_missed);
             }
         }
     }
 }
 
-/// Fetches what is planned; a run that is killed keeps nothing of it.
+/// Fetches planned resources; discards them if the run is killed.
 fn fetch_all(
     planner: &Planner<'_>,
     kept: &mut BTreeMap<String, String>,
@@ -193,7 +193,7 @@ fn fetch_all(
     Ok(failed)
 }
 
-/// The URIs of those that failed, and whether that is new.
+/// The URIs of failed resources, and whether the failure is new.
 fn fetch(
     planner: &Planner<'_>,
     kept: &mut BTreeMap<String, String>,
@@ -210,7 +210,7 @@ fn fetch(
         }
         match bytes_of(planner, &task)? {
             Some(bytes) if bytes.is_empty() && item.describes() => {
-                // Nothing is stated about it any more.
+                // The document no longer contains statements about the entity.
                 if task.row.is_some() {
                     let action = PendingAction::Delete;
                     mirror.put_pending(&Pending { action, ..item.clone() })?;
@@ -241,7 +241,8 @@ fn bytes_of(planner: &Planner<'_>, task: &Task) -> Result<Option<Vec<u8>>, Error
     Ok(reply.map(|reply| reply.body))
 }
 
-/// Deletes what is planned, but for copies of what is still to be fetched at its new place.
+/// Deletes planned resources, except copies of resources that are still to be fetched at their new
+/// URI.
 fn delete(
     mirror: &Mirror,
     kept: &mut BTreeMap<String, String>,

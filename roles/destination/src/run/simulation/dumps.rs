@@ -5,7 +5,8 @@ use super::oracle::{assert_right, each_seed, simulate};
 use crate::read::resourcesync::PROTOCOL;
 use abreast_testkit::providers::{Protocol, Provider};
 
-/// Histories that few seeds have: packages of a cache, spans in the future, changes of one second in two lists.
+/// Rare histories: packages from a cache, intervals in the future, changes of the same second in
+/// two lists.
 const RARE: [u64; 8] = [1166, 2980, 3362, 3581, 3617, 4151, 4789, 9233];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Seeds beyond the first ones whose copies were wrong once: each test of its protocol repeats them.
+//! Seeds with large numbers that once resulted in wrong copies: each test of the protocol repeats
+//! them.
 
 use abreast_testkit::providers::Protocol;
 

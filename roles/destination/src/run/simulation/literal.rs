@@ -1,5 +1,5 @@
-//! The algorithms that the specifications state, and that of another consumer, to the letter: what
-//! they lose in the same simulation.
+//! The algorithms in the specifications, and of another consumer, implemented to the letter: their
+//! losses in the same simulation.
 
 use super::BASE;
 use super::copy::{Bench, Copy};
@@ -24,7 +24,7 @@ enum Algorithm {
     Forward,
     /// [iiif-discovery §3.5]
     Iiif,
-    /// That of the harvester of Yale's LUX.
+    /// The algorithm of the harvester of Yale's LUX.
     Lux,
 }
 
@@ -41,7 +41,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether it is for feeds of a shape.
+    /// Whether the algorithm supports feeds of this shape.
     fn is_for(self, shape: &Shape) -> bool {
         match self {
             Self::Emm01 | Self::Reverse => shape.is_newest_first && shape.is_latest_only,
@@ -53,7 +53,7 @@ impl Algorithm {
     }
 }
 
-/// A copy that one of them makes.
+/// A copy that one algorithm makes.
 struct Literal {
     algorithm: Algorithm,
     kept: BTreeMap<String, String>,
@@ -117,7 +117,7 @@ impl Literal {
     fn add(&mut self, iri: &str) -> Outcome {
         let reply = ask(iri, Known::default())?;
         if matches!(reply.status, 404 | 410) {
-            // There is nothing to add.
+            // No version can be added.
             return Ok(());
         }
         let body = whole(&reply)?;
@@ -138,7 +138,7 @@ impl Literal {
         Ok(())
     }
 
-    /// By its type, as the definitions of the types state.
+    /// Processes an item by its type, according to the definitions of the types.
     fn by_type(&mut self, item: &Value) -> Outcome {
         let Some(iri) = url_of(&item["object"]) else { return Ok(()) };
         match kind(item) {
@@ -222,7 +222,7 @@ impl Literal {
                 match kind(item) {
                     "Delete" | "Remove" => drop(self.kept.remove(&iri)),
                     _ if only_delete => continue,
-                    // Without `target`, as these feeds have it, for the feed itself.
+                    // The target is the feed itself, since these feeds do not contain `target`.
                     "Update" | "Create" | "Add" => self.add(&iri)?,
                     "Move" => {
                         self.kept.remove(&iri);
@@ -257,7 +257,7 @@ impl Literal {
                 else {
                     continue;
                 };
-                // Whatever fails for one entity is passed over.
+                // Failures for single entities are ignored.
                 match kind(item) {
                     "Delete" => drop(self.kept.remove(&iri)),
                     _ => match self.add(&iri) {
@@ -275,8 +275,8 @@ impl Literal {
     }
 }
 
-/// What is wrong with copies of so many providers without and with adversity, as cells of a table,
-/// and whether anything is.
+/// The errors in copies of `count` providers without and with adversity, as cells of a table, and
+/// whether there are any.
 fn cells(
     count: usize,
     is_for: impl Fn(&Shape) -> bool,
@@ -319,7 +319,7 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
         |bench, seed, is_calm| {
             let made = Provider::new(Protocol::Activities, seed, BASE, is_calm);
             let mut copy = Copy::new(bench, made.url(), PROTOCOL.reader);
-            // What a copy lacks counts if its last run did not report it.
+            // Missing resources count if the last run did not report them.
             match live(made, seed, &mut || copy.run()).unwrap() {
                 ExitCode::Ok => Wrong::of(&copy.kept),
                 _ => Wrong::default(),
@@ -338,7 +338,7 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
             Wrong::of(&literal.kept)
         });
         let _ = writeln!(table, "| {} |{cells}", algorithm.name());
-        // This one begins with the first date that it ever saw, in each run.
+        // The algorithm starts with the first date that it ever processed, in each run.
         assert!(any || algorithm == Algorithm::Reverse, "{algorithm:?} loses nothing");
     }
     eprintln!("{table}");

@@ -1,15 +1,16 @@
-//! Readers in a simulation: providers of every protocol under adversity, read without sockets.
+//! Simulation of readers: providers of every protocol under adversity, read without sockets.
 //!
-//! Each seed is a provider with a history, and a copy that is killed and runs again at any time. What
-//! the runs plan is carried out by a model of the transfer, which has failures and kills too.
+//! Each seed determines a provider with a history, and a copy that is killed and runs again at any
+//! time. A model of the transfer, which has failures and kills too, carries out the plans of the
+//! runs.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `world.rs` | the provider of a thread, and its documents as those of a network |
+//! | `world.rs` | the provider of a thread, and its documents as received from a network |
 //! | `copy.rs` | a copy: a run of a reader, and the model of the transfer |
 //! | `keep.rs` | storing a resource in that model |
-//! | `packages.rs` | resources out of packages, in that model |
-//! | `oracle.rs` | the life of a copy, and what it may lack at the end |
+//! | `packages.rs` | resources from packages, in that model |
+//! | `oracle.rs` | the life of a copy, and the resources that it may lack at the end |
 //! | `found.rs` | seeds that found a fault once |
 //! | `activities.rs` | EMM 0.1 and 1.0, IIIF |
 //! | `lists.rs` | ResourceSync 1.1 |
@@ -17,7 +18,7 @@
 //! | `sitemaps.rs` | ResourceSync 0.1 |
 //! | `atom.rs` | SDShare |
 //! | `faults/` | faults as patches: `cargo xtask faults` puts them back, one at a time |
-//! | `literal.rs` | the algorithms that specifications of activities state, for comparison |
+//! | `literal.rs` | the algorithms in the specifications of activities, for comparison |
 
 mod activities;
 mod atom;

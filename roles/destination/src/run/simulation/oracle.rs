@@ -1,4 +1,4 @@
-//! The life of a copy, and what it may lack at the end.
+//! The life of a copy, and the resources that it may lack at the end.
 
 use super::copy::{Bench, Copy, MakeReader};
 use super::found::seeds_of;
@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 
 /// Runs of a consumer before the provider is quiet.
 const RUNS_MAX: u64 = 5;
-/// Runs with a quiet provider.
+/// Number of runs with a quiet provider.
 const QUIET_RUNS: usize = 2;
-/// Most requests of one run: more are a walk without end.
+/// Maximum number of requests of a run; a run with more requests does not end.
 const REQUESTS_MAX: usize = 2_000;
 
-/// What is wrong with a copy at the end.
+/// The errors of a copy at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// Entities that are missing.
     pub(super) lost: usize,
-    /// Entities that are gone at the provider.
+    /// Entities that the provider has deleted.
     pub(super) revived: usize,
     /// Entities of an earlier version.
     pub(super) stale: usize,
@@ -48,11 +48,11 @@ impl Wrong {
     }
 }
 
-/// Runs a consumer with a provider: at any time, killed at times, and then with the quiet provider.
-/// The outcome of the last run.
+/// Runs a consumer with a provider: at any time, sometimes killed, and then with the quiet
+/// provider. Returns the outcome of the last run.
 ///
 /// # Errors
-/// A run has no end.
+/// A run does not end.
 pub(super) fn live(
     made: Provider,
     seed: u64,
@@ -90,7 +90,7 @@ pub(super) fn live(
     Ok(ended)
 }
 
-/// The life of one copy; what is wrong at the end.
+/// The life of a copy; returns its errors at the end.
 pub(super) fn simulate(
     bench: &Bench,
     seed: u64,
@@ -100,7 +100,8 @@ pub(super) fn simulate(
     let mut copy = Copy::new(bench, made.url(), make);
     let lived = live(made, seed, &mut || copy.run());
     let wrong = Wrong::of(&copy.kept);
-    // What nothing states any more is reported permanently, as are versions that a restored server does not have.
+    // Entities that no document contains any more are reported permanently, and so are versions
+    // that a restored server lacks.
     let may_fail = provider(|provider| {
         let is_lost = |uri: &String| provider.has_forgotten(uri);
         !provider.is_knowable() || !copy.failed.is_empty() && copy.failed.iter().all(is_lost)
@@ -155,7 +156,7 @@ pub(super) fn assert_right(test: &str, (protocol, make): (Protocol, MakeReader),
     assert_seeds(test, &seeds, made, |bench, seed, made| simulate(bench, seed, made, make));
 }
 
-/// The first seeds, and those that found a fault once; or the one that was chosen.
+/// The first seeds, and seeds that once found a fault; or the chosen seed.
 fn with_found(count: u64, protocol: Protocol) -> Vec<u64> {
     let mut all = seeds(count);
     if let Some(last) = all.last().copied().filter(|last| all.len() as u64 == *last) {

@@ -1,5 +1,5 @@
-//! Resources out of packages: the order of `transfer/package/supply.rs`, with what it decides about members, and a model of what it
-//! stores.
+//! Resources from packages: in the order of `transfer/package/supply.rs`, with its decisions about
+//! members, and a model of its storage.
 
 use super::keep::keep;
 use super::world::note;
@@ -22,7 +22,7 @@ pub(super) fn choice(provider: &mut Provider) -> Dumps {
     }
 }
 
-/// Takes what is planned out of packages; the rest stays planned.
+/// Extracts planned resources from packages; the others remain planned.
 pub(super) fn supply(
     reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,

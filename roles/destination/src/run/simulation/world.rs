@@ -1,4 +1,4 @@
-//! The provider that a thread asks, and its documents as those of a network.
+//! The provider of a thread, and its documents as received from a network.
 
 use crate::report::clock;
 use crate::report::error::{Error, ExitCode};
@@ -15,9 +15,9 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 
-/// Attempts at a document, as those of a client.
+/// Number of attempts to fetch a document, as a client makes.
 const ATTEMPTS: usize = 2;
-/// Bytes of a piece of a transfer.
+/// Number of bytes in a piece of a transfer.
 const PIECE_BYTES: usize = 100;
 
 thread_local! {
@@ -108,7 +108,7 @@ pub(super) fn ask(url: &str, known: Known<'_>) -> Result<Reply, Error> {
     })
 }
 
-/// A reply; of a package the manifest.
+/// A reply as text; of a package only the manifest.
 fn shown(url: &str, reply: &Reply) -> String {
     let is_package = reply.body.starts_with(b"PK");
     let manifest = reply.body.windows(5).position(|text| text == b"<?xml").unwrap_or(0);
@@ -117,8 +117,9 @@ fn shown(url: &str, reply: &Reply) -> String {
     format!("{url} {} {:?} {text}", reply.status, reply.cut)
 }
 
-/// Sends a request, again where the answer is a transient failure or its transfer breaks off; `None`
-/// where that is how each attempt ends. `part` takes what comes of a transfer that breaks off.
+/// Sends a request, and repeats it if the response is a transient failure or the transfer is
+/// interrupted; `None` if each attempt fails in this way. `part` receives the pieces of an
+/// interrupted transfer.
 pub(super) fn ask_again(
     url: &str,
     known: Known<'_>,

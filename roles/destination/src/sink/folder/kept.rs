@@ -1,4 +1,5 @@
-//! The files of a copy in a folder, read back: lengths, times, digests, names, and leftovers.
+//! Verification of the files of a copy in a folder: lengths, times, digests, names, and leftover
+//! files.
 
 use super::super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::super::via;
@@ -22,7 +23,7 @@ pub(crate) struct FolderKept {
     last: Option<(Vec<u8>, Dir)>,
 }
 
-/// One file that is there.
+/// An existing file of the copy.
 struct Found {
     dir: Dir,
     name: Vec<u8>,
@@ -79,7 +80,7 @@ impl FolderKept {
             && self.system.same_time(row.file_mtime, stat.mtime_ns)
     }
 
-    /// The damage of the file at the place that the row names.
+    /// The damage of the file at the path from the row.
     fn damage_at(&mut self, row: &Row, path: &[u8], read: bool) -> Option<Damage> {
         let shown = shown(path);
         let damage = |kind, message: String| Some(Damage { kind, message });
@@ -145,8 +146,7 @@ impl FolderKept {
         )
     }
 
-    /// Reports what killed runs left: temporary files, and files of links whose file never came or
-    /// is gone.
+    /// Reports leftovers of killed runs: temporary files, and files of links without their file.
     pub(crate) fn leftovers(&self, report: &mut dyn FnMut(&Dir, &[u8], &str)) -> Result<(), Error> {
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
         while let Some(path) = waiting.pop() {
@@ -188,7 +188,8 @@ impl ReadBack for FolderKept {
         if !is_missing && (!row.leaf || damage.is_some()) {
             return Ok(damage);
         }
-        // Under the other of its two names? A killed run may have moved it without recording that.
+        // A killed run may have moved the file to the other form of its path without recording the
+        // move.
         let other = if row.leaf { Form::Plain } else { Form::Leaf };
         let Ok(other) = self.path(row, other) else { return Ok(damage) };
         let found = self.find(&other);

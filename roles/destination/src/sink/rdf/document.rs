@@ -1,4 +1,4 @@
-//! The document of a resource: which syntax it has, and what it states about the resource.
+//! The document of a resource: its syntax, and its statements about the resource.
 
 use crate::report::failure::Failure;
 use crate::report::sinks::Graph;
@@ -19,22 +19,22 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek as _};
 use std::ops::ControlFlow;
 
-/// Bytes of a digest of a description.
+/// Length of the digest of a description, in bytes.
 pub(super) const DIGEST_BYTES: usize = 16;
-/// Most bytes of the statements of one resource, written as N-Triples.
+/// Maximum length of the statements of a resource, in bytes of N-Triples.
 const BYTES_MAX: usize = 16 << 20;
-/// Most statements of one resource.
+/// Maximum number of statements of a resource.
 const STATEMENTS_MAX: usize = 100_000;
 
-/// What is kept of a resource.
+/// The stored statements of a resource.
 #[derive(Debug)]
 pub(super) struct Description {
     /// Canonical N-Triples.
     pub(super) lines: Vec<u8>,
     pub(super) digest: [u8; DIGEST_BYTES],
-    /// The entity that it is of, where that is not the resource with the listed URI.
+    /// The entity that is described, if its IRI is not the listed URI.
     pub(super) entity: Option<NamedNode>,
-    /// How far its blank nodes reach.
+    /// The reach of the blank nodes of the description.
     pub(super) reach: Reach,
     pub(super) notices: Vec<Notice>,
 }
@@ -46,8 +46,8 @@ pub(super) fn digest_of(lines: &[u8]) -> [u8; DIGEST_BYTES] {
     digest
 }
 
-/// Reads what a document states about its resource. A resource that is requested by its own URI, of
-/// which nothing is stated, may be the address of a document about one other entity.
+/// Reads the statements of a document about its resource. If there are none, and the resource was
+/// requested at its own URI, the document may describe a single other entity.
 pub(super) fn describe(
     task: &Task,
     body: &mut Body<'_>,
@@ -74,8 +74,8 @@ pub(super) fn describe(
     Ok(described)
 }
 
-/// Whether the bytes are the description as [`describe`] makes it: they came with a list, or were
-/// made of an answer.
+/// Whether the bytes are already a description made by [`describe`]: from a list or from a
+/// response.
 fn is_description(item: &Pending, body: &Body<'_>) -> bool {
     let is_lines = body.media_type.as_deref() == Some(Syntax::NTriples.media_type());
     body.file.is_none() && is_lines && (item.body.is_some() || item.describes())
@@ -90,13 +90,14 @@ fn described(root: &NamedNode, lines: &[u8]) -> Result<Description, Failure> {
     Ok(Description { lines, digest, entity: None, reach, notices: Vec::new() })
 }
 
-/// The syntax of what a server sent.
+/// The syntax of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentSyntax {
     syntax: Syntax,
-    /// It came as `text/plain`, which was the type of N-Triples [sdshare §Recommended Resource Representation Formats]
-    /// and is that of errors, pages and anything else. So it counts only if it states something: a text of
-    /// comments is not the description of a resource that has none.
+    /// The media type is `text/plain`, which was the type of N-Triples
+    /// [sdshare §Recommended Resource Representation Formats] and is the type of error messages,
+    /// pages and other texts. Such a response is accepted only if it contains statements: a text of
+    /// comments is not the description of a resource without statements.
     is_doubtful: bool,
 }
 
@@ -111,8 +112,8 @@ impl SentSyntax {
     }
 }
 
-/// The syntax by the media type that was sent, or where that is vague, by the one that was asked for,
-/// or by the ends of addresses. `None` when it is not RDF.
+/// The syntax according to the received media type; if that is vague, according to the requested
+/// media type, or the ends of the addresses. `None` if the document is not RDF.
 pub(crate) fn syntax_of(
     sent: Option<&str>,
     asked: Option<&str>,
@@ -133,7 +134,7 @@ pub(crate) fn syntax_of(
     is_plain.then_some(SentSyntax { syntax: Syntax::NTriples, is_doubtful: true })
 }
 
-/// JSON-LD that came as plain JSON, where it was one of the types that were asked for.
+/// JSON-LD with the media type of JSON, if JSON-LD was among the requested types.
 fn json_ld_of(sent: &str, asked: &str) -> Option<Syntax> {
     let is_asked =
         asked.split(',').any(|asked| Syntax::of_media_type(essence(asked)) == Some(Syntax::JsonLd));
@@ -156,10 +157,11 @@ fn is_plain(media_type: &str) -> bool {
     essence(media_type).eq_ignore_ascii_case("text/plain")
 }
 
-/// Canonical N-Triples, and what is reported about them.
+/// Canonical N-Triples, and the notices about them.
 pub(crate) type Lines = (Vec<u8>, Vec<Notice>);
 
-/// The description of an item by an answer that came from an address; `None` when the answer states nothing at all.
+/// The description of an item in a response from an address; `None` if the response contains no
+/// statements.
 pub(crate) fn describe_answer(
     item: &Pending,
     syntax: SentSyntax,
@@ -182,8 +184,8 @@ pub(crate) fn describe_answer(
     statements.describe().map(|described| Some((described.lines, described.notices)))
 }
 
-/// Whether an answer that is not RDF is of a type that was asked for, which is not RDF either; a page
-/// of a server under maintenance, or for a login, is not.
+/// Whether a response that is not RDF has a requested type that is not RDF either, unlike the page
+/// of a server under maintenance, or of a login.
 pub(crate) fn is_as_asked(sent: Option<&str>, asked: Option<&str>) -> bool {
     let Some(asked) = asked else { return false };
     let mut types = asked.split(',').map(essence);
@@ -192,7 +194,7 @@ pub(crate) fn is_as_asked(sent: Option<&str>, asked: Option<&str>) -> bool {
     !has_rdf && (is_vague(sent) || types.any(is_sent))
 }
 
-/// The failure of an answer that is not RDF.
+/// The failure for a response that is not RDF.
 pub(crate) fn not_rdf(media_type: Option<&str>) -> Failure {
     let what = match media_type {
         Some(media_type) => format!("it is {}, which is not RDF", excerpt(essence(media_type))),
@@ -222,26 +224,26 @@ fn is_vague(media_type: Option<&str>) -> bool {
 struct Statements<'a> {
     graph: &'a Graph,
     root: &'a NamedNode,
-    /// As lines of N-Triples.
+    /// The collected lines of N-Triples.
     kept: Vec<u8>,
     count: usize,
-    /// Whether something is stated of the resource.
+    /// Whether there are statements about the resource.
     has_own: bool,
     has_blank: bool,
-    /// Whether something is stated of an IRI in place of a blank node.
+    /// Whether there are statements about an IRI that replaces a blank node.
     has_skolem: bool,
-    /// Statements that are not about the resource.
+    /// Number of statements that are not about the resource.
     others: u64,
     by_address: bool,
-    /// The document is the whole answer about the resource, and kept as nothing else.
+    /// The document describes only this resource, so all its statements are stored.
     is_fragment: bool,
-    /// The only other entity so far that something is stated of.
+    /// The single other entity with statements, if there is exactly one so far.
     other: Option<NamedNode>,
     has_several: bool,
-    /// What is stated of it.
+    /// The statements about the other entity.
     of_other: Vec<u8>,
     rdf: &'a RdfRules,
-    /// What was left out, if anything was.
+    /// The invalid statements that were left out, if that is allowed.
     left_out: Option<LeftOut>,
 }
 
@@ -266,7 +268,7 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// Reads what a server sent, out of a file if there is one.
+    /// Reads the response of a server, from `file` if the body is in a file.
     fn read_sent(
         &mut self,
         sent: SentSyntax,
@@ -289,7 +291,7 @@ impl<'a> Statements<'a> {
     }
 
     fn read(&mut self, syntax: Syntax, input: impl Read, base: &str) -> Result<(), Failure> {
-        // Statements of others are counted, and not kept.
+        // Statements about other entities are only counted.
         let mut limits = ReadLimits::in_memory();
         limits.expansion.most = u64::MAX;
         let mut options =
@@ -306,7 +308,7 @@ impl<'a> Statements<'a> {
                 NamedOrBlankNodeRef::NamedNode(node) => {
                     let is_own = *self.graph == Graph::OfResource || node == self.root.as_ref();
                     self.has_own |= is_own && quad.graph_name == GraphNameRef::DefaultGraph;
-                    // A part, if the resource leads to it.
+                    // The node is a part, if the resource refers to it.
                     let is_skolem = !is_own && is_skolem_iri(node.as_str());
                     self.has_skolem |= is_skolem;
                     is_own || is_skolem
@@ -365,8 +367,8 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// The canonical description. Statements about anything else are not kept: what a document states
-    /// about one resource must not change another.
+    /// The canonical description. Statements about other entities are not stored, because a
+    /// document about one resource must not change another resource.
     fn describe(mut self) -> Result<Description, Failure> {
         let mut entity = None;
         if !self.has_own && !self.has_several && self.by_address {
@@ -436,7 +438,7 @@ fn not_lines(error: &StatementError) -> Failure {
     Failure::new("rdf.syntax", error.to_string())
 }
 
-/// The lines about an IRI, and about each blank node that they lead to; how many they are.
+/// The lines about an IRI, and about each blank node that they refer to; and their number.
 fn closure(lines: &[u8]) -> (Vec<u8>, usize) {
     let mut by_blank: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
     let mut waiting = Vec::new();

@@ -1,9 +1,10 @@
-//! A table of labels, in a database of SQLite or a file of CSV: of each entity what people call it,
-//! and whether it is still to be used.
+//! A table of labels, in an SQLite database or a CSV file: the label of each entity, and whether
+//! the entity is deprecated.
 //!
-//! The table is a database of its own, for CSV in the state folder. Its batches are durable before the
-//! state has them, and both have the number of the last one: what a killed run left between them is
-//! fetched again.
+//! The table is always a separate database, which is in the state folder if the output is CSV. Its
+//! batches are durable before the database of the copy records them, and both databases contain the
+//! number of the last batch. Resources of a batch that only one database contains are fetched
+//! again.
 
 use super::document::describe;
 use super::{iri, same_bytes};
@@ -31,19 +32,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a label; of a longer one the table has the beginning.
+/// Maximum length of a label in bytes; longer labels are truncated.
 const LABEL_BYTES_MAX: usize = 8 << 10;
 
-/// Items whose labels are made durable together.
+/// Number of items whose labels become durable together.
 const BATCH_ITEMS: u64 = 5_000;
-/// The table of a copy in CSV, in its state folder.
+/// The table of a copy whose output is CSV, in its state folder.
 const DATABASE: &str = "labels.db";
-/// The name of the copy and the number of the last batch, as the state has them.
+/// Keys of the identifier of the copy and of the number of the last batch, in the database of the
+/// copy.
 const COPY: &str = "labels-copy";
 const BATCH: &str = "labels-batch";
-/// How labels were chosen.
+/// Key of the options by which labels were chosen.
 const CHOICE: &str = "labels-choice";
-/// The file of CSV that this copy writes, and its time and length as it was left.
+/// Keys of the path of the CSV file, and of its time and length after the last run.
 const CSV: &str = "labels-csv";
 const CSV_TIME: &str = "labels-csv-time";
 
@@ -104,17 +106,18 @@ pub(crate) struct LabelsSink {
     /// Properties that lead to what to use instead.
     replaced_by: Vec<String>,
     table: Mutex<LabelTable>,
-    /// Rows of what was stored since the last settling; changed with the table.
+    /// Rows of items that were stored since the last [`Sink::settle`]; always changed together with
+    /// the table.
     stored: Mutex<Vec<Row>>,
     partials: Partials,
     spill: Dir,
     epoch: i64,
-    /// Whether the file of CSV is compared with the table.
+    /// Whether the content of the CSV file is compared with the table.
     checks_file: bool,
     has_stored: AtomicBool,
-    /// Whether the table is not the one that the state was left with.
+    /// Whether the table differs from the table after the last run.
     is_other: bool,
-    /// Whether the file of CSV was not as it was left, and was written again.
+    /// Whether the CSV file was changed by another program, and was written again.
     was_altered: AtomicBool,
 }
 
@@ -171,7 +174,7 @@ impl LabelsSink {
         Some(format!("{}.{:09} {}", about.mtime(), about.mtime_nsec(), about.len()))
     }
 
-    /// Whether the file has what was written.
+    /// Whether the CSV file is unchanged since this copy wrote it.
     fn is_file_as_left(&self, table: &LabelTable, mirror: &Mirror) -> Result<bool, Error> {
         let (now, left) = (self.csv_time(), mirror.meta(CSV_TIME)?);
         if now.is_some() && now == left && !self.checks_file {
@@ -191,7 +194,7 @@ impl LabelsSink {
             Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
         };
         let folder = self.options.folder();
-        // The mode of the table before it; without one, that of other new files.
+        // The new file has the permissions of the previous file, or the default permissions.
         let before = std::fs::metadata(path).ok().map(|about| about.permissions());
         let file = tempfile::Builder::new()
             .prefix(".labels-")
@@ -212,8 +215,8 @@ impl LabelsSink {
     }
 }
 
-/// Makes the state agree with the table: what one of them has and the other has not is fetched again.
-/// False when the state knows another table than this one.
+/// Makes the database agree with the table: resources that only one database contains are fetched
+/// again. Returns false if the table does not belong to this database.
 fn agree(
     table: &LabelTable,
     mirror: &Mirror,
@@ -243,13 +246,13 @@ fn agree(
         // A run was killed between the two.
         Some(1) => {
             for uri in table.resources().map_err(failed)? {
-                // What the state does not know is stored again, or deleted.
+                // A resource that is not in the database is stored again, or deleted.
                 let new = || Row { uri: uri.clone(), epoch, ..Row::default() };
                 mirror.put_row(&distrusted(&mirror.row(&uri)?.unwrap_or_else(new)))?;
             }
             mirror.set_meta(BATCH, Some(&batch.to_string()))?;
         }
-        // One of them is new or of an earlier time, or labels are chosen in another way.
+        // One of the two is new or restored from a backup, or the choice of labels has changed.
         _ => {
             mirror.each_batch(|rows| rows.iter().try_for_each(|row| plan_again(mirror, row)))?;
             table.begin_copy(&own).map_err(failed)?;
@@ -268,7 +271,7 @@ fn check_csv(options: &LabelsOptions, mirror: &Mirror) -> Result<(), Error> {
     if mirror.meta(CSV)?.as_ref() == Some(&path) {
         return Ok(());
     }
-    // A copy that began before files were noted.
+    // An earlier version did not record the path of the file.
     let is_known = mirror.meta(CSV)?.is_none()
         && mirror.meta(CHOICE)?.is_some_and(|choice| choice.ends_with(" / csv"));
     if !is_known && options.path.symlink_metadata().is_ok() {
@@ -291,7 +294,7 @@ fn write_table(
     table.each(&mut |row| write_row(out, row).map_err(failed))
 }
 
-/// Compares what is written with what can be read.
+/// A writer that compares the written bytes with the bytes of a reader.
 struct Comparing<R> {
     with: R,
     buffer: Vec<u8>,
@@ -313,7 +316,7 @@ impl<R: Read> Write for Comparing<R> {
     }
 }
 
-/// How the file of CSV differs from the table that it was written from.
+/// The difference between the CSV file and its table.
 fn csv_damage(options: &LabelsOptions, table: &LabelTable) -> Result<Option<Damage>, Error> {
     let unreadable = |cause: io::Error| {
         let message = format!("cannot read {}: {cause}", options.path.display());
@@ -498,13 +501,14 @@ fn cut(label: &str) -> &str {
     &label[..end]
 }
 
-/// When a resource changed, as the table has it.
+/// The time of a resource's change in the table.
 fn time_of(row: &Row) -> Option<Timestamp> {
     row.changed.or(row.modified).map(Timestamp::from_micros)
 }
 
 impl LabelsWriter {
-    /// The row of a resource whose bytes stay: a change of it, if there was one, counts in the table.
+    /// The row of a resource whose bytes are unchanged. A new time of change is written to the
+    /// table.
     fn touched(&self, task: &Task, row: Row) -> Result<Row, Failure> {
         if task.row.as_ref().and_then(time_of) != time_of(&row) {
             let mut table = self.sink.table();
@@ -545,8 +549,8 @@ impl LabelsWriter {
     }
 }
 
-/// Reads the table back, for audits: whether it has each entity, and whether the file of CSV is what
-/// was written. The descriptions that labels were taken from are not kept.
+/// Verifies the table for audits: whether it contains each entity, and whether the CSV file agrees
+/// with the table. The descriptions from which labels were taken are not stored.
 pub(crate) struct LabelsKept {
     options: LabelsOptions,
     table: LabelTable,
@@ -561,7 +565,7 @@ impl LabelsKept {
                 .with_help("run `abreast sync`: it is made again"));
         }
         let table = LabelTable::open_read_only(&path);
-        // A database of another program has no id.
+        // A database of another program does not contain an identifier.
         let table = table.and_then(|table| table.id().map(|_| table));
         let table = table.map_err(|error| options.failed(error))?;
         Ok(Self { options: options.clone(), table })
@@ -570,7 +574,7 @@ impl LabelsKept {
 
 impl ReadBack for LabelsKept {
     fn damage(&mut self, _: &Mirror, row: &Row, _: bool) -> Result<Option<Damage>, Error> {
-        // What is not trusted is stored again.
+        // A resource with an unreliable row is stored again in any case.
         if is_distrusted(row) || self.table.has(&row.uri)? {
             return Ok(None);
         }
@@ -590,7 +594,7 @@ impl ReadBack for LabelsKept {
         if let Some(damage) = damage.as_mut().filter(|damage| damage.kind == DamageKind::Digest)
             && !self.table.is_exported()?
         {
-            // The last run ended before it wrote the file, and the next one does.
+            // The last run ended before it wrote the file, and the next run writes it.
             damage.kind = DamageKind::Time;
         }
         Ok(damage.map(|damage| (self.options.path.display().to_string(), damage)))

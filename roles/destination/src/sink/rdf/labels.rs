@@ -1,17 +1,17 @@
 //! Labels of blank nodes that are unique to a resource.
 //!
-//! In canonical lines a label follows from what is stated of the node, so that equal nodes of two
-//! resources have the same. Where the lines of several resources come together, each label begins
-//! with a digest of the resource's URI.
+//! In canonical lines, a label is computed from the statements about the node, so equal nodes of
+//! two resources have the same label. If one file contains the lines of several resources, each
+//! label starts with a digest of the resource's URI.
 
 use memchr::memchr;
 
-/// Bytes of a URI's digest in labels.
+/// Length of the digest of a URI in labels, in bytes.
 const PREFIX_BYTES: usize = 10;
-/// The begin of a blank node, before its label.
+/// The prefix of a blank node, before its label.
 pub(super) const BLANK: &[u8] = b"_:";
 
-/// The begin of the labels of a resource.
+/// The prefix of the labels of a resource.
 pub(super) fn prefix_of(uri: &str) -> Vec<u8> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut prefix = b"e".to_vec();
@@ -22,7 +22,7 @@ pub(super) fn prefix_of(uri: &str) -> Vec<u8> {
     prefix
 }
 
-/// Where the object of a canonical line begins: neither subject nor predicate has a space in it.
+/// The offset of the object in a canonical line: subject and predicate do not contain spaces.
 fn object_at(line: &[u8]) -> Option<usize> {
     let predicate = memchr(b' ', line)? + 1;
     Some(predicate + memchr(b' ', &line[predicate..])? + 1)
@@ -46,7 +46,7 @@ pub(super) fn relabel(line: &[u8], prefix: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Appends a line as it was before [`relabel`]; `None` if it has other labels.
+/// Appends a line with the labels before [`relabel`]; `None` if the line has other labels.
 pub(super) fn unlabel(line: &[u8], prefix: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = line;
     if let Some(label) = line.strip_prefix(BLANK) {

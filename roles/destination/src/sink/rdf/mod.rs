@@ -1,13 +1,14 @@
-//! Copies that store triples: files of N-Quads, or a SPARQL endpoint.
+//! Copies that store RDF statements: files of N-Quads, a table of labels, or a service.
 //!
-//! A resource is an entity. Of the document that states it, its description is kept: the statements
-//! about its URI, and those about the blank nodes that they lead to. A version replaces the one
-//! before, and what others have stated stays. Or each resource has a graph of its own, named
-//! by its URI, and its document is kept whole.
+//! A resource is an entity, and its description is stored: the statements about its URI in its
+//! document, and the statements about the blank nodes that they refer to. A new version replaces
+//! the previous version, and statements from other sources are not changed. Alternatively each
+//! resource has a separate graph with its URI, and its whole document is stored.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `document.rs` | the document of a resource, read, and its description in canonical N-Triples |
+//! | `document.rs` | parsing the document of a resource, and its description in canonical N-Triples
+//! |
 //! | `labels.rs` | labels of blank nodes that are unique to a resource |
 //! | `label_table.rs` | a table of the labels of entities |
 //! | `nquads/` | files of N-Quads that any program can load |
@@ -26,7 +27,7 @@ use crate::report::sinks::Graph;
 use abreast_store::mirror::{Mirror, Row, Task};
 use oxrdf::NamedNode;
 
-/// The graph as the state has it.
+/// Key of the graph in the database of the copy.
 const GRAPH: &str = "rdf-graph";
 const OF_RESOURCE: &str = "resource";
 
@@ -40,7 +41,7 @@ impl Graph {
         }
     }
 
-    /// The graph that the copy of a state has.
+    /// The graph of a copy, according to its database.
     fn of_state(mirror: &Mirror) -> Result<Self, Error> {
         let word = mirror.meta(GRAPH)?.unwrap_or_default();
         Ok(match word.strip_prefix('<').and_then(|iri| iri.strip_suffix('>')) {
@@ -81,7 +82,7 @@ impl Graph {
     }
 }
 
-/// The row kept of the same bytes, with what is listed now.
+/// The row of the stored version, if the bytes are the same, with the listed properties.
 fn same_bytes(task: &Task, row: &Row) -> Option<Row> {
     let kept = task.row.as_ref()?;
     let is_same = kept.length == row.length && kept.digests == row.digests;

@@ -1,12 +1,11 @@
-//! What a description states to use in place of its entity.
+//! The replacements of a deprecated entity, according to its description.
 
 use abreast_rdf::statements;
 
-/// Most replacements of one resource.
+/// Maximum number of replacements of a resource.
 const REPLACEMENTS_MAX: usize = 10;
 
-/// What to use instead of an entity: the objects of the first of these properties that its description
-/// states.
+/// The replacements of an entity: the objects of the first of these properties in its description.
 pub(crate) fn replacements(predicates: &[String], uri: &str, lines: &[u8]) -> Vec<String> {
     let subject = format!("<{uri}>");
     let of = |predicate: &String| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Rebuilding a lost state from the archive: its records are read and verified, so that nothing is
-//! fetched again that is already kept.
+//! Reconstruction of a lost database from the archive: its records are read and verified, so that
+//! archived resources are not fetched again.
 
 use crate::request::verify::Hasher;
 use crate::sink::warc::spelling::spelled;
@@ -56,10 +56,10 @@ struct Reading<'a> {
     block: Vec<u8>,
 }
 
-/// The contents of a whole record.
+/// The contents of a complete record.
 struct Found {
     head: Head,
-    /// Head of the answer, if it is one.
+    /// Head of the response, if the record contains one.
     http: Vec<u8>,
     digests: Digests,
     length: u64,
@@ -68,7 +68,7 @@ struct Found {
 }
 
 impl Reading<'_> {
-    /// Reads a segment; gives back how much of it is whole.
+    /// Reads a segment; returns the length of its intact part, in bytes.
     fn file(
         &mut self,
         path: &Path,
@@ -88,7 +88,8 @@ impl Reading<'_> {
                     self.take(&found, at).map_err(io::Error::other)?;
                 }
                 Err(ReadError::Io(error)) => return Err(error),
-                // The end; or torn: what follows cannot be read, and was never acknowledged.
+                // The end of the file, or an incomplete record. Later bytes cannot be read, and
+                // were never recorded.
                 Ok(None) | Err(_) => return Ok(begin),
             }
             if self.lines.len() >= LINES_BYTES {
@@ -102,7 +103,7 @@ impl Reading<'_> {
         let Some(mut read) = read_record(input)? else { return Ok(None) };
         let of_http = matches!(read.head.kind(), Some(Kind::Response | Kind::Revisit));
         let http = if of_http { skip_http_head(&mut read.block)? } else { Vec::new() };
-        // Both that lists have usually: which one this list has is not known yet.
+        // The usual digests of lists; which one this list has is not known yet.
         let mut wanted = Digests::default();
         wanted.set(Algorithm::Md5, &[0; 16]);
         wanted.set(Algorithm::Sha256, &[0; 32]);
@@ -136,8 +137,8 @@ impl Reading<'_> {
             }
             Kind::Response | Kind::Resource => row = Some((found.length, found.digests.to_bytes())),
             Kind::Revisit => {
-                // The bytes are known if the record it refers to is the newest of its resource, and
-                // has them.
+                // The bytes are known if the referenced record is the newest one of its resource,
+                // and contains the bytes.
                 let original = head.field("WARC-Refers-To-Target-URI").unwrap_or_default();
                 if let Some(known) = self.mirror.row(original)?
                     && let Some(place) = self.mirror.packed(original)?
@@ -181,7 +182,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether this is one of the digests, as archives spell it.
+/// Whether this is one of the digests, in the spelling of archives.
 fn is_spelled(digests: &[u8], payload: &str) -> bool {
     let mut all = Digests::default();
     all.set_from_bytes(digests);

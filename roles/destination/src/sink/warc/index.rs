@@ -1,10 +1,10 @@
-//! The index of captures: sorted CDXJ files, merged so that there are few of them and each line is
+//! The index of captures: sorted CDXJ files, merged so that there are few files, and each line is
 //! rarely written again.
 //!
-//! Lines are first appended to a journal, made durable with the records they speak of. At the end
-//! of a run, or when the journal has grown, they are sorted into a file of their own; files of like
-//! size are merged. Replay programs read all files of the folder. The index can be made again from
-//! the archive by any indexer.
+//! Lines are first appended to a journal, and become durable together with their records. At the
+//! end of a run, or when the journal is long, its lines are sorted into a new file. Files of
+//! similar length are merged. Replay programs read all files of the folder. Any indexer can create
+//! the index again from the archive.
 
 use crate::copy::state_folder::open_own;
 use abreast_store::mirror::Mirror;
@@ -13,9 +13,10 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Journal length from which it is sorted before more is appended: it is read into memory.
+/// Length of the journal in bytes from which on it is sorted before more is appended, since it is
+/// read into memory.
 const JOURNAL_BYTES_MAX: u64 = 32 << 20;
-/// How much of the journal counts.
+/// Key of the journal's valid length, in bytes.
 const JOURNAL_LENGTH: &str = "warc-journal";
 const PREFIX: &str = "abreast-";
 const SUFFIX: &str = ".cdxj";
@@ -34,8 +35,8 @@ struct Journal {
 }
 
 impl Index {
-    /// Opens the index; what the journal has beyond the last commit is of records that were cut
-    /// off.
+    /// Opens the index, and truncates the journal to the length at the last commit, since the
+    /// records of later lines were removed.
     pub(super) fn open(
         folder: PathBuf,
         journal_path: PathBuf,
@@ -44,7 +45,8 @@ impl Index {
         let known = mirror.meta(JOURNAL_LENGTH).map_err(io::Error::other)?;
         let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
         let file = open_own(File::options().append(true).create(true), &journal_path)?;
-        // A journal that is shorter was sorted by a run whose commit did not come: what it has was appended after that.
+        // A shorter journal was sorted into the index by a run that was killed before its commit.
+        // Its lines were appended after that.
         let length = if file.metadata()?.len() < known { 0 } else { known };
         file.set_len(length)?;
         Ok(Self { folder, journal_path, journal: Mutex::new(Journal { file, length }) })
@@ -67,8 +69,8 @@ impl Index {
         }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if journal.length >= JOURNAL_BYTES_MAX {
-            // What was appended before is committed by now, so that the index never has lines of
-            // records that are cut off.
+            // The lines in the journal are committed at this point, so the index never contains
+            // lines of removed records.
             self.sort(&mut journal, mirror)?;
         }
         let length = journal.length;
@@ -79,7 +81,7 @@ impl Index {
         mirror.set_meta(JOURNAL_LENGTH, Some(&journal.length.to_string())).map_err(io::Error::other)
     }
 
-    /// Sorts what the journal has into the index.
+    /// Sorts the lines of the journal into the index.
     pub(super) fn merge(&self, mirror: &Mirror) -> io::Result<()> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if journal.length > 0 {
@@ -88,7 +90,7 @@ impl Index {
         Ok(())
     }
 
-    /// Removes the lines of records that a file has lost: those that began there or later.
+    /// Removes the lines of records that a file has lost: records at the offset `from` or later.
     pub(super) fn forget(&self, filename: &str, from: u64, mirror: &Mirror) -> io::Result<()> {
         self.merge(mirror)?;
         let end = format!("\",\"filename\":\"{filename}\"}}\n");
@@ -159,8 +161,8 @@ impl Index {
         Ok(files)
     }
 
-    /// Merges the last two files while they are of like size: each line is written again only when
-    /// its file doubles.
+    /// Merges the last two files while they have similar lengths: each line is written again only
+    /// when its file doubles.
     fn merge_files(&self) -> io::Result<()> {
         loop {
             let files = self.files()?;
@@ -176,7 +178,7 @@ impl Index {
         }
     }
 
-    /// Writes a file whole, then gives it its name.
+    /// Writes a file completely, then gives the file its name.
     fn replace(
         &self,
         path: &Path,
@@ -195,7 +197,7 @@ impl Index {
     }
 }
 
-/// Merges two sorted files; of equal lines one is kept.
+/// Merges two sorted files; duplicate lines are written once.
 fn merge_two(first: &Path, second: &Path, out: &mut BufWriter<File>) -> io::Result<()> {
     let mut inputs = [
         BufReader::with_capacity(1 << 18, File::open(first)?),
@@ -292,7 +294,7 @@ mod tests {
         let index = open();
         index.merge(&mirror).unwrap();
         assert_eq!(all(&index), ["a"]);
-        // The next one is committed, and the one after it sorts it.
+        // The next journal is committed, and the following call sorts it.
         index.journal(full.as_bytes(), &mirror).unwrap();
         mirror.begin().unwrap();
         index.journal(b"c\n", &mirror).unwrap();

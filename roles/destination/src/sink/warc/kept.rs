@@ -69,10 +69,10 @@ impl WarcKept {
     }
 }
 
-/// How much of a file is whole records; nothing of a file that is missing.
+/// Length of the complete records of a file, in bytes; 0 if the file is missing.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub(crate) fn whole_length(path: &Path) -> std::io::Result<u64> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
@@ -120,7 +120,7 @@ impl ReadBack for WarcKept {
     ) -> Result<Option<(Digests, u64)>, Error> {
         let Some(at) = Self::place(mirror, &row.uri)? else { return Ok(None) };
         let mut hasher = Hasher::for_listed(listed);
-        // A record that cannot be read is one that is not there.
+        // A record that cannot be read counts as missing.
         Ok(self.read(at, &mut hasher).ok().map(|length| (hasher.finish(), length)))
     }
 }

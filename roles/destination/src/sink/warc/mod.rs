@@ -1,9 +1,9 @@
-//! The packed copy: WARC files that archives keep and replay programs read, appended to only.
+//! The packed copy: WARC files that archives preserve and replay programs read, append-only.
 //!
-//! `archive/` holds the segments, `indexes/` their CDXJ index: what pywb calls a collection. A
-//! record is in the archive permanently; the state has the position of each resource's newest
-//! record, and the valid length of each segment. Bytes that a killed run wrote beyond it are
-//! removed by the next run. The deletion of a resource is a metadata record.
+//! `archive/` contains the segments, and `indexes/` contains their CDXJ index, a collection for
+//! pywb. Records in the archive are permanent. The database has the position of each resource's
+//! newest record, and the valid length of each segment. The next run removes bytes that a killed
+//! run wrote after this length. The deletion of a resource is a metadata record.
 
 mod adopt;
 mod index;
@@ -32,16 +32,17 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many resources the archive had when this state began.
+/// Key of the number of resources that the archive already contained when the database was created.
 const ADOPTED: &str = "warc-adopted";
-/// Bodies from this length on are compared with those kept before; a reference to a smaller one
-/// saves nothing.
+/// Length in bytes from which on bodies are compared with archived ones; a reference to a smaller
+/// body saves nothing.
 const REVISIT_BYTES_MIN: u64 = 256;
-/// Larger bodies get a segment of their own, so that no other connection waits for their bytes.
+/// Length in bytes above which a body gets a separate segment, so that other connections need not
+/// wait.
 const OWN_SEGMENT_BYTES: u64 = 64 << 20;
-/// Bytes read from a large body at a time.
+/// Number of bytes that are read from a large body at a time.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Items whose records are made durable together.
+/// Number of items whose records become durable together.
 const BATCH_ITEMS: u64 = 5_000;
 
 /// A packed copy as a sink.
@@ -56,12 +57,13 @@ pub(crate) struct WarcSink {
 }
 
 impl WarcSink {
-    /// How many resources were found in the archive when the state began; `None` before that.
+    /// Number of resources that were found in the archive when the database was created; `None`
+    /// before that.
     pub(crate) fn adopted(mirror: &Mirror) -> Result<Option<u64>, Error> {
         Ok(mirror.meta(ADOPTED)?.map(|count| count.parse().unwrap_or(0)))
     }
 
-    /// Opens the copy in `folder`, and cuts off what was never acknowledged.
+    /// Opens the copy in `folder`, and removes bytes that were never recorded.
     pub(crate) fn open(
         folder: &Path,
         state: &StateFolder,
@@ -95,10 +97,11 @@ impl WarcSink {
     }
 }
 
-/// Forgets what a file has lost beyond so many bytes: it is fetched again if it is planned to be.
+/// Removes the rows of records after the first `whole` bytes of a segment. Planned resources are
+/// then fetched again.
 ///
 /// # Errors
-/// The state or the index cannot be written.
+/// The database or the index cannot be written.
 pub(crate) fn forget_beyond(
     folder: &Path,
     state: &Path,
@@ -112,7 +115,7 @@ pub(crate) fn forget_beyond(
         .map_err(write_error)?;
     mirror.cut_segment(segment.number, whole)?;
     if whole > 0 {
-        // Records before it are of earlier versions, and part of the archive.
+        // Earlier records belong to earlier versions, and remain in the archive.
         mirror.put_segment(&Segment { length: whole, ..segment.clone() })?;
     }
     Ok(())
@@ -163,12 +166,12 @@ impl Sink for WarcSink {
     }
 }
 
-/// One connection's access.
+/// The writer of a connection.
 struct WarcWriter {
     sink: Arc<WarcSink>,
     /// Head of the record being made.
     head: Vec<u8>,
-    /// Head of the answer within it.
+    /// Head of the response in the record.
     answer: Vec<u8>,
     /// The record being made, as packed.
     member: Vec<u8>,
@@ -207,8 +210,8 @@ impl SinkWriter for WarcWriter {
 impl WarcWriter {
     fn store_now(&mut self, task: &Task, mut body: Body<'_>) -> Result<Outcome, Failure> {
         let row = body.row(task, self.sink.epoch);
-        // Without a listed digest only the bytes themselves show that nothing has changed: no
-        // second record of those.
+        // If no digest is listed, only the bytes show that nothing has changed. A second record is
+        // not written.
         if let Some(kept) = task
             .row
             .as_ref()
@@ -243,7 +246,7 @@ impl WarcWriter {
         let block_length =
             if original.is_some() { head.len() as u64 } else { head.len() as u64 + body.length };
         let block_digest = match (of_http, original.is_some()) {
-            // The block of such a record is its payload.
+            // The block of a resource record is identical to its payload.
             (false, _) => digest.clone(),
             (true, false) if self.sink.options.block_digest && body.file.is_none() => {
                 let mut hasher = Hasher::for_listed(&body.digests);

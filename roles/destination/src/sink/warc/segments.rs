@@ -1,8 +1,8 @@
-//! Segments: the files that records are appended to, and how much of each file counts.
+//! Segments: the files to which records are appended, and the valid length of each file.
 //!
-//! Records are appended to one open segment through a buffer, in large writes, by whichever
-//! connection has a record: the lock is held for a copy into memory, or for one write. Large bodies
-//! get a segment of their own.
+//! Every connection with a record appends it to the open segment through a common buffer, in large
+//! writes: the lock is held for a copy into memory, or for one write. Large bodies get separate
+//! segments.
 
 use crate::report::clock::now;
 use crate::report::error::Error;
@@ -19,12 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bodies remembered to find the same ones again; the oldest are forgotten.
+/// Maximum number of bodies in memory for the detection of duplicates; the oldest are removed
+/// first.
 const REMEMBERED_MAX: usize = 32_768;
-/// The fact that names this copy's segments.
+/// Key of the prefix of this copy's segments.
 const PREFIX: &str = "warc-prefix";
 
-/// A body that is kept already.
+/// A body that is already archived.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) uri: String,
@@ -36,15 +37,15 @@ pub(super) struct Known {
 /// Metadata of a record that is appended.
 #[derive(Debug)]
 pub(super) struct Located<'a> {
-    /// The record that has its bytes.
+    /// The record that contains the bytes.
     pub(super) original: Option<Location>,
-    /// The row of its resource, which is kept with its place.
+    /// The row of the resource, which is written together with the place of the record.
     pub(super) row: &'a Row,
-    /// Whether later ones may refer to it.
+    /// Whether later records may refer to this record.
     pub(super) reusable: bool,
 }
 
-/// Records that are not in the state yet.
+/// Records that are not in the database yet.
 #[derive(Debug)]
 enum Unsettled {
     At(Row, Packed),
@@ -68,7 +69,7 @@ fn write_through(current: &mut Current, write: Writing<'_>) -> io::Result<Locati
         Counting { out: io::BufWriter::with_capacity(BUFFER_BYTES, &current.file), count: 0 };
     let written = write(&mut out).and_then(|()| out.flush());
     let Counting { out, count: length } = out;
-    // After a failure the buffer must not write what it still has.
+    // After an error, the buffer must not write its remaining bytes.
     drop(out.into_parts());
     if let Err(error) = written {
         current.file.set_len(offset)?;
@@ -78,7 +79,7 @@ fn write_through(current: &mut Current, write: Writing<'_>) -> io::Result<Locati
     Ok(Location { segment: current.segment.number, offset, length })
 }
 
-/// The segments of one copy.
+/// The segments of a copy, with the open one.
 #[derive(Debug)]
 pub(super) struct Segments {
     folder: PathBuf,
@@ -117,8 +118,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Removes what was never acknowledged, and continues the newest segment when there is room in
-    /// it.
+    /// Removes bytes that were never recorded, and continues the newest segment if it is not full.
     fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
         let known = mirror.segments()?;
         let has_room = |segment: &Segment| {
@@ -126,7 +126,7 @@ impl Segments {
         };
         let files = OpenSegments::recover(&self.folder, &known, "warc.damaged", has_room)?;
         self.lock().files = files;
-        // Segments begun and never acknowledged; their names are this copy's own.
+        // Remove segments that were created and never recorded; their prefix belongs to this copy.
         let entries =
             std::fs::read_dir(&self.folder).map_err(|cause| unusable(&self.folder, cause))?;
         for entry in entries.flatten() {
@@ -159,7 +159,7 @@ impl Segments {
         id
     }
 
-    /// The record of a body with these digests, if one is remembered.
+    /// The record of a body with these digests, if it is in memory.
     pub(super) fn original(&self, digests: &[u8], length: u64) -> Option<Known> {
         self.lock().known.get(digests).filter(|known| known.length == length).cloned()
     }
@@ -202,7 +202,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Appends a record that `write` writes, in a segment of its own if `own`.
+    /// Appends a record that `write` writes, in a separate segment if `own`.
     pub(super) fn append_large(
         &self,
         capture: &Capture<'_>,
@@ -223,7 +223,7 @@ impl Segments {
                     self.note(&mut open, capture, at, located);
                     open.files.full.push((current.segment, current.file));
                     // Later records of the resource are in segments with higher numbers: an archive
-                    // without a state is read in that order.
+                    // without a database is read in this order.
                     return open.files.close();
                 }
                 Err(error) => {
@@ -247,7 +247,7 @@ impl Segments {
         open.files.room(self.options.segment_bytes, |number| self.begin(number))
     }
 
-    /// Begins a segment with the record that describes it.
+    /// Creates a segment, with the record that describes the segment.
     fn begin(&self, number: i64) -> io::Result<Current> {
         let name = self.name_of(number);
         let mut current = Current::begin(&self.folder, number, name.clone())?;
@@ -292,8 +292,8 @@ impl Segments {
         unsettled.push(Unsettled::At(located.row.clone(), packed));
     }
 
-    /// Makes every record appended so far durable and notes in the state where they are; returns
-    /// their index lines.
+    /// Makes all appended records durable, and writes their places to the database; returns their
+    /// index lines.
     pub(super) fn settle(&self, mirror: &Mirror) -> Result<Vec<u8>, Error> {
         let write = || -> io::Result<(Vec<Segment>, Vec<Unsettled>, Vec<u8>)> {
             let mut open = self.lock();
@@ -322,10 +322,10 @@ impl Segments {
     }
 }
 
-/// Writes one record.
+/// Writes the bytes of a record.
 pub(super) type Writing<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
 
-/// Counts what is written.
+/// A writer that counts the written bytes.
 struct Counting<W> {
     out: W,
     count: u64,

@@ -1,4 +1,4 @@
-//! Digests as archives write them, and the error for an archive that cannot be written.
+//! Digests in the spelling of archives, and the error for an archive that cannot be written.
 
 use crate::report::error::{Error, ExitCode};
 use crate::report::failure::Failure;
@@ -10,7 +10,8 @@ pub(crate) fn write_error(cause: std::io::Error) -> Error {
         .with_help("free space or check the disk, then run the same command again")
 }
 
-/// The strongest digest as archives write it: base 32 for the short ones, hexadecimal for the long.
+/// The strongest digest in the spelling of archives: base 32 for short digests, hexadecimal for
+/// long ones.
 pub(super) fn spelled(digests: &Digests) -> Option<String> {
     let algorithm = digests.strongest()?;
     let bytes = digests.bytes_of(algorithm)?;

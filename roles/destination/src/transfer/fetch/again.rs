@@ -12,21 +12,20 @@ use crate::sink::outcome::{Notice, Outcome};
 use crate::transfer::fetch::mirrors::Place;
 use abreast_store::mirror::Task;
 
-/// After so many second requests in a row that were of no use, one connection's worth of work makes
-/// no more of them: the list is wrong, not the way.
+/// Number of consecutive useless repetitions after which a connection makes no more: the list is
+/// wrong, not the transfer.
 const USELESS_MAX: u32 = 16;
 
 impl Fetcher {
-    /// Whether another request may succeed after this failure. Not if the user wants no request
-    /// repeated.
+    /// Whether another request may succeed after this failure; false if the user wants no retries.
     pub(crate) fn is_worth_asking_again(&self, outcome: Option<&Outcome>) -> bool {
         self.client.retries() > 0
             && self.again.useless < USELESS_MAX
             && matches!(outcome, Some(Outcome::Failed(failure)) if failure.code == "fixity.mismatch")
     }
 
-    /// Requests a resource again, after bytes came that are not those listed.
-    /// `None`: too few bytes are left for it.
+    /// Requests a resource again, after the received bytes differed from the list. `None`: too few
+    /// bytes are left for the request.
     pub(crate) async fn ask_again(&mut self, task: &Task) -> Option<Outcome> {
         match self.try_again(task).await {
             Ok(None) => None,

@@ -1,9 +1,8 @@
-//! Answers that describe a resource, and descriptions that came with a list.
+//! Responses that describe a resource, and descriptions that a list contains.
 //!
-//! What is kept of an answer in RDF is the description of the resource as canonical N-Triples,
-//! whatever the syntax: so the same description has the same digest wherever it comes from. An
-//! answer that states nothing means that there is no such resource, in protocols that have no other
-//! sign of it.
+//! A response in RDF is stored as a description in canonical N-Triples, for any syntax, so that the
+//! same description has the same digest for every origin. In protocols without another sign of
+//! deletions, a response without statements means that the resource was deleted.
 
 use super::{Fetched, Fetcher, Part, Place, Target};
 use crate::report::failure::Failure;
@@ -17,7 +16,7 @@ use abreast_webtypes::Digests;
 use std::io::Seek as _;
 
 impl Fetcher {
-    /// Stores a description that came with a list.
+    /// Stores a description that a list contained.
     pub(super) async fn take_body(
         &mut self,
         task: &Task,
@@ -25,7 +24,7 @@ impl Fetcher {
         at: u64,
     ) -> Result<Fetched, Failure> {
         self.storer.rules.bodies.read(&task.pending, at, &mut self.storer.bytes)?;
-        // No answer came with it.
+        // There is no response for these bytes.
         self.head.clear();
         self.store(task, listed, self.lines(listed, Facts::default()), true).await
     }
@@ -43,7 +42,7 @@ impl Fetcher {
         let is_known = listed.strongest().is_some();
         let etag = task.row.as_ref().filter(|_| conditional && !is_known);
         let etag = etag.and_then(|row| row.etag.as_deref());
-        // What is listed is not about the bytes that are sent.
+        // The listed digest does not apply to the bytes of this response.
         let (accept, name, unlisted) = (item.accept(), item.uri.as_str(), &Digests::default());
         let target = Target {
             place: &place,
@@ -82,7 +81,8 @@ impl Fetcher {
         let rdf = &self.storer.rules.rdf;
         let described = describe_answer(item, syntax, (&self.storer.bytes, file), address, rdf);
         let described = match described {
-            // Kept as it is: a target that needs the statements reports what is missing.
+            // The document is stored unchanged. A target that needs the statements reports the
+            // missing context.
             Err(failure) if failure.code == "jsonld.context" => {
                 if let Some(temporary) = incoming.file.as_mut() {
                     temporary.file.rewind()?;
@@ -96,7 +96,7 @@ impl Fetcher {
         self.storer.rules.skolems.described(&item.uri, &lines);
         self.storer.bytes = lines;
         let lines = self.lines(listed, facts);
-        // Those that are reported do not wait.
+        // Descriptions with notices are stored at once.
         let mut stored = self.store(task, listed, lines, notices.is_empty()).await;
         if let Ok(Fetched::Done(Outcome::Stored { notices: all, .. })) = &mut stored {
             all.extend::<Vec<Notice>>(notices);
@@ -104,7 +104,7 @@ impl Fetcher {
         stored
     }
 
-    /// Nothing is stated about the resource.
+    /// The outcome for a response without statements about the resource.
     fn nothing_stated(&self) -> Result<Fetched, Failure> {
         if self.storer.rules.is_gone_if_empty {
             return Ok(Fetched::Done(Outcome::Gone));
@@ -114,7 +114,7 @@ impl Fetcher {
         Err(Failure::new("rdf.nothing", message))
     }
 
-    /// The canonical N-Triples in memory, as if they had been sent.
+    /// The canonical N-Triples in memory, like a received body.
     pub(super) fn lines(&self, listed: &Digests, facts: Facts) -> (Incoming, Facts) {
         let mut incoming = Incoming::new(listed);
         incoming.length = self.storer.bytes.len() as u64;

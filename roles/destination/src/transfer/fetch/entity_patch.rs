@@ -1,7 +1,7 @@
-//! Descriptions made with the patches that came with a feed, in place of requests.
+//! Descriptions that are made from patches in a feed, instead of requests.
 //!
-//! The digests that patches state decide whether they apply to the version that is kept, and whether
-//! the result is right. A description that cannot be made so is fetched.
+//! The digests in the patches show whether they apply to the stored version, and whether the result
+//! is correct. A description that cannot be made from patches is fetched.
 
 use super::patch::has_digests;
 use super::{Fetched, Fetcher};
@@ -13,7 +13,7 @@ use abreast_store::mirror::{Row, Task};
 use abreast_webtypes::Digests;
 use std::fmt::Display;
 
-/// A description, and whether it is the one that is kept.
+/// A description, and whether it is the stored one.
 struct Made {
     lines: Vec<u8>,
     is_kept: bool,
@@ -68,7 +68,7 @@ impl Fetcher {
         if of_kept {
             self.storer.writer.trust_kept();
         }
-        // A killed run may have stored what the state does not know.
+        // A killed run may have stored a version that is not in the database.
         let is_known = |row: &Row| has_digests(&made.lines, &digests_in(row), Some(row.length));
         let is_kept = of_kept && made.applied == 0 && task.row.as_ref().is_some_and(is_known);
         Ok(Made { lines: made.lines, is_kept })

@@ -1,4 +1,4 @@
-//! Storing bodies whose digests are calculated together.
+//! Storage of bodies whose digests are computed together.
 
 use super::Fetcher;
 use super::together::Held;
@@ -8,8 +8,8 @@ use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, md5_lanes};
 
 impl Fetcher {
-    /// Digests the bodies that wait and stores them in their order. Each comes with the place of
-    /// its item among `results`, which gets what became of it.
+    /// Computes the digests of the waiting bodies and stores the bodies in their order. Each body
+    /// has the index of its item in `results`, where its outcome is written.
     pub(crate) async fn store_held(
         &mut self,
         waiting: &mut Vec<(usize, Held)>,

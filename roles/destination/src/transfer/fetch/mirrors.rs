@@ -1,23 +1,23 @@
-//! The order in which a resource's own URL and its mirrors are requested [rs-core §14.1, §14.2].
+//! The order of requests to a resource's own URL and its mirrors [rs-core §14.1, §14.2].
 //!
-//! The resource's own URL comes first, then the mirrors by their priority. A mirror that the Source
-//! gives the priority 1 comes before it, and so do all while the resource's own host asks to be
-//! left alone. What a mirror sends counts only with the digest that the Source's own list states,
-//! so without one none is asked.
+//! The resource's own URL is first, then the mirrors by their priority. A mirror to which the
+//! Source gives the priority 1 precedes the own URL, and so do all mirrors while the own host
+//! demands a pause. The bytes from a mirror are accepted only if they have the digest in the
+//! Source's list, so mirrors are not used for resources without a digest.
 
 use crate::report::failure::Failure;
 use abreast_store::mirror::Pending;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// One place to ask.
+/// One address for a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
     pub(crate) url: Cow<'a, str>,
     /// Only if its address is public.
     pub(crate) public_only: bool,
     pub(crate) is_mirror: bool,
-    /// Not what a cache on the way has kept.
+    /// Whether caches must not answer with a stored response.
     pub(crate) past_caches: bool,
 }
 
@@ -28,13 +28,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A mirror's host that failed this often, one time after the other, is left alone for the rest of
-/// the run.
+/// Number of consecutive failures after which a mirror's host is not used for the rest of the run.
 const FAILURES_MAX: u32 = 3;
 /// Hosts whose failures are remembered.
 const FAILING_MAX: usize = 64;
 
-/// Mirrors' hosts that do not answer, as one connection's worth of work finds them.
+/// Hosts of mirrors that do not respond, as observed by one connection.
 #[derive(Debug, Default)]
 pub(crate) struct FailingHosts(HashMap<String, u32>);
 
@@ -44,7 +43,8 @@ impl FailingHosts {
             && self.0.get(origin(url)).is_some_and(|failures| *failures >= FAILURES_MAX)
     }
 
-    /// Counts a failure; what was fetched, or refused by its digest, shows that the host answers.
+    /// Counts a failure of a host. A success, a wrong digest or an error status shows that the host
+    /// responds.
     pub(crate) fn note(&mut self, url: &str, failure: Option<&Failure>) {
         let answers = failure.is_none_or(|failure| {
             failure.code.starts_with("fixity.") || failure.code == "http.status"

@@ -1,4 +1,4 @@
-//! Fetching one resource from its address into the sink, whole and verified or not at all.
+//! Fetching one resource from its address into the sink, completely and verified, or not at all.
 
 mod again;
 mod description;
@@ -34,43 +34,43 @@ pub(crate) struct Again {
     useless: u32,
 }
 
-/// One connection's worth of work: fetches items one after the other.
+/// The work of a connection: fetches items one after the other.
 pub(crate) struct Fetcher {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) storer: Storer,
     pub(crate) client: Client,
-    /// Status line and headers of the answer, for sinks that keep them.
+    /// Status line and headers of the response, for sinks that store them.
     pub(crate) head: Vec<u8>,
     failing_hosts: FailingHosts,
     again: Again,
     allowance: Allowance,
-    /// Buffers to be used again.
+    /// Buffers for reuse by later bodies.
     pub(crate) spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// The result of an attempt to fetch.
 pub(crate) enum Fetched {
     Done(Outcome),
-    /// It is here whole, and better digested together with others.
+    /// The body is complete, and its digests are computed faster together with others.
     Held(Held),
-    /// Too few bytes are left of those that the run may receive.
+    /// Too few bytes are left in the budget of the run.
     NotBegun,
 }
 
-/// A request of a resource at one place, and what is expected of the answer.
+/// A request for a resource at one address, and the expected response.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     place: &'a Place<'a>,
     accept: Option<&'a str>,
-    /// Names what is begun: the URI of the resource, or the URL of a mirror, whose part is
-    /// continued nowhere else.
+    /// Identifies the transfer: the URI of the resource, or the URL of a mirror, at which a partial
+    /// transfer can be continued.
     name: &'a str,
     dir: &'a Dir,
     listed: &'a Digests,
     length: Option<u64>,
-    /// Of the version that is kept.
+    /// The `ETag` of the stored version.
     etag: Option<&'a str>,
-    /// Whether the media type of the answer is needed.
+    /// Whether the media type of the response is needed.
     wants_type: bool,
 }
 
@@ -147,7 +147,7 @@ impl Fetcher {
             };
             match fetched {
                 Err(failure) if !failure.fatal && !failure.refused => {
-                    // Reported is what is wrong with the resource itself.
+                    // The report describes the failure at the resource's own address.
                     if first_failure.is_none() || !place.is_mirror {
                         first_failure = Some(failure);
                     }
@@ -159,7 +159,7 @@ impl Fetcher {
             .unwrap_or_else(|| Failure::new("uri.authority", "none of its places may be asked")))
     }
 
-    /// Fetches from one place. `is_only` when there is no other to ask.
+    /// Fetches from one address. `is_only` if there are no other addresses.
     async fn fetch_from(
         &mut self,
         place: &Place<'_>,
@@ -183,7 +183,8 @@ impl Fetcher {
             if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
         let length = item.length;
         let target = Target { place, accept, name, dir, listed, length, etag, wants_type: false };
-        // Of a resource whose length is unknown, or that may not have changed, nothing is known to arrive.
+        // The length of a response is unknown if the length is not listed or the resource may be
+        // unchanged; then nothing is reserved.
         let reserved = match length.filter(|_| etag.is_none()) {
             Some(length) => {
                 let stored = Part::stored_length(self.sink.partials(), &target);
@@ -197,7 +198,7 @@ impl Fetcher {
         let received = self.receive(target).await;
         drop(reserved);
         let Some(part) = received? else {
-            // 304: the bytes kept are still the right ones.
+            // 304: the stored bytes are current.
             return Ok(Fetched::Done(Outcome::Right {
                 row: self.storer.writer.still_right(task)?,
             }));
@@ -211,7 +212,7 @@ impl Fetcher {
         stored
     }
 
-    /// Stores what was received, or holds it until there is more to be digested.
+    /// Stores the received body, or retains it until several bodies can be hashed together.
     async fn store(
         &mut self,
         task: &Task,
@@ -237,7 +238,7 @@ impl Fetcher {
         finish(writer.as_mut(), rules, task, listed, bytes, received).await.map(Fetched::Done)
     }
 
-    /// `None` when the server answers that nothing has changed.
+    /// Receives a body; `None` if the server responds that it has not changed.
     async fn receive(&mut self, target: Target<'_>) -> Result<Option<Part>, Failure> {
         let Target { listed, length, .. } = target;
         let checkable = listed.strongest().is_some() || length.is_some();
@@ -245,7 +246,7 @@ impl Fetcher {
             checkable || !self.sink.keeps_statements() && is_named_as_gzip(&target.place.url);
         let packing = if as_sent { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
         let Some(part) = self.receive_as(target, packing).await? else { return Ok(None) };
-        // A server that packs without being asked: the list may be about the bytes inside.
+        // The server compresses without being asked: the list may describe the decompressed bytes.
         if part.packed && as_sent {
             let is_other = if checkable {
                 let digests = part.incoming.digests(&self.storer.bytes);
@@ -291,8 +292,7 @@ impl Fetcher {
             part
         });
         let received = abreast_net::with_retries(client, url, async |_| {
-            // A file begun by an earlier attempt is continued when the server still has the same
-            // version.
+            // A file of an earlier attempt is continued if the server still has the same version.
             let resume = part
                 .as_ref()
                 .filter(|part| part.is_as_sent)
@@ -339,11 +339,12 @@ impl Fetcher {
             });
             let packed = state.packed;
             if *is_mirror {
-                // The Source does not know another server's tag; and without one, nothing is kept
-                // to be continued.
+                // The Source does not know the tag of another server. A body without a tag is not
+                // stored for continuation.
                 state.facts.etag = None;
             }
-            // Packed bytes may be more than those inside, which may be what is listed.
+            // The compressed bytes may be longer than the decompressed ones, whose length may be
+            // the listed one.
             let most =
                 listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
             match read_body(&mut response, state, bytes, head, &target, most, partials).await {
@@ -358,7 +359,8 @@ impl Fetcher {
             }
         })
         .await;
-        // What broke off is continued by another run; what is gone, or cannot be used, is not.
+        // An interrupted transfer is continued by a later run, unless the resource was deleted or
+        // cannot be used.
         let is_refused = match &received {
             Ok(received) => received.is_err(),
             Err(error) => {
@@ -374,7 +376,7 @@ impl Fetcher {
             return Ok(None);
         }
         let mut part = part.expect("a body was read");
-        // Whole now: either it gets its name, or it is of no use.
+        // The body is complete: the file gets its name, or is useless.
         if let Some(temporary) = &mut part.incoming.file
             && std::mem::take(&mut temporary.resumable)
         {
@@ -384,11 +386,11 @@ impl Fetcher {
     }
 }
 
-/// Writes the head of an answer as it describes the bytes that are kept: what was only about their
-/// transfer is left out, and so is an encoding that was undone.
+/// Writes the head of a response as it applies to the stored bytes: headers of the transfer are
+/// left out, and so is an encoding that was removed.
 fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
     head.clear();
-    // A part that completes a file stands for the whole.
+    // The response that completes a file represents the whole body.
     head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     for (name, value) in response.headers() {
         let of_transfer = matches!(
@@ -430,7 +432,7 @@ fn is_gzip(encoding: &str) -> bool {
     ["gzip", "x-gzip"].iter().any(|gzip| encoding.eq_ignore_ascii_case(gzip))
 }
 
-/// Whether a content encoding is one.
+/// Whether a content encoding is a compression.
 fn is_packing(encoding: &str) -> bool {
     !encoding.eq_ignore_ascii_case("identity")
 }
@@ -441,15 +443,15 @@ pub(crate) fn last_modified(header: Option<&str>) -> Option<i64> {
     i64::try_from(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// The bytes of one resource, as far as they came.
+/// The received bytes of a resource.
 struct Part {
     incoming: Incoming,
     facts: Facts,
-    /// They were sent with a content encoding.
+    /// Whether the bytes were sent with a content encoding.
     packed: bool,
-    /// Which is gzip.
+    /// Whether this encoding is gzip.
     is_gzip: bool,
-    /// None was undone: the bytes have the offsets of those that were sent.
+    /// Whether no encoding was removed, so that the bytes have the same offsets as in the transfer.
     is_as_sent: bool,
 }
 
@@ -472,7 +474,7 @@ impl Part {
         Self { incoming: Incoming::new(listed), facts, packed, is_gzip, is_as_sent }
     }
 
-    /// The bytes that earlier runs received of a file which this one can continue.
+    /// Number of bytes that earlier runs received of a file which this run can continue.
     fn stored_length(partials: &Partials, target: &Target<'_>) -> u64 {
         let stored = || {
             let length = target.length.filter(|length| is_large(Some(*length)))?;
@@ -503,7 +505,8 @@ impl Part {
             return None;
         }
         if length == Some(stat.size) {
-            // All of it: the last byte is asked for again, since nothing cannot be.
+            // The file may be complete. The last byte is requested again, since a request for zero
+            // bytes is not possible.
             file.set_len(stat.size - 1).ok()?;
         }
         let mut incoming = Incoming::new(listed);
@@ -515,14 +518,14 @@ impl Part {
             last_modified: last_modified(note.header("last-modified")),
             media_type: note.header("content-type").filter(|_| wants_type).map(str::to_owned),
             received: wants_type.then(crate::report::clock::now),
-            // A part that came from elsewhere is not kept.
+            // The part of a body from another address is never stored for continuation.
             address: None,
         };
         Some((Self { incoming, facts, packed, is_gzip, is_as_sent: true }, note))
     }
 }
 
-/// Forgets what was received: it is of another version, or of no use.
+/// Discards the received bytes, because they belong to another version or are useless.
 fn discard(part: &mut Option<Part>) {
     if let Some(file) = part.as_mut().and_then(|part| part.incoming.file.as_mut()) {
         file.resumable = false;

@@ -1,9 +1,9 @@
-//! Patches: the listed version, made from the one that is kept by a chain of patches [rs-core
-//! §14.4].
+//! Patches: the listed version is made from the stored version by a chain of patches
+//! [rs-core §14.4].
 //!
-//! Each patch is verified, and each version in between whose digest is stated. The result counts
-//! only if it has the digest that the Source lists. If a patch is missing, does not apply, or the
-//! chain costs more than the resource, the resource is fetched whole.
+//! Each patch is verified, and each intermediate version whose digest is listed. The result is
+//! accepted only if it has the digest in the Source's list. If a patch is missing or does not
+//! apply, or if the chain costs more than the resource, the whole resource is fetched.
 
 pub(crate) mod fuzz_property;
 
@@ -21,23 +21,26 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 
-/// Largest version that is patched, and most bytes of the patches of one chain.
+/// Maximum length of a version to patch, and maximum total length of the patches in a chain, in
+/// bytes.
 const BYTES_MAX: u64 = 64 << 20;
-/// The cost of one more request, in bytes of the resource.
+/// The cost of another request, as a number of bytes of the resource.
 const REQUEST_BYTES: u64 = 1 << 10;
-/// How a difference of bytes begins.
+/// The first bytes of a binary difference.
 const DIFFERENCE_MARK: &[u8; 16] = b"ENDSLEY/BSDIFF43";
-/// Operations of one JSON patch.
+/// Maximum number of operations in one JSON patch.
 const OPERATIONS_MAX: usize = 100_000;
-/// Most bytes of memory for the values of both documents; larger ones are fetched as a whole.
+/// Maximum memory for the values of both documents, in bytes; larger documents are fetched as a
+/// whole.
 const MEMORY_MAX: u64 = 128 << 20;
-/// How deep JSON may be: as deep as it is read.
+/// Maximum depth of JSON, equal to the limit of the parser.
 const DEPTH_MAX: usize = 127;
-/// Values that the operations of one JSON patch may put somewhere, with the bytes of their texts.
+/// Maximum number of values that the operations of a JSON patch may insert, including the bytes of
+/// their texts.
 const MOVED_MAX: usize = 16 << 20;
 
 impl Format {
-    /// The new version, of this length if it is known; `None` when the patch does not apply.
+    /// The new version, of this length if it is known; `None` if the patch does not apply.
     fn apply(self, kept: Vec<u8>, patch: &[u8], length: Option<u64>) -> Option<Vec<u8>> {
         let most = length.unwrap_or(BYTES_MAX);
         let new = match self {
@@ -115,7 +118,8 @@ impl Fetcher {
         Some(self.storer.store_slice(task, facts, &version).await)
     }
 
-    /// Requests a patch of at most so many bytes, and verifies it by what is stated of it.
+    /// Requests a patch of at most `most` bytes, and verifies the patch by its listed length and
+    /// digests.
     async fn fetch_patch(&self, patch: &Patch, most: u64) -> Option<Vec<u8>> {
         let rules = &self.storer.rules;
         let public_only = is_public_only(&mut rules.admission.clone(), &patch.url)?;
@@ -141,8 +145,8 @@ impl Fetcher {
         (verdict != Verdict::Mismatch).then_some(bytes)
     }
 
-    /// When the resource was last modified, nanoseconds since 1970, where no list states it:
-    /// patches do not state it either.
+    /// The time of the resource's last modification, in nanoseconds since 1970, if no list contains
+    /// it; patches do not contain it either.
     async fn modified(&self, task: &Task) -> Option<i64> {
         let item = &task.pending;
         if item.modified.is_some() {
@@ -162,8 +166,8 @@ impl Fetcher {
     }
 }
 
-/// The patches of a chain that are still to be applied: those after the one that led to the version
-/// kept.
+/// The patches of a chain that are still to be applied: the patches after the one that resulted in
+/// the stored version.
 fn not_applied<'c>(chain: &'c [Patch], row: &Row) -> &'c [Patch] {
     let mut kept = Digests::default();
     kept.set_from_bytes(&row.digests);
@@ -172,8 +176,8 @@ fn not_applied<'c>(chain: &'c [Patch], row: &Row) -> &'c [Patch] {
     chain.iter().rposition(applied).map_or(chain, |at| &chain[at + 1..])
 }
 
-/// How many bytes the patches of a chain may have together to make a version of that length; `None`
-/// when a request of the whole costs less, or there is no patch.
+/// Maximum total length in bytes of the patches of a chain that makes a version of length `length`;
+/// `None` if a request for the whole resource costs less, or the chain is empty.
 fn bytes_for(chain: &[Patch], length: u64) -> Option<u64> {
     let requests = (chain.len() as u64).checked_sub(1)? * REQUEST_BYTES;
     let left = length.min(BYTES_MAX).checked_sub(requests)?;
@@ -181,14 +185,14 @@ fn bytes_for(chain: &[Patch], length: u64) -> Option<u64> {
     (stated < left).then_some(left)
 }
 
-/// Whether a version is proven to be the one with these digests and length.
+/// Whether a version provably has these digests and this length.
 pub(super) fn has_digests(version: &[u8], digests: &Digests, length: Option<u64>) -> bool {
     let mut hasher = Hasher::for_listed(digests);
     hasher.update(version);
     judge(digests, length, &hasher.finish(), version.len() as u64) == Verdict::Verified
 }
 
-/// The bytes kept, if they are exactly those that were stored.
+/// The stored bytes, if they are unchanged since they were written.
 fn as_kept(file: File, row: &Row) -> Option<Vec<u8>> {
     if row.length > BYTES_MAX {
         return None;
@@ -200,9 +204,9 @@ fn as_kept(file: File, row: &Row) -> Option<Vec<u8>> {
     has_digests(&bytes, &digests, Some(row.length)).then_some(bytes)
 }
 
-/// Applies a JSON patch, and writes the result the way the kept version is written: only then the
-/// bytes can be the Source's. `None` when that is no way known here, or the result is longer than
-/// it should be.
+/// Applies a JSON patch, and writes the result in the formatting of the stored version, so that the
+/// bytes can be identical to the Source's. `None` if the formatting is unknown, or the result is
+/// longer than expected.
 fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
     if memory_of_json(kept) + memory_of_json(patch) > MEMORY_MAX {
         return None;
@@ -228,7 +232,7 @@ fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
             let depth = DEPTH_MAX.checked_sub(operation.path().count())?;
             spend(put, depth, &mut left)?;
         }
-        // What is left of a patch that fails is thrown away.
+        // The partial result of a patch that fails is discarded.
         json_patch::patch_unsafe(&mut value, std::slice::from_ref(operation)).ok()?;
     }
     let mut new = Bounded { most: usize::try_from(length).ok()?, bytes: Vec::new() };
@@ -236,7 +240,8 @@ fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
     Some(new.bytes)
 }
 
-/// Takes a value off what is left; `None` when it is more, or deeper than it may be.
+/// Subtracts the cost of a value from the remaining limit; `None` if the limit is exceeded, or the
+/// value is too deep.
 fn spend(value: &Value, depth: usize, left: &mut usize) -> Option<()> {
     let cost = match value {
         Value::String(text) => text.len() + 1,
@@ -259,10 +264,10 @@ fn spend(value: &Value, depth: usize, left: &mut usize) -> Option<()> {
     }
 }
 
-/// How JSON is written: indented or not, and what follows it.
+/// The formatting of JSON: its indentation, and the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Way {
-    /// Blanks of one step; nothing is indented without.
+    /// The blanks of a level; `None` if the text is not indented.
     indent: Option<&'static [u8]>,
     newline: bool,
 }
@@ -294,7 +299,7 @@ impl Way {
     }
 }
 
-/// Takes only so many bytes.
+/// A writer that accepts only a limited number of bytes.
 struct Bounded {
     most: usize,
     bytes: Vec<u8>,
@@ -314,7 +319,7 @@ impl Write for Bounded {
     }
 }
 
-/// Takes only what is there already.
+/// A writer that accepts only the bytes of an existing text.
 struct Same<'a, 't>(&'a mut &'t [u8]);
 
 impl Write for Same<'_, '_> {
@@ -356,7 +361,8 @@ mod tests {
                 "{kept}"
             );
         }
-        // Written in a way that cannot be repeated, or not what the patch expects.
+        // The formatting cannot be reproduced, or the document differs from the patch's
+        // expectations.
         assert_eq!(apply_json(br#"{ "z":1}"#, patch, 100), None);
         assert_eq!(apply_json(br#"{"a":1}"#, patch, 100), None);
         assert_eq!(apply_json(b"no json", patch, 100), None);

@@ -6,7 +6,7 @@ use crate::plan::alternates::{Mirror, is_public_only};
 use abreast_store::mirror::Pending;
 use abreast_webtypes::Digests;
 
-/// A mirror of this priority comes before the resource's own URL.
+/// The priority of mirrors that precede the resource's own URL.
 const BEFORE_ALL: u32 = 1;
 
 impl Fetcher {

@@ -1,19 +1,20 @@
-//! Digesting several bodies together: four short ones take the time of two, so those that need MD5
-//! only wait for each other.
+//! Hashing several bodies together: four short bodies take the time of two, so bodies that only
+//! need MD5 wait for each other.
 
 use crate::request::verify::Hasher;
 use crate::transfer::store::{Facts, digests_of};
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, md5_lanes};
 
-/// Bodies of one connection that wait at a time: four rounds, since some are longer than others.
+/// Maximum number of waiting bodies of a connection: four rounds, since some bodies are longer than
+/// others.
 const TOGETHER: usize = 4 * md5_lanes::LANES;
-/// Bytes of them that wait at a time, about: as many as eight of the largest.
+/// Approximate maximum total length of waiting bodies, in bytes: eight of the longest.
 const WAITING_BYTES: usize = 512 << 10;
-/// Largest body that waits.
+/// Maximum length of a waiting body, in bytes.
 pub(crate) const TOGETHER_BYTES: u64 = 64 << 10;
 
-/// A whole body that waits.
+/// A complete body that waits to be hashed.
 pub(crate) struct Held {
     pub(crate) bytes: Vec<u8>,
     pub(crate) head: Vec<u8>,
@@ -21,8 +22,8 @@ pub(crate) struct Held {
     pub(crate) facts: Facts,
 }
 
-/// The digests of many bodies, of the algorithms that are listed for them; none where there is no
-/// body.
+/// The digests of many bodies, for the algorithms that are listed for each; empty for items without
+/// a body.
 pub(crate) fn digests_of_all<'a>(
     bodies: impl Iterator<Item = Option<(&'a Task, &'a [u8])>>,
 ) -> Vec<Digests> {

@@ -1,9 +1,9 @@
 //! The cost rule: packages, or a request for each resource.
 //!
-//! A request costs a round trip for each resource, as many at a time as there are connections, and
-//! the bytes wanted. Packages cost a round trip each, the time to make them, and all of their
-//! bytes, wanted or not. Both are put in seconds, with the shortest round trip and the speed
-//! measured while this run read the lists.
+//! Requests cost a round trip for each resource, as many in parallel as there are connections, and
+//! the required bytes. Packages cost a round trip each, the time of their creation, and all of
+//! their bytes, required or not. Both are estimated in seconds, with the shortest round trip and
+//! the speed that were measured while this run read the lists.
 
 use crate::plan::planner::PlanContext;
 use crate::plan::volume::UNKNOWN_BYTES;
@@ -16,15 +16,15 @@ use abreast_store::mirror::PendingCounts;
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
 
-/// Fewer resources than this are never worth reading the dumps.
+/// Minimum number of resources for which the dumps are read.
 const RESOURCES_MIN: u64 = 32;
-/// The cost of a request beside its round trip.
+/// The cost of a request in addition to its round trip, in seconds.
 const REQUEST_SECONDS: f64 = 0.000_1;
-/// When nothing was measured.
+/// The assumed values if nothing was measured.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const BYTES_PER_SECOND: f64 = 10_000_000.0;
 
-/// The work that packages and requests are compared for.
+/// The work for which the costs of packages and requests are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) resources: u64,
@@ -34,7 +34,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// `bytes` is 0 where no length is known.
+    /// `bytes` is 0 if no length is known.
     pub(super) fn new(options: &SyncOptions, resources: u64, bytes: u64) -> Self {
         let bytes = if bytes > 0 { bytes } else { resources * UNKNOWN_BYTES };
         Self {
@@ -54,8 +54,8 @@ impl Wanted {
         }
     }
 
-    /// The cost of packages if they are to be used: it is less than that of requests, or the user
-    /// wants packages always.
+    /// The cost of packages if they are used: if it is less than the cost of requests, or if the
+    /// user always wants packages.
     pub(super) fn better(self, packages: Option<f64>, pace: Pace) -> Option<f64> {
         match self.dumps {
             Dumps::Never => None,
@@ -77,7 +77,7 @@ fn rate(pace: Pace) -> f64 {
     pace.bytes_per_second().unwrap_or(BYTES_PER_SECOND)
 }
 
-/// The cost of a package of which so many bytes are to be received; `None` when that is not known.
+/// The cost of a package of which `bytes` are to be received; `None` if the number is not known.
 pub(super) fn package_seconds(
     package: &ListedPackage,
     to_come: Option<u64>,
@@ -134,7 +134,7 @@ pub(crate) fn choose(
     Ok(best.map(|(_, dump)| dump))
 }
 
-/// The packages of a dump that may have something wanted in them.
+/// The packages of a dump that may contain required resources.
 fn usable(mut dump: Dump, since: Option<Timestamp>) -> Result<Dump, Error> {
     if let (Some(since), Packaged::Changes) = (since, dump.packaged) {
         dump.packages.retain(|package| package.until.is_none_or(|until| until.last() >= since));
@@ -162,7 +162,7 @@ mod tests {
         let whole = package(Some(65_000_000));
         assert!(wanted(20_000, 62_000_000).better(whole, pace).is_some());
         assert!(wanted(100, 310_000).better(whole, pace).is_none());
-        // One that is mostly here already.
+        // A package that is already downloaded for the most part.
         assert!(wanted(100, 310_000).better(package(Some(0)), pace).is_some());
         assert_eq!(package(None), None);
         assert_eq!(wanted(20_000, 62_000_000).better(None, pace), None);

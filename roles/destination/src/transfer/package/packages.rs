@@ -10,8 +10,8 @@ use crate::request::limits::is_over;
 use crate::request::package::listing::Dump;
 use crate::transfer::Transfer;
 
-/// Takes what is planned out of packages, when that is cheaper than a request for each; the rest
-/// stays planned.
+/// Extracts planned resources from packages if that is cheaper than a request for each; the
+/// remaining resources are requested later.
 pub(crate) fn supply(
     transfer: &mut Transfer<'_>,
     reader: &mut Driver,

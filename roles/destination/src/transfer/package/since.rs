@@ -1,8 +1,8 @@
-//! One package with all changes since a time, which a Source makes on request.
+//! One package with all changes since a time, which a Source creates on request.
 //!
-//! How long the package will be is not known beforehand; but the changes were just read, and it
-//! holds what they list. It supplies planned bytes as any package does. When it cannot be fetched,
-//! that is reported, and the run continues as if there were none.
+//! The length of the package is not known before; but the changes were just read, and the package
+//! contains their resources. It supplies planned bytes like any package. If it cannot be fetched,
+//! the failure is reported, and the run continues without it.
 
 use super::choose::{Wanted, package_seconds};
 use super::supply::apply_package;
@@ -14,16 +14,17 @@ use crate::request::package::listing::{Dump, ListedPackage, Packaged};
 use crate::transfer::Transfer;
 use abreast_webtypes::Timestamp;
 
-/// Most changes requested in one package: no manifest may have more entries [rs-core §7].
+/// Maximum number of changes in one requested package: a manifest may not have more entries
+/// [rs-core §7].
 const CHANGES_MAX: u64 = 50_000;
-/// Most bytes of changes requested in one package.
+/// Maximum length of the changes in one requested package, in bytes.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Takes what is planned out of one package with all changes since a time, if the Source makes it
-/// and it is cheaper than a request for each.
+/// Extracts planned resources from one package with all changes since a time, if the Source creates
+/// such packages and the package is cheaper than a request for each resource.
 ///
 /// # Errors
-/// Those that end a run; all others are reported.
+/// Errors that end a run; other errors are reported.
 pub(super) fn supply_since(
     transfer: &mut Transfer<'_>,
     reader: &mut Driver,
@@ -65,7 +66,7 @@ fn report_unusable(report: &mut Reporter<'_>, package: &ListedPackage, error: &E
     report.notice(error.code(), &package.url, &message);
 }
 
-/// The package, if it is worth it.
+/// The package, if it is cheaper than requests.
 fn choose(
     reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
@@ -91,7 +92,7 @@ fn choose(
     if wanted.better(seconds, pace).is_none() {
         return Ok(None);
     }
-    // Just before the first of them.
+    // Just before the first change.
     let Some(packages) = reader.packages() else { return Ok(None) };
     let url = packages.since(run, Timestamp::from_micros(oldest.saturating_sub(1)))?;
     Ok(url.map(|url| ListedPackage { url, ..package }))

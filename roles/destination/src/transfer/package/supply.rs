@@ -28,33 +28,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// Items handed out together.
+/// Number of items that are handed out together.
 const CHUNK_ITEMS: usize = 64;
-/// Bytes read ahead for one chunk; members beyond are read when they are stored.
+/// Number of bytes that are read ahead for one chunk; further members are read when they are
+/// stored.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Chunks handed out at a time.
+/// Number of chunks that are handed out at a time.
 const OUTSTANDING_CHUNKS: usize = 48;
-/// Items read from the plan at a time.
+/// Number of items that are read from the plan at a time.
 const READ_ITEMS: usize = 512;
-/// Members of one package that cannot be used and are reported one by one.
+/// Maximum number of unusable members of a package that are reported individually.
 const REPORTED_MAX: u64 = 100;
-/// How soon a stop is noticed.
+/// Interval of the checks for a request to stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// One package, opened, with what it is for.
+/// An open package with its manifest, and its role in the plan.
 pub(crate) struct Supply<'a> {
     package: Package,
     manifest: Manifest,
     url: &'a str,
-    /// The instant of the snapshot, microseconds.
+    /// The instant of the snapshot, in microseconds.
     at: Option<i64>,
     packaged: Packaged,
     is_plan: bool,
-    /// The plan was made from a manifest beside it, which may be of another time.
+    /// Whether the plan was made from a manifest next to the package, which may have another time.
     is_beside: bool,
 }
 
-/// Stores the planned members of one package.
+/// Stores the planned members of a package.
 pub(super) fn apply_package(
     transfer: &mut Transfer<'_>,
     reader: &mut Driver,
@@ -82,7 +83,7 @@ pub(super) fn apply_package(
     result
 }
 
-/// Entries of the manifest that lead to no member: their resources are asked for like any others.
+/// Entries of the manifest without a member; their resources are requested individually.
 fn report_faults(
     transfer: &Transfer<'_>,
     supply: &mut Supply<'_>,
@@ -107,7 +108,7 @@ fn report_faults(
     Ok(())
 }
 
-/// Stores what is planned and in the package. The caller has begun a transaction.
+/// Stores the planned resources in the package. The caller has started a transaction.
 fn unpack_all(
     transfer: &mut Transfer<'_>,
     supply: &Supply<'_>,
@@ -272,7 +273,7 @@ impl<'a> Supply<'a> {
     /// Opens a package of a dump.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// The package cannot be used.
     pub(crate) fn open(
         reader: &mut Driver,
         requests: &Requests<'_>,
@@ -301,14 +302,14 @@ impl<'a> Supply<'a> {
         }
     }
 
-    /// The member with the bytes that an item wants, if they are sure to be those: by a digest that
-    /// is listed, or by a time, since without a digest nothing else distinguishes versions.
+    /// The member with the required bytes, if they are certain: by a listed digest, or by a time,
+    /// since versions cannot be distinguished otherwise without a digest.
     fn member_for(&self, task: &Task) -> Option<u32> {
         self.found_for(task).map(|placed| placed.number)
     }
 
-    /// Metadata of a member. Its time is the resource's, as `Last-Modified` is for one that is
-    /// fetched: what the manifest states, or else the package's directory.
+    /// Metadata of a member. Its time is the time of the resource, as `Last-Modified` is for
+    /// fetched resources: the time in the manifest, or else in the directory of the package.
     fn facts_of(&self, task: &Task) -> Facts {
         let last_modified = self.found_for(task).and_then(|placed| {
             let seconds = || self.package.member(placed.number).modified();
@@ -331,13 +332,16 @@ impl<'a> Supply<'a> {
 
     /// Whether a member is the version that an item wants, by the times of both.
     fn is_version(&self, item: &Pending, placed: Placed) -> bool {
-        // What a list planned has no time of a change: a package of changes may have older versions of it.
+        // An item from a list lacks the time of a change, and a package of changes may contain
+        // older versions of its resource.
         let is_own = self.is_plan && self.packaged == Packaged::Snapshot;
         match item.changed.filter(|_| self.is_plan) {
-            // Another change than that of the entry may have been planned: of a package that was received later, or of a list.
+            // Another change than the entry's change may have been planned, from a later package or
+            // from a list.
             Some(_) if self.packaged == Packaged::Snapshot => false,
             Some(changed) => placed.changed.is_none_or(|own| own == changed),
-            // Where the manifest states the time of its version, that of the dump shows nothing, and an item of it has that time.
+            // If the manifest contains the time of the version, the time of the dump is not
+            // evidence, and the item has the time in the manifest.
             None => item.modified.map_or(
                 is_own && (self.is_beside || placed.modified.is_none()),
                 |listed| {
@@ -353,15 +357,15 @@ impl<'a> Supply<'a> {
 enum Ready {
     /// In memory: where in the bytes of its chunk.
     Bytes(Range<usize>),
-    /// Too long for that: read while it is stored.
+    /// The member is too long for reading ahead, and is read while it is stored.
     Long(u32),
-    /// It cannot be read.
+    /// The member cannot be read.
     Failed(Failure),
-    /// It is not in the package.
+    /// The package does not contain the resource.
     Absent,
 }
 
-/// The work of one thread: reads, unpacks and digests the members of a chunk, then stores them.
+/// The work of a thread: reads, decompresses and hashes the members of a chunk, then stores them.
 fn unpack(
     thread: usize,
     supply: &Supply<'_>,
@@ -410,7 +414,7 @@ fn unpack(
     Ok(())
 }
 
-/// Reads the member for one item, when it is small enough for memory.
+/// Reads the member for an item, if it is small enough for memory.
 fn prepare(supply: &Supply<'_>, task: &Task, bytes: &mut Vec<u8>, block: &mut Vec<u8>) -> Ready {
     let Some(number) = supply.member_for(task) else { return Ready::Absent };
     let member = supply.package.member(number);

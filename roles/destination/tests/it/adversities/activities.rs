@@ -11,8 +11,8 @@ const JSON: &str = "application/activity+json";
 /// The shape of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// As the specifications have it: pages with links both ways, and the Entry Point names both
-    /// ends.
+    /// The form of the specifications: pages with links both ways, and an Entry Point with links to
+    /// both ends.
     BothWays,
     /// The newest change first; `next` leads to older pages.
     NewestFirst,

@@ -1,5 +1,5 @@
-//! Circles and pages without end: what was read is applied, the run names what it does not know, and
-//! later runs neither read everything again nor forget that something is missing.
+//! Circles and endless pages: changes that were read are applied, the run reports the missing
+//! changes, and later runs neither read everything again nor forget that changes are missing.
 
 use super::history::{Endless, Target, Toward};
 use super::table::{EMM_ON, Row, check, row};
@@ -93,7 +93,7 @@ fn unmarked(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// Of three pages, the one in the middle leads in a circle when the copy begins.
+/// The middle one of three pages leads in a circle at the first run of the copy.
 fn hides(world: &mut World, to: To) -> Checked {
     world.history.create(0..9);
     let read = if is_onward(world) { 0 } else { world.history.newest().number };
@@ -106,7 +106,7 @@ fn hides(world: &mut World, to: To) -> Checked {
     world.rest()
 }
 
-/// Of three pages that are new, the one in the middle leads in a circle.
+/// The middle one of three new pages leads in a circle.
 fn hides_later(world: &mut World, to: To) -> Checked {
     world.begin(3)?;
     world.history.make_snapshot();
@@ -144,11 +144,11 @@ fn at_end(world: &mut World, to: To) -> Checked {
         world.history.links.insert((newest, toward), Some(to.target(newest, read)));
         return world.run()?.equal().map(drop);
     }
-    // What is known was reached before the circle.
+    // Known changes were reached before the circle.
     world.run()?.right()?.costs(3, 10).map(drop)
 }
 
-/// The newest page names a page after it, and that is one that was read.
+/// The newest page links to a page after it, which is a page that was already read.
 fn onward(world: &mut World, to: To) -> Checked {
     world.history.create(0..8);
     let lead = |world: &mut World| {
@@ -214,7 +214,7 @@ fn empty_older(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// A limit of time ends the run; what it has read by then is not lost.
+/// A time limit ends the run; the changes that were read until then are not lost.
 fn full_older(world: &mut World) -> Checked {
     world.requests_max = 3_000;
     world.copy.options.max_time = Some(Duration::from_millis(300));

@@ -1,5 +1,5 @@
-//! Documents and entities that cannot be read, for some time or for long: the rest is applied, and
-//! deletions that are stated are carried out.
+//! Documents and entities that cannot be read, temporarily or permanently: other changes are
+//! applied, and listed deletions are carried out.
 
 use super::history::{History, Kind};
 use super::served::Fault;
@@ -105,7 +105,7 @@ fn others(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// One of the changes does not state of which entity it is; later it does.
+/// A change does not contain its entity; later it does.
 fn nameless(world: &mut World) -> Checked {
     world.begin(5)?;
     world.history.set(2);
@@ -185,7 +185,7 @@ fn list(world: &mut World, fault: Fault) -> Checked {
     world.rest()
 }
 
-/// The list of all, with which the copy begins, cannot be read at first.
+/// The list of all resources cannot be read in the first run.
 fn snapshot(world: &mut World, fault: Fault) -> Checked {
     world.history.create(0..4);
     world.history.make_snapshot();
@@ -197,12 +197,13 @@ fn snapshot(world: &mut World, fault: Fault) -> Checked {
     world.history.delete(2);
     world.run()?.named()?.costs(4, 20)?;
     world.repair();
-    // Where nothing states the begin of the pages, there may be changes between.
+    // If documents do not specify the start of the pages, there may be changes in between.
     world.heal()?;
     world.rest()
 }
 
-/// The pages have everything; deletions in them are facts, whatever the list of all is.
+/// The pages contain all changes. Their deletions are facts, independent of the list of all
+/// resources.
 fn stated(world: &mut World) -> Checked {
     world.history.create(0..6);
     world.fault(world.column.rendered.snapshot().unwrap(), NOT_FOUND, None);
@@ -266,7 +267,7 @@ fn aborted_page(world: &mut World) -> Checked {
     world.begin(3)?;
     let mut before = world.history.clone();
     before.create(20..25);
-    // The new version of the page has other changes in the place of those.
+    // The new version of the page has other changes instead.
     world.history.create(8..12);
     world.history.delete(1);
     let newest = world.page_path(world.history.newest().number);

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Deleted,
     /// A type of activity or change that no specification has.
     Unknown,
-    /// An update whose entry does not state of which entity.
+    /// An update whose entry does not contain its entity.
     Nameless,
 }
 
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// One change of one entity.
+/// One change of an entity.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// The number of the change, which identifies it.
@@ -52,7 +52,7 @@ pub(crate) struct Change {
     pub(crate) entity: usize,
     pub(crate) kind: Kind,
     pub(crate) version: u32,
-    /// As the documents state it, microseconds.
+    /// The time in documents, in microseconds.
     pub(crate) time: i64,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct Change {
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) number: i64,
-    /// In the order of the document, for feeds that begin with the oldest change.
+    /// The changes in the order of the document, for feeds that start with the oldest change.
     pub(crate) changes: Vec<Change>,
     pub(crate) from: i64,
-    /// Of a page that does not grow any more.
+    /// The end of a page that does not grow any more.
     pub(crate) until: Option<i64>,
-    /// The other documents name it.
+    /// Whether other documents contain the page.
     pub(crate) is_named: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Toward {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Page(i64),
-    /// The document at the address of the Source, or the one that names the pages.
+    /// The document at the address of the Source, or the document with the pages.
     Entry,
 }
 
@@ -124,9 +124,9 @@ impl Precision {
 pub(crate) enum Clock {
     /// As the history.
     Right,
-    /// That time, always.
+    /// Always this time.
     Stopped(i64),
-    /// Answers have no `Date`.
+    /// Responses without `Date`.
     None,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) versions: Versions,
-    /// When each entity changed last, as documents state it.
+    /// The time of each entity's last change in documents.
     pub(crate) modified: BTreeMap<usize, i64>,
     /// Entities that were ever deleted.
     pub(crate) deleted: BTreeSet<usize>,
@@ -171,12 +171,12 @@ pub(crate) struct History {
     next_version: u32,
 
     pub(crate) clock: Clock,
-    /// Of the times of changes.
+    /// The precision of the times of changes.
     pub(crate) precision: Precision,
-    /// Of spans, and of the time of snapshots.
+    /// The precision of intervals, and of the time of snapshots.
     pub(crate) spans: Precision,
     pub(crate) has_digests: bool,
-    /// The last modification that documents state of every entity.
+    /// The last modification of every entity in documents.
     pub(crate) lastmod: Option<i64>,
     /// Links that lead elsewhere, or nowhere.
     pub(crate) links: BTreeMap<(i64, Toward), Option<Target>>,
@@ -184,14 +184,14 @@ pub(crate) struct History {
     pub(crate) newest_link: Option<Target>,
     /// Where the entry point leads instead of to the oldest page.
     pub(crate) oldest_link: Option<Target>,
-    /// The document that names the pages names itself too.
+    /// The document with the pages contains itself too.
     pub(crate) index_names_itself: bool,
     pub(crate) endless: Option<Endless>,
     /// Only the entry point leads to the newest page; pages lead to no other.
     pub(crate) is_loose: bool,
     /// Entries are only such as the protocol has for other uses.
     pub(crate) is_foreign: bool,
-    /// There is no snapshot.
+    /// Whether the Source has no snapshot.
     pub(crate) lacks_snapshot: bool,
     /// Documents mark deletions where that is not part of the protocol.
     pub(crate) marks_deletions: bool,
@@ -244,7 +244,7 @@ impl History {
         Self { pages: pages.pages.clone(), ..history.clone() }
     }
 
-    /// Numbers what comes as if the history were another one: no version comes twice.
+    /// Continues the numbers of another history, so that versions do not occur twice.
     pub(crate) const fn go_on_from(&mut self, other: &Self) {
         self.next_change = other.next_change;
         self.next_version = other.next_version;
@@ -281,7 +281,8 @@ impl History {
         Change { id, entity, kind, version, time }
     }
 
-    /// Records a change in the newest page; begins another page before that if it is full.
+    /// Records a change in the newest page, and starts another page before that if the page is
+    /// full.
     pub(crate) fn record(&mut self, change: Change) {
         if self.newest().changes.len() >= self.page_size {
             self.close();
@@ -290,7 +291,7 @@ impl History {
         self.newest_mut().changes.push(change);
     }
 
-    /// Closes the newest page, and begins another one where it ends.
+    /// Closes the newest page, and starts another page at its end.
     pub(crate) fn close(&mut self) {
         let now = self.now;
         let newest = self.newest_mut();
@@ -446,7 +447,7 @@ impl History {
         is_endless.then_some(Target::Page(number))
     }
 
-    /// The page that the entry point names as the newest.
+    /// The newest page according to the entry point.
     pub(crate) fn entry_newest(&self) -> Target {
         self.newest_link.unwrap_or(Target::Page(self.newest().number))
     }
@@ -456,17 +457,17 @@ impl History {
         self.oldest_link.unwrap_or(Target::Page(oldest.number))
     }
 
-    /// The time of a change as documents state it.
+    /// The text of the time of a change in documents.
     pub(crate) fn stamp(&self, micros: i64) -> String {
         self.precision.text(micros)
     }
 
-    /// The end of a span, or the time of a snapshot, as documents state it.
+    /// The text of the end of an interval, or of the time of a snapshot, in documents.
     pub(crate) fn span(&self, micros: i64) -> String {
         self.spans.text(micros)
     }
 
-    /// The last modification of an entity as documents state it.
+    /// The text of an entity's last modification in documents.
     pub(crate) fn lastmod(&self, modified: Option<i64>) -> String {
         self.stamp(self.lastmod.or(modified).unwrap_or(BEGIN))
     }

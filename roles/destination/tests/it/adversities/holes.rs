@@ -1,5 +1,5 @@
-//! Changes that documents do not have: holes, missing and overlapping pages, lists that begin again
-//! elsewhere, and pages that are cut in another way.
+//! Changes that are missing in documents: holes, missing and overlapping pages, lists that restart
+//! elsewhere, and pages with other boundaries.
 
 use super::history::{BEGIN, History, Page};
 use super::table::{OLD, Row, check, row};
@@ -23,7 +23,7 @@ fn holes_and_rewritten_pages_hide_nothing() {
     check(ROWS);
 }
 
-/// A page in the middle is not named; later a list of all resources helps.
+/// A page in the middle is missing in the index; later a list of all resources helps.
 fn hole(world: &mut World, is_later: bool) -> Checked {
     if is_later {
         world.begin_listed(3)?;
@@ -46,7 +46,7 @@ fn hole(world: &mut World, is_later: bool) -> Checked {
     world.rest()
 }
 
-/// Each page has changes of the one before as well.
+/// Each page also has changes of the previous page.
 fn overlap(world: &mut World) -> Checked {
     world.history.create(0..5);
     for round in 0..3 {
@@ -65,7 +65,7 @@ fn overlap(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// Only the entry point leads to the list that was begun last.
+/// Only the entry point leads to the newest list.
 fn closed(world: &mut World, is_fresh: bool) -> Checked {
     world.history.is_loose = true;
     world.history.page_size = 9;
@@ -79,7 +79,8 @@ fn closed(world: &mut World, is_fresh: bool) -> Checked {
         if is_fresh {
             world.history.make_snapshot();
         }
-        // Change sets of 0.1 do not state which time they cover: without a link back, only a list shows all.
+        // Change sets of 0.1 do not specify their interval: if they lack a link back, only a list
+        // shows all changes.
         if world.column.name == OLD && !is_fresh {
             world.heal()?;
         } else {
@@ -101,7 +102,7 @@ fn pruned(world: &mut World) -> Checked {
         world.history.set(3);
         world.run()?.equal()?;
     }
-    // Where pages do not state which time they cover, only a list of all shows that nothing is
+    // If pages do not specify their interval, only a list of all resources shows that nothing is
     // missing.
     world.history.make_snapshot();
     world.is_audit_blind = world.column.rendered.snapshot().is_none();
@@ -109,7 +110,7 @@ fn pruned(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// Pages are removed that the copy has not read; the old list is of before what the copy knows.
+/// Pages are removed before the copy has read them; the old list precedes the last known change.
 fn lost(world: &mut World, is_fresh: bool) -> Checked {
     world.begin(4)?;
     world.history.close();
@@ -158,7 +159,7 @@ fn cut(history: &mut History, size: usize) {
     history.unpushed = unpushed;
 }
 
-/// The list at the same address has only what is new, from the end of the last one on.
+/// The list at the same address has only new changes, from the end of the previous list on.
 fn begun_again(world: &mut World) -> Checked {
     world.begin(4)?;
     for round in 0..3 {

@@ -1,21 +1,21 @@
-//! The table of adversities and readers: each row is written once, in terms of one neutral history,
-//! and runs over all columns.
+//! The table of adversities and readers: each row is written once, for a neutral history, and is
+//! tested with all columns.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `history.rs` | the history of a Source, and how its documents deviate |
-//! | `rendering.rs` | what a column does |
+//! | `history.rs` | the history of a Source, and the deviations of its documents |
+//! | `rendering.rs` | the work of a column |
 //! | `resourcesync.rs`, `resourcesync_0_1.rs`, `sdshare.rs`, `activities.rs` | columns |
 //! | `pushed.rs` | columns of pushed changes |
-//! | `served.rs` | what the server of a Source answers |
-//! | `world.rs` | a Source, a copy of it, and the rules that hold for each run |
-//! | `outcome.rs` | the outcome of a run, and what rows expect of it |
-//! | `circles.rs`, `faults.rs`, `holes.rs`, `others.rs`, `snapshots.rs`, `states.rs`, `times.rs` | rows |
-//! | `table.rs` | the columns, and what runs the cells |
+//! | `served.rs` | the responses of a Source's server |
+//! | `world.rs` | a Source, its copy, and the rules for each run |
+//! | `outcome.rs` | the outcome of a run, and the expectations of rows |
+//! | `circles.rs`, `faults.rs`, `holes.rs`, `others.rs`, `snapshots.rs`, `states.rs`, `times.rs` |
+//! rows |
+//! | `table.rs` | the columns, and the execution of cells |
 //! | `reasons.rs` | cells that cannot occur |
 //!
-//! `ABREAST_TEST_CELL="IIIF"` limits a run to cells with that text in their name,
-//! `ROW / COLUMN`.
+//! `ABREAST_TEST_CELL="IIIF"` limits a run to cells with that text in their name, `ROW / COLUMN`.
 
 mod activities;
 mod circles;

@@ -1,5 +1,5 @@
-//! Changes of types that nobody knows, updates without a sign, deletion of much, and what is
-//! pushed.
+//! Changes of unknown types, updates without evidence, deletions of many resources, and pushed
+//! changes.
 
 use super::history::{BEGIN, Kind};
 use super::table::{Row, check, row};
@@ -118,7 +118,7 @@ fn foreign(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// An update is announced without a digest, and its last modification is what the copy has.
+/// An update is announced without a digest, with the last modification of the stored version.
 fn unsigned(world: &mut World) -> Checked {
     world.history.has_digests = false;
     world.history.lastmod = Some(BEGIN);
@@ -157,7 +157,7 @@ fn much(world: &mut World, is_compared: bool) -> Checked {
     world.rest()
 }
 
-/// What was pushed is newer than the documents, which come out of a cache.
+/// The pushed changes are newer than the documents, which come from a cache.
 fn push_newer(world: &mut World) -> Checked {
     world.begin(4)?;
     world.serve_old(world.history.clone());
@@ -168,7 +168,7 @@ fn push_newer(world: &mut World) -> Checked {
 
 fn then_older(world: &mut World) -> Checked {
     push_newer(world)?;
-    // The documents are asked, and know nothing of it.
+    // The documents are requested, and do not contain the change.
     world.run()?.equal()?;
     world.history.set(2);
     world.run()?.equal()?;
@@ -183,7 +183,8 @@ fn then_compared(world: &mut World) -> Checked {
     push_newer(world)?;
     world.compare()?.equal()?;
     world.history.set(2);
-    // It does not continue what the documents show: they are polled until they have it.
+    // The pushed change does not continue from the documents: they are polled until they contain
+    // the change.
     world.are_documents_wrong = true;
     world.run()?;
     world.are_documents_wrong = false;

@@ -1,4 +1,4 @@
-//! The outcome of a run, and what rows expect of it.
+//! The outcome of a run, and the expectations of rows.
 
 use super::history::Versions;
 use crate::copy::Reported;
@@ -46,7 +46,7 @@ impl Outcome {
         Err(format!("expected a right copy and exit 0: {}", self.describe()))
     }
 
-    /// The copy equals the Source, whatever the run says.
+    /// The copy equals the Source, independent of the outcome of the run.
     pub(crate) fn equal(self) -> Result<Self, String> {
         if self.is_equal() {
             return Ok(self);

@@ -62,13 +62,13 @@ impl Push {
     }
 }
 
-/// What a copy that follows has reported.
+/// The reports of a copy that follows.
 #[derive(Default)]
 struct Seen {
     reported: Vec<Reported>,
     summaries: usize,
     last: Option<Summary>,
-    /// A run has begun and not ended.
+    /// Whether a run has started and not ended.
     is_busy: bool,
     /// An error was reported after the last end of a run: there was a run without an end.
     has_failed: bool,
@@ -110,11 +110,11 @@ fn wait_for(most: Duration, holds: impl Fn() -> bool) -> bool {
 }
 
 impl Following {
-    /// Begins to follow, and subscribes.
+    /// Starts to follow, and subscribes.
     pub(crate) fn start(push: Push, server: &Server, options: &SyncOptions) -> Self {
         let mut options = options.clone();
-        // What is missing is tried again after growing pauses, which end there; without need, the documents are read ten times
-        // less often.
+        // Missing changes are requested again after growing pauses, of which this is the longest.
+        // Otherwise, the documents are read ten times less often.
         options.interval = Duration::from_secs(2);
         options.poll_pause = Duration::from_millis(20);
         let mut service = None;
@@ -182,7 +182,7 @@ impl Following {
         self.seen.lock().unwrap().reported.iter().any(|reported| reported.code == code)
     }
 
-    /// The form of the subscription that was requested last, after what was posted before.
+    /// The form of the last requested subscription, after the first `before` forms.
     fn form(&self, path: &str, before: usize) -> Option<String> {
         let mut posted = self.server.posted().into_iter().skip(before);
         posted.rfind(|(to, _)| to == path).map(|it| it.1)
@@ -282,7 +282,7 @@ impl Following {
         });
     }
 
-    /// What was reported since this was asked last, and the exit code; `None` if no run ended.
+    /// The reports since the last call, and the exit code; `None` if no run ended.
     pub(crate) fn take(&mut self) -> (Vec<Reported>, Option<u8>) {
         let mut reported = std::mem::take(&mut self.seen.lock().unwrap().reported);
         if self.has_ended()

@@ -18,7 +18,7 @@ const NO_SPANS: &str = "pages do not state which time they cover";
 const ONE_WAY: &str = "no link leads to newer pages";
 const COPIES: &str = "what was pushed changes nothing about it: as in the columns of lists";
 
-/// The begin of the names of rows, columns, and the reason.
+/// The start of the names of rows, the columns, and the reason.
 pub(super) const REASONS: &[(&str, &[&str], &str)] = &[
     ("circle: ", PUSHED, PAGES),
     ("endless: ", PUSHED, PAGES),

@@ -1,9 +1,9 @@
-//! What a column does: it renders a history into the documents of its protocol.
+//! The work of a column: it renders a history into the documents of its protocol.
 //!
-//! All columns have the same paths, so that a row can let documents fail without knowing the
-//! protocol: `/start` is the address of the Source, `/changes` the document that names pages of
-//! changes or is the newest one, `/p/N` a page, `/list` what leads to a snapshot, `/snapshot` its
-//! bytes, and `/e/N` an entity.
+//! All columns have the same paths, so that a row can make documents fail independent of the
+//! protocol: `/start` is the address of the Source, `/changes` the document with the pages of
+//! changes or the newest page, `/p/N` a page, `/list` the document that leads to a snapshot,
+//! `/snapshot` the bytes of the snapshot, and `/e/N` an entity.
 
 use super::history::{Change, History, Kind, Target, Versions};
 use crate::rdf::quads;
@@ -38,7 +38,7 @@ impl Asked<'_> {
         format!("{}/e/{entity}", self.base)
     }
 
-    /// The entity of a change, as its entry names it.
+    /// The entity of a change in its entry.
     pub(crate) fn entity_of(&self, change: &Change) -> String {
         if change.kind == Kind::Nameless { String::new() } else { self.entity(change.entity) }
     }
@@ -47,7 +47,7 @@ impl Asked<'_> {
         self.target.split('?').next().unwrap()
     }
 
-    /// The URL of a page, or of the document where pages begin.
+    /// The URL of a page, or of the document with the first page.
     pub(crate) fn page_url(&self, target: Target, entry: &str) -> String {
         match target {
             Target::Page(number) => self.url(&format!("/p/{number}")),
@@ -90,7 +90,7 @@ pub(crate) trait Rendered: Send + Sync {
     /// The path of the bytes or of the list of a snapshot.
     fn snapshot(&self) -> Option<&'static str>;
 
-    /// What an entity answers that was deleted.
+    /// The response for a deleted entity.
     fn deleted(&self) -> Answer {
         Answer::status(404)
     }
@@ -130,7 +130,7 @@ pub(crate) fn prepare(form: Form, base: &str, options: &mut SyncOptions) {
 /// The versions in a copy.
 ///
 /// # Errors
-/// Something is there that is not one version of one entity.
+/// The copy contains something else than one version of each entity.
 pub(crate) fn kept(form: Form, folder: &Path) -> Result<Versions, String> {
     let mut kept = Versions::new();
     let mut add = |entity: &str, version: &str| {

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub(crate) enum Shape {
     /// Change Lists, and an index of all.
     Index,
-    /// Change Lists, each with a link to the one before.
+    /// Change Lists, each with a link to the previous list.
     Chain,
     /// Packages only.
     Dumps,
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
 /// A Source of ResourceSync 1.1.
 pub(crate) struct ResourceSync {
     pub(crate) shape: Shape,
-    /// What the Capability List names as the topic of changes; none if that is empty.
+    /// The topic of changes in the Capability List; none if empty.
     pub(crate) topic: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The column of ResourceSync 0.1: a Sitemap, and change sets with links to the ones before.
+//! The column of ResourceSync 0.1: a Sitemap, and change sets with links to previous ones.
 
 use super::history::{Change, History, Kind, Page, Toward};
 use super::rendering::{Asked, Form, Rendered, body};
@@ -19,7 +19,7 @@ fn facts(history: &History, loc: &str, version: u32) -> String {
 fn entry(asked: &Asked<'_>, change: &Change) -> String {
     let (loc, time) = (asked.entity_of(change), asked.history.stamp(change.time));
     if asked.history.is_foreign {
-        // What other protocols offer about the site is no resource of the set [rs-0.1 §6].
+        // Entries for other protocols of the site are not resources of the set [rs-0.1 §6].
         return format!(
             "<url rs:protocol=\"http://www.openarchives.org/OAI/2.0/\"><loc>{loc}</loc><lastmod>{time}</lastmod></url>\n"
         );
@@ -43,7 +43,7 @@ fn current(asked: &Asked<'_>) -> String {
     link(&format!("current {CHANGE_SET}"), &asked.url(&asked.newest_path()))
 }
 
-/// A change set that is pushed: of changes after a time.
+/// A pushed change set with the changes after a time.
 pub(crate) fn pushed(asked: &Asked<'_>, changes: &[Change], from: i64, until: i64) -> String {
     let (from, until) = (asked.history.span(from), asked.history.span(until));
     let period =

@@ -103,7 +103,7 @@ impl Rendered for SdShare {
     }
 
     fn deleted(&self) -> Answer {
-        // An empty fragment: nothing is stated about the resource any more.
+        // An empty fragment: there are no statements about the resource any more.
         Answer::ok("").header("content-type", N_TRIPLES)
     }
 

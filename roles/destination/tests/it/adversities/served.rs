@@ -1,4 +1,4 @@
-//! What the server of a Source has, and what it answers: faults, and documents of the history.
+//! The content of a Source's server, and its responses: faults, and documents of the history.
 
 use super::Column;
 use super::history::{Clock, FUTURE, History, SECOND};
@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// What a document answers instead.
+/// The response instead of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Status(u16),
     Garbage,
     /// The transfer ends in the middle.
     Cut,
-    /// It leads to itself.
+    /// The document redirects to itself.
     Redirect,
 }
 
-/// What the server has.
+/// The content of the server.
 pub(super) struct Published {
     pub(super) documents: History,
     /// The entities.
@@ -38,7 +38,7 @@ pub(super) struct Published {
     pub(super) cancel: Arc<AtomicBool>,
 }
 
-/// A server of what is published.
+/// A server of the published documents.
 pub(super) fn serve(column: &'static Column, published: &Arc<Mutex<Published>>) -> Server {
     let (server, state) = (Server::start(), Arc::clone(published));
     let base = server.base.clone();
@@ -71,7 +71,7 @@ fn answer(
         fault = Some(*one);
         *left = left.map(|left| left - 1);
     }
-    // What is answered after that is another version.
+    // The response after the fault is another version.
     let before = match fault {
         Some(Fault::Cut) => published.before.take_if(|before| before.0 == path),
         _ => None,

@@ -1,4 +1,4 @@
-//! Lists of all resources that are older than what the copy has, or newer than the changes.
+//! Lists of all resources that are older than the copy, or newer than the changes.
 
 use super::history::{HOUR, History};
 use super::outcome::Outcome;
@@ -30,7 +30,8 @@ fn compared(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// The pages begin after what the copy knows, and the list of all is older than what it has.
+/// The pages start after the last known change, and the list of all resources is older than the
+/// copy.
 fn after_gap(world: &mut World, has_loss: bool) -> Checked {
     world.begin_changed()?;
     world.history.close();
@@ -106,7 +107,8 @@ fn compared_with_cached(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// A server was restored, the pages do not show what it lost, and changes that came since then were followed.
+/// A server was restored, the pages do not show the lost changes, and the copy has followed later
+/// changes.
 fn since_restored(world: &mut World) -> Checked {
     let backup = world.begin_changed()?;
     let lost = std::mem::replace(&mut world.history, backup);
@@ -117,7 +119,7 @@ fn since_restored(world: &mut World) -> Checked {
         world.history.newest_mut().from = world.history.now;
         world.history.prune();
     };
-    // The pages begin after the list of all, and lack what the copy has.
+    // The pages start after the list of all resources, and lack changes that the copy has.
     begin_again(world);
     world.history.now = lost.now + HOUR;
     world.history.set(3);
@@ -129,7 +131,8 @@ fn since_restored(world: &mut World) -> Checked {
     world.history.set(0);
     world.history.delete(4);
     world.run()?;
-    // It shows what the restore lost, and not what changed since it was made; nor do the pages.
+    // The list shows the lost changes, and lacks changes since its creation; the pages lack them
+    // too.
     world.may_go_back = false;
     begin_again(world);
     world.history.set(1);
@@ -141,7 +144,7 @@ fn since_restored(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// The server is restored twice, and the pages show neither time what it lost.
+/// The server is restored twice, and the pages never show the lost changes.
 fn restored_again(world: &mut World) -> Checked {
     let backup = world.begin_changed()?;
     let restore = |world: &mut World, backup: History| {
@@ -199,7 +202,8 @@ fn newer_list(world: &mut World) -> Checked {
     world.history.make_snapshot();
     old.snapshot = world.history.snapshot.clone();
     world.serve_old(old);
-    // Changes of 0.1 are replayed from an hour before: what was deleted since then is asked for.
+    // Changes of 0.1 are replayed from an hour before: resources that were deleted since then are
+    // requested.
     let is_replayed = world.column.name == OLD;
     world.is_audit_blind = is_replayed;
     let right = |ran: Outcome| if is_replayed { ran.equal() } else { ran.right() };

@@ -96,7 +96,7 @@ enum Part {
     State,
 }
 
-/// Folder and state are in different places, and one of them was restored.
+/// Folder and state are in different places, and one was restored.
 fn one_of_both(world: &mut World, part: Part) -> Checked {
     let (folder, state) = (world.copy.options.folder.clone(), world.copy.place.path().join("s"));
     world.copy.options.state = Some(state.clone());
@@ -106,7 +106,7 @@ fn one_of_both(world: &mut World, part: Part) -> Checked {
         (if part == Part::Folder { folder } else { state }, world.copy.place.path().join("b"));
     save(&place, &backup);
     if part == Part::Folder && world.column.rendered.form() == Form::Files {
-        // A file that is there again and that the state does not know is kept, as those of the user are.
+        // A restored file that is not in the database is not changed, like a file of the user.
         world.history.set(1);
         world.history.create([6]);
     } else {
@@ -136,7 +136,7 @@ fn lost_state(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// The state is elsewhere, and the folder is not there, as if it were not mounted.
+/// The state is elsewhere, and the folder is missing, as if it were not mounted.
 fn lost_folder(world: &mut World) -> Checked {
     world.copy.options.state = Some(world.copy.place.path().join("state"));
     world.begin(5)?;

@@ -137,7 +137,7 @@ fn every_cell_is_run_or_has_a_reason() {
     eprintln!("{cells} cells, {runs} run");
 }
 
-/// What is added to the name of a row for the audits of its runs.
+/// The suffix of a row's name for the audits of its runs.
 pub(super) const AUDITED: &str = ", audited";
 
 /// Runs the cells of some rows.
@@ -171,7 +171,7 @@ pub(crate) fn check(rows: &[Row]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Runs a cell; what is wrong about it.
+/// Runs a cell; returns its errors.
 fn run(row: &Row, column: &'static Column) -> Vec<String> {
     let mut world = World::new(column);
     let ran = catch_unwind(AssertUnwindSafe(|| (row.run)(&mut world)));
@@ -183,7 +183,7 @@ fn run(row: &Row, column: &'static Column) -> Vec<String> {
     let audited = std::mem::replace(&mut world.audited, Ok(()));
     drop(world);
     let mut wrong = Vec::new();
-    // The audits of a row that ended early show nothing if none of them is wrong.
+    // The audits of a row that ended early show nothing if all were right.
     if reason(AUDITED, column.name).is_none() && (ran.is_ok() || audited.is_err()) {
         let wrong_audit = |what| format!("{}{AUDITED} / {}: {what}", row.name, column.name);
         wrong.extend(audited.err().map(wrong_audit));

@@ -87,7 +87,8 @@ fn one_in_future(world: &mut World, clock: Clock) -> Checked {
 fn all_in_future(world: &mut World, clock: Clock) -> Checked {
     world.history.clock = clock;
     world.history.now = FUTURE;
-    // That of the first entity too: a Source's clock that jumped is in `a clock that is corrected`.
+    // The first entity has this time too: a Source's clock that jumped is in
+    // `a clock that is corrected`.
     world.history.pages[0].changes[0].time = FUTURE;
     world.history.make_snapshot();
     world.begin(4)?;
@@ -102,8 +103,8 @@ fn all_in_future(world: &mut World, clock: Clock) -> Checked {
     world.run()?.right()?.costs(5, 12).map(drop)
 }
 
-/// All that the clock of the Source states is of 2099, and right again later. Nothing shows then
-/// whether changes were missed.
+/// All times of the Source's clock are in 2099, and right again later. Then nothing shows whether
+/// changes were missed.
 fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.history.now = FUTURE;
     world.history.clock = if has_date { Clock::Right } else { Clock::None };
@@ -114,7 +115,7 @@ fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.is_audit_blind = true;
     world.may_go_back = true;
     world.history.close();
-    // Without `Date` it is right if it is as ours.
+    // A response without `Date` is right if its times agree with our clock.
     let now = if has_date { BEGIN + DAY } else { own_clock() - 10 * MINUTE };
     world.history.now = now;
     world.history.newest_mut().from = now;
@@ -136,7 +137,8 @@ fn own_clock() -> i64 {
     i64::try_from(now.as_micros()).unwrap()
 }
 
-/// Only the list of all resources is of 2099. Without a `Date` our own clock counts, so that the times are of now.
+/// Only the list of all resources has a time in 2099. Our own clock is used for responses without
+/// `Date`, so the other times are in the present.
 fn list_in_future(world: &mut World) -> Checked {
     world.history.clock = Clock::None;
     world.history.now = own_clock() - 10 * MINUTE;
@@ -221,7 +223,7 @@ fn equal(world: &mut World, place: Place, is_fine: bool) -> Checked {
     world.rest()
 }
 
-/// Many entities change at one time, and not all of them are listed at once.
+/// Many entities change at the same time, and are not all listed at once.
 fn others_at_one_time(world: &mut World) -> Checked {
     world.begin(3)?;
     world.history.wait(HOUR);
@@ -286,7 +288,7 @@ fn late(world: &mut World, is_deletion: bool) -> Checked {
     world.run()?.right()?.costs(entities, 8).map(drop)
 }
 
-/// Where the list decides, a run states that the two differ.
+/// If the list decides, the run reports the contradiction.
 fn late_for_list(world: &mut World) -> Checked {
     world.history.page_size = 9;
     world.begin(4)?;

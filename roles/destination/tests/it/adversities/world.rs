@@ -1,4 +1,4 @@
-//! A Source under adversity and a copy of it: runs, and the rules that hold for each of them.
+//! A Source under adversity and its copy: runs, and the rules for each run.
 
 use super::Column;
 use super::history::{History, Versions};
@@ -16,12 +16,12 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// After so long a run is stopped, and has failed.
+/// Duration after which a run is stopped, and has failed.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// Requests of a run, unless a row states another number.
+/// Maximum number of requests of a run, unless a row sets another number.
 const REQUESTS_MAX: usize = 80;
 
-/// The outcome of a row, or of one of its steps; what is wrong.
+/// The outcome of a row, or of a step; the text describes the error.
 pub(crate) type Checked = Result<(), String>;
 
 pub(crate) struct World {
@@ -33,11 +33,11 @@ pub(crate) struct World {
     others: Vec<Server>,
     published: Arc<Mutex<Published>>,
     following: Option<Following>,
-    /// What the copy has.
+    /// The last content of the copy.
     had: Versions,
-    /// What the copy had when it was audited.
+    /// The content of the copy at the last audit.
     seen: Option<Versions>,
-    /// What the copy does not have any more.
+    /// Entities that were removed from the copy.
     removed: BTreeSet<usize>,
     runs: usize,
     pub(crate) requests_max: usize,
@@ -47,11 +47,12 @@ pub(crate) struct World {
     pub(crate) are_documents_kept: bool,
     /// Documents do not show all that the Source has, so an audit may end, or find differences.
     pub(crate) is_audit_blind: bool,
-    /// Documents show an earlier state as the present one: nothing shows that it is not.
+    /// Whether documents show an earlier version as the present one, without evidence of the
+    /// difference.
     pub(crate) are_documents_wrong: bool,
     /// Runs that are still audited.
     audits_left: usize,
-    /// What is wrong about the audits so far.
+    /// The errors of the audits so far.
     pub(crate) audited: Checked,
 }
 
@@ -98,7 +99,7 @@ impl World {
         self.column.push
     }
 
-    /// Lets a path answer with a fault, as often as stated or always.
+    /// Makes a path respond with a fault, the given number of times or always.
     pub(crate) fn fault(&self, path: &str, fault: Fault, times: Option<usize>) {
         self.published.lock().unwrap().faults.insert(path.to_owned(), (fault, times));
     }
@@ -153,12 +154,12 @@ impl World {
         std::mem::replace(&mut self.copy.options.url, url)
     }
 
-    /// Ends the following, so that the folder and its state can be changed.
+    /// Stops following, so that the folder and its state can be changed.
     pub(crate) fn stop(&mut self) {
         self.following = None;
     }
 
-    /// The copy was changed from outside: what it had before shows nothing.
+    /// The copy was changed from outside: its previous content does not count.
     pub(crate) fn forget(&mut self) {
         self.had.clear();
         self.removed.clear();
@@ -318,7 +319,7 @@ impl World {
             Ok(report) if report.exit_code == 0 && !is_right => {
                 Err(format!("the audit finds no difference: {}", outcome.describe()))
             }
-            // It may name what the run named, without a difference.
+            // The audit may report the problems of the run, without a difference.
             Ok(report)
                 if report.exit_code != 0
                     && is_right
@@ -346,13 +347,13 @@ impl World {
 
     /// One more run of a copy that is right changes nothing and costs little.
     pub(crate) fn rest(&mut self) -> Checked {
-        // Without a way back, all of a feed is read.
+        // If pages do not link back, the whole feed is read.
         let documents = if self.column.name == EMM_ON { 24 } else { 8 };
         self.run()?.right()?.costs(0, documents).map(drop)
     }
 
-    /// What the documents hid is shown again. Where an older list of all resources had to do meanwhile, the next one shows
-    /// what was missed.
+    /// Hidden documents are shown again. If an older list of all resources was used meanwhile, the
+    /// next list shows the missed changes.
     pub(crate) fn heal(&mut self) -> Checked {
         if self.column.rendered.snapshot().is_some() {
             self.run()?;
@@ -386,7 +387,7 @@ impl World {
 
     /// A run that compares the copy with the list of all.
     pub(crate) fn compare(&mut self) -> Result<Outcome, String> {
-        // A copy that follows has the option from its begin.
+        // A copy that follows has this option from its start.
         self.stop();
         self.copy.options.baseline = true;
         let compared = self.run();

@@ -1,5 +1,5 @@
-//! The contract of sinks that keep each resource under a name of its own, for runs that are killed
-//! after they stored or deleted something and before the state knows it.
+//! The contract of sinks that store each resource under a separate name, for runs that are killed
+//! after they stored or deleted a resource and before the database records it.
 
 use super::{Reader, seen};
 use crate::copy::{self, Copy, Ran};
@@ -11,8 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// A run that does its work and whose state is then put back to what a kill right before its commit
-/// would have left.
+/// A complete run whose database is then restored to its content at a kill right before the commit.
 pub(crate) fn run_killed(copy: &Copy) {
     run_killed_at(
         copy,
@@ -20,11 +19,11 @@ pub(crate) fn run_killed(copy: &Copy) {
     );
 }
 
-/// A run that does its work and whose state is then put back to what a kill would have left when it
-/// first reported this.
+/// A complete run whose database is then restored to its content at a kill during the first event
+/// that `is_end` accepts.
 pub(crate) fn run_killed_at(copy: &Copy, is_end: &(dyn Fn(&Event<'_>) -> bool + Sync)) {
     let state = copy.folder().join(".abreast");
-    // What the plan refers to.
+    // The files to which the plan refers.
     let bodies = state.join("bodies");
     let planned = Mutex::new(Vec::new());
     let names = ["mirror.db", "mirror.db-wal"];
@@ -68,13 +67,13 @@ pub(crate) fn run_killed_at(copy: &Copy, is_end: &(dyn Fn(&Event<'_>) -> bool + 
     }
 }
 
-/// The next run ends with what the Source has, whatever happened there meanwhile, and takes nothing
-/// of its own for somebody else's.
+/// After the next run, the copy equals the Source, whatever happened meanwhile, and no own file is
+/// taken for somebody else's.
 pub(crate) fn killed(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     killed_with(Source::new, &sink, reader);
 }
 
-/// The same with other Sources; the sink is empty with each of them.
+/// The same with other Sources; the sink is empty for each Source.
 pub(crate) fn killed_with(
     new: fn() -> Source,
     sink: &dyn Fn(&Path) -> SinkOptions,
@@ -140,7 +139,7 @@ pub(crate) fn killed_with(
     }
 }
 
-/// Killed twice: what the first run stored is known although the plan has changed since.
+/// Killed twice: resources that the first run stored are known although the plan has changed since.
 pub(crate) fn killed_twice(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     killed_twice_with(Source::new(), &sink, reader);
 }

@@ -1,4 +1,4 @@
-//! The contract of every sink: one sequence of changes, run with each of them.
+//! The contract of every sink: one sequence of changes, run with all sinks.
 
 pub(crate) mod kills;
 mod processes;
@@ -14,21 +14,21 @@ use std::path::Path;
 
 pub(crate) type Kept = BTreeMap<String, Vec<u8>>;
 
-/// Path to bytes, for comparison with what the Source has.
+/// Bytes by path, for a comparison with the Source.
 pub(crate) type Reader = fn(&Copy, &Source) -> Kept;
 
 /// A sink as the tables of tests have it.
 #[derive(Clone, Copy)]
 pub(crate) struct SinkCase {
     pub(crate) name: &'static str,
-    /// A Source of what it can keep.
+    /// A Source of resources that the sink can store.
     pub(crate) source: fn() -> Source,
     /// An empty one, in a place.
     pub(crate) sink: fn(&Path) -> SinkOptions,
     pub(crate) read: Reader,
 }
 
-/// Every sink from which it can be read what it keeps.
+/// Every sink whose content can be read back.
 pub(crate) fn sinks() -> Vec<SinkCase> {
     let case = |name, source, sink, read| SinkCase { name, source, sink, read };
     vec![
@@ -46,7 +46,7 @@ pub(crate) fn sinks() -> Vec<SinkCase> {
     ]
 }
 
-/// What a failing test prints instead of all bytes.
+/// The output of a failing test, instead of all bytes.
 pub(crate) fn seen(kept: &Kept) -> Vec<String> {
     kept.iter().map(|(path, body)| format!("{path} {} {}", body.len(), md5_hex(body))).collect()
 }
@@ -59,8 +59,8 @@ pub(crate) fn files(copy: &Copy, _: &Source) -> Kept {
         .collect()
 }
 
-/// What every sink owes: equal to its Source after each run, cheap when nothing has changed,
-/// verified or not at all, and nothing deleted beyond the limit.
+/// The obligations of every sink: equal to its Source after each run, cheap when nothing has
+/// changed, verified or not at all, and no deletions above the limit.
 pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     contract_with(Source::new(), &sink, reader);
 }
@@ -111,7 +111,7 @@ pub(crate) fn contract_with(
     assert_eq!(copy.run().created, 1);
     assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
 
-    // Bytes that are not as listed are never kept; the old ones are.
+    // Bytes that differ from the list are never stored, and the old bytes are retained.
     source.set("/a.txt", "three");
     source.server.body("/a.txt", "other");
     let Ran { result, codes, .. } = copy.try_run();
@@ -124,7 +124,7 @@ pub(crate) fn contract_with(
     source.serve("/a.txt", "three");
     assert_eq!(copy.run().exit_code, 0);
 
-    // Beyond the limit nothing is deleted.
+    // Nothing is deleted if there are more deletions than allowed.
     source.delete("/a.txt");
     source.delete("/dir/c.txt");
     let mut held = Copy { place: tempfile::tempdir().unwrap(), options: copy.options.clone() };
@@ -143,8 +143,8 @@ pub(crate) fn contract_with(
     assert_eq!((compared.created, compared.updated, compared.deleted), (0, 0, 0));
     assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
 
-    // Unlisted digests: the server's word that nothing changed is taken, and the same bytes are not
-    // kept twice.
+    // If no digest is listed, the server's answer that nothing has changed is accepted, and the
+    // same bytes are not stored twice.
     let entry = format!("<url><loc>{}</loc></url>\n", source.server.url("/plain.txt"));
     source.serve("/plain.txt", "plain");
     let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());

@@ -1,12 +1,12 @@
-//! The contract of every sink for runs in a process of its own, which is killed at any of its calls
-//! to the system: while it plans, fetches, stores, settles, deletes or finishes, in a first run, when
-//! it follows changes and when it compares. Until the next run each visible file is a version that
-//! the Source had; after it the copy is what the Source has, and what the user has beside the copy is
-//! as it was.
+//! The contract of every sink for runs in a separate process, which is killed at any of its system
+//! calls: while it plans, fetches, stores, settles, deletes or finishes, in a first run, when it
+//! follows changes and when it compares. Until the next run, each visible file is a version of the
+//! Source. After the next run, the copy equals the Source, and other files of the user are
+//! unchanged.
 //!
 //! `strace` kills the process when one of its threads makes its N-th call of a kind.
-//! `ABREAST_TEST_KILLS` asks for more kills than 9 of each sink, `ABREAST_TEST_SEED` repeats a
-//! failing run.
+//! `ABREAST_TEST_KILLS` sets the number of kills for each sink instead of 9, `ABREAST_TEST_SEED`
+//! repeats a failing run.
 
 use super::{SinkCase, files, seen, sinks};
 use crate::copy::Copy;
@@ -27,24 +27,23 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Tells the child which copy to bring up to date: the kind of the run, the name of the sink, the
-/// place of the copy, the address of the Source, and those of the service.
+/// Describes the copy for the child: the kind of the run, the name of the sink, the place of the
+/// copy, the address of the Source, and the addresses of services.
 const CHILD: &str = "ABREAST_KILLED_COPY";
 const KILLS: u64 = 9;
-/// The calls that a process is killed at: what it sends, what it writes, what it makes durable, and
-/// names that it gives and takes away.
+/// The calls at which a process is killed: sending, writing, making durable, and changes of names.
 const CALLS: [&[&str]; 4] = [
     &["sendto", "writev", "recvfrom"],
     &["write", "pwrite64", "ftruncate"],
     &["fsync", "fdatasync", "syncfs"],
     &["rename", "renameat", "renameat2", "unlink", "unlinkat", "linkat"],
 ];
-/// What is killed.
+/// The kinds of killed runs.
 const RUNS: [&str; 3] = ["following changes", "comparison", "first run"];
-/// What the user has beside the copy, and never lists.
+/// A file of the user next to the copy, which is never listed.
 const OWN: &str = "copy/own.txt";
 
-/// A sink as another process opens it: what it keeps is not cleared.
+/// A sink as another process opens it, without clearing its content.
 fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
     let (url, graph) = (|number: usize| services[number].to_owned(), Graph::Default);
     match name {
@@ -59,7 +58,8 @@ fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
     }
 }
 
-/// As every run of the copy, in this process or another. The state of a folder is elsewhere.
+/// The options of every run of the copy, in this process or another one. The state of a folder is
+/// elsewhere.
 fn with_options(name: &str, place: &Path, options: &mut SyncOptions) {
     options.state = (name == "folder").then(|| place.join("state"));
     (options.immutable, options.ignore_robots) = (true, true);
@@ -128,7 +128,7 @@ impl Killed {
         }
     }
 
-    /// Changes the Source again, so that what the killed run did has to be undone.
+    /// Changes the Source again, so that the effects of the killed run must be undone.
     fn change_again(&mut self, round: u64) {
         self.source.delete(&format!("/new/{round}"));
         self.set("/d/1", "again");
@@ -153,7 +153,7 @@ impl Killed {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
     }
 
-    /// Runs the child under strace, with these options of it.
+    /// Runs the child under strace, with these options for strace.
     fn traced(&self, run: &str, options: &[String]) -> Option<ExitStatus> {
         let mut command: Command = strace();
         command.args(["-f", "-qq", "-e", "signal=none"]).args(options);
@@ -161,8 +161,8 @@ impl Killed {
         self.child(run, &mut command).status().ok()
     }
 
-    /// How many calls of each group the thread makes that makes most of them; `None` when this
-    /// system cannot trace.
+    /// The number of calls of each group, for the thread with the most calls; `None` if this system
+    /// cannot trace.
     fn counted(&self, run: &str) -> Option<[u64; CALLS.len()]> {
         let log = self.copy.place.path().join("strace.log");
         let trace = format!("trace={}", CALLS.concat().join(","));
@@ -198,7 +198,7 @@ impl Killed {
         (status.signal().is_some() || !status.success(), injected)
     }
 
-    /// Every file is a whole version of its resource, whatever was killed.
+    /// Every file is a complete version of its resource, wherever the run was killed.
     fn is_whole(&self, what: &str) {
         if self.case.name == "folder" {
             for (path, bytes) in files(&self.copy, &self.source) {
@@ -210,7 +210,7 @@ impl Killed {
         }
     }
 
-    /// The copy is what the Source has, and what the user has is there.
+    /// The copy equals the Source, and the files of the user exist.
     fn is_right(&self, what: &str) {
         let mut kept = (self.case.read)(&self.copy, &self.source);
         kept.remove("/own.txt");
@@ -322,7 +322,7 @@ fn services_recover_from_processes_killed_anywhere() {
 fn killed_after_a_commit(name: &str, batch: u64) {
     let mut killed = Killed::new(sinks().into_iter().find(|case| case.name == name).unwrap());
     killed.set("/a/old", "1");
-    // Enough of them, so that deletions are not held.
+    // Enough resources, so that deletions are not held.
     killed.source.create((0..200).map(|number| format!("/few/{number}")), "1");
     killed.source.snapshot();
     killed.copy.run();

@@ -1,13 +1,13 @@
-//! Every kind of document of every protocol, in two states, one of which a test makes odd.
+//! Every kind of document of every protocol, in two versions, one of which a test makes odd.
 
 use super::{emm, resourcesync, resourcesync_0_1, sdshare};
 use abreast_testkit::pages::Server;
 
-/// What is done to the text of a document.
+/// An edit of the text of a document.
 pub(crate) type Edit<'e> = &'e dyn Fn(String) -> String;
 
-/// A Source whose second state differs from its first: `/b` is gone, `/e` is new, and changes also
-/// list that `/x` is gone.
+/// A Source whose second version differs from its first: `/b` was deleted, `/e` is new, and changes
+/// also list that `/x` was deleted.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene {
     /// The kind of the document that is made odd.
@@ -87,20 +87,20 @@ pub(crate) const SCENES: &[Scene] = {
     ]
 };
 
-/// The resources that are served all the time, whatever is listed: what is wrongly listed is
+/// The resources that are always served, listed or not, so that a wrongly listed resource is
 /// wrongly copied.
 pub(crate) const NAMES: [&str; 6] = ["/a", "/b", "/c", "/d", "/e", "/x"];
-/// Instants of changes of the first and the second state.
+/// Instants of the changes in the first and the second version.
 pub(crate) const FIRST: &str = "2026-01-01T01:00:00Z";
 pub(crate) const SECOND: &str = "2026-01-01T02:00:00Z";
 
 impl Scene {
-    /// Serves the first state.
+    /// Serves the first version.
     pub(crate) fn begin(&self, server: &Server) {
         self.serve(server, false, &|text| text);
     }
 
-    /// Serves the second state, in which the document is what `edit` makes of it.
+    /// Serves the second version, in which `edit` changes the document.
     pub(crate) fn go_on(&self, server: &Server, edit: Edit<'_>) {
         self.serve(server, true, edit);
     }
@@ -116,7 +116,7 @@ impl Scene {
     }
 }
 
-/// The documents of one state.
+/// The documents of a version.
 pub(crate) struct Site<'s> {
     pub(crate) server: &'s Server,
     pub(crate) is_later: bool,
@@ -138,12 +138,12 @@ impl Site<'_> {
         self.server.url(path)
     }
 
-    /// The resources of the state.
+    /// The resources of the version.
     pub(crate) fn kept(&self) -> &'static [&'static str] {
         if self.is_later { &["/a", "/c", "/d", "/e"] } else { &["/a", "/b", "/c", "/d"] }
     }
 
-    /// The instant of the state.
+    /// The instant of the version.
     pub(crate) fn now(&self) -> &'static str {
         if self.is_later { SECOND } else { FIRST }
     }

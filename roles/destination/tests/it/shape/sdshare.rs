@@ -64,7 +64,7 @@ pub(crate) fn serve(site: &Site<'_>) {
         let link = link("fragment", &format!("/fragment{name}"), N_TRIPLES);
         fragments += &entry(&name[1..], SECOND, &(link + &resource));
     }
-    // With whatever time since which it is asked for.
+    // Requests may contain any time in `since`.
     let fragments = site.edited("/fragments", feed(site, &fragments));
     site.server.handler(move |target, _| {
         target.starts_with("/fragments").then(|| Answer::ok(fragments.as_str()))

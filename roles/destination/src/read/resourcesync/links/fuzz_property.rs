@@ -4,11 +4,11 @@
 use super::{in_header, in_html, is_html};
 use abreast_webtypes::{Link, robots_sitemaps};
 
-/// Any bytes as a Link header, as a page and as a robots.txt. What is found stands there, and what
-/// is written at the begin is found first, whatever follows.
+/// Any bytes as a Link header, as a page and as a robots.txt. Found links occur in the text, and a
+/// link at the start of the text is found first, for any continuation.
 ///
 /// # Panics
-/// When that is not so.
+/// A property does not hold.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     is_html(bytes);

@@ -8,7 +8,7 @@ use crate::request::package::listing::Packaged;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 
-/// Members read of one package.
+/// Maximum number of members that are read from a package.
 const MEMBERS_MAX: usize = 64;
 
 /// Opens any bytes as a package, reads its manifest and the members this names. Nothing panics, a
@@ -68,7 +68,7 @@ fn check_member(package: &Package, number: u32) {
     }
 }
 
-/// A file that is in memory only; `None` where the system has no such thing.
+/// A file in memory; `None` if the system does not support such files.
 fn memory_file() -> Option<File> {
     #[cfg(target_os = "linux")]
     {

@@ -1,13 +1,12 @@
-//! The files of a copy in N-Quads: appended to, overwritten where they are superseded, and written
-//! again without that when it is most of a file.
+//! The files of a copy in N-Quads. Descriptions are appended, and overwritten after they are
+//! superseded. A file that consists mostly of superseded parts is rewritten.
 //!
-//! Descriptions are appended to one file. The state has the place of each, and how much of each
-//! file counts: what a killed run wrote beyond that is cut off by the next one. A description that
-//! is superseded is noted in the transaction that keeps the place of its successor, and overwritten
-//! with comments once that is durable, so that the state never refers to bytes that are gone. The
-//! state also has the time of each file as it was left: one with another time was changed or
-//! restored by somebody else, or by a killed run, and is read before anything is done with it
-//! (`verify.rs`).
+//! The database has the place of each description, and the valid length of each file; the next run
+//! removes bytes that a killed run wrote after this length. A superseded description is recorded in
+//! the transaction that stores the place of its successor, and overwritten with comments after that
+//! transaction is durable, so that the database never refers to missing bytes. The database also
+//! has the modification time of each file. A file with another time was changed or restored by
+//! somebody else, or by a killed run, and is read before it is used (`verify.rs`).
 
 use super::run::{Runs, filler};
 use crate::copy::state_folder::open_own;
@@ -22,16 +21,16 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Superseded parts overwritten in one go.
+/// Maximum number of superseded parts that are overwritten together.
 const PARTS: usize = 4_096;
-/// Bytes of a file below which it is not rewritten.
+/// Length of a file in bytes below which it is not rewritten.
 const COMPACTED_BYTES_MIN: u64 = 1 << 20;
-/// Set when the state knows the files.
+/// Key in the database, set if the database has the places of the descriptions.
 const BEGUN: &str = "nquads-begun";
 const PREFIX: &str = "abreast-";
 const SUFFIX: &str = ".nq";
 
-/// What became of a description.
+/// A change of a description that is not durable yet.
 #[derive(Debug)]
 enum Unsettled {
     At(Row, Location),
@@ -49,22 +48,22 @@ struct Open {
 pub(super) struct Found {
     /// Descriptions that are missing or altered, and are fetched again.
     pub(super) damaged: u64,
-    /// Parts that the state does not name, and that were overwritten.
+    /// Parts that are not in the database, and were overwritten.
     pub(super) foreign: u64,
 }
 
-/// The name of a file's time in the state.
+/// Key of a file's modification time in the database.
 pub(super) fn time_key(number: i64) -> String {
     format!("nquads-time {number}")
 }
 
-/// The files of one copy.
+/// The N-Quads files of a copy.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) folder: PathBuf,
     file_bytes: u64,
     open: Mutex<Open>,
-    /// What was found to be different in the files when they were opened.
+    /// Differences that were found when the files were opened.
     pub(super) found: Found,
 }
 
@@ -117,8 +116,9 @@ impl Files {
         Ok(numbers)
     }
 
-    /// Without a state: what the files have is known again, but not which version of a resource it
-    /// is. So each is fetched again, and one that the Source no longer has is deleted.
+    /// Adds the descriptions of existing files to a new database. The version of each description
+    /// is not known, so each resource is fetched again, and is deleted if the Source no longer has
+    /// it.
     fn adopt(&self, mirror: &Mirror) -> Result<(), Error> {
         for number in self.numbers()? {
             let path = self.folder.join(name_of(number));
@@ -138,7 +138,7 @@ impl Files {
         Ok(())
     }
 
-    /// Removes what was never acknowledged, and continues the newest file when there is room in it.
+    /// Removes bytes that were never recorded, and continues the newest file if it is not full.
     fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
         let known = mirror.segments()?;
         let has_room = |segment: &Segment| segment.length < self.file_bytes;
@@ -153,7 +153,7 @@ impl Files {
         Ok(())
     }
 
-    /// Appends the description of a resource, whose row is kept with its place.
+    /// Appends the description of a resource. [`Self::settle`] writes the row with its place.
     pub(super) fn append(&self, row: &Row, run: &[u8]) -> io::Result<()> {
         let mut open = self.lock();
         let at = self.append_bytes(&mut open, run)?;
@@ -161,7 +161,7 @@ impl Files {
         Ok(())
     }
 
-    /// The resource is gone.
+    /// Records that the resource was deleted.
     pub(super) fn remove(&self, uri: &str) {
         self.lock().unsettled.push(Unsettled::Gone(uri.to_owned()));
     }
@@ -171,13 +171,13 @@ impl Files {
         open.files.room(self.file_bytes, begin)?.append(run)
     }
 
-    /// Makes durable what was appended, and returns the files with their lengths.
+    /// Makes appended data durable, and returns the files with their lengths.
     fn sync(&self, open: &mut Open) -> io::Result<Vec<Segment>> {
         sync(&self.folder, open.files.take()?)
     }
 
-    /// Makes durable what was appended since the last call, and notes in the state where
-    /// descriptions are, and which parts are superseded.
+    /// Makes data durable that was appended since the last call, and records the places of
+    /// descriptions and the superseded parts in the database.
     pub(super) fn settle(&self, mirror: &Mirror) -> Result<(), Error> {
         let mut open = self.lock();
         let unsettled = std::mem::take(&mut open.unsettled);
@@ -199,8 +199,8 @@ impl Files {
         })
     }
 
-    /// Overwrites what is superseded, then rewrites files that have little else. Nothing may be
-    /// unsettled.
+    /// Overwrites superseded parts, then rewrites files that consist mostly of superseded parts.
+    /// Requires that all changes are settled.
     pub(super) fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
         self.overwrite(mirror)?;
         for (number, length, dead) in mirror.segments_in_use()? {
@@ -211,7 +211,8 @@ impl Files {
         Ok(())
     }
 
-    /// Overwrites what is superseded by comments, once the state is known not to name it any more.
+    /// Overwrites superseded parts with comments, after it is certain that the database does not
+    /// refer to them any more.
     fn overwrite(&self, mirror: &Mirror) -> Result<(), Error> {
         let (mut after, mut parts) = ((0, 0), Vec::new());
         loop {
@@ -281,7 +282,7 @@ pub(super) fn overwrite_in(path: &Path, parts: &[Location]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Notes where a description is now; where it was is superseded.
+/// Records the place of a description; its previous place is superseded.
 fn place(mirror: &Mirror, uri: &str, at: Option<Location>) -> Result<(), Error> {
     if let Some(record) = &at
         && mirror.put_first_packed(uri, record)?
@@ -421,7 +422,7 @@ mod tests {
         for (number, length, dead) in mirror.segments_in_use().unwrap() {
             assert!(length < 2_000 || dead * 2 < length, "file {number}: {dead} of {length}");
         }
-        // What is left can be read and continued.
+        // The remaining descriptions can be read and continued.
         drop(files);
         let files = place.open(&mirror);
         append(&files, "http://h/last", "value");

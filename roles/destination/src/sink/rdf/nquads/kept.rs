@@ -46,14 +46,14 @@ impl NQuadsKept {
         Ok(bytes)
     }
 
-    /// The canonical lines of a description, if they are as they were written.
+    /// The canonical lines of a description, if they are unchanged.
     pub(super) fn lines(&mut self, mirror: &Mirror, uri: &str) -> Option<Vec<u8>> {
         let at = mirror.packed(uri).ok()??.record;
         let (lines, header) = restore(&self.read(at).ok()?, self.graph.of(uri))?;
         (header.uri == uri).then_some(lines)
     }
 
-    /// Whether the description stands in its file as it was written.
+    /// Whether the description in its file is unchanged.
     fn is_whole(&mut self, uri: &str, at: Location) -> bool {
         let Ok(bytes) = self.read(at) else { return false };
         restore(&bytes, self.graph.of(uri)).is_some_and(|(_, header)| header.uri == uri)

@@ -2,9 +2,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `run.rs` | a description as it stands in a file |
-//! | `files.rs` | the files: appending, overwriting, recovering |
-//! | `verify.rs` | files that are not as they were left |
+//! | `run.rs` | the format of a description in a file |
+//! | `files.rs` | the files: appending, overwriting, recovery |
+//! | `verify.rs` | files that were changed since the last run |
 //! | `kept.rs` | reading back, for audits and checks |
 
 mod files;
@@ -66,8 +66,8 @@ impl NQuadsSink {
 }
 
 impl NQuadsSink {
-    /// The descriptions that were found to be missing or altered in the files, and a message about
-    /// what was done; `None` when there is nothing to report.
+    /// The number of descriptions that were missing or changed in the files, and a message about
+    /// the repair; `None` if there is nothing to report.
     pub(crate) fn found(&self) -> Option<(u64, String)> {
         let found = self.files.found;
         if found == files::Found::default() {
@@ -131,7 +131,7 @@ impl Sink for NQuadsSink {
 struct NQuadsWriter {
     sink: Arc<NQuadsSink>,
     run: Vec<u8>,
-    /// What was durable when a description was read back first.
+    /// The database and the files, as durable when a description was first read back.
     kept: Option<(Mirror, NQuadsKept)>,
 }
 
@@ -151,8 +151,8 @@ impl SinkWriter for NQuadsWriter {
         Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
     }
 
-    /// The state has the place of the version before: batches are committed before a resource is planned
-    /// again.
+    /// The database has the place of the previous version: batches are committed before a resource
+    /// is planned again.
     fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
         task.row.as_ref()?;
         if self.kept.is_none() {

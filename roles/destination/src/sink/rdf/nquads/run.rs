@@ -1,5 +1,5 @@
-//! A description in a file of N-Quads: a comment that names its resource, then its statements, one
-//! to a line.
+//! A description in a file of N-Quads: a comment with the URI of its resource, then its statements,
+//! one for each line.
 //!
 //! ```text
 //! # abreast 3f0c…e1 2 <http://example.org/a>
@@ -7,20 +7,21 @@
 //! <http://example.org/a> <http://example.org/part> _:e5d41402abc4b2a76b971b9f… .
 //! ```
 //!
-//! The number in hexadecimal is the digest of the canonical lines, the other one counts them. A
-//! label of a blank node has one meaning in all files together, so each begins with a digest of the
-//! resource's URI. Nothing else is changed in a canonical line but for the graph that is added.
+//! The hexadecimal number is the digest of the canonical lines, and the other number is their
+//! count. The label of a blank node has the same meaning in all files, so each label starts with a
+//! digest of the resource's URI. The only other difference to the canonical lines is the added
+//! graph.
 
 use super::super::document::{DIGEST_BYTES, digest_of};
 use super::super::labels::{BLANK, prefix_of, relabel, unlabel};
 use memchr::memchr;
 use std::io::{self, BufRead, Write as _};
 
-/// Begin of the comment before a description.
+/// Prefix of the comment before a description.
 const MARK: &[u8] = b"# abreast ";
 /// The end of a line.
 const END: &[u8] = b".\n";
-/// Longest line that overwrites what is superseded.
+/// Maximum length in bytes of the comment lines that overwrite superseded parts.
 const FILLER_LINE: usize = 4_096;
 
 /// The comment before a description.
@@ -50,7 +51,7 @@ impl Header {
     }
 }
 
-/// The graph as it ends a line.
+/// The text of the graph at the end of a line.
 fn graph_end(graph: Option<&str>) -> String {
     graph.map(|graph| format!("<{graph}> ")).unwrap_or_default()
 }
@@ -85,7 +86,7 @@ pub(super) fn write(
     }
 }
 
-/// The canonical lines of a description as it stands in a file; `None` if it is damaged. The second
+/// The canonical lines of a description in a file; `None` if the description is damaged. The second
 /// part of the result is its header.
 pub(super) fn restore(run: &[u8], graph: Option<&str>) -> Option<(Vec<u8>, Header)> {
     let end = memchr(b'\n', run)?;
@@ -107,7 +108,7 @@ pub(super) fn filler(length: usize) -> Vec<u8> {
     let mut begin = 0;
     while begin < length {
         let left = length - begin;
-        // No line of one byte is left over: it would have room for its end only.
+        // A line needs at least two bytes, so no single byte may be left.
         let count = if left == FILLER_LINE + 1 { left - 2 } else { left.min(FILLER_LINE) };
         out[begin] = b'#';
         out[begin + count - 1] = b'\n';
@@ -116,7 +117,7 @@ pub(super) fn filler(length: usize) -> Vec<u8> {
     out
 }
 
-/// Whether bytes are nothing but filler, or a part of it.
+/// Whether bytes consist of filler, or of a part of filler.
 pub(super) fn is_filler(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'#' | b' ' | b'\n'))
 }
@@ -128,7 +129,7 @@ pub(super) struct Runs<R> {
     taken: u64,
 }
 
-/// A description and where it stands.
+/// A description and its place.
 pub(super) struct Found {
     pub(super) header: Header,
     pub(super) offset: u64,
@@ -140,7 +141,7 @@ impl<R: BufRead> Runs<R> {
         Self { input, taken: 0 }
     }
 
-    /// The next one; `None` at the end, or before one that is not whole.
+    /// The next description; `None` at the end, or before an incomplete one.
     pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
         let mut bytes = Vec::new();
         loop {
@@ -159,7 +160,7 @@ impl<R: BufRead> Runs<R> {
         }
     }
 
-    /// Appends a whole line; false at the end.
+    /// Appends the next line; returns false at the end of the file.
     fn line(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         let count = self.input.read_until(b'\n', bytes)?;
         self.taken += count as u64;

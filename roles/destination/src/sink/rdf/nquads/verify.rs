@@ -1,6 +1,6 @@
-//! Files of N-Quads that are not as they were left: restored from a backup, edited, or written by a
-//! run that was killed. Such a file is read: descriptions that the state names and that are not
-//! there are fetched again, and what the state does not name is overwritten.
+//! Verification of N-Quads files that changed since the last run: restored from a backup, edited,
+//! or written by a killed run. Descriptions that are in the database and not in the file are
+//! fetched again. Parts that are not in the database are overwritten.
 
 use super::files::{Files, Found, name_of, overwrite_in, time_key};
 use super::run::{is_filler, restore};
@@ -17,16 +17,16 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 /// A part of a file that is being read.
 struct Reading {
     file: File,
-    /// How much of it was read.
+    /// Offset up to which the file was read.
     end: u64,
-    /// How much of it counts.
+    /// Valid length of the file, in bytes.
     length: u64,
     foreign: Vec<Location>,
     block: Vec<u8>,
 }
 
 impl Reading {
-    /// Finds what is between the last part and the next one, which begins there.
+    /// Checks the bytes between the last part and the next part, which starts at `begin`.
     fn skip_to(&mut self, segment: i64, begin: u64) -> io::Result<()> {
         let (offset, mut at, mut is_filled) = (self.end, self.end, true);
         while at < begin && is_filled {
@@ -50,12 +50,12 @@ impl Files {
         Some(format!("{}.{:09} {}", about.mtime(), about.mtime_nsec(), about.len()))
     }
 
-    /// Notes the time of a file as it is left.
+    /// Records the time of a file after the last change.
     pub(super) fn note_time(&self, mirror: &Mirror, number: i64) -> Result<(), Error> {
         Ok(mirror.set_meta(&time_key(number), self.time_of(number).as_deref())?)
     }
 
-    /// The files that are not as they were left.
+    /// The files that changed since the last run.
     pub(super) fn touched(&self, mirror: &Mirror) -> Result<Vec<i64>, Error> {
         let mut touched = Vec::new();
         for segment in mirror.segments()? {
@@ -67,7 +67,7 @@ impl Files {
         Ok(touched)
     }
 
-    /// Reads these files, after what is beyond their ends was cut off, and makes them and the state
+    /// Reads these files, which were truncated to their valid lengths, and makes files and database
     /// agree.
     pub(super) fn verify(
         &self,
@@ -120,7 +120,7 @@ impl Files {
             if let Some(row) = mirror.row(&uri)? {
                 plan_again(mirror, &row)?;
             }
-            // Whatever is there is none of it.
+            // The bytes at the place do not belong to the description.
             mirror.put_superseded(&at)?;
             mirror.delete_packed(&uri)?;
         }
@@ -209,7 +209,7 @@ mod tests {
         let cases = [
             // Only touched.
             (after.clone(), Found::default()),
-            // As it was before the old version was overwritten.
+            // The file before the old version was overwritten.
             (before, Found { damaged: 0, foreign: 1 }),
             (altered, Found { damaged: 1, foreign: 0 }),
             (vec![b'x'; after.len()], Found { damaged: 2, foreign: 1 }),

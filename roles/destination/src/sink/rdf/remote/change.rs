@@ -1,4 +1,5 @@
-//! A change of what a service stores, and how far blank nodes reach in what it stored before.
+//! A change of the stored statements in a service, and the reach of blank nodes in the previous
+//! statements.
 
 use super::super::document::{Description, digest_of};
 use crate::sink::kept::is_distrusted;
@@ -6,18 +7,18 @@ use abreast_rdf::sparql::Reach;
 use abreast_store::mirror::Row;
 use std::fmt::Write as _;
 
-/// What is to be stored of a resource.
+/// The new statements of a resource.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) uri: String,
-    /// Whether the copy has something of it.
+    /// Whether the copy has statements of the resource.
     pub(super) is_kept: bool,
-    /// How far the blank nodes reach of what is stored; `None` where it must be asked for what is
-    /// stored.
+    /// The reach of the blank nodes in the stored statements; `None` if the service must be queried
+    /// for it.
     pub(super) old: Option<Reach>,
-    /// Nothing when the resource is gone.
+    /// The new description; `None` if the resource was deleted.
     pub(super) new: Option<Description>,
-    /// Kept when the change is settled: its outcome may not be taken yet.
+    /// The row to write when the change is settled, since its outcome may not have been received.
     pub(super) row: Option<Row>,
 }
 
@@ -33,13 +34,14 @@ impl Change {
     }
 }
 
-/// Bits of each number of a reach in a row. A description has no more statements than they count.
+/// Number of bits of each number of a reach in a row. A description has fewer statements than these
+/// bits can count.
 pub(super) const BITS: u32 = 20;
 
-/// What has this many paths, or more, has any number of them.
+/// The largest stored number of paths, which stands for any larger number too.
 pub(super) const MOST: u64 = (1 << BITS) - 1;
 
-/// A reach as the row of a resource has it, in place of the time of a file.
+/// A reach as stored in the row of a resource, in the field for the time of a file.
 pub(super) fn packed(reach: Reach) -> i64 {
     let (steps, depth) = (reach.steps as u64, reach.depth as u64);
     (steps << (2 * BITS) | depth << BITS | reach.paths.min(MOST)) as i64
@@ -51,12 +53,12 @@ pub(super) fn unpacked(number: i64) -> Reach {
     Reach { depth: part(1) as usize, paths, steps: part(2) as usize }
 }
 
-/// The reach of what is stored, if the row states it.
+/// The reach of the stored statements, if the row contains it.
 pub(super) fn reach_in(row: Option<&Row>) -> Option<Reach> {
     row.filter(|row| !is_distrusted(row)).map(|row| unpacked(row.file_mtime))
 }
 
-/// A reach that is enough for either of two descriptions.
+/// A reach that covers both descriptions.
 pub(super) fn either(one: Reach, other: Reach) -> Reach {
     if one.depth == other.depth {
         let (paths, steps) = (one.paths.max(other.paths), one.steps.max(other.steps));
@@ -65,7 +67,8 @@ pub(super) fn either(one: Reach, other: Reach) -> Reach {
     Reach::of_depth(one.depth.max(other.depth))
 }
 
-/// Names a version of a description by its digest; there is none without statements.
+/// Identifies a version of a description by its digest; `None` for a description without
+/// statements.
 pub(super) fn version(digest: &[u8]) -> Option<String> {
     (digest != digest_of(&[]).as_slice()).then(|| hex(digest))
 }

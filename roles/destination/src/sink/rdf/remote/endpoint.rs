@@ -9,21 +9,21 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::collections::HashSet;
 
-/// Most bytes of an answer.
+/// Maximum length of a response, in bytes.
 const ANSWER_BYTES: u64 = 64 << 20;
-/// Most bytes of a message that states what is wrong.
+/// Maximum length of an error message that is read, in bytes.
 const MESSAGE_BYTES: u64 = 4 << 10;
-/// Most characters of it that are shown.
+/// Maximum number of characters of an error message that are shown.
 const MESSAGE_CHARS: usize = 300;
 
-/// An endpoint.
+/// A SPARQL endpoint, with its addresses.
 pub(super) struct Endpoint {
     client: Client,
     update: String,
     query: String,
 }
 
-/// The answer to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
+/// The response to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
 #[derive(Deserialize)]
 struct Answer {
     boolean: Option<bool>,
@@ -120,20 +120,21 @@ impl Endpoint {
     }
 }
 
-/// Whether a request that changes something is not carried out, and will not be when it is repeated.
-/// Such requests do not follow redirects.
+/// Whether a changing request was refused, also if it is repeated. Such requests do not follow
+/// redirects.
 pub(super) fn is_refusal(status: StatusCode) -> bool {
     status.is_redirection() || status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }
 
-/// What the server states is wrong: where it redirects to, or the begin of its answer, on one line.
+/// The error message of a server: the target of a redirect, or the first characters of the body, in
+/// one line.
 pub(super) async fn message_of(mut response: Response) -> String {
     let mut bytes = Vec::new();
     if let Some(place) = response.header("location").filter(|_| response.status().is_redirection())
     {
         bytes.extend_from_slice(place.as_bytes());
     } else {
-        // What came until it broke off is enough.
+        // If the transfer fails, the received part is sufficient.
         let _ = response.read_to(&mut bytes, MESSAGE_BYTES).await;
     }
     let text = String::from_utf8_lossy(&bytes);

@@ -1,12 +1,14 @@
-//! What was sent before the state has it, and which entity is stored of each resource.
+//! The journal of sent changes that are not yet in the database, and the entity of each stored
+//! resource.
 //!
-//! The state has the rows of a change some time after it was sent. A run that is killed in between
-//! would neither know of what it added nor of what it removed, so every change is noted in a file
-//! before it is sent: the next run does it again, and knows how far the blank nodes may reach of what
-//! is stored.
+//! The database records a change some time after the change was sent. After a crash in between, the
+//! database would lack the added and the removed statements. So each change is written to a file
+//! before it is sent: the next run repeats the change, and knows the reach of the blank nodes in
+//! the stored statements.
 //!
-//! What is stored is removed by the IRI of its entity. That is the URI of the resource or, where this
-//! is the address of a document, as ResourceSync lists entities, another one, which the state keeps.
+//! Stored statements are removed by the IRI of their entity. This is the URI of the resource, or
+//! another IRI that the database contains, if the URI is the address of a document, as in
+//! ResourceSync lists of entities.
 
 use crate::copy::names::DATABASE;
 use crate::copy::state_folder::{StateFolder, open_own};
@@ -23,25 +25,27 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::mem::take;
 use std::path::PathBuf;
 
-/// The file in the state. Each line has the URI of a resource, the IRI of the entity, the digest of
-/// what is stored of it from now on, or `-`, a reach that is enough for this and what was stored, and a digest of the line.
+/// The file in the state folder. Each line has the URI of a resource, the IRI of the entity, the
+/// digest of the new stored statements or `-`, a reach that covers the new and the previous
+/// statements, and a digest of the line.
 const FILE: &str = "sent";
-/// Most bytes of a line.
+/// Maximum length of a line, in bytes.
 const LINE_BYTES: u64 = 1 << 20;
 
-/// What was stored in a transaction that may not be committed.
+/// Changes of a transaction that may not be committed.
 #[derive(Default)]
 struct Recent {
-    /// The entity of each resource, where that is another IRI; `None` also when nothing is stored.
+    /// The entity of each resource, if its IRI differs from the URI; `None` also if nothing is
+    /// stored.
     entities: HashMap<String, Option<String>>,
     /// The resource of each entity.
     resources: HashMap<String, String>,
 }
 
-/// What a killed run, or an update that was refused, may have done about a resource.
+/// Possible effects of a killed run, or of a refused update, on a resource.
 #[derive(Default)]
 struct Unsure {
-    /// What may be stored: the IRI of an entity, and the digest of its newest version.
+    /// The versions that may be stored: the IRI of an entity, and the digest of its newest version.
     versions: Vec<(String, String)>,
     reach: Reach,
 }
@@ -87,15 +91,15 @@ impl<'l> Noted<'l> {
         let mut next = || fields.next();
         let (uri, entity, digest, reach) = (next()?, next()?, next()?, next()?);
         let reach = unpacked(reach.parse().ok()?);
-        // Lines of earlier versions have no digest.
+        // Lines of earlier versions do not have a digest.
         let is_intact = fields.next().is_none_or(|check| {
             line.strip_suffix(check).is_some_and(|text| check == check_of(text.trim_end()))
         });
         (is_intact && fields.next().is_none()).then_some(Self { uri, entity, digest, reach })
     }
 
-    /// Adds the change to what the last run may have done, unless the state has it: then it is what
-    /// is stored. A reach is enough for the version before, too.
+    /// Adds the change to the possible effects of the last run, unless the database has recorded
+    /// the change. A reach also covers the version before.
     fn take_into(
         &self,
         unsure: &mut HashMap<String, Unsure>,
@@ -118,7 +122,7 @@ impl<'l> Noted<'l> {
 }
 
 pub(super) struct Journal {
-    /// What is committed.
+    /// A connection that reads the committed data.
     mirror: Mirror,
     state: StateFolder,
     path: PathBuf,
@@ -127,15 +131,15 @@ pub(super) struct Journal {
     unsure: HashMap<String, Unsure>,
     /// The newest line of each resource since the last settling.
     lines: HashMap<String, String>,
-    /// Whether the file has any.
+    /// Whether the file contains lines.
     is_begun: bool,
     /// The file has a line that cannot be read.
     is_damaged: bool,
 }
 
 impl Journal {
-    /// Opens the journal. Resources of which the last run did more than the state knows get rows
-    /// that are not trusted, so that they are stored again, or deleted.
+    /// Opens the journal. Resources with changes that are not in the database get rows that are not
+    /// reliable, so that they are stored again, or deleted.
     pub(super) fn open(state: &StateFolder, mirror: &Mirror, epoch: i64) -> Result<Self, Error> {
         let (path, mut unsure, mut line) = (state.path().join(FILE), HashMap::new(), Vec::new());
         let unreadable = |cause: io::Error| unusable(&path, cause);
@@ -159,7 +163,7 @@ impl Journal {
             } else if line.ends_with(b"\n") {
                 is_damaged = true;
             }
-            // The last line may be torn: nothing was sent of it.
+            // The last line may be incomplete; its change was not sent.
         }
         for uri in unsure.keys() {
             let new = || Row { uri: uri.clone(), epoch, ..Row::default() };
@@ -178,7 +182,7 @@ impl Journal {
         })
     }
 
-    /// Why what was sent last is not known, if it is not.
+    /// The reason why the last sent changes are not known, if the file is damaged.
     pub(super) fn damage(&self) -> Option<String> {
         let path = self.path.display();
         self.is_damaged
@@ -196,7 +200,7 @@ impl Journal {
                 Some(entity) => Some(entity.clone()),
                 None => self.mirror.description(uri)?.map(|stored| stored.entity),
             };
-            // A repair may have lost which one it is.
+            // A repair may have lost the entity.
             let known = stored.or_else(|| (!self.is_unsure(uri)).then_some(None));
             all.extend(known.map(|entity| entity.unwrap_or_else(|| uri.to_owned())));
         }
@@ -208,13 +212,13 @@ impl Journal {
         Ok(all)
     }
 
-    /// How far the blank nodes may reach of what is stored of a resource, where a killed run may have
-    /// changed that.
+    /// The reach of the blank nodes in the stored statements of a resource, if a killed run may
+    /// have changed them.
     pub(super) fn unsure_reach(&self, uri: &str) -> Option<Reach> {
         self.unsure.get(uri).map(|unsure| unsure.reach)
     }
 
-    /// Whether a killed run may have changed what is stored of an entity.
+    /// Whether a killed run may have changed the stored statements of an entity.
     pub(super) fn may_have_changed(&self, entity: &str) -> bool {
         self.unsure.values().flat_map(Unsure::entities).any(|known| known == entity)
     }
@@ -233,8 +237,7 @@ impl Journal {
         Ok(self.mirror.describer(entity)?.filter(|uri| !is_recent(uri)))
     }
 
-    /// Notes changes durably, before they are sent, each with a reach that is enough for both
-    /// versions.
+    /// Writes changes durably before they are sent, each with a reach that covers both versions.
     pub(super) fn note<'c>(
         &mut self,
         changes: impl Iterator<Item = (&'c Change, Reach)>,
@@ -286,14 +289,15 @@ impl Journal {
         self.now.entities.insert(change.uri.clone(), other);
     }
 
-    /// Everything before is given to the state, and what was given before is committed.
+    /// Called after all changes were passed to the database; changes that were passed before the
+    /// last call are now committed.
     pub(super) fn settled(&mut self) -> Result<(), Error> {
         self.before = take(&mut self.now);
         let lines = take(&mut self.lines);
         if !self.is_begun {
             return Ok(());
         }
-        // After loss of power too, the state or this file has each change.
+        // After a power failure, each change is in the database or in this file.
         self.mirror.sync()?;
         let mut text: String = lines.into_values().collect();
         for (uri, Unsure { versions, reach }) in &self.unsure {
@@ -358,7 +362,7 @@ mod tests {
             let mut damaged = text.clone().into_bytes();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let journal = opened(&[&damaged]).1.unwrap();
-            // Without its end, the last line is one that was cut off.
+            // A last line without its end counts as interrupted.
             assert!(journal.damage().is_some() || bit / 8 == text.len() - 1, "bit {bit}");
             assert!(journal.unsure.keys().all(|uri| text.contains(&**uri)), "bit {bit}");
         }
@@ -372,7 +376,7 @@ mod tests {
         let mut text: Vec<&[u8]> = vec![&other; 270];
         text.push(b"http://h/a http://h/a 01 0\n");
         assert!(opened(&text).1.unwrap().is_unsure("http://h/a"));
-        // What is no journal is not taken for an empty one.
+        // A file that is not a journal is not treated as an empty journal.
         let error = opened(&[&vec![b'x'; LINE_BYTES as usize + 1]]).1.err().unwrap();
         assert!(error.to_string().contains("without an end"), "{error}");
         assert!(error.help().unwrap().contains("--baseline --full"));

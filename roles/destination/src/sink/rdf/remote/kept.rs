@@ -1,4 +1,4 @@
-//! Reading a service back, for audits.
+//! Verification of the statements in a service, for audits.
 
 use super::super::document::digest_of;
 use super::endpoint::Endpoint;
@@ -18,10 +18,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use tokio::runtime::Runtime;
 
-/// Descriptions without blank nodes that are read by one query, and bytes of them as they were sent.
+/// Maximum number of descriptions without blank nodes in one query, and maximum of their length in
+/// bytes.
 const TOGETHER: usize = 200;
 const TOGETHER_BYTES: u64 = 4 << 20;
-/// Steps over blank nodes that are read of what is not known.
+/// Number of steps over blank nodes in queries about unknown statements.
 const STEPS: usize = 3;
 
 /// Reads descriptions back.
@@ -32,9 +33,9 @@ pub(crate) struct RemoteKept {
     store: Option<Database>,
     graph: Graph,
     runtime: Runtime,
-    /// What was read ahead: canonical lines by entity.
+    /// Prefetched descriptions: canonical lines by entity.
     ahead: HashMap<String, Vec<u8>>,
-    /// Which statements queries see in the default graph, once that was asked.
+    /// The statements that queries find in the default graph, after a test of the endpoint.
     default: Option<DefaultGraph>,
     /// Resources that cannot be compared.
     unknown: u64,
@@ -43,20 +44,20 @@ pub(crate) struct RemoteKept {
 /// Which statements queries see in the default graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DefaultGraph {
-    /// Its own.
+    /// The statements of the default graph only.
     Own,
-    /// Its own and those of all named graphs.
+    /// The statements of the default graph and of all named graphs.
     Union,
-    /// Those of all named graphs.
+    /// The statements of all named graphs only.
     NamedOnly,
 }
 
-/// What an endpoint has of a resource.
+/// The condition of a resource in an endpoint.
 enum Stored {
     AsWritten,
     Other,
     Nothing,
-    /// Other statements are seen, which may be those of other graphs.
+    /// There are other statements, which may be in other graphs.
     Unknown,
 }
 
@@ -93,7 +94,7 @@ impl RemoteKept {
         })
     }
 
-    /// The canonical lines of what is stored of an entity.
+    /// The canonical lines of the stored statements of an entity.
     fn read(&self, entity: &str, steps: usize) -> Result<Vec<u8>, Error> {
         if let Some(store) = &self.store {
             let lines = store.lines_of(entity, &self.graph).map_err(Refusal::into_error)?;
@@ -154,7 +155,7 @@ impl RemoteKept {
         self.runtime.block_on(self.endpoint.ask(query)).map_err(Refusal::into_error)
     }
 
-    /// Which statements queries see where the copy is in the default graph.
+    /// Determines the statements that queries find, if the copy is in the default graph.
     fn default_graph(&mut self) -> Result<DefaultGraph, Error> {
         if self.service != Service::Endpoint || self.graph != Graph::Default {
             return Ok(DefaultGraph::Own);
@@ -202,7 +203,7 @@ pub(super) fn lacks_newest(
     Ok(!is_there)
 }
 
-/// An answer in N-Triples as lines.
+/// The lines of a response in N-Triples.
 fn n_triples(answer: &[u8]) -> Result<Vec<u8>, Error> {
     let mut lines = Vec::new();
     abreast_rdf::read(Syntax::NTriples, answer, &ReadOptions::default(), &mut |quad| {
@@ -213,7 +214,7 @@ fn n_triples(answer: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(lines)
 }
 
-/// The canonical lines of what a service has, with language tags in lower case.
+/// The canonical lines of statements from a service, with language tags in lower case.
 fn in_service(lines: &[u8]) -> Result<Vec<u8>, Error> {
     let lines = canonical(lines)?;
     with_lower_case_tags(&lines).map(std::borrow::Cow::into_owned).map_err(|cause| odd(&cause))

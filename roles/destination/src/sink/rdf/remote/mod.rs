@@ -1,22 +1,25 @@
 //! Services that store statements, as sinks: a SPARQL 1.1 endpoint, a graph store, a receiver of
-//! SDShare Push, and a store of Oxigraph in this process.
+//! SDShare Push, and an Oxigraph store in this process.
 //!
-//! Descriptions are collected by the connections and sent by a thread of their own. An endpoint gets
-//! many in one update, which it carries out as a whole or not at all, and a store of Oxigraph many in
-//! one transaction; the others get one request for each entity, several at a time. Each removes exactly what is stored of a resource and adds what
-//! is stated now, so that it may be repeated: the state moves on after it, and a run that was killed
-//! in between does the same again.
+//! The connections collect descriptions, and one thread sends them. An endpoint receives many
+//! descriptions in one update, which it executes completely or not at all. An Oxigraph store
+//! receives many in one transaction. The other services receive a request for each entity, several
+//! in parallel. A request removes exactly the stored statements of a resource and adds the current
+//! ones, so it can be repeated: the database is updated after the request, and a run after a crash
+//! in between repeats it.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `service.rs` | the services, and what their refusals mean |
+//! | `service.rs` | the services, and the meaning of their errors |
 //! | `sender.rs` | the thread that sends |
-//! | `change.rs`, `refusal.rs` | what is to be stored of a resource, and why it was not |
+//! | `change.rs`, `refusal.rs` | the change of a resource's statements, and the reason for its
+//! failure |
 //! | `endpoint.rs` | requests to an endpoint |
 //! | `singly.rs` | requests about one entity |
-//! | `store.rs` | transactions on a store of Oxigraph |
+//! | `store.rs` | transactions on an Oxigraph store |
 //! | `text.rs` | queries and updates |
-//! | `journal.rs` | what was sent before the state has it, and which entity is stored of a resource |
+//! | `journal.rs` | sent changes that are not yet in the database, and the entity of each resource
+//! |
 //! | `kept.rs` | reading back, for audits |
 
 mod change;
@@ -57,7 +60,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Database;
 
-/// Items whose new state is kept in one transaction, where a flush to the disk comes before it.
+/// Number of items in one transaction of a sink that flushes to disk before the transaction.
 const STORE_BATCH: u64 = 5_000;
 
 /// A service as a sink.
@@ -71,7 +74,7 @@ pub(crate) struct RemoteSink {
     epoch: i64,
     remote: Remote,
     net: abreast_net::Options,
-    /// Why the service does not have what the state has.
+    /// The reason why the service differs from the database.
     restored: Option<String>,
     has_stored: AtomicBool,
 }
@@ -165,7 +168,8 @@ impl Sink for RemoteSink {
         Ok(settled.failed)
     }
 
-    /// A service that does not answer with what was just stored in it shows nothing by that later.
+    /// Ends the detection of lost changes if the service does not return statements that were just
+    /// stored.
     fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
         if self.has_stored.load(Ordering::Relaxed)
             && kept::lacks_newest(&self.remote, &self.net, mirror, &|_| false)?
@@ -184,7 +188,7 @@ impl Sink for RemoteSink {
     }
 }
 
-/// A change as the state remembers it, by the entity.
+/// A change for [`newest`], with the entity as its name.
 fn change_of(uri: &str, before: Option<&Described>, now: Option<&Described>) -> newest::Change {
     let of = |described: Option<&Described>| described.and_then(|one| version(&one.digest));
     let entity = now.or(before).and_then(|described| described.entity.clone());
@@ -192,7 +196,7 @@ fn change_of(uri: &str, before: Option<&Described>, now: Option<&Described>) -> 
     newest::Change { uri: uri.to_owned(), name: entity.unwrap_or_else(|| uri.to_owned()), new, old }
 }
 
-/// The digest of a description in a service, which may keep language tags in lower case.
+/// The digest of a description in a service, which may store language tags in lower case.
 fn digest_in_service(lines: &[u8]) -> Result<[u8; DIGEST_BYTES], Failure> {
     with_lower_case_tags(lines)
         .map(|lines| digest_of(&lines))

@@ -1,4 +1,4 @@
-//! Why a request to a service was not carried out.
+//! Reasons why a service did not execute a request.
 
 use crate::report::error::{Error, ExitCode};
 
@@ -12,7 +12,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The error where no item is at fault.
+    /// The error if no item caused the failure.
     pub(super) fn into_error(self) -> Error {
         match self {
             Self::Endpoint(error) => error,
@@ -22,13 +22,13 @@ impl Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// The state cannot be used.
+    /// The database of the copy cannot be used.
     fn from(error: Error) -> Self {
         Self::Endpoint(error)
     }
 }
 
-/// A store that no longer reads or writes.
+/// The error of a store that cannot be read or written any more.
 #[cfg_attr(not(feature = "oxigraph"), expect(dead_code, reason = "no store without it"))]
 pub(super) fn broken(cause: std::io::Error) -> Refusal {
     let is_full =

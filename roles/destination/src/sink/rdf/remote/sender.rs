@@ -1,4 +1,4 @@
-//! The thread that sends updates, many changes in each.
+//! The thread that sends updates, with many changes in each update.
 
 use super::endpoint::Endpoint;
 use super::journal::Journal;
@@ -22,15 +22,15 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Most changes in one update.
+/// Maximum number of changes in an update.
 const CHANGES: usize = 500;
 /// Bytes of statements after which an update is sent.
 const UPDATE_BYTES: usize = 1 << 20;
-/// Bytes of statements that wait, at most; one description may be longer.
+/// Maximum length of waiting statements, in bytes; a single description may be longer.
 const WAITING_BYTES: usize = 24 << 20;
-/// Most steps over blank nodes that are searched in what is stored of an unknown resource.
+/// Maximum number of steps over blank nodes in searches for the statements of an unknown resource.
 const DEPTH_MAX: usize = 64;
-/// Requests about single entities at a time.
+/// Number of parallel requests about single entities.
 const TOGETHER: usize = 8;
 
 enum Message {
@@ -43,25 +43,25 @@ enum Message {
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     pub(super) failed: Vec<(String, Failure)>,
-    /// What is stored now; nothing of resources that are gone.
+    /// The stored descriptions; `None` for deleted resources.
     pub(super) stored: Vec<(String, Option<Described>)>,
-    /// The rows of what is stored.
+    /// The rows of the stored resources.
     pub(super) rows: Vec<Row>,
 }
 
-/// The way to the thread.
+/// The connection to the thread.
 #[derive(Debug)]
 pub(super) struct Sending {
     messages: UnboundedSender<Message>,
     room: Arc<Semaphore>,
-    /// Nothing more will be carried out.
+    /// An error has ended the work of the thread.
     is_broken: Arc<AtomicBool>,
     service: Service,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The end of a run is the end of the thread: what was not settled is done again by the next one.
+/// Ends the thread at the end of a run. The next run repeats changes that were not settled.
 impl Drop for Sending {
     fn drop(&mut self) {
         drop(self.stop.take());
@@ -112,7 +112,7 @@ impl Sending {
         Ok(Self { messages, room, is_broken, service, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Hands a change over, once there is room for it.
+    /// Passes a change to the thread, when there is space in its queue.
     pub(super) async fn send(&self, change: Change) -> Result<(), Failure> {
         if self.is_broken.load(Ordering::Relaxed) {
             return Err(self.broken());
@@ -128,7 +128,7 @@ impl Sending {
         Failure::fatal(code, message)
     }
 
-    /// Waits until everything that was handed over is carried out.
+    /// Waits until all changes that were passed on are carried out.
     pub(super) fn settle(&self) -> Result<Settled, Error> {
         let (answer, answered) = blocking::channel();
         let sent = self.messages.send(Message::Settle(answer));
@@ -141,7 +141,7 @@ impl Sending {
 struct Sender {
     service: Service,
     endpoint: Endpoint,
-    /// Where it is no endpoint.
+    /// For services that are not an endpoint.
     singly: Singly,
     store: Option<Database>,
     graph: Graph,
@@ -159,7 +159,7 @@ impl Sender {
         while let Some(message) = messages.recv().await {
             match message {
                 Message::Change(change, room) => {
-                    // One update has one version of a resource and of an entity.
+                    // An update must not contain two versions of a resource or an entity.
                     let touched = self.touched(&change);
                     if touched.iter().any(|iri| known.contains(iri)) {
                         self.send(&mut batch).await;
@@ -185,16 +185,16 @@ impl Sender {
         }
     }
 
-    /// The resource of a change and the entities that it is about. What cannot be read is an error
-    /// when the change is carried out.
+    /// The resource of a change and the entities that it concerns. A read error is reported when
+    /// the change is executed.
     fn touched(&self, change: &Change) -> Vec<String> {
         let mut all = self.journal.entities(change).unwrap_or_default();
         all.extend([change.uri.clone(), change.entity().to_owned()]);
         all
     }
 
-    /// Carries changes out. Those that the service refuses fail alone; among those in one update they
-    /// are found by halving.
+    /// Executes changes. A change that the service refuses fails alone; bisection finds such
+    /// changes in an update.
     async fn send(&mut self, batch: &mut Vec<(Box<Change>, OwnedSemaphorePermit)>) {
         let all = std::mem::take(batch);
         let changes: Vec<&Change> = all.iter().map(|(change, _)| &**change).collect();
@@ -240,12 +240,12 @@ impl Sender {
         self.settled.failed.push((change.uri.clone(), failure));
     }
 
-    /// Notes what is stored after changes.
+    /// Records the stored descriptions after changes.
     fn keep(&mut self, changes: &[&Change]) -> Result<(), Error> {
         for change in changes {
             let new = change.new.as_ref();
             if new.is_some() {
-                // The newest document of an entity is what is stored of it.
+                // If two documents describe the same entity, the newest one is stored.
                 let former = self.journal.resource(change.entity())?;
                 let former = former.filter(|former| *former != change.uri);
                 self.settled.stored.extend(former.map(|former| (former, None)));
@@ -268,8 +268,8 @@ impl Sender {
         self.endpoint.iris(text::stored(entities, &self.graph)).await
     }
 
-    /// What a change comes to, entity by entity; `owned` are the entities that are, or may be, stored
-    /// of its resource, first the one that the state knows.
+    /// The steps of a change, one for each entity. `owned` are the entities that are, or may be,
+    /// stored for its resource, first the entity in the database.
     fn steps<'a>(&self, change: &'a Change, owned: &'a [String]) -> Result<Vec<Step<'a>>, Error> {
         let (uri, new, target) = (change.uri.as_str(), change.new.as_ref(), change.entity());
         let is_own = |entity: &str| -> Result<bool, Error> {
@@ -316,7 +316,8 @@ impl Sender {
         if text.is_empty() {
             return Ok(());
         }
-        // What is stored, or was to be stored, whichever is there when this is repeated.
+        // Covers the stored statements and the new ones, since either may be stored if the update
+        // is repeated.
         let reach_of = |step: &Step<'_>| {
             let new = step.new.map(|new| new.reach).unwrap_or_default();
             either(stored.get(step.entity).copied().unwrap_or_default(), new)
@@ -330,13 +331,13 @@ impl Sender {
         )?;
         let again = || {
             let stored = steps.iter().map(|step| (step.entity, reach_of(step))).collect();
-            // It was possible before.
+            // The same text was built successfully before.
             text::update(&steps, &stored, &self.graph).unwrap_or_default()
         };
         self.endpoint.update(text, &again).await
     }
 
-    /// Carries changes out in one transaction.
+    /// Executes changes in one transaction.
     fn apply_in_store(&mut self, changes: &[&Change]) -> Result<(), Refusal> {
         let Some(store) = &self.store else { return Ok(()) };
         self.journal.note(changes.iter().map(|change| (*change, Reach::default())))?;
@@ -349,13 +350,13 @@ impl Sender {
         store.apply(&steps, &self.graph)
     }
 
-    /// What was committed is on the disk before the state has it.
+    /// Flushes the committed data to disk, before the database records the changes.
     fn flush(&self) -> Result<(), Error> {
         self.store.as_ref().map_or(Ok(()), Database::flush).map_err(Refusal::into_error)
     }
 
-    /// Carries changes out by a request for each entity, several at a time. Changes of one resource
-    /// are never among the same.
+    /// Executes changes by a request for each entity, several in parallel. `changes` must not
+    /// contain two changes of a resource.
     async fn apply_singly(&mut self, changes: &[&Change]) -> Result<(), Refusal> {
         self.journal.note(changes.iter().map(|change| (*change, Reach::default())))?;
         let mut prepared = Vec::with_capacity(changes.len());

@@ -1,4 +1,4 @@
-//! The services that statements are sent to, and what their refusals mean.
+//! The services that store statements, and the meaning of their errors.
 
 use super::store::{Database, Place};
 use crate::report::error::{Error, ExitCode};
@@ -9,7 +9,7 @@ use abreast_store::mirror::Mirror;
 use std::path::Path;
 use std::time::Duration;
 
-/// The service that the state knows.
+/// Key of the service in the database.
 const STORE: &str = "sink-store";
 
 /// The protocol of a service.
@@ -25,15 +25,15 @@ pub(super) enum Service {
     Store,
 }
 
-/// A service, as the user's options name it.
+/// A service, according to the user's options.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
     pub(super) service: Service,
     pub(super) url: String,
-    /// The address that answers queries, of an endpoint; else the same.
+    /// The address for queries of an endpoint; for other services equal to `url`.
     pub(super) query_url: String,
     pub(super) graph: Graph,
-    /// Where the store is, if it is one.
+    /// The place of the store, if the service is a store.
     store: Option<Place>,
 }
 
@@ -76,7 +76,7 @@ impl Remote {
         Self { service, query_url: url.clone(), url, graph, store: None }
     }
 
-    /// A client for the service. What is asked of requests to the Source does not hold for it.
+    /// A client for the service. Limits for requests to the Source do not apply to the service.
     pub(super) fn client(net: abreast_net::Options) -> Client {
         let own = abreast_net::Options {
             bandwidth: None,
@@ -87,13 +87,13 @@ impl Remote {
         Client::new(Shared::new(own))
     }
 
-    /// Whether the store of a copy that was begun is missing.
+    /// Whether the store of an existing copy is missing.
     pub(super) fn lacks_store(&self, mirror: &Mirror) -> Result<bool, Error> {
         let is_missing = self.store.as_ref().is_some_and(Place::is_missing);
         Ok(is_missing && mirror.meta(STORE)?.is_some())
     }
 
-    /// Opens the store, if it is one. If `may_be_new`, one that is missing is made again.
+    /// Opens the store, if the service is a store. With `may_be_new`, a missing store is created.
     pub(super) fn open_store(
         &self,
         mirror: &Mirror,
@@ -108,7 +108,7 @@ impl Remote {
         Ok(Some(store))
     }
 
-    /// Whether it answers what is stored in it.
+    /// Whether the service returns the stored statements.
     pub(super) fn is_readable(&self) -> bool {
         self.service != Service::Receiver
     }
@@ -149,7 +149,7 @@ impl Remote {
     }
 }
 
-/// The address that answers queries: that of updates, but for servers that have two.
+/// The address for queries: the address for updates, except for servers with two addresses.
 fn query_url(options: &SparqlOptions) -> String {
     if let Some(url) = &options.query_url {
         return url.clone();
@@ -171,12 +171,12 @@ pub(super) fn shown(url: &str) -> String {
     parsed.into()
 }
 
-/// What is reported about a service.
+/// Words for messages about a service, and its error codes.
 struct Words {
     name: &'static str,
     example: &'static str,
-    /// The code where its address is wrong; the next where it refuses the credentials, cannot be
-    /// used, and refuses an item.
+    /// Code for a wrong address; the other codes are for refused credentials, other failures, and a
+    /// refused item.
     url: &'static str,
     denied: &'static str,
     failed: &'static str,
@@ -233,7 +233,7 @@ impl Service {
 
     /// A service that cannot be reached.
     pub(super) fn failed(self, error: &abreast_net::Error) -> Refusal {
-        // Of a server that is out of order, or whose answer has no end.
+        // The server has an internal error, or its response is too long.
         let is_odd = error.status().is_some_and(|status| status >= 500)
             || error.kind() == abreast_net::ErrorKind::Size;
         let is_passing = error.is_transient() || is_odd;
@@ -242,7 +242,7 @@ impl Service {
         Refusal::Endpoint(Error::new(failed, exit, format!("cannot use the {name}: {error}")))
     }
 
-    /// What it means that a service answered with an error.
+    /// The meaning of an error response of the service.
     pub(super) fn refusal(self, url: &str, status: StatusCode, message: &str) -> Refusal {
         let Words { url: code, denied, name, .. } = self.words();
         let answer = if message.is_empty() { String::new() } else { format!(": {message}") };

@@ -1,5 +1,5 @@
-//! One request for each entity: the Graph Store Protocol, which replaces a graph by one request,
-//! and SDShare Push, which does the same to an entity.
+//! Requests for single entities: the Graph Store Protocol, which replaces a graph by one request,
+//! and SDShare Push, which replaces an entity in the same way.
 
 use super::endpoint::{is_refusal, message_of};
 use super::service::{Remote, Service};
@@ -9,18 +9,18 @@ use abreast_net::{Client, Method, Post, Request, StatusCode};
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Most bytes of an answer to a GET.
+/// Maximum length of the response to a GET, in bytes.
 const ANSWER_BYTES: u64 = 64 << 20;
 const N_TRIPLES: &str = "application/n-triples";
 /// Everything but the unreserved characters [rfc3986 §2.3].
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A service that is asked about one entity at a time.
+/// A service that receives one entity at a time.
 pub(super) struct Singly {
     client: Client,
     service: Service,
     url: String,
-    /// The graph of all entities, if one is named.
+    /// The graph of all entities; `None` for one graph for each entity.
     graph: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Singly {
         }
     }
 
-    /// Replaces what is stored of an entity; nothing is left of it without lines.
+    /// Replaces the stored statements of an entity; removes all statements if `lines` is empty.
     pub(super) async fn replace(&self, entity: &str, lines: &[u8]) -> Result<(), Refusal> {
         let (url, body) = (self.url_of(entity), Bytes::copy_from_slice(lines));
         let method = match self.service {
@@ -67,7 +67,7 @@ impl Singly {
             if is_refusal(status) {
                 return Ok(Err((status, message_of(response).await)));
             }
-            // Each may be repeated: it has the whole state.
+            // Each request can be repeated, since it contains all statements of the entity.
             response.require_success().map_err(|error| match status {
                 _ if status.is_server_error() => error.passing(),
                 _ => error,
@@ -77,7 +77,7 @@ impl Singly {
         match result.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err((status, message))) => Err(self.service.refusal(&self.url, status, &message)),
-            // It may be of this entity only.
+            // The error may concern only this entity.
             Err(error) if error.status() == Some(500) => Err(Refusal::Request(error.to_string())),
             Err(error) => Err(self.service.failed(&error)),
         }

@@ -1,12 +1,12 @@
-//! A store of Oxigraph in this process, in the folder of the copy or opened by the caller.
+//! An Oxigraph store in this process, in the folder of the copy or opened by the caller.
 //!
-//! Each batch of changes is one transaction, which reads what is stored of its entities and removes
-//! exactly that, so that nothing has to be known of how far blank nodes reach. RocksDB hands what is
-//! committed to the system at once: it outlives a killed process, but not a loss of power. So it is
-//! flushed to the disk before the state records it.
+//! Each batch of changes is one transaction, which reads the stored statements of its entities and
+//! removes exactly these statements, so the reach of blank nodes is not needed. RocksDB passes
+//! committed data to the operating system at once: the data survives the end of the process, but
+//! not a power failure. So the store is flushed to disk before the database records the changes.
 //!
-//! Without the feature `oxigraph` no store can be opened; without `rocksdb`, only one that the caller
-//! opened.
+//! A store cannot be opened without the feature `oxigraph`. The feature `rocksdb` is required for
+//! stores in a folder; otherwise the caller has to open the store.
 
 use crate::copy::names::CURRENT;
 use crate::report::error::{Error, ExitCode};
@@ -25,7 +25,7 @@ pub(super) use database::Database;
 #[cfg(not(feature = "oxigraph"))]
 pub(super) use none::Database;
 
-/// Where a store is.
+/// The place of a store.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,
@@ -37,12 +37,12 @@ impl Place {
         Self { folder: folder.to_owned(), opened: options.store.clone() }
     }
 
-    /// Whether there is no store in the folder.
+    /// Whether the folder does not contain a store.
     pub(super) fn is_missing(&self) -> bool {
         self.opened.is_none() && !self.folder.join(CURRENT).exists()
     }
 
-    /// Opens the store; `is_known` when the copy was begun before.
+    /// Opens the store; `is_known` if the copy already exists.
     pub(super) fn open(&self, is_known: bool) -> Result<Database, Error> {
         if let Some(opened) = &self.opened {
             return Ok(Database::of(opened));

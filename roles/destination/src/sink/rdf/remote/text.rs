@@ -10,18 +10,18 @@ use std::fmt::Write as _;
 
 const REST: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#rest";
 
-/// Asks whether there are named graphs.
+/// Tests whether there are named graphs.
 pub(super) const NAMED_GRAPHS: &str = "ASK { GRAPH ?g { ?s ?p ?o } }";
 
-/// Asks whether some statement of named graphs, of a few, is not in the default graph.
+/// Tests whether some of 100 statements in named graphs are missing in the default graph.
 pub(super) const HIDDEN_NAMED_GRAPHS: &str = "ASK { { SELECT ?s ?p ?o WHERE { GRAPH ?g { ?s ?p ?o } } LIMIT 100 } \
      FILTER NOT EXISTS { ?s ?p ?o } }";
 
-/// Asks whether some statement of the default graph is in no named graph.
+/// Tests whether some statement of the default graph is missing in all named graphs.
 pub(super) const OWN_OF_DEFAULT_GRAPH: &str =
     "ASK { ?s ?p ?o FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } } }";
 
-/// Asks whether named graphs state something of an entity.
+/// Tests whether a named graph contains statements about an entity.
 pub(super) fn in_named_graphs(entity: &str) -> String {
     format!("ASK {{ GRAPH ?g {{ <{entity}> ?p ?o }} }}")
 }
@@ -34,7 +34,7 @@ fn within(graph: &Graph, pattern: &str) -> String {
     }
 }
 
-/// Selects, as `?r`, those of the resources of which anything is stored.
+/// Selects the resources with stored statements, as `?r`.
 pub(super) fn stored(uris: &[&str], graph: &Graph) -> String {
     let mut text = "SELECT DISTINCT ?r WHERE { VALUES ?r {".to_owned();
     for uri in uris {
@@ -72,7 +72,7 @@ pub(super) fn description(entity: &str, graph: &Graph, steps: usize) -> String {
     format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ {} }}", within(graph, &branches))
 }
 
-/// Constructs the statements about entities, without blank nodes of their own.
+/// Constructs the statements about entities, without the statements about their blank nodes.
 pub(super) fn statements_of(entities: &[&str], graph: &Graph) -> String {
     let mut text = "CONSTRUCT { ?s ?p ?o } WHERE { VALUES ?s {".to_owned();
     for entity in entities {
@@ -82,13 +82,14 @@ pub(super) fn statements_of(entities: &[&str], graph: &Graph) -> String {
     text
 }
 
-/// What is to be done about one entity.
+/// The change of an entity.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) entity: &'a str,
-    /// How far the blank nodes reach of what is stored; `None` where that must be asked for.
+    /// The reach of the blank nodes in the stored statements; `None` if the service must be queried
+    /// for it.
     pub(super) old: Option<Reach>,
-    /// Nothing when it is only removed.
+    /// The new description; `None` if the entity is only removed.
     pub(super) new: Option<&'a Description>,
 }
 
@@ -98,9 +99,9 @@ impl Step<'_> {
     }
 }
 
-/// One update that removes what is stored of entities and inserts what is stated now. `stored` has
-/// how far the blank nodes reach of each entity that is stored. Each graph of a resource is named by
-/// its `entity`.
+/// One update that removes the stored statements of entities and inserts the current ones. `stored`
+/// contains the reach of the blank nodes of each stored entity. With a graph for each resource, the
+/// IRI of the graph is `entity`.
 pub(super) fn update(
     steps: &[Step<'_>],
     stored: &HashMap<&str, Reach>,
@@ -124,7 +125,7 @@ pub(super) fn update(
         .collect();
     let graph = graph.of("").filter(|graph| !graph.is_empty());
     let inserted = steps.iter().map(|step| (graph, step.lines()));
-    // What is inserted is one operation: a label must not come in two.
+    // All insertions are one operation, because a label must not occur in two operations.
     Ok(replace(graph, &removed)? + &insert_into(inserted)?)
 }
 

@@ -6,12 +6,12 @@ use crate::plan::patch_format::Format;
 /// Longest JSON that is made.
 const JSON_MAX: u64 = 4_096;
 
-/// The first byte selects the format; up to the next zero byte is the version kept, behind it the
-/// patch. What comes out is never longer than it should be, JSON is JSON, and a difference leads to
-/// what it was made of.
+/// The first byte selects the format; the bytes up to the next zero byte are the stored version,
+/// and the rest is the patch. The result never exceeds its limit, JSON remains JSON, and a binary
+/// difference results in its original.
 ///
 /// # Panics
-/// When that is not so.
+/// A property does not hold.
 pub fn check(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let middle = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());

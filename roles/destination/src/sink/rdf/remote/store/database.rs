@@ -1,4 +1,4 @@
-//! Transactions on a store.
+//! Transactions on an Oxigraph store.
 
 use super::super::super::document::{Description, digest_of};
 use super::super::text::Step;
@@ -18,9 +18,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// Most statements that are removed as what is stored of one resource.
+/// Maximum number of statements that are removed for one resource.
 const REMOVED_MAX: usize = 200_000;
-/// The types of literals that a store keeps by their values.
+/// The prefix of datatypes whose literals a store represents by their values.
 const TYPED: &[u8] = b"^^<http://www.w3.org/2001/XMLSchema#";
 
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ impl Database {
         Self { store: opened.clone() }
     }
 
-    /// Gives a description the form in which it is read back: numbers and dates are stored by their
-    /// values, so that `1.0` becomes `1`.
+    /// Converts a description to the form in which the store returns it: numbers and dates are
+    /// stored by their values, so that `1.0` becomes `1`.
     pub(crate) fn as_stored(description: &mut Description, entity: &str) -> Result<(), Failure> {
         if find(&description.lines, TYPED).is_none() {
             return Ok(());
@@ -52,13 +52,13 @@ impl Database {
         let lines = stored().map_err(|cause| odd(&cause))?;
         description.lines = canonical_lines(&lines).map_err(|cause| odd(&cause))?.lines;
         description.digest = digest_of(&description.lines);
-        // Two statements may have become one.
+        // Two statements may have become equal.
         description.reach = Reach::of(&description.lines, entity).map_err(|cause| odd(&cause))?;
         Ok(())
     }
 
-    /// Carries steps out in one transaction: removes what is stored of each entity, and adds what is
-    /// stated now.
+    /// Executes steps in one transaction: removes the stored statements of each entity, and adds
+    /// the current ones.
     pub(crate) fn apply(&self, steps: &[Step<'_>], graph: &Graph) -> Result<(), Refusal> {
         let mut transaction = self.store.0.start_transaction().map_err(failed)?;
         for step in steps {
@@ -78,7 +78,7 @@ impl Database {
         transaction.commit().map_err(failed)
     }
 
-    /// What is stored of an entity, as lines.
+    /// The stored statements of an entity, as lines.
     pub(crate) fn lines_of(&self, entity: &str, graph: &Graph) -> Result<Vec<u8>, Refusal> {
         let quads = stored(entity, graph, usize::MAX, &|subject, graph| {
             self.store.0.quads_for_pattern(subject, None, None, Some(graph))
@@ -90,7 +90,7 @@ impl Database {
         Ok(lines)
     }
 
-    /// Makes durable what was committed.
+    /// Makes committed data durable.
     #[cfg_attr(not(feature = "rocksdb"), expect(clippy::unused_self, clippy::unnecessary_wraps))]
     pub(crate) fn flush(&self) -> Result<(), Refusal> {
         #[cfg(feature = "rocksdb")]
@@ -104,8 +104,9 @@ fn name_of(graph: &Graph, entity: &str) -> GraphName {
     name.unwrap_or(GraphName::DefaultGraph)
 }
 
-/// Canonical lines as statements. A blank node is named by its entity and its label, so that equal
-/// ones of two entities are two, and what has not changed keeps its name.
+/// Canonical lines as statements. The identifier of a blank node depends on its entity and its
+/// label, so that equal nodes of two entities are distinct, and unchanged nodes have unchanged
+/// identifiers.
 fn quads_of(lines: &[u8], entity: &str, graph: &GraphName) -> HashSet<Quad> {
     let named = |node: &BlankNode| {
         let mut hasher = blake3::Hasher::new();
@@ -115,7 +116,8 @@ fn quads_of(lines: &[u8], entity: &str, graph: &GraphName) -> HashSet<Quad> {
         BlankNode::new_from_unique_id(u128::from_be_bytes(id))
     };
     let mut quads = HashSet::new();
-    // Our own lines have no fault. The parser of the store would write language tags in lower case.
+    // The lines were written by this program, so they are valid. The parser of the store would
+    // convert language tags to lower case.
     let options = ReadOptions::default().with_lenient(true);
     let _ = abreast_rdf::read(Syntax::NTriples, lines, &options, &mut |quad| {
         let mut quad = quad.into_owned();
@@ -135,7 +137,8 @@ fn quads_of(lines: &[u8], entity: &str, graph: &GraphName) -> HashSet<Quad> {
 /// Finds statements by subject, or all, in a graph.
 type Find<'f, 's> = &'f dyn Fn(Option<NamedOrBlankNodeRef<'_>>, GraphNameRef<'_>) -> QuadIter<'s>;
 
-/// The statements about an entity and about the blank nodes that they lead to, or all in its graph.
+/// The statements about an entity and about the blank nodes that they refer to, or all statements
+/// in its graph.
 fn stored(
     entity: &str,
     graph: &Graph,

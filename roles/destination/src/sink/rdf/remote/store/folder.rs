@@ -1,4 +1,4 @@
-//! Opening the store in a folder.
+//! Opening the Oxigraph store in a folder.
 
 use crate::copy::names::CURRENT;
 use crate::copy::path_map::STATE_FOLDER;
@@ -16,7 +16,8 @@ const OPEN_FILES: u32 = 256;
 /// it.
 static OPEN: Mutex<BTreeMap<PathBuf, Weak<Store>>> = Mutex::new(BTreeMap::new());
 
-/// Opens the store in a folder. What is there and is no store of Oxigraph stays alone.
+/// Opens the store in a folder. A folder with files that do not belong to an Oxigraph store is
+/// refused.
 pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
     let unusable = |cause: std::io::Error| {
         Error::new("io", ExitCode::Io, format!("cannot read {}", folder.display()))
@@ -52,8 +53,8 @@ pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
     Ok(OpenStore::shared(store))
 }
 
-/// Whether a file is the state, or left of a store by a run that was killed while it made it: there
-/// are no statements in it.
+/// Whether a file is the state folder, or was left by a run that was killed while it created a
+/// store, so that it does not contain statements.
 fn is_begin(name: &str) -> bool {
     [STATE_FOLDER, "IDENTITY", "LOCK", "LOG"].contains(&name)
         || ["LOG.old.", "MANIFEST-", "OPTIONS-"].iter().any(|begin| name.starts_with(begin))
