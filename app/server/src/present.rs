@@ -148,7 +148,7 @@ fn without_paths(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether this path is an address that errors and help texts contain.
+/// Whether this path is an address of the server, which errors and help texts may contain.
 fn is_address(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     path.starts_with("//") || matches!(first, "api" | "hub" | "readyz" | "livez" | "metrics" | "")

@@ -358,7 +358,7 @@ fn changes_of(
     Ok(changes)
 }
 
-/// The change for a resource outside the set.
+/// The change of a resource that another server serves.
 ///
 /// # Errors
 /// The error in the record.

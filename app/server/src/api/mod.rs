@@ -149,8 +149,8 @@ async fn run(
     }
 }
 
-/// The document that describes this interface, with its public address, because the path that a
-/// proxy adds is only known here.
+/// The document that describes this interface, with its public address: behind a proxy, this can
+/// have a path.
 fn openapi(base: &str) -> String {
     let url = serde_json::to_string(base.trim_end_matches('/')).unwrap_or_default();
     OPENAPI.replacen("\"url\": \"/\"", &format!("\"url\": {url}"), 1)

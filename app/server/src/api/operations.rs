@@ -22,7 +22,7 @@ pub(crate) enum Call<'p> {
     Tokens,
     Hub,
     HubTopics,
-    /// With the number of the topic.
+    /// By the number of the topic.
     HubTargets(i64),
     /// By the number of the target, as the following two.
     HubTarget(i64),

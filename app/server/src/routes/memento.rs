@@ -70,7 +70,7 @@ impl VersionedResource {
         });
         match own {
             Some(own) => vec![own],
-            // Resources outside this server may be in any set.
+            // Resources of other servers may be in any set.
             None => site.sets.all().iter().filter_map(|set| Self::of(set, absolute(uri))).collect(),
         }
     }
@@ -233,8 +233,8 @@ fn key_in(set: &ServedSet, path: &str) -> Option<String> {
     key_of_path(set.published.versions.as_ref()?.naming(), path)
 }
 
-/// The key of the resource at a path below a set's resources; the URI of a resource outside the set
-/// is already a key.
+/// The key of the resource at a path below a set's resources; the URI of a resource of another
+/// server is already a key.
 pub(crate) fn key_of_path(naming: &Naming, path: &str) -> Option<String> {
     // URLs of the set's resources do not have a query.
     let own = path.split('?').next().unwrap_or_default();
