@@ -1,4 +1,4 @@
-//! Bytes on their way out: from memory, or from a file in chunks.
+//! Response bodies: bytes in memory, or a file in chunks.
 
 use abreast_folder::Stat;
 use abreast_net::InFlight;
@@ -22,7 +22,7 @@ const CHUNK: u64 = 128 * 1024;
 pub(crate) enum ResponseBody {
     Memory(Full<Bytes>),
     File(FileBody),
-    /// Several ranges; rare.
+    /// A response with several ranges, which is rare.
     Parts(UnsyncBoxBody<Bytes, io::Error>),
 }
 

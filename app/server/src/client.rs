@@ -9,7 +9,7 @@ use std::net::IpAddr;
 const FORWARDED: [&str; 6] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
-/// Bits before an IPv4 address that is written as IPv6.
+/// Bits before the IPv4 address in an IPv6 address that contains one.
 const MAPPED_BITS: u8 = 96;
 
 /// The other end of a connection.
@@ -28,12 +28,13 @@ impl Peer {
     }
 }
 
-/// Addresses of proxies whose `X-Forwarded-For` is believed.
+/// Addresses of proxies whose `X-Forwarded-For` is trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
-    /// Addresses and networks, such as `127.0.0.1` and `10.0.0.0/8`; empty texts are left out.
+    /// Parses addresses and networks, such as `127.0.0.1` and `10.0.0.0/8`; empty texts are
+    /// ignored.
     ///
     /// # Errors
     /// The first text that is neither an address nor a network.
@@ -52,11 +53,11 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// The client of a request that came on a connection from `peer`.
+    /// The client of a request on a connection from `peer`.
     ///
     /// `X-Forwarded-For` is read from its end, where the nearest proxy appends: the first address
-    /// there that is not of a trusted proxy is the client. Anything else in these fields can come
-    /// from the client itself.
+    /// that does not belong to a trusted proxy is the client. All other parts of these fields can
+    /// come from the client itself.
     pub(crate) fn client(&self, peer: Peer, headers: &HeaderMap) -> Client {
         let Peer { address: peer, is_local } = peer;
         if !self.trusts(peer) {
@@ -75,12 +76,13 @@ impl TrustedProxies {
                 }
             }
         }
-        // A proxy that does not report addresses hides all of its clients.
+        // All clients behind a proxy that does not report addresses are one group.
         Client::behind(peer)
     }
 }
 
-/// IPv4 addresses that are written as IPv6 (`::ffff:10.0.0.0/104`) as IPv4, which clients have.
+/// Converts networks of IPv4 addresses in IPv6 form (`::ffff:10.0.0.0/104`) to IPv4, the form of
+/// client addresses.
 fn canonical(network: IpNet) -> IpNet {
     let prefix = network.prefix_len().checked_sub(MAPPED_BITS);
     match (network.addr().to_canonical(), prefix) {

@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) enum Precondition {
     /// Send the representation, with the requested status.
     Send,
-    /// 304
+    /// 304: the client has the present version.
     NotModified,
-    /// 412
+    /// 412: a precondition is false.
     Failed,
 }
 
@@ -43,21 +43,22 @@ pub(crate) fn judge(
         return if matches { Precondition::NotModified } else { Precondition::Send };
     }
     match (date(IF_MODIFIED_SINCE), modified.filter(|_| !is_coarse)) {
-        // Only the date that was sent with these bytes shows that the client has them: an older file may have taken the place of
-        // a newer one.
+        // The client has these bytes only if the dates are equal: an older file may have replaced a
+        // newer one.
         (Some(since), Some(modified)) if modified == since => Precondition::NotModified,
         _ => Precondition::Send,
     }
 }
 
-/// The date of a field; a date that is not one is ignored, as the RFC asks, also a list of dates.
+/// The date of a field. Invalid dates and lists of dates are ignored, as the RFC requires.
 fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<i64> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().filter(|_| values.next().is_none())?;
     seconds(value.to_str().ok()?)
 }
 
-/// The date of `If-Unmodified-Since`, which counts only without `If-Match` [rfc9110 §13.1.4].
+/// The date of `If-Unmodified-Since`, which is ignored if the request has `If-Match`
+/// [rfc9110 §13.1.4].
 pub(crate) fn unmodified_since(headers: &HeaderMap) -> Option<i64> {
     if headers.contains_key(IF_MATCH) { None } else { date_of(headers, IF_UNMODIFIED_SINCE) }
 }
@@ -67,7 +68,7 @@ fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.flat_map(|list| list.split(',').map(str::trim))
 }
 
-/// An HTTP date in seconds since 1970.
+/// Parses an HTTP date to seconds since 1970.
 pub(crate) fn seconds(date: &str) -> Option<i64> {
     let time = httpdate::parse_http_date(date).ok()?;
     Some(match time.duration_since(UNIX_EPOCH) {
@@ -76,7 +77,7 @@ pub(crate) fn seconds(date: &str) -> Option<i64> {
     })
 }
 
-/// The inverse; times before 1970 are reported as 1970.
+/// Formats seconds since 1970 as an HTTP date; times before 1970 become 1970.
 pub(crate) fn http_date(seconds: i64) -> String {
     let time: SystemTime =
         UNIX_EPOCH + Duration::from_secs(seconds.clamp(0, 253_402_300_799) as u64);

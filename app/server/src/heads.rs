@@ -1,5 +1,5 @@
-//! The ends of all logs, for requests that wait for a change: one thread waits for the store, and
-//! the requests wait for a channel of their set.
+//! The heads of all logs, for requests that wait for a change: one thread waits for the store, and
+//! the requests wait for the channel of their set.
 
 use abreast_core::{ChangeLog, Position, SetId};
 use std::collections::BTreeMap;
@@ -10,11 +10,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long it takes at most until the thread waits for a set as well, and until it ends.
+/// Longest delay until the thread waits for a further set, and until it ends.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The ends of all logs. The thread does nothing while no request waits, and ends when this is
-/// dropped.
+/// The heads of all logs. The thread is idle while no request waits, and ends when this is dropped.
 pub(crate) struct Heads {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -28,7 +27,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     stopping: bool,
-    /// The last known end of each set for which a request waits.
+    /// The last known head of each set for which a request waits.
     sets: BTreeMap<SetId, watch::Sender<Position>>,
 }
 
@@ -45,7 +44,7 @@ impl Heads {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Waits until the log of a set ends behind `position`, or until the time is over.
+    /// Waits until the head of a set's log is after `position`, or until the time limit.
     pub(crate) async fn wait_behind(&self, set: SetId, position: Position, until: Instant) {
         let mut head = {
             let mut state = self.shared.lock();
@@ -87,8 +86,8 @@ impl Shared {
         }
     }
 
-    /// The sets for which requests wait, and their last known ends; waits until there is one.
-    /// `None` at the end.
+    /// Waits until there are requests; returns their sets with the last known heads. `None` at the
+    /// end.
     fn wanted(&self) -> Option<Vec<(SetId, Position)>> {
         let mut state = self.lock();
         state.sets.retain(|_, head| head.receiver_count() > 0);

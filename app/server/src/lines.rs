@@ -1,9 +1,10 @@
 //! Line endings in a request's head: requests whose lines do not end in CRLF are refused.
 //!
-//! A line feed without carriage return becomes a byte that no header may hold, and so a 400: where
-//! peers disagree about the end of a line, one sees two requests where the other sees one [rfc9112
-//! §2.2, §11.2]. Bodies pass untouched, so it is known where they end; after a body whose end only
-//! its own bytes determine nothing more is checked: such a request is the last one on its connection.
+//! A line feed without a carriage return is replaced by a byte that headers must not contain, so
+//! the parser answers with 400. Otherwise two peers could disagree about the end of a line, and one
+//! could see two requests where the other sees one [rfc9112 §2.2, §11.2]. Bodies are not changed;
+//! their length shows where the next head starts. Nothing is checked after a body whose end only
+//! the parser finds: such a request is the last on its connection.
 
 /// Bytes of a head that are buffered to find the length of its body; the parser refuses longer
 /// heads.
@@ -14,7 +15,7 @@ const MAX_HEAD: usize = 64 * 1024;
 enum State {
     #[default]
     Start,
-    /// A head, and its bytes if a body may follow.
+    /// A head, with its bytes if a body may follow.
     Head(Option<Vec<u8>>),
     Body(u64),
     Unknown,
@@ -29,8 +30,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Checks bytes just read, and corrupts heads with other line endings, so that they are
-    /// refused.
+    /// Checks new bytes. Heads with other line endings are made invalid, so that the parser refuses
+    /// them.
     pub(crate) fn filter(&mut self, mut read: &mut [u8]) {
         while !read.is_empty() {
             match &mut self.state {
@@ -58,7 +59,7 @@ impl Lines {
         }
     }
 
-    /// Takes bytes of a head, at most to its end.
+    /// Consumes bytes of a head, at most to its end.
     fn head(&mut self, read: &mut [u8]) -> usize {
         let State::Head(kept) = &mut self.state else { return 0 };
         let mut end = None;

@@ -41,7 +41,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// What waits for clients never takes most of so many connections.
+    /// Limits the places of waiting clients, so that they use only a part of the connections.
     pub(crate) fn fit(&self, connections: usize) {
         self.streams.limit(connections / 2);
         self.received.limit(connections / 8);
@@ -53,7 +53,7 @@ impl Memory {
         self.made.enter(client).await
     }
 
-    /// For a body that is received into a file as a whole.
+    /// A place for a body that is received completely into a file.
     pub(crate) async fn receive(&self, client: &Client) -> Option<Place> {
         self.received.enter(client).await
     }

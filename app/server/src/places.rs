@@ -1,4 +1,4 @@
-//! Places that clients share: one client alone leaves as many free as it takes.
+//! Places that clients share, so that a single client can take at most half.
 
 use abreast_hub::Client;
 use std::collections::{BTreeMap, VecDeque};
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Places that each client may take, however few are free.
+/// Places that each client may take, also if few are free.
 const EACH_MIN: usize = 2;
 
 /// A limited number of places. A client (an address, or a /64 network of IPv6) may take another
@@ -21,11 +21,11 @@ struct Taken {
     total: usize,
     count: usize,
     by_client: BTreeMap<IpAddr, usize>,
-    /// In the order in which they came.
+    /// Waiting clients, in the order of their arrival.
     waiting: VecDeque<(Client, oneshot::Sender<Place>)>,
 }
 
-/// A place, free again when this is dropped.
+/// A place, which is released on drop.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: ClientPlaces,
@@ -54,13 +54,13 @@ impl ClientPlaces {
         })))
     }
 
-    /// At most so many places from now on.
+    /// Limits the places to at most this number.
     pub(crate) fn limit(&self, most: usize) {
         let mut taken = self.lock();
         taken.total = taken.total.min(most);
     }
 
-    /// A place for a client, if it may have one now.
+    /// Takes a place for a client, if it may have one now.
     pub(crate) fn try_enter(&self, client: &Client) -> Option<Place> {
         self.take(&mut self.lock(), client)
     }
@@ -81,7 +81,7 @@ impl ClientPlaces {
         place.await.ok()
     }
 
-    /// How many are taken.
+    /// Number of places in use.
     pub(crate) fn taken(&self) -> usize {
         self.lock().count
     }

@@ -1,4 +1,4 @@
-//! The path of the public URL, where a proxy leaves it in requests.
+//! The path of the public URL, which some proxies do not remove from requests.
 
 use http::Uri;
 use http::uri::PathAndQuery;

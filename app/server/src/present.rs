@@ -1,4 +1,5 @@
-//! Errors and probes as they leave: paths of this machine cut to their last part, and a page for browsers.
+//! The final form of errors and probes: paths of this machine are reduced to their last part, and
+//! browsers receive a page.
 
 use crate::body::ResponseBody;
 use crate::negotiate;
@@ -24,8 +25,8 @@ struct Problem {
     help: Option<String>,
 }
 
-/// The answer to a request with these headers, at a server with this public URL. `is_probe`: the body is the text of
-/// `/readyz`.
+/// The answer to a request with these headers, at a server with this public URL. `is_probe`: the
+/// body is the text of `/readyz`.
 pub(crate) async fn present(
     answer: Answer,
     request: &HeaderMap,
@@ -48,7 +49,7 @@ pub(crate) async fn present(
     // Details of client errors only repeat the request.
     let is_of_server = is_probe || head.status.is_server_error();
     let shown = if is_of_server { without_paths(&text) } else { text.clone() };
-    // Clients that accept JSON read problem documents.
+    // Clients that accept JSON receive problem documents.
     let wants_page = negotiate::prefers(request, "text/html", PROBLEM)
         && negotiate::prefers(request, "text/html", "application/json");
     let page =
@@ -124,7 +125,7 @@ fn without_paths(text: &str) -> Cow<'_, str> {
         let begins =
             c == '/' && at >= skip && matches!(before, ' ' | '`' | '\'' | '"' | '(' | '=' | '\n');
         if begins {
-            // In quotes a path may have spaces.
+            // A path in quotes may contain spaces.
             let end = match before {
                 '`' | '\'' | '"' => text[at..].find([before, '\n']),
                 _ => text[at..].find([' ', ',', ';', ')', '\n', '"', '\\']),
@@ -147,7 +148,7 @@ fn without_paths(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether this is the path of an address that errors and help name.
+/// Whether this path is an address of the server, which errors and help texts may contain.
 fn is_address(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     path.starts_with("//") || matches!(first, "api" | "hub" | "readyz" | "livez" | "metrics" | "")

@@ -1,7 +1,7 @@
 //! Range requests [rfc9110 §14].
 
-/// More ranges than this in one request are answered with the whole: such requests are attacks, not
-/// readers.
+/// Most ranges in a request. Requests with more are attacks, and the answer is the whole
+/// representation.
 const MAX_RANGES: usize = 16;
 
 /// A parsed Range header.
@@ -9,13 +9,13 @@ const MAX_RANGES: usize = 16;
 pub(crate) enum RequestedRange {
     /// The whole representation: the header is missing, or may be ignored.
     Whole,
-    /// Bytes `start ..= end` of each.
+    /// Ranges of bytes `start ..= end`.
     Ranges(Vec<(u64, u64)>),
-    /// 416
+    /// 416: no range is inside the representation.
     Unsatisfiable,
 }
 
-/// Reads a Range header for a representation of this length.
+/// Parses a Range header for a representation of this length.
 pub(crate) fn wanted(header: Option<&str>, length: u64) -> RequestedRange {
     let Some((unit, list)) = header.and_then(|header| header.split_once('=')) else {
         return RequestedRange::Whole;
@@ -47,7 +47,7 @@ pub(crate) fn wanted(header: Option<&str>, length: u64) -> RequestedRange {
             ranges.push(range);
         }
     }
-    // Overlapping ranges would send the same bytes again and again.
+    // With overlapping ranges the same bytes would be sent many times.
     let mut sorted = ranges.clone();
     sorted.sort_unstable();
     if sorted.windows(2).any(|pair| pair[1].0 <= pair[0].1) {

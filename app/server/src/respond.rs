@@ -1,4 +1,4 @@
-//! Responses: common headers, and problems in one form [rfc9457 §3].
+//! Responses: common headers, and problem documents [rfc9457 §3].
 
 use crate::body::{FileBody, ResponseBody};
 use crate::conditional::{Precondition, http_date, judge};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub(crate) type Answer = Response<ResponseBody>;
 
-/// A problem document: what, and what to do.
+/// A problem document, with the problem and help.
 pub(crate) fn problem(status: StatusCode, detail: &str) -> Answer {
     let title = status.canonical_reason().unwrap_or("Problem");
     let body = format!(
@@ -37,7 +37,7 @@ pub(crate) fn problem(status: StatusCode, detail: &str) -> Answer {
     answer
 }
 
-/// 503, with the time after which asking again makes sense.
+/// 503, with the time after which the client should retry.
 pub(crate) fn try_later(detail: &str, seconds: u32) -> Answer {
     let mut answer = problem(StatusCode::SERVICE_UNAVAILABLE, detail);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -48,7 +48,7 @@ fn now_seconds() -> i64 {
     SystemClock.now().as_seconds()
 }
 
-/// Short text for people or probes.
+/// A short text for people or probes.
 pub(crate) fn text(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(ResponseBody::from(body));
     let headers = answer.headers_mut();
@@ -58,10 +58,10 @@ pub(crate) fn text(content_type: &'static str, body: impl Into<Bytes>) -> Answer
     answer
 }
 
-/// Where the bytes of a representation come from.
+/// The source of the bytes of a representation.
 pub(crate) enum Content {
     Memory(Bytes),
-    /// An open file, and how it was when it was opened.
+    /// An open file, and its status when it was opened.
     File(Arc<File>, Stat),
     /// A part of an open file, and its offset.
     Part(Arc<File>, Stat, u64),
@@ -81,13 +81,13 @@ impl Content {
     }
 }
 
-/// A representation: bytes that can be asked for in part, and again only if changed.
+/// A representation for conditional requests and range requests.
 pub(crate) struct Representation {
     pub(crate) content: Content,
     pub(crate) length: u64,
-    /// Quoted.
+    /// The entity tag, in quotes.
     pub(crate) tag: String,
-    /// Seconds since 1970.
+    /// The modification time, in seconds since 1970.
     pub(crate) modified: Option<i64>,
     pub(crate) content_type: HeaderValue,
     pub(crate) dated: Dated,
@@ -97,7 +97,8 @@ pub(crate) struct Representation {
 /// How exactly the second of `modified` identifies a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dated {
-    /// A further change in that second is possible. Until it is over, the date is compared, and not sent.
+    /// A further change in that second is possible. Until the second is over, the date is used in
+    /// comparisons but not sent.
     Live,
     /// Several versions may have the same second, so only the entity tag identifies the client's
     /// version.
@@ -139,11 +140,12 @@ impl Representation {
         }
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // A weak or outdated validator means the whole [rfc9110 §13.1.5].
+        // With a weak or outdated validator, the answer is the whole representation
+        // [rfc9110 §13.1.5].
         let current = request
             .get(IF_RANGE)
             .is_none_or(|validator| validator.as_bytes() == self.tag.as_bytes());
-        // Only GET has ranges [rfc9110 §14.2].
+        // Only GET requests can have ranges [rfc9110 §14.2].
         let range = request
             .get(RANGE)
             .filter(|_| current && method == Method::GET)
@@ -196,7 +198,7 @@ fn part(content: Content, start: u64, length: u64) -> ResponseBody {
     }
 }
 
-/// `multipart/byteranges`: at most 16 parts that do not overlap.
+/// Builds `multipart/byteranges`: at most 16 parts that do not overlap.
 fn multipart(
     mut answer: Answer,
     content: &Content,
@@ -235,7 +237,7 @@ fn multipart(
     answer
 }
 
-/// Bodies one after the other.
+/// Sends bodies one after another.
 struct Chain {
     bodies: std::collections::VecDeque<ResponseBody>,
 }

@@ -1,4 +1,4 @@
-//! The paths of the server itself; all others belong to projections.
+//! The paths of the server itself; all other paths belong to projections.
 
 /// The part of the server that answers a path; `S` is the type that identifies a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -6,22 +6,22 @@ pub(crate) enum Route<S> {
     Live,
     Ready,
     Metrics,
-    /// A document, a file or a topic, if a projection knows the path.
+    /// A document, a file or a topic, if a projection has it at this path.
     Published(String),
-    /// A resource of a set: its encoded path.
+    /// A resource of a set, with its encoded path.
     Resource(S, String),
-    /// A version of a resource of a set: its time and its encoded path.
+    /// A version of a resource of a set, with its time and its encoded path.
     Memento(S, String),
-    /// From a date to a version of this URI.
+    /// The TimeGate of this URI: selects a version by date.
     TimeGate(String),
-    /// The versions of this URI.
+    /// The list of versions of this URI.
     TimeMap(String),
-    /// A topic of the hub as a stream.
+    /// A topic of the hub, as a stream of events.
     HubEvents,
     NotFound,
 }
 
-/// Finds the route; `find` finds a set by its name.
+/// Finds the route of a path; `find` finds a set by name.
 pub(crate) fn route<S>(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Route<S> {
     let Some(path) = path.strip_prefix('/') else { return Route::NotFound };
     match path {

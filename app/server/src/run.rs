@@ -1,4 +1,4 @@
-//! The server: it starts, answers and stops.
+//! The server: start, requests and stop.
 //!
 //! Shutdown, in this order: readiness is withdrawn, no new connection is accepted, requests in
 //! flight are finished (at most [`ServerOptions::stop_timeout`]), connections are closed. The
@@ -41,25 +41,26 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Bytes of a request's line and headers together, and of an answer in memory; headers are at most
-/// 100.
+/// Most bytes of a request's line and headers together, and of an answer in memory; a request has
+/// at most 100 headers.
 const MAX_HEAD: usize = 64 * 1024;
-/// Bytes of a request target: twice the longest URI published.
+/// Most bytes of a request target: twice the longest published URI.
 const MAX_TARGET: usize = 16 * 1024;
 
 /// Limits of a server, and its trusted proxies.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Connections at a time; for more, the client with most gives up its oldest idle one.
+    /// Most connections at a time; if there are more, the oldest idle connection of the client with
+    /// the most connections is closed.
     pub connections: usize,
-    /// Time for a request's header, and for an idle connection.
+    /// Time limit for a request's header, and for an idle connection.
     pub header_timeout: Duration,
     /// Time without progress after which the connection of a client that does not read its answer
     /// is closed.
     pub stall_timeout: Duration,
-    /// Time for requests in flight when stopping.
+    /// Time limit for requests in flight when the server stops.
     pub stop_timeout: Duration,
-    /// Proxies whose reports of client addresses are believed. Default: none.
+    /// Proxies whose reports of client addresses are trusted. Default: none.
     pub trusted_proxies: TrustedProxies,
     /// Whether the paths of requests include the path of the public URL, which the server then
     /// removes. Default: no, because proxies usually remove it.
@@ -95,10 +96,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on an address; port 0 chooses one.
+    /// Listens on an address; with port 0, the system chooses a port.
     ///
     /// # Errors
-    /// When the address is taken or not allowed.
+    /// When the address is in use or not allowed.
     pub async fn bind(address: SocketAddr, options: ServerOptions) -> Result<Self, ServerError> {
         let listener =
             TcpListener::bind(address).await.map_err(|cause| ServerError { address, cause })?;
@@ -123,7 +124,7 @@ impl Server {
             }
         };
         let stop_timeout = self.options.stop_timeout;
-        // None may take all connections.
+        // Uploads and waiting clients must not use all connections.
         site.memory.fit(self.options.connections);
         if let Some(api) = &site.api {
             api.fit(self.options.connections);
@@ -152,7 +153,7 @@ impl Server {
     }
 }
 
-/// Waits until the server is asked to stop, or the sender is dropped.
+/// Waits until the server must stop, or the sender is dropped.
 async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -164,13 +165,13 @@ struct Shared {
     /// Ends event streams, which would not end by themselves.
     stop: watch::Receiver<bool>,
     counters: Counters,
-    /// Documents that are made now.
+    /// Documents that are being made.
     single_flight: document::SingleFlight,
-    /// The ends of the logs, for requests that wait.
+    /// The heads of the logs, for waiting requests.
     heads: Heads,
 }
 
-/// Answers by class of status, looked up once.
+/// Counters of answers by class of status, looked up once.
 struct Counters([Counter; 4]);
 
 impl Counters {
@@ -228,7 +229,7 @@ async fn handle(
     let accepted: HeaderMap =
         request.headers().get_all(ACCEPT).iter().map(|value| (ACCEPT, value.clone())).collect();
     let is_probe = request.uri().path() == "/readyz";
-    // The end of its body is known to the parser alone, so the lines of a next head would not be checked.
+    // Only the parser knows where this body ends, so line endings after it cannot be checked.
     let is_last = request.headers().contains_key(TRANSFER_ENCODING);
     let answer = answer(shared, request, peer).await?;
     let mut answer = present(answer, &accepted, base, is_probe).await;
@@ -253,7 +254,8 @@ async fn answer(
     if let Some(topic) = callback::topic_at(&shared.site, request.uri().path()) {
         return Ok(handle_callback(shared, &topic, request, client).await);
     }
-    // The method is not the reason where nothing can be subscribed to, as with GET.
+    // The answer is 404 as for GET, instead of a refusal of the method, if clients cannot subscribe
+    // at this path.
     if request.method() == Method::POST && callback::is_path(request.uri().path()) {
         shared.counters.count(StatusCode::NOT_FOUND);
         return Ok(callback::not_offered());
@@ -401,20 +403,21 @@ async fn dispatch(
     Ok(answer)
 }
 
-/// Scripts of any page may read published documents: they are the same for everybody [fetch §3.3].
+/// Scripts of any page may read published documents, because these are the same for everyone
+/// [fetch §3.3].
 fn allow_browsers(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
 }
 
-/// Whether a browser asks on behalf of a script [fetch §3.3.2].
+/// Whether this is a preflight request of a browser [fetch §3.3.2].
 fn is_preflight(request: &Request<Incoming>) -> bool {
     *request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to the question of a browser whether a script may send a request [fetch §3.3.2].
+/// The answer to a preflight request [fetch §3.3.2].
 fn preflight() -> Answer {
     let mut answer = Answer::new(ResponseBody::empty());
     let headers = answer.headers_mut();
@@ -426,7 +429,7 @@ fn preflight() -> Answer {
     answer
 }
 
-/// The document, file or topic that a projection has at a path.
+/// Answers with the document, file or topic that a projection has at a path.
 async fn published(
     shared: &Arc<Shared>,
     path: String,
@@ -437,7 +440,7 @@ async fn published(
     let topic = site.publisher.topic_at(&path);
     let is_document = site.publisher.is_document(&path);
     if is_document || site.publisher.is_file(&path) {
-        // A feed may be a topic too.
+        // A feed can also be a topic.
         let is_topic = topic.is_some();
         if let Some(found) = topic.filter(|_| topic::wants_events(headers)) {
             return Ok(
@@ -469,7 +472,7 @@ async fn published(
     Ok(nothing(site, &path))
 }
 
-/// Work that may wait for the store, on a thread that may.
+/// Runs work that may wait for the store on a blocking thread.
 async fn blocking(
     site: &Arc<Site>,
     work: impl FnOnce(&Site) -> Answer + Send + 'static,
@@ -478,7 +481,8 @@ async fn blocking(
     tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
 }
 
-/// The address of a set, or of the root of its resources: its page has all others.
+/// Redirects from the address of a set, or from the root of its resources, to its page, which links
+/// to all other addresses.
 fn to_page(set: &ServedSet) -> Answer {
     let page = set.published.urls.page();
     let mut answer = text("text/plain; charset=utf-8", format!("see {page}\n"));
@@ -505,12 +509,12 @@ fn with_query(path: String, query: Option<&str>) -> String {
     }
 }
 
-/// Requests that no regular client sends; the connection is closed after the response.
+/// Refuses requests that regular clients do not send, and closes the connection after the response.
 fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
     let (status, detail) = if !host_is_valid(request.headers(), request.version()) {
         (StatusCode::BAD_REQUEST, "a request names one host")
     } else if reader && !request.body().is_end_stream() {
-        // A way to smuggle a second request past a proxy [rfc9110 §9.3.1].
+        // A body here can hide a second request from a proxy [rfc9110 §9.3.1].
         (StatusCode::BAD_REQUEST, "GET and HEAD have no body here")
     } else if request
         .uri()
@@ -526,7 +530,8 @@ fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
     Some(answer)
 }
 
-/// Exactly one Host, of characters a host and port have; HTTP/1.0 may go without [rfc9112 §3.2].
+/// Whether the request has exactly one Host header with valid characters; HTTP/1.0 does not require
+/// one [rfc9112 §3.2].
 fn host_is_valid(headers: &HeaderMap, version: Version) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {

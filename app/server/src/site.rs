@@ -1,4 +1,4 @@
-//! The site: everything that the requests to a server can reach.
+//! The site: all data that requests to a server can use.
 
 use crate::api::Api;
 use crate::memory::Memory;
@@ -14,37 +14,36 @@ use http::HeaderValue;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A set as the server needs it.
+/// A set, with the server's data about it.
 pub struct ServedSet {
     /// The set as it is published.
     pub published: Arc<PublishedSet>,
     /// Title of the set for users.
     pub title: String,
-    /// The Link header on every resource: where the documents about it are ([`set_link`]).
+    /// The Link header of all resources, with the documents about the set ([`set_link`]).
     pub link: SetLink,
-    /// The source of the links of its files.
+    /// The source of links for the set's files.
     pub links: Arc<Links>,
-    /// Puts content that comes through the API into its folder; `None` when the API does not write
-    /// there.
+    /// Stores content from the API in the folder; `None` if the API does not write there.
     pub deposit: Option<Arc<Deposit>>,
     /// Records descriptions of entities that come through the API; `None` for other sets, and for
     /// entities whose descriptions are files.
     pub entities: Option<Arc<EntityWriter>>,
 }
 
-/// The value of a Link header, with the dump of version 0.1 and without one.
+/// The value of a Link header, without and with the dump of version 0.1.
 pub struct SetLink([HeaderValue; 2]);
 
 impl ServedSet {
-    /// The Link header on resources, as it is now.
+    /// The present Link header for resources.
     pub(crate) fn link(&self) -> HeaderValue {
         let [without, with] = &self.link.0;
         let has_dump = resourcesync_0_1::has_one_dump(&self.published);
         if has_dump { with.clone() } else { without.clone() }
     }
 
-    /// Whether anything of the resource with this key may be shown: not if the set's rules leave it
-    /// out now, unless its deletion is held.
+    /// Whether the resource with this key may be shown: not if the set's rules leave it out now,
+    /// unless its deletion is held.
     pub(crate) fn shows(&self, log: &dyn ChangeLog, key: &str) -> bool {
         self.published.representations.selects(key) || self.holds(log, key)
     }
@@ -59,8 +58,8 @@ impl ServedSet {
         self.published.watch.held().is_some_and(|held| held.left_out > 0)
     }
 
-    /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists
-    /// name it until that is confirmed, and it is served until then.
+    /// Whether this is a resource that the rules leave out, and whose deletion is held: it is
+    /// listed and served until the deletion is confirmed.
     pub(crate) fn holds(&self, log: &dyn ChangeLog, key: &str) -> bool {
         self.holds_any()
             && !self.published.representations.hides(key)
@@ -68,7 +67,7 @@ impl ServedSet {
     }
 }
 
-/// The sets of a site, in their configured order, and found by name.
+/// The sets of a site, in their configured order, and by name.
 #[derive(Default)]
 pub struct ServedSets {
     all: Vec<Arc<ServedSet>>,
@@ -103,17 +102,17 @@ impl ServedSets {
     }
 }
 
-/// Everything a request can reach.
+/// All data that requests can use.
 pub struct Site {
     /// The publisher of the documents.
     pub publisher: Publisher,
     /// The publisher's sets, with the data that the server needs.
     pub sets: ServedSets,
-    /// The API, if there is one.
+    /// The API, if it is enabled.
     pub api: Option<Api>,
-    /// The hub that delivers notifications, if any are published.
+    /// The hub that delivers notifications, if the site publishes any.
     pub hub: Option<SiteHub>,
-    /// What requests take to render and to read large things.
+    /// The memory for rendering and for large requests.
     pub memory: Memory,
     /// Renders the text for `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
@@ -123,15 +122,15 @@ pub struct Site {
 pub struct SiteHub {
     /// The hub that delivers; its store has the topics.
     pub hub: Hub,
-    /// Anybody may subscribe at `/hub`. Otherwise it only notifies other hubs.
+    /// Whether everyone may subscribe at `/hub`. Otherwise it only notifies other hubs.
     pub serves: bool,
 }
 
-/// The Link header value that leads from a resource to the Capability List of its set [rs-core
-/// §6.3.2], and to its current change set and its dump in version 0.1 [rs-0.1 §7.2.2].
+/// The Link header value with the Capability List of a resource's set [rs-core §6.3.2], and with
+/// its current change set and its dump in version 0.1 [rs-0.1 §7.2.2].
 ///
 /// # Errors
-/// When the URLs hold characters that no header may.
+/// When the URLs contain characters that headers must not contain.
 pub fn set_link(set: &PublishedSet) -> Result<SetLink, http::header::InvalidHeaderValue> {
     let value = |has_dump: bool| {
         let mut value = format!("<{}>; rel=\"resourcesync\"", set.urls.capability_list());

@@ -1,4 +1,4 @@
-//! Limits on a client's connection: it reads responses in time and ends its lines with CRLF.
+//! Limits for a client's connection: it must read responses in time and end its lines with CRLF.
 
 use crate::lines::Lines;
 use abreast_net::Writes;
@@ -10,11 +10,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// A client's connection, which fails when nothing could be written for `stall`.
+/// A client's connection, which fails if nothing can be written for `stall`.
 pub(crate) struct ClientStream {
     stream: TcpStream,
     stall: Duration,
-    /// Runs only while the client does not read.
+    /// The timer, which runs only while the client does not read.
     stalled: Option<Pin<Box<Sleep>>>,
     lines: Lines,
     writes: Writes,
@@ -38,7 +38,7 @@ impl ClientStream {
         let stall = self.stall;
         let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
         ready!(timer.as_mut().poll(cx));
-        // Data in the kernel's buffers for this client is dropped as well.
+        // The kernel then also drops its buffered data for this client.
         let _ = self.stream.set_zero_linger();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
@@ -87,7 +87,7 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Called once everything before it was written.
+        // This is called after all preceding bytes were written.
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(cx))?;
         this.writes.flushed();

@@ -16,8 +16,7 @@ pub struct DescriptionBudget {
 }
 
 impl DescriptionBudget {
-    /// Bytes of descriptions for each byte of the input, in addition to
-    /// [`FREE_MAX`](Self::FREE_MAX).
+    /// Bytes of descriptions for each byte of the input, in addition to `FREE_MAX`.
     const RATIO: u64 = 32;
     /// Bytes of descriptions that any input may have.
     const FREE_MAX: u64 = 64 << 20;

@@ -62,13 +62,13 @@ pub(super) fn check<B>(
         )
         .help("`abreast token create` makes one that has"));
     }
-    // Public data is not hidden from tokens.
+    // A token never restricts access to public data.
     let public = options.readers == Readers::Anyone || token.sets.is_empty();
     Ok(if public { VisibleSets::All } else { VisibleSets::Only(token.sets) })
 }
 
-/// May anyone who sends these headers publish at the hub? `None` without a token: the hub has other
-/// ways to know.
+/// Whether a client that sends these headers may publish at the hub. `None` without a token: the
+/// hub then verifies the client in other ways.
 pub(crate) fn may_publish(site: &Site, headers: &HeaderMap) -> Option<bool> {
     if !headers.contains_key(AUTHORIZATION) {
         return None;
@@ -112,8 +112,8 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
     }
 }
 
-/// Callbacks are known to nobody but their subscribers: who knows one could deliver something else
-/// to it.
+/// Whether the answer contains callbacks, which are secret: a client that knows one could send
+/// other content to it.
 const fn reveals_addresses(call: &Call<'_>) -> bool {
     matches!(call, Call::HubTargets(_) | Call::HubTarget(_))
 }
@@ -167,7 +167,7 @@ fn anonymous(
     }
     // A page in a local browser is not a local program, also if its host resolves to this address.
     let from_page = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
-    // Nor is a client of a proxy on this machine.
+    // A client of a proxy on this machine is not a local program either.
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if from_page || client.is_forwarded() || !is_local_host(host) {
         return Err(Problem::new(
@@ -179,7 +179,7 @@ fn anonymous(
     Ok(())
 }
 
-/// Is this a name of this machine, with or without port?
+/// Whether this is a name of this machine, with or without a port.
 pub fn is_local_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -199,7 +199,7 @@ fn refuse_tokens_in_url(query: &str) -> Result<(), Problem> {
         let name = pair.split('=').next().unwrap_or_default();
         TOKEN_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
     });
-    // The rest of a URI may well hold the program's name.
+    // Other URIs may contain the program's name without a token.
     let is_token =
         |rest: &str| rest.bytes().take_while(|byte| is_token_byte(*byte)).count() >= TOKEN_LENGTH;
     let shown = query.split(super::PREFIX).skip(1).any(is_token);

@@ -30,9 +30,9 @@ pub(super) fn typed(content_type: &'static str, body: impl Into<bytes::Bytes>) -
 /// The response to a recorded change.
 #[derive(Serialize)]
 pub(super) struct RecordedAnswer {
-    /// Head of the log after it.
+    /// Head of the log after the change.
     pub(super) head: u64,
-    /// Changes recorded.
+    /// Number of recorded changes.
     pub(super) recorded: u64,
     /// Changes without effect: the resource was as requested already, or the idempotency key was
     /// used before.
@@ -45,10 +45,10 @@ impl From<Appended> for RecordedAnswer {
     }
 }
 
-/// Receives the answer of the log.
+/// Receives the result from the log.
 pub(super) type Receiver = oneshot::Receiver<Result<Appended, LogError>>;
 
-/// Two ends: one for the log, one that waits.
+/// A channel for one result: the callback for the log, and the receiver.
 pub(super) fn waiting() -> (AppendDone, Receiver) {
     let (sender, receiver) = oneshot::channel();
     let done: AppendDone = Box::new(move |result| {
@@ -57,7 +57,8 @@ pub(super) fn waiting() -> (AppendDone, Receiver) {
     (done, receiver)
 }
 
-/// Waits until the log has it. However long that takes: an answer before would be a guess.
+/// Waits until the log has recorded the changes, without a time limit: before that, the result is
+/// unknown.
 pub(super) async fn durable(receiver: Receiver) -> Result<Appended, Problem> {
     match receiver.await {
         Ok(result) => Ok(result?),

@@ -21,30 +21,30 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// Changes in one batch.
+/// Most changes in a batch.
 const MAX_BATCH: usize = 10_000;
 /// Bytes of memory for each byte of a batch.
 const MEMORY_OF_BATCH: u64 = 6;
-/// Changes in one answer.
+/// Most changes in an answer.
 const MAX_READ: usize = 10_000;
-/// … by default.
+/// Most changes in an answer to a request without `limit`.
 const READ: usize = 1_000;
 /// Bytes after which a response ends.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// Longest that a reader waits for a change, seconds.
+/// Longest time that a request waits for a change, in seconds.
 const MAX_WAIT: u64 = 30;
 /// Most faults in a batch that are reported.
 const MAX_FAULTS: usize = 20;
-/// Idempotency keys of requests remembered in memory.
+/// Most idempotency keys of requests that are remembered in memory.
 const MAX_KEYS: usize = 10_000;
 
 /// A page of the log.
 #[derive(Serialize)]
 struct ChangesAnswer {
     changes: Vec<RecordAnswer>,
-    /// To be given as `after` next time.
+    /// The value of `after` for the next request.
     next: u64,
-    /// The end of the log when it was read.
+    /// The head of the log at the time of the read.
     head: u64,
 }
 
@@ -252,7 +252,7 @@ pub(super) fn idempotency_key<B>(request: &Request<B>) -> Result<Option<String>,
     Ok(Some(text.to_owned()))
 }
 
-/// Was this key used for another request?
+/// Checks that this key was not used for another request.
 pub(super) fn check_reuse(
     api: &Api,
     set: SetId,
@@ -273,7 +273,7 @@ pub(super) fn check_reuse(
     Ok(())
 }
 
-/// A JSON array, or one JSON object a line.
+/// Parses a JSON array, or lines with one JSON object each.
 pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
     let too_many = |count: usize| {
         Problem::new(
@@ -318,7 +318,7 @@ pub fn reused_key(records: &[RecordRequest]) -> Option<(usize, String)> {
     for (number, record) in records.iter().enumerate() {
         let Some(key) = &record.idempotency_key else { continue };
         let first = *keys.entry(key).or_insert(number);
-        // Equal lines are one change that is sent twice.
+        // Equal lines are the same change, sent twice.
         let is_other = first != number
             && serde_json::to_value(&records[first]).ok() != serde_json::to_value(record).ok();
         if is_other {
@@ -358,10 +358,10 @@ fn changes_of(
     Ok(changes)
 }
 
-/// One change of a resource that lives elsewhere.
+/// The change of a resource that another server serves.
 ///
 /// # Errors
-/// The error.
+/// The error in the record.
 pub fn change_of(
     record: &RecordRequest,
     resources: &str,

@@ -19,7 +19,7 @@ use hyper::body::{Body as _, Incoming};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Bytes collected before they are handed to a blocking thread.
+/// Bytes that are collected before they are passed to a blocking thread.
 const CHUNK: usize = 256 * 1024;
 
 pub(super) async fn read(
@@ -178,7 +178,7 @@ pub(super) fn condition(headers: &HeaderMap) -> Condition {
     Condition {
         absent: unwanted.iter().any(|tag| tag == "*"),
         present: wanted.iter().any(|tag| tag == "*"),
-        // A weak comparison here, unlike above.
+        // If-None-Match uses the weak comparison, If-Match the strong one.
         other_than: unwanted
             .iter()
             .map(|tag| tag.strip_prefix("W/").unwrap_or(tag).to_owned())

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{Seek as _, Write as _};
 use std::sync::Arc;
 
-/// Bytes collected before they are handed to a blocking thread.
+/// Bytes that are collected before they are passed to a blocking thread.
 const CHUNK: usize = 256 * 1024;
 const PARAMETERS: [&str; 3] = ["as", "lenient", "dry-run"];
 

@@ -14,10 +14,10 @@ use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use std::sync::Arc;
 
-/// Largest document taken in, in bytes.
+/// Most bytes of a received document.
 pub(super) const MAX_DOCUMENT: u64 = 16 << 20;
 
-/// Puts the description of the entity with this IRI; `name` is the request's idempotency key.
+/// Stores the description of the entity with this IRI; `name` is the request's idempotency key.
 pub(super) async fn put(
     context: &Context<'_>,
     target: &ServedSet,

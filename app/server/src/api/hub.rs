@@ -37,7 +37,7 @@ fn number(query: Option<&str>, known: &[&str], name: &str) -> Result<Option<u64>
     .transpose()
 }
 
-/// `after` and `limit` of a page.
+/// Parses the parameters `after` and `limit` of a page.
 fn page(query: Option<&str>) -> Result<(i64, usize), Problem> {
     const KNOWN: &[&str] = &["after", "limit"];
     let after = number(query, KNOWN, "after")?.unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
     #[derive(Serialize)]
     struct Overview {
         url: String,
-        /// Whether strangers may subscribe.
+        /// Whether everyone may subscribe.
         serves: bool,
         topics: u64,
         targets: u64,
@@ -72,7 +72,7 @@ pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
         failed: u64,
         given_up: u64,
         stored_bytes: u64,
-        /// Other hubs that do not accept notifications, with what to do about it.
+        /// Messages about other hubs that do not accept notifications, with help.
         failing_hubs: Vec<String>,
     }
     let hub = hub(context)?;
@@ -108,7 +108,7 @@ pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result
     let (hub, (after, limit)) = (hub(context)?, page(query)?);
     let own = own_topics(context);
     let mut found = blocking(move || match own {
-        // One more: the hub leaves out its own.
+        // One more than requested, because the hub removes its internal topic.
         None => Ok(hub.topics(TopicId(after), limit + 1)?),
         Some(urls) => {
             let mut found = Vec::new();
@@ -128,7 +128,7 @@ pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result
     ))
 }
 
-/// URLs of the topics that a request sees, when it does not see all.
+/// URLs of the topics that the request may read; `None` if it may read all.
 fn own_topics(context: &Context<'_>) -> Option<Vec<String>> {
     if context.seen == VisibleSets::All {
         return None;
@@ -216,7 +216,7 @@ pub(super) async fn end(
     Ok(json(StatusCode::OK, &ended.await?))
 }
 
-/// URLs of topics, asked for once each.
+/// URLs of topics; each is read once from the store.
 pub(crate) struct TopicUrls<'h> {
     hub: &'h Hub,
     known: HashMap<TopicId, String>,

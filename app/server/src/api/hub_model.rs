@@ -6,7 +6,7 @@ use abreast_store::hub::{
 };
 use serde::Serialize;
 
-/// Dead letters in one response.
+/// Most dead letters in a response.
 const DEAD_LETTERS: usize = 100;
 
 /// A topic of the hub, in JSON.
@@ -18,7 +18,7 @@ pub struct TopicAnswer {
     pub url: String,
     /// Time at which the topic was created.
     pub created: String,
-    /// Offset of its last notification; 0 for none.
+    /// Offset of the last notification; 0 if none was published.
     pub head: u64,
     /// Offset of the last notification that was dropped.
     pub trimmed: u64,
@@ -46,9 +46,9 @@ pub struct TargetAnswer {
     pub id: i64,
     /// URL of the topic that the target follows.
     pub topic: String,
-    /// `subscription`, or how another hub is notified: `content` or `form`.
+    /// `subscription`, or the kind of notifications to another hub: `content` or `form`.
     pub kind: &'static str,
-    /// The callback's or the hub's URL.
+    /// URL of the callback or of the hub.
     pub address: String,
     /// Whether deliveries are signed with a secret.
     pub signed: bool,
@@ -57,19 +57,19 @@ pub struct TargetAnswer {
     /// End of the lease; absent for a target without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<String>,
-    /// The last notification it took, or that was given up.
+    /// Offset of the last notification that was delivered or given up.
     pub cursor: u64,
     /// Offset of the topic's last notification.
     pub head: u64,
-    /// Attempts in a row that failed for the next one.
+    /// Failed attempts in a row to deliver the next notification.
     pub attempts: u32,
-    /// Time of the first failed attempt in the row.
+    /// Time of the first of these attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_failed: Option<String>,
-    /// When the next attempt may be.
+    /// Earliest time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_at: Option<String>,
-    /// Why the last attempt failed; absent unless it is failing.
+    /// Reason of the last failure; absent unless the target is failing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Time at which the target was created.
@@ -77,7 +77,7 @@ pub struct TargetAnswer {
 }
 
 impl TargetAnswer {
-    /// A target, with where its topic stands.
+    /// A target, with the position of its topic.
     ///
     /// # Errors
     /// When the store fails.
@@ -132,7 +132,7 @@ impl TargetAnswer {
     }
 }
 
-/// One target with what happened to it.
+/// A target with its last attempts and dead letters.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetDetails {
     /// The target with its progress.
@@ -169,17 +169,17 @@ impl TargetDetails {
 pub struct AttemptAnswer {
     /// Offset of the delivered notification.
     pub offset: u64,
-    /// 1 for the first attempt at it.
+    /// Number of the attempt for this notification, from 1.
     pub number: u32,
     /// Time at which the attempt started.
     pub time: String,
-    /// The status that came back.
+    /// Status of the response; absent if no response was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Reason of the failure; absent for a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took, in milliseconds.
+    /// Duration of the attempt in milliseconds.
     pub took_ms: u64,
 }
 
@@ -232,11 +232,12 @@ pub struct EndedAnswer {
     pub topic: String,
     /// As in [`TargetAnswer::kind`]: the form of deliveries.
     pub kind: &'static str,
-    /// The callback's or the hub's URL.
+    /// URL of the callback or of the hub.
     pub address: String,
-    /// `unsubscribed`, `lease over`, `gone`, `denied`, `by hand` or `not configured`.
+    /// Reason of the end: `unsubscribed`, `lease over`, `gone`, `denied`, `by hand` or
+    /// `not configured`.
     pub why: &'static str,
-    /// The last notification it took.
+    /// Offset of the last notification that was delivered or given up.
     pub cursor: u64,
     /// Time at which the target ended.
     pub time: String,

@@ -12,16 +12,16 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 
 /// Bytes of a JSON line, or of all fields in a table row.
 pub const MAX_LINE: usize = 1 << 20;
-/// Fields of a row.
+/// Most fields of a row.
 const MAX_FIELDS: usize = 64;
 /// Most characters of a message, which may quote the input.
 const MAX_MESSAGE: usize = 200;
-/// Columns of a table.
+/// Columns that a table may have.
 const COLUMNS: [&str; 7] = ["uri", "change", "lastmod", "length", "type", "encoding", "hash"];
-/// The byte order mark that some programs write.
+/// The byte order mark, which some programs write.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Why no record could be read.
+/// The reason why a record could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The input has an invalid record: its line, and the fault.
@@ -41,7 +41,7 @@ fn wrong(place: &str, message: &str) -> ReadError {
             shown.extend(character.escape_debug());
         }
     }
-    // Escaped text is longer than before.
+    // Escapes make the text longer, so it is limited again.
     if let Some((end, _)) = shown.char_indices().nth(MAX_MESSAGE) {
         shown.truncate(end);
         shown.push('…');
@@ -53,7 +53,7 @@ fn too_long(line: u64) -> ReadError {
     wrong(&format!("line {line}"), &format!("longer than {MAX_LINE} bytes"))
 }
 
-/// Bytes behind the mark that may stand before them.
+/// The input without the byte order mark.
 type WithoutBom<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
 
 fn without_bom<R: Read>(mut input: R) -> io::Result<WithoutBom<R>> {
@@ -65,7 +65,7 @@ fn without_bom<R: Read>(mut input: R) -> io::Result<WithoutBom<R>> {
     Ok(BufReader::new(Cursor::new(first).chain(input)))
 }
 
-/// One JSON object a line.
+/// Records as lines with one JSON object each.
 #[derive(Debug)]
 pub struct JsonLines<R> {
     input: WithoutBom<R>,
@@ -74,7 +74,7 @@ pub struct JsonLines<R> {
 }
 
 impl<R: Read> JsonLines<R> {
-    /// Lines of an input.
+    /// Reads the lines of an input.
     ///
     /// # Errors
     /// The input could not be read.
@@ -132,15 +132,15 @@ pub struct Table<R> {
     /// Line of the next byte that is read, counted from 1.
     line: u64,
     fields: Vec<u8>,
-    /// Where each field ends. It and `fields` have room for one more than a row may have: full is
-    /// too much.
+    /// The end of each field. This and `fields` have space for one more than a row may have: if
+    /// they are full, the row is too long.
     ends: [usize; MAX_FIELDS + 1],
-    /// `None`: not yet read.
+    /// `None` until the columns were read.
     columns: Option<Vec<&'static str>>,
 }
 
 impl<R: Read> Table<R> {
-    /// The table of an input.
+    /// Reads the table of an input.
     ///
     /// # Errors
     /// The input could not be read.
@@ -224,7 +224,7 @@ impl<R: Read> Table<R> {
         }
     }
 
-    /// The fields of the row that was read.
+    /// The fields of the row that was read last.
     fn texts(&self, line: u64, count: usize) -> Result<Vec<&str>, ReadError> {
         let mut from = 0;
         let field = |end: &usize| {

@@ -12,13 +12,13 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of a batch.
+/// Most bytes of a batch.
 pub(super) const MAX_BATCH_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes of a single record.
 pub(super) const MAX_RECORD_BYTES: u64 = 256 * 1024;
-/// Bytes of a body that stay in memory while the rest is received.
+/// Bytes of a body that stay in memory until the rest is received.
 const IN_MEMORY: usize = 64 * 1024;
-/// Slowest that a content may come, in bytes a second, after the time that every body has.
+/// Minimum rate of the content, in bytes per second, after the time limit of all bodies.
 const SLOWEST: u64 = 4 * 1024;
 
 fn too_large(limit: u64) -> Problem {
@@ -26,8 +26,8 @@ fn too_large(limit: u64) -> Problem {
         .help("send less at once")
 }
 
-/// A body that was received as a whole: in memory while it is small, else in a temporary file, so that clients
-/// that send slowly hold no memory.
+/// A completely received body: in memory if it is small, otherwise in a temporary file, so that
+/// slow clients do not occupy memory.
 pub(super) struct Received {
     /// All bytes, or the last bytes that are not in the file yet.
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ impl Received {
         Ok(self)
     }
 
-    /// The bytes. It blocks.
+    /// Returns the bytes. Blocks.
     pub(super) fn into_bytes(self) -> Result<Vec<u8>, Problem> {
         let Some(mut file) = self.file else { return Ok(self.bytes) };
         let mut bytes = Vec::with_capacity(self.length as usize);
@@ -92,7 +92,7 @@ fn temporary_failed(error: &io::Error) -> Problem {
         .help("the server's log has the reason")
 }
 
-/// A body piece by piece.
+/// Receives a body in pieces.
 pub(super) struct Pieces {
     body: Incoming,
     limit: u64,
@@ -107,7 +107,7 @@ impl Pieces {
         Self { body, limit, read: 0, time, begun: tokio::time::Instant::now() }
     }
 
-    /// The next piece, `None` at the end.
+    /// Returns the next piece, `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             let deadline = self.begun + self.time + Duration::from_secs(self.read / SLOWEST);
@@ -128,21 +128,21 @@ impl Pieces {
     }
 }
 
-/// One JSON value.
+/// Parses a JSON value.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| unreadable(&error, None))
 }
 
-/// The error in a JSON text, with its line if there are several.
+/// The problem for an error in a JSON text, with the line if the text has several.
 pub(super) fn unreadable(error: &serde_json::Error, line: Option<usize>) -> Problem {
     let message = abreast_source::links::explain(error);
     let detail = line.map_or(message.clone(), |line| format!("line {line}: {message}"));
-    // Data of the wrong type is well-formed; it is the value that is wrong.
+    // A data error means that the text is well-formed, but a value is wrong.
     let kind = if error.is_data() { ProblemKind::Field } else { ProblemKind::Syntax };
     Problem::new(kind, detail)
 }
 
-/// The value of a query parameter, decoded; `+` stays as it is, being a character of URIs.
+/// The decoded value of a query parameter; `+` is not decoded, because it is a character of URIs.
 pub(super) fn parameter(
     query: Option<&str>,
     known: &[&str],

@@ -1,7 +1,6 @@
-//! `/api/v1`: reading the log, and recording changes, over HTTP. `openapi.json` describes it.
+//! `/api/v1`: reading the log and recording changes over HTTP. `openapi.json` describes it.
 //!
-//! A change is durable before it is answered. Requests that come together share one commit of the
-//! store.
+//! A change is durable before it is answered. Parallel requests share a commit of the store.
 
 mod access;
 mod answers;
@@ -54,13 +53,14 @@ use visible::VisibleSets;
 /// The document that describes this interface.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// Whether an address is read by everybody without a token: then scripts of any page may read it too.
+/// Whether everyone may read this address without a token: then scripts of any page may also read
+/// it.
 pub(crate) fn is_public(site: &Site, path: &str) -> bool {
     let readers = site.api.as_ref().map(|api| api.options.readers);
     path == "/api/v1/openapi.json" || readers == Some(Readers::Anyone)
 }
 
-/// Does a path belong to the API?
+/// Whether a path belongs to the API.
 pub(crate) fn is_path(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
 }
@@ -79,7 +79,7 @@ pub(crate) async fn answer(
         Err(problem) => problem.answer(),
     };
     let failed = !answer.status().is_success();
-    // The rest of a body is not read, and after one in chunks nothing else is.
+    // The rest of a body is not read, and a chunked body must be the last on its connection.
     if (has_body && failed) || chunked {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -149,8 +149,8 @@ async fn run(
     }
 }
 
-/// The document that describes this interface, with the address at which it is here: behind a proxy
-/// there may be a path before it.
+/// The document that describes this interface, with its public address: behind a proxy, this can
+/// have a path.
 fn openapi(base: &str) -> String {
     let url = serde_json::to_string(base.trim_end_matches('/')).unwrap_or_default();
     OPENAPI.replacen("\"url\": \"/\"", &format!("\"url\": {url}"), 1)

@@ -6,14 +6,14 @@ use abreast_source::links::{LinkRecord, absolute_uri, published_links, read_link
 use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 use serde::{Deserialize, Serialize};
 
-/// Longest key the log takes.
+/// Longest key that the log accepts.
 pub(super) const MAX_KEY: usize = 8_000;
-/// Bytes of a media type or an encoding.
+/// Most bytes of a media type or an encoding.
 const MAX_NAME: usize = 255;
-/// Bytes of a writer's own name for a change.
+/// Most bytes of an idempotency key.
 pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
-/// Kinds of changes, in the words of Change Lists.
+/// Kinds of changes, as in Change Lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeWord {
@@ -50,13 +50,13 @@ pub struct RecordRequest {
     /// Content encoding, such as `gzip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// Digests of the content: `md5:… sha-256:…`.
+    /// Digests of the content, such as `md5:… sha-256:…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Links from this resource to related ones [rs-core §14].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<LinkRecord>>,
-    /// The writer's own name for this change.
+    /// The idempotency key of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// Position of a record that was read; ignored.
@@ -68,7 +68,7 @@ pub struct RecordRequest {
 }
 
 impl RecordRequest {
-    /// The change of the resource with this key. The log is read only for missing values.
+    /// The change of the resource with this key. Reads the log only for missing values.
     ///
     /// # Errors
     /// The error, with the field's name; or the error of the log.
@@ -159,7 +159,7 @@ pub(crate) fn relative(record: &LinkRecord, resources: &str) -> LinkRecord {
     record
 }
 
-/// Is this a writer's name for a request or a change?
+/// Checks the idempotency key of a request or a change.
 pub(crate) fn check_idempotency_key(name: &str) -> Result<(), String> {
     let sound = !name.is_empty()
         && name.len() <= MAX_IDEMPOTENCY_KEY
@@ -235,7 +235,7 @@ pub struct RecordAnswer {
 }
 
 impl RecordAnswer {
-    /// A resource as it is now.
+    /// Describes a resource by its present state.
     pub fn of_state(key: &str, position: u64, state: &State, resources: &str) -> Self {
         let mut answer = Self { position, uri: uri_of(key, resources), ..Self::default() };
         answer.fill(state, resources);

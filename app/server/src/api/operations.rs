@@ -4,7 +4,7 @@ use super::problem::{Problem, ProblemKind};
 use super::tokens::Scope;
 use http::Method;
 
-/// One operation.
+/// An operation of the API.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) method: &'static str,
@@ -22,7 +22,7 @@ pub(crate) enum Call<'p> {
     Tokens,
     Hub,
     HubTopics,
-    /// By the number of its topic.
+    /// By the number of the topic.
     HubTargets(i64),
     /// By the number of the target, as the following two.
     HubTarget(i64),
@@ -131,7 +131,7 @@ pub(crate) static OPERATIONS: [Operation; 21] = [
     ),
 ];
 
-/// The operation that a request asks for.
+/// Finds the operation for a request.
 pub(crate) fn find<'p>(
     method: &Method,
     path: &'p str,
@@ -218,7 +218,7 @@ fn hub_call<'p>(
     of: Option<&str>,
     choose: &Choose<'_, 'p>,
 ) -> Option<Choice<'p>> {
-    // Numbers are given by the store: from 1, without a sign.
+    // The store assigns numbers from 1; a sign is invalid.
     let number =
         |text: &str| text.parse().ok().filter(|number| *number > 0 && !text.starts_with('+'));
     Some(match (what, of) {

@@ -1,4 +1,4 @@
-//! Problem details: errors of requests, for programs and for people [rfc9457 §3].
+//! Problem details: machine-readable and human-readable errors of requests [rfc9457 §3].
 
 use crate::body::ResponseBody;
 use crate::respond::Answer;
@@ -8,7 +8,7 @@ use http::header::{
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
-/// One kind of problem; its name ends the URI in `type`.
+/// A kind of problem; its name is the last part of the URI in `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemKind {
     NotFound,
@@ -90,7 +90,7 @@ impl ProblemKind {
     }
 }
 
-/// A refusal.
+/// An error answer to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     kind: ProblemKind,
@@ -104,7 +104,7 @@ pub(crate) struct Problem {
 /// The error in one change of a batch.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FieldError {
-    /// Which change, from 1.
+    /// Number of the change, from 1.
     pub(crate) change: usize,
     /// The error.
     pub(crate) detail: String,
@@ -179,7 +179,7 @@ impl Problem {
     }
 }
 
-/// The problem if the cause of a failure is a full disk.
+/// The problem for a failure that a full disk caused; `None` for other causes.
 pub(crate) fn full_disk(error: &(dyn std::error::Error + 'static)) -> Option<Problem> {
     let is_full = |error: &(dyn std::error::Error + 'static)| {
         let of_files = error.downcast_ref().map(std::io::Error::kind);
@@ -194,7 +194,7 @@ pub(crate) fn full_disk(error: &(dyn std::error::Error + 'static)) -> Option<Pro
     std::iter::successors(Some(error), |error| error.source()).any(is_full).then(disk_full)
 }
 
-/// The problem that nothing was done, since the disk is full.
+/// The problem that the disk is full, so that the request failed without effect.
 pub(crate) fn disk_full() -> Problem {
     Problem::new(ProblemKind::Disk, "the disk is full; nothing was changed")
         .help("free space, and send it again")

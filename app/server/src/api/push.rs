@@ -22,7 +22,7 @@ use percent_encoding::percent_decode_str;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Most entities in one request.
+/// Most entities in a request.
 const MAX_RESOURCES: usize = 1_000;
 
 pub(super) async fn receive(
@@ -31,7 +31,7 @@ pub(super) async fn receive(
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    // A set is a collection of SDShare, which is one graph.
+    // A set is an SDShare collection with a single graph.
     let own_graph = format!("{}sdshare", target.published.urls.base());
     let iris = resources(request.uri().query(), &own_graph)?;
     context.not_importing(target.published.id).await?;

@@ -1,9 +1,9 @@
-//! Refusals that several operations share.
+//! Problems that several operations use.
 
 use super::problem::{Problem, ProblemKind, disk_full, full_disk};
 use abreast_source::origin::rdf::RdfError;
 
-/// Whether RDF was not recorded because the disk is full.
+/// Whether statements were not recorded because the disk is full.
 pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
     match error {
         RdfError::Log(inner) => full_disk(inner).is_some(),
@@ -15,7 +15,7 @@ pub(super) fn is_of_full_disk(error: &RdfError) -> bool {
     }
 }
 
-/// Why an import was refused, or failed.
+/// The problem for a failed or refused import.
 pub(super) fn failed(error: &RdfError) -> Problem {
     let cause =
         std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
@@ -34,7 +34,7 @@ pub(super) fn failed(error: &RdfError) -> Problem {
     }
 }
 
-/// The refusal where files decide.
+/// The problem for changes of a set whose files are the source.
 pub(super) fn follows_files() -> Problem {
     Problem::new(
         ProblemKind::Conflict,
@@ -43,7 +43,7 @@ pub(super) fn follows_files() -> Problem {
     .help("change these, or leave `folder` and `endpoint` out of the set's configuration")
 }
 
-/// The refusal of content in a set without content.
+/// The problem for content in a set without content.
 pub(super) fn elsewhere_only() -> Problem {
     Problem::new(
         ProblemKind::Conflict,

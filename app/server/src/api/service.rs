@@ -13,7 +13,7 @@ use std::time::Duration;
 /// allows an eighth of its connections.
 const UPLOADS: usize = 64;
 
-/// Who may read through the API. Published documents are public anyway.
+/// The clients that may read through the API. Published documents are public in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
     /// Every client, also without a token.
@@ -32,14 +32,14 @@ pub struct ApiOptions {
     pub readers: Readers,
     /// Path of the file of tokens.
     pub tokens: PathBuf,
-    /// Only programs on this machine can connect: until the first token is made, they may write
-    /// without one.
+    /// The server listens on this machine only: until the first token is created, local programs
+    /// may write without one.
     pub local: bool,
-    /// Largest content taken in, in bytes.
+    /// Most bytes of received content.
     pub max_content: u64,
-    /// The folder of temporary files.
+    /// The folder for temporary files.
     pub temporary: PathBuf,
-    /// Time for the body of a request; contents have more, as they are larger.
+    /// Time limit for the body of a request; contents have more time, because they are larger.
     pub body_time: Duration,
 }
 
@@ -79,7 +79,7 @@ impl Api {
         Ok(Self { options, tokens, uploads: ClientPlaces::new(UPLOADS), keys: Mutex::default() })
     }
 
-    /// Bodies on their way in never take most of so many connections.
+    /// Limits uploads, so that they use only a part of the connections.
     pub(crate) fn fit(&self, connections: usize) {
         self.uploads.limit(connections / 8);
     }

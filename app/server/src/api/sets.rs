@@ -13,10 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long the confirmation of deletions waits until they are recorded; after that the answer is
-/// `confirmed`.
+/// Time limit for recording confirmed deletions; after it, the answer is `confirmed`.
 const RECORDING: Duration = Duration::from_secs(10);
-/// How often it checks.
+/// Interval of checks whether the deletions are recorded.
 const CHECK: Duration = Duration::from_millis(50);
 
 #[derive(Serialize)]
@@ -34,7 +33,7 @@ struct SetAnswer<'s> {
     count: u64,
     /// The name of its [`SetState`].
     state: &'static str,
-    /// Resources whose deletion is held.
+    /// Number of resources whose deletion is held.
     held_deletions: u64,
 }
 
@@ -96,7 +95,7 @@ pub(super) async fn confirm_deletions(
     one(context, slug).await
 }
 
-/// The tokens, without what would help to guess them.
+/// The tokens, without their digests.
 pub(super) fn tokens(context: &Context<'_>) -> Answer {
     #[derive(Serialize)]
     struct One<'t> {

@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of a token that are random.
+/// Number of random bytes in a token.
 const RANDOM_BYTES: usize = 32;
-/// The prefix of every token, so that people and scanners recognise one.
+/// The prefix of every token, so that people and scanners recognise tokens.
 pub const PREFIX: &str = "abreast_";
 /// Interval of checks whether the file changed.
 const LOOK: Duration = Duration::from_millis(500);
-/// Tokens in one file.
+/// Most tokens in a file.
 const MAX_TOKENS: usize = 10_000;
 
 /// The scope of a token. Each scope includes the scopes before it.
@@ -35,13 +35,13 @@ pub enum Scope {
     Admin,
 }
 
-/// One token, without its secret.
+/// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// Name of the token, for users and logs.
     pub name: String,
-    /// SHA-256 of the whole token, in hex.
+    /// SHA-256 of the whole token, in hexadecimal digits.
     pub sha256: String,
     /// The operations that the token allows.
     pub scope: Scope,
@@ -93,10 +93,10 @@ fn parse(record: &[u8]) -> io::Result<Vec<Token>> {
     Ok(file.tokens)
 }
 
-/// The damage to a file of tokens, if there is any.
+/// Checks a file of tokens; returns the damage if there is any.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn check_tokens(path: &Path) -> io::Result<Option<Finding>> {
     match read_tokens(path) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Finding {
@@ -164,17 +164,17 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Locks the folder of the file, since each change puts another file in its place.
+/// Locks the folder of the file, because each change replaces the file.
 fn lock(path: &Path) -> io::Result<fs::File> {
     let folder = fs::File::open(folder_of(path))?;
     folder.lock()?;
     Ok(folder)
 }
 
-/// Writes a file of tokens, replacing it whole.
+/// Replaces a file of tokens.
 ///
 /// # Errors
-/// There are too many, or the disk failed.
+/// There are too many tokens, or the disk failed.
 pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
     if tokens.len() > MAX_TOKENS {
         return Err(io::Error::other(format!("more than {MAX_TOKENS} tokens (help: revoke some)")));
@@ -189,12 +189,12 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
         .mode(0o600)
         .open(&temporary)?;
     file.write_all(&text).and_then(|()| file.sync_all())?;
-    // Anyone who writes it, root perhaps, the server must be able to read it: else a token revoked
-    // would stay good.
+    // The server must be able to read the file, also if another user (such as root) writes it:
+    // otherwise a revoked token would stay valid.
     let folder = folder_of(path);
     let (own, wanted) = (file.metadata()?, fs::metadata(path).or_else(|_| fs::metadata(folder))?);
     if (own.uid(), own.gid()) != (wanted.uid(), wanted.gid()) {
-        // Others than root may not, and need not.
+        // Only root may change the owner, and only root needs to.
         let _ = std::os::unix::fs::fchown(&file, Some(wanted.uid()), Some(wanted.gid()));
     }
     fs::rename(&temporary, path)?;
@@ -244,7 +244,7 @@ struct LoadedTokens {
 }
 
 impl Tokens {
-    /// Reads the tokens. While the file is damaged, none is known.
+    /// Reads the tokens. If the file is damaged, no token is known.
     pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
         let (seen, tokens) = (seen(&path), read_tokens(&path));
         let is_damaged =
@@ -287,7 +287,7 @@ impl Tokens {
         Arc::clone(&known.tokens)
     }
 
-    /// Whether a token was ever created. The last one may have been revoked since.
+    /// Whether a token was ever created, also if all are revoked.
     pub(crate) fn ever(&self) -> bool {
         let tokens = self.current();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -298,7 +298,8 @@ impl Tokens {
     /// The token with this secret.
     pub(crate) fn find(&self, secret: &str) -> Option<Token> {
         let digest = digest_of(secret);
-        // Digests are compared, not secrets: the duration of the comparison reveals nothing useful.
+        // The digests are compared, not the secrets, so the duration of the comparison reveals
+        // nothing useful.
         self.current().iter().find(|token| token.sha256 == digest).cloned()
     }
 }

@@ -1,4 +1,5 @@
-//! `/SET/v0.1/subscribe`: where receivers of ResourceSync 0.1 ask to be called back [rs-0.1 §5.2.2].
+//! `/SET/v0.1/subscribe`: subscriptions of ResourceSync 0.1 receivers with a callback
+//! [rs-0.1 §5.2.2].
 
 use super::hub::{body_of, header, sent};
 use crate::respond::{Answer, problem, text};
@@ -11,13 +12,13 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use std::sync::Arc;
 
-/// The topic that is subscribed to at a path, where notifications are delivered.
+/// The topic to which clients subscribe at this path, if notifications are delivered.
 pub(crate) fn topic_at(site: &Site, path: &str) -> Option<Topic> {
     site.hub.as_ref().filter(|hub| hub.serves)?;
     site.publisher.callback_topic_at(path.strip_prefix('/')?)
 }
 
-/// Whether receivers may be subscribed at a path, if there is such a set and it is notified.
+/// Whether a path has the form for subscriptions to a set; the set may be missing.
 pub(crate) fn is_path(path: &str) -> bool {
     path.ends_with("/v0.1/subscribe")
 }

@@ -15,22 +15,22 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use tokio::sync::Semaphore;
 
-/// Parallel queries: each reads the store.
+/// Most parallel queries, because each reads the store.
 static LOOKS: Semaphore = Semaphore::const_new(2);
 /// Topics that are searched if the request does not select one.
 const MOST_TOPICS: usize = 1_000;
-/// Subscriptions in one response.
+/// Most subscriptions in a response.
 const MOST_TOLD: usize = 100;
-/// Ended subscriptions that are searched, the newest.
+/// Most ended subscriptions that are searched, from the newest.
 const MOST_ENDED: usize = 1_000;
 
-/// Which subscriptions.
+/// The callback and the topic of a query about subscriptions.
 pub(crate) struct SubscriptionQuery {
     callback: String,
     topic: Option<String>,
 }
 
-/// Does a query ask for a subscription?
+/// Parses a query about subscriptions; `None` for other queries.
 pub(crate) fn asked(query: Option<&str>) -> Option<SubscriptionQuery> {
     let (mut callback, mut topic) = (None, None);
     for (name, value) in url::form_urlencoded::parse(query?.as_bytes()) {

@@ -1,4 +1,4 @@
-//! Every published document: from memory at once, else rendered on a blocking thread.
+//! Published documents: from memory immediately, otherwise rendered on a blocking thread.
 
 use crate::negotiate;
 use crate::respond::{Answer, Content, Dated, Representation, problem, text, try_later};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// header has one link to the Source Description. Web servers in front often read 4 KiB of header
 /// fields.
 const LINKS_MAX: usize = 10;
-/// Documents below this are sent as they are.
+/// Documents with fewer bytes are sent uncompressed.
 const WORTH_COMPRESSING: u64 = 1_024;
 
 pub(crate) async fn answer(
@@ -61,7 +61,8 @@ pub(crate) async fn answer(
     Ok(answer.answer(method, headers))
 }
 
-/// One turn for each document that is made now, which others who want the same one wait for.
+/// A lock for each document that is being made: parallel requests for the same document wait for
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct SingleFlight(Mutex<HashMap<Arc<str>, Weak<tokio::sync::Mutex<()>>>>);
 
@@ -78,11 +79,11 @@ impl SingleFlight {
     }
 }
 
-/// A document, and whether the reader takes gzip for one that is too small to be worth it, and for
-/// any other.
+/// A requested document, and whether the client accepts gzip: for documents that are too small to
+/// benefit, and for others.
 struct DocumentRequest {
     path: Arc<str>,
-    /// A query that matters: the document is made for this request.
+    /// A query that changes the document, which is then made for this request.
     query: Option<String>,
     gzip: [bool; 2],
 }
@@ -95,12 +96,12 @@ struct Ready {
 }
 
 impl DocumentRequest {
-    /// Whether this reader gets gzip.
+    /// Whether the answer to this request is compressed.
     fn gzip(&self, document: &Document) -> bool {
         self.gzip[usize::from(document.plain().length() >= WORTH_COMPRESSING)]
     }
 
-    /// The document from memory, or made now.
+    /// Returns the document from memory, or makes it.
     async fn obtain(
         self,
         site: &Arc<Site>,
@@ -118,7 +119,7 @@ impl DocumentRequest {
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
-        // Readers who want the same document wait here, where they take no thread.
+        // Requests for the same document wait here without using a thread.
         let turn = single_flight.of(&self.path).lock_owned().await;
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
@@ -132,7 +133,7 @@ impl DocumentRequest {
         .await
     }
 
-    /// A document that can be sent at once.
+    /// A document that can be sent immediately.
     fn ready(&self, site: &Site) -> Option<Ready> {
         let document = site.publisher.cached(&self.path)?;
         let gzip = self.gzip(&document);
@@ -140,7 +141,7 @@ impl DocumentRequest {
         Some(Ready { document, body, gzip })
     }
 
-    /// Renders and compresses as need be; blocks.
+    /// Renders and compresses the document, as needed; blocks.
     fn make(&self, site: &Site) -> Result<Ready, PublishError> {
         let document = match &self.query {
             Some(query) => site.publisher.queried(&self.path, query)?,
@@ -152,7 +153,8 @@ impl DocumentRequest {
     }
 }
 
-/// With `is_other_form`, `Accept` chose this document in place of another one.
+/// The representation. With `is_other_form`, `Accept` selected this document instead of another
+/// one.
 fn represent(
     site: &Site,
     ready: &Ready,
@@ -199,7 +201,8 @@ fn represent(
             let gzip = if *gzip { "-gz" } else { "" };
             match chosen {
                 None | Some(0) => format!("\"{}{gzip}\"", document.tag),
-                // The same bytes of another type are another representation [rfc9110 §8.8.3].
+                // The same bytes with another media type are another representation
+                // [rfc9110 §8.8.3].
                 Some(other) => format!("\"{}-{other}{gzip}\"", document.tag),
             }
         },
@@ -230,7 +233,7 @@ fn redirect(url: &str) -> Answer {
     answer
 }
 
-/// Asked again after so long while a dump is made.
+/// Seconds after which clients should retry while a dump is made.
 const RETRY: u32 = 10;
 
 /// 202: the Resource Dump or a snapshot is being made.
@@ -271,8 +274,8 @@ fn refusal(error: &PublishError) -> Answer {
     }
 }
 
-/// Should the answer be gzip? Its weight must not be below that of the bytes as they are [rfc9110
-/// §12.5.3]; with equal weights, `worth` decides.
+/// Whether the answer should be compressed with gzip. Its weight must not be less than that of the
+/// uncompressed bytes [rfc9110 §12.5.3]; with equal weights, `worth` decides.
 pub(super) fn accepts_gzip(headers: &HeaderMap, worth: bool) -> bool {
     let (mut gzip, mut identity, mut any) = (None, None, None);
     let fields = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
@@ -289,12 +292,12 @@ pub(super) fn accepts_gzip(headers: &HeaderMap, worth: bool) -> bool {
         }
     }
     let gzip = gzip.or(any).unwrap_or(0.0);
-    // Unnamed, it is always good enough, and never preferred.
+    // If the header does not contain `identity`, it is acceptable, but not preferred.
     let identity = identity.or(any.filter(|weight| *weight == 0.0)).unwrap_or(f32::MIN_POSITIVE);
     gzip > 0.0 && gzip >= identity && (worth || identity == 0.0)
 }
 
-/// `q=` and a number from 0 to 1; anything else in its place refuses the coding.
+/// Parses `q=` and a number from 0 to 1. An invalid number counts as 0, which refuses the coding.
 fn weight(parameter: &str) -> Option<f32> {
     let (name, value) = parameter.split_once('=')?;
     let number = || value.parse().ok().filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(0.0);

@@ -81,14 +81,14 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-/// An entity in one form.
+/// A found entity in one form.
 struct Found {
     iri: String,
     state: abreast_core::State,
     form: Form,
     tag: String,
     length: u64,
-    /// Nothing if it is not sent.
+    /// Empty if the body is not sent.
     body: Body,
     forms: Vec<Form>,
 }

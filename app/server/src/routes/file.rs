@@ -1,8 +1,8 @@
 //! Files of projections, such as packages: opened, or made, on a thread that may block.
 //!
 //! A file with a permanent address never changes, so it may be cached permanently and requested in
-//! parts. An address whose bytes follow the changes of a set is answered with a redirect to the
-//! permanent address of the present bytes.
+//! parts. An address whose bytes follow the changes of a set is answered with the present bytes,
+//! and their permanent address in `Content-Location`.
 
 use super::document::{accepts_gzip, making};
 use crate::negotiate;
@@ -76,7 +76,7 @@ fn represent(
     let dated = if changing { Dated::Coarse } else { Dated::Final };
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
     more.push((CACHE_CONTROL, HeaderValue::from_static(kept)));
-    // Some are resources as they were published: their scripts do nothing here.
+    // Some files are published resources, so their scripts must not run.
     more.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")));
     if negotiated {
         more.push((VARY, HeaderValue::from_static("accept")));
@@ -92,7 +92,7 @@ fn represent(
             let stat = Stat::of(&file).map_err(io::Error::other)?;
             Representation {
                 length: stat.size,
-                // ctime: a modification time can be set back after a change, this cannot.
+                // With ctime, because the modification time of a changed file can be set back.
                 tag: {
                     let time = if changing { stat.ctime_ns } else { stat.mtime_ns };
                     format!("\"{time:x}-{:x}-{:x}\"", stat.size, stat.inode)

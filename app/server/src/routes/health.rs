@@ -1,5 +1,5 @@
-//! `/livez`, `/readyz`, `/metrics`: whether the server lives, whether it can serve, and its
-//! figures.
+//! `/livez`, `/readyz`, `/metrics`: whether the server is alive, whether it can serve, and its
+//! metrics.
 
 use crate::respond::{Answer, text, try_later};
 use crate::site::{ServedSet, Site, SiteHub};
@@ -8,7 +8,7 @@ use abreast_source::{SetState, WatchState};
 use metrics::{counter, gauge};
 use std::fmt::Write as _;
 
-/// Most sets that are not ready, and most hubs that do not accept notifications, in one answer.
+/// Most sets that are not ready, and most hubs that do not accept notifications, in a response.
 const MAX_TOLD: usize = 20;
 
 pub(crate) fn live() -> Answer {
@@ -113,7 +113,7 @@ fn some_of(states: &[String]) -> Vec<String> {
     some
 }
 
-/// Prometheus text. Gauges are read from memory when asked for.
+/// Metrics as Prometheus text. Gauges are read from memory for each request.
 pub(crate) fn metrics(site: &Site) -> Answer {
     for set in site.sets.all() {
         let slug = &set.published.slug;
@@ -157,7 +157,7 @@ pub(crate) fn metrics(site: &Site) -> Answer {
     text("text/plain; version=0.0.4; charset=utf-8", (site.metrics)())
 }
 
-/// The hub counts by itself: its totals are handed on.
+/// Copies the hub's own totals to the metrics.
 fn measure(site: &Site, hub: &SiteHub) {
     let metrics = hub.hub.metrics();
     for (name, total) in [

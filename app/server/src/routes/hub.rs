@@ -1,5 +1,5 @@
-//! `/hub`: subscriptions and notifications come in; `/hub/events` streams a topic to clients
-//! without a callback.
+//! `/hub`: receives subscriptions and notifications; `/hub/events` sends a topic as a stream to
+//! clients without a callback.
 
 use super::diagnosis;
 use super::topic::events_of;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Time for the body of a request.
+/// Time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// Does a path belong to the hub?
+/// Whether a path belongs to the hub.
 pub(crate) fn is_path(path: &str) -> bool {
     path == "/hub"
 }
 
-/// Requests to the hub itself.
+/// Answers requests to the hub itself.
 pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>, client: Client) -> Answer {
     let Some(hub) = site.hub.as_ref().filter(|hub| hub.serves) else {
         return problem(StatusCode::NOT_FOUND, "there is no hub at this address");
@@ -72,7 +72,7 @@ async fn post(
     sent(hub.hub.handle(HubRequest { content_type, links, body, client }).await)
 }
 
-/// The body of a request, or the answer to one that is too large or too slow.
+/// Receives the body of a request; if it is too large or too slow, returns the answer.
 pub(crate) async fn body_of(request: Request<Incoming>, most: usize) -> Result<Bytes, Answer> {
     let body = Limited::new(request.into_body(), most).collect();
     match tokio::time::timeout(BODY_TIME, body).await {
@@ -89,7 +89,7 @@ pub(crate) async fn body_of(request: Request<Incoming>, most: usize) -> Result<B
     }
 }
 
-/// The hub's answer as it is sent.
+/// Converts the hub's answer to a response.
 pub(crate) fn sent(told: HubAnswer) -> Answer {
     let mut answer = text("text/plain; charset=utf-8", told.body);
     *answer.status_mut() =
@@ -104,7 +104,7 @@ pub(crate) fn sent(told: HubAnswer) -> Answer {
     answer
 }
 
-/// The rest of a body is not read: nothing else comes on this connection.
+/// The response closes the connection, because the rest of a body is not read.
 fn refused(status: StatusCode, detail: &str) -> Answer {
     let mut answer = problem(status, detail);
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -70,7 +70,7 @@ impl VersionedResource {
         });
         match own {
             Some(own) => vec![own],
-            // Resources that live elsewhere may be in any set.
+            // Resources of other servers may be in any set.
             None => site.sets.all().iter().filter_map(|set| Self::of(set, absolute(uri))).collect(),
         }
     }
@@ -212,12 +212,12 @@ pub(crate) fn with(mut answer: Answer, more: Vec<(HeaderName, HeaderValue)>) -> 
     answer
 }
 
-/// A value of characters that headers may have; one of other characters is left out.
+/// A header value; empty if the text contains characters that headers must not contain.
 pub(crate) fn header(value: &str) -> HeaderValue {
     HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// 302 to an address of our own.
+/// 302 to an address of this server.
 pub(crate) fn redirect(url: &str) -> Answer {
     let mut answer = crate::respond::text("text/plain; charset=utf-8", format!("{url}\n"));
     *answer.status_mut() = StatusCode::FOUND;
@@ -233,7 +233,8 @@ fn key_in(set: &ServedSet, path: &str) -> Option<String> {
     key_of_path(set.published.versions.as_ref()?.naming(), path)
 }
 
-/// The key of what stands at a path below a set's resources; a URI of elsewhere is a key already.
+/// The key of the resource at a path below a set's resources; the URI of a resource of another
+/// server is already a key.
 pub(crate) fn key_of_path(naming: &Naming, path: &str) -> Option<String> {
     // URLs of the set's resources do not have a query.
     let own = path.split('?').next().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! `/{set}/r/…`: the resources, read directly from the published folder.
 //!
 //! A path is opened relative to the folder's handle, without following symbolic links, and only if
-//! every component would be published. Length, tag and time are those of the opened file; a file
-//! written while it is sent ends the connection.
+//! every component would be published. Length, tag and time come from the opened file; if a file is
+//! written during the response, the connection is closed.
 
 use crate::body::unchanged;
 use crate::respond::{Answer, Content, Dated, Representation, problem, try_later};
@@ -18,10 +18,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 
-/// Files up to this size are read at once, on the thread that answers: they are in the page cache
-/// or cost one read.
+/// Files up to this size are read immediately, on the thread that answers: they are in the page
+/// cache or cost one read.
 const READ_AT_ONCE: u64 = 64 * 1024;
-/// After how long a resource whose folder is missing is asked for again.
+/// Seconds after which clients should retry while the folder of a set is missing.
 pub(crate) const MISSING_SECONDS: u32 = 30;
 
 pub(crate) async fn answer(
@@ -62,7 +62,7 @@ pub(crate) async fn answer(
     let mut more = vec![
         (LINK, set.link()),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // Published files are strangers to this origin: their scripts and forms do nothing here.
+        // Published files are not trusted, so their scripts and forms must not run on this origin.
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
     ];
     if set.links.active() {
@@ -74,7 +74,7 @@ pub(crate) async fn answer(
     Ok(Representation {
         content,
         length: stat.size,
-        // ctime: a modification time can be set back after a change, this cannot.
+        // With ctime, because the modification time of a changed file can be set back.
         tag: format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode),
         modified: Some(seconds(stat.mtime_ns)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
@@ -88,8 +88,8 @@ const fn seconds(nanoseconds: i64) -> i64 {
     nanoseconds.div_euclid(1_000_000_000)
 }
 
-/// Whether the deletion of a resource that the rules leave out is held; asks the store only while
-/// any is.
+/// Whether the deletion of a resource that the rules leave out is held. Reads the store only if the
+/// set has held deletions.
 async fn holds(site: &Site, set: &Arc<ServedSet>, key: String) -> io::Result<bool> {
     if !set.holds_any() {
         return Ok(false);

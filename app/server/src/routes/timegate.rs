@@ -37,7 +37,7 @@ pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> 
             Ok(Some(history)) => {
                 let links = (LINK, header(&history.links(&asked.urls, &asked.key, true)));
                 let mut answer = redirect(&asked.urls.memento(&asked.key, history.chosen.time));
-                // The next version changes the answer.
+                // The answer changes with the next version.
                 answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
                 return Ok(with(answer, vec![vary, links]));
             }

@@ -1,4 +1,4 @@
-//! Topics: the last notification, or everything from now on as a stream
+//! Topics: the last notification, or all further notifications as a stream
 //! [rs-change-notification §4.1, html-events §9.2].
 
 use crate::body::ResponseBody;
@@ -24,9 +24,9 @@ use tokio::sync::watch;
 
 /// Interval of keep-alive lines in an idle stream.
 const ALIVE: Duration = Duration::from_secs(15);
-/// When a reader should come back after a stream ended.
+/// Time after which a client should reconnect when a stream has ended.
 const RETRY: Duration = Duration::from_secs(2);
-/// Where a reader wants to continue [html-events §9.2].
+/// The offset after which a client wants to continue [html-events §9.2].
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(crate) async fn answer(
@@ -56,8 +56,8 @@ pub(crate) async fn answer(
     answer_with(document, method, headers)
 }
 
-/// The last notification of a removed set: its removal. Hubs that verify notifications find it
-/// here.
+/// The last notification of a removed set, which reports its removal. Hubs that verify
+/// notifications find it here.
 pub(crate) async fn removed(
     site: &Arc<Site>,
     path: &str,
@@ -98,12 +98,12 @@ fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) ->
     .answer(method, headers)
 }
 
-/// Whether the client asks for notifications as they come.
+/// Whether the client prefers a stream of notifications.
 pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     negotiate::prefers(headers, "text/event-stream", "application/xml")
 }
 
-/// A topic's notifications as Server-Sent Events; the id of each is its offset.
+/// A topic's notifications as Server-Sent Events; the id of each event is its offset.
 pub(crate) async fn events_of(
     (site, hub): (&Site, &SiteHub),
     topic: &str,
@@ -161,8 +161,8 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The stream's bytes. The current offset comes first, so that a reader that is disconnected before
-/// the first notification still knows where to continue.
+/// The bytes of the stream. The first event contains the current offset, so that a client that is
+/// disconnected before the first notification can continue from there.
 fn event_stream(events: Events, stop: watch::Receiver<bool>, place: Place) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);
