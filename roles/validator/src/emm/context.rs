@@ -4,7 +4,7 @@
 //! stated.
 
 use crate::emm::judge::Judge;
-use crate::rules as r;
+use crate::report::rules as r;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
 use serde_json::Value;

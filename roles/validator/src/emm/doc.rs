@@ -73,7 +73,7 @@ pub(super) struct Download {
 impl Download {
     /// Whether it is data, as far as is stated.
     pub(super) fn is_data(&self) -> bool {
-        crate::values::essence(&self.media_type) != "text/html"
+        crate::fetch::values::essence(&self.media_type) != "text/html"
     }
 }
 

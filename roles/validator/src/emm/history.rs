@@ -3,11 +3,11 @@
 use crate::emm::doc::Doc;
 use crate::emm::item::Item;
 use crate::emm::patch_facts::PatchFacts;
-use crate::feeds::Fault;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::sketch::hash;
-use crate::values::is_before;
+use crate::fetch::values::is_before;
+use crate::report::rule::Rule;
+use crate::report::rules as r;
+use crate::walk::feeds::Fault;
+use crate::walk::sketch::hash;
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, W3cDatetime, excerpt};
 use std::cmp::Ordering;

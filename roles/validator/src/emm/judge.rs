@@ -1,8 +1,8 @@
 //! Findings about the members of a document.
 
 use crate::emm::context::Contexts;
-use crate::finding::Findings;
-use crate::rule::Rule;
+use crate::report::finding::Findings;
+use crate::report::rule::Rule;
 use abreast_emm::Profile;
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::excerpt;

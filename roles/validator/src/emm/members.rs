@@ -2,10 +2,10 @@
 
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, local, types};
-use crate::place::is_url;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::place::is_url;
+use crate::fetch::values;
+use crate::report::rule::Rule;
+use crate::report::rules as r;
 use serde_json::Value;
 
 /// Types of an `actor`.

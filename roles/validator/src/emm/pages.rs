@@ -1,18 +1,18 @@
 //! All pages of an Entry Point [emm-1.0 §3.2] [iiif-discovery §3.2].
 
 use super::history::{Extent, Faults, History};
-use crate::change_feed::ChangeFeed;
+use crate::emm::change_feed::ChangeFeed;
 use crate::emm::doc::Kind;
 use crate::emm::doc::{Doc, Download};
-use crate::facts::ChangeFeedFacts;
-use crate::feeds::Feeds;
+use crate::fetch::place::is_url;
 use crate::fetch::{Failure, ResponseFacts};
-use crate::finding::Findings;
-use crate::node::{FoundBy, Outcome};
-use crate::place::is_url;
-use crate::rule::Rule;
-use crate::rules as r;
+use crate::report::facts::ChangeFeedFacts;
+use crate::report::finding::Findings;
+use crate::report::rule::Rule;
+use crate::report::rules as r;
 use crate::walk::MAX_DOCUMENTS;
+use crate::walk::feeds::Feeds;
+use crate::walk::node::{FoundBy, Outcome};
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, excerpt, resolve, without_fragment};
 use std::cmp::Ordering;
@@ -453,7 +453,7 @@ fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
             .iter()
             .filter(|download| download.is_data())
             .take(LISTED_MAX)
-            .map(|download| crate::facts::FullDownload {
+            .map(|download| crate::report::facts::FullDownload {
                 url: download.href.clone(),
                 media_type: download.media_type.clone(),
                 updated: download.updated.as_ref().and_then(time),

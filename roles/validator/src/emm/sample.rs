@@ -4,11 +4,11 @@ use super::pages::Walk;
 use crate::emm::doc::Doc;
 use crate::emm::doc::Kind;
 use crate::emm::item::Item;
-use crate::feeds::Feeds;
 use crate::fetch::Failure;
-use crate::place::is_url;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::place::is_url;
+use crate::fetch::values;
+use crate::report::rules as r;
+use crate::walk::feeds::Feeds;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
 

@@ -2,8 +2,8 @@
 
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, kind_of, local, several, types};
-use crate::rules as r;
-use crate::values;
+use crate::fetch::values;
+use crate::report::rules as r;
 use abreast_webtypes::excerpt;
 use serde_json::Value;
 

@@ -1,12 +1,12 @@
 //! One document by itself: what the lenient reader accepts and refuses, as findings.
 
 use super::codes::{message_of, rule_of, rule_of_code};
-use crate::checker::{NOT_UTF_8, a_moment_after};
 use crate::fetch::ResponseFacts;
-use crate::finding::Findings;
-use crate::rules as r;
-use crate::sketch::{Listed, Sketch, hash};
-use crate::values;
+use crate::fetch::values;
+use crate::report::finding::Findings;
+use crate::report::rules as r;
+use crate::resourcesync::checker::{NOT_UTF_8, a_moment_after};
+use crate::walk::sketch::{Listed, Sketch, hash};
 use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, OAI_PMH_PROTOCOL,

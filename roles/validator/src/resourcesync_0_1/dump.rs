@@ -1,16 +1,16 @@
 //! Comparison of a dump with its manifest [rs-0.1 §4.2].
 
 use super::document::{self, Checker, Facts, Member};
-use crate::alpha::Alpha;
-use crate::digest::Hasher;
-use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::fetch::MAKING;
-use crate::finding::Findings;
-use crate::node::Outcome;
-use crate::package::{Got, TOO_LARGE, each_piece, get, is_named_warc};
-use crate::paths::MANIFEST;
-use crate::rules as r;
+use crate::fetch::digest::Hasher;
+use crate::fetch::paths::MANIFEST;
+use crate::report::finding::Findings;
+use crate::report::rules as r;
+use crate::resourcesync::package::{Got, TOO_LARGE, each_piece, get, is_named_warc};
+use crate::resourcesync_0_1::alpha::Alpha;
+use crate::walk::feeds::{Feeds, From};
+use crate::walk::node::Outcome;
 use abreast_webtypes::{count, excerpt};
 use std::fs::File;
 use std::io::{self, Read, Seek as _};

@@ -3,10 +3,10 @@
 
 use super::CLOSED_MAX;
 use super::document::{Changed, Facts, Sitemaps};
-use crate::feeds::Feeds;
 use crate::fetch::Failure;
-use crate::node::{FoundBy, Outcome};
-use crate::rules as r;
+use crate::report::rules as r;
+use crate::walk::feeds::Feeds;
+use crate::walk::node::{FoundBy, Outcome};
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_no_sitemap, named_again};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};

@@ -5,13 +5,13 @@
 
 use super::document::{Facts, Member};
 use super::dump::{MEMBERS_MAX, add_absent, compare, end_manifest};
-use crate::alpha::Alpha;
-use crate::digest::Hasher;
-use crate::feeds::Feeds;
+use crate::fetch::digest::Hasher;
+use crate::fetch::paths::MANIFEST;
 use crate::fetch::{Budget, Failure};
-use crate::finding::Findings;
-use crate::paths::MANIFEST;
-use crate::rules as r;
+use crate::report::finding::Findings;
+use crate::report::rules as r;
+use crate::resourcesync_0_1::alpha::Alpha;
+use crate::walk::feeds::Feeds;
 use abreast_warc::{
     CountingReader, Head, Kind, Payload, ReadError, parse_digest, read_record, skip_padding,
 };

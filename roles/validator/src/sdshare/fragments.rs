@@ -3,10 +3,10 @@
 use super::graph::{self, Descriptions};
 use super::read::Reading;
 use super::{accepted, delivered, refusal};
-use crate::feeds::{Fault, Feeds, ask};
 use crate::fetch::{Budget, Failure};
-use crate::rules as r;
-use crate::sample::Hosts;
+use crate::report::rules as r;
+use crate::walk::feeds::{Fault, Feeds, ask};
+use crate::walk::sample::Hosts;
 use abreast_net::{Client, Shared};
 use abreast_rdf::Entities;
 use abreast_sdshare::{Entry, Link, Relation};

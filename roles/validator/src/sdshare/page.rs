@@ -2,17 +2,17 @@
 
 use super::read::Reading;
 use crate::fetch::ResponseFacts;
-use crate::finding::Findings;
+use crate::fetch::values;
+use crate::report::finding::Findings;
+use crate::report::rule::Rule;
+use crate::report::rules as r;
 use crate::resourcesync_0_1::first_line;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::values;
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
 
 /// Is it an Atom feed, by its first bytes?
 pub(crate) fn is_feed(begin: &[u8]) -> bool {
-    crate::root::root_of(begin, &[ATOM_NAMESPACE])
+    crate::fetch::root::root_of(begin, &[ATOM_NAMESPACE])
         .is_some_and(|(is_atom, name)| is_atom || name == "feed")
 }
 
@@ -193,7 +193,7 @@ fn rule(code: &str, kind: Option<FeedKind>) -> &'static Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Mode;
+    use crate::report::rule::Mode;
 
     #[test]
     fn every_code_of_the_reader_has_a_rule_of_its_own() {

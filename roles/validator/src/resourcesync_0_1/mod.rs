@@ -1,0 +1,291 @@
+//! Documents of ResourceSync 0.1: the walk from a Sitemap or change set over what it links to
+//! [rs-0.1 §2.2.1].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `codes.rs` | the rule of each deviation that the reader reports |
+//! | `document.rs` | one document by itself |
+//! | `related.rs` | lists of an index, change sets along `prev` |
+//! | `dump.rs` | a dump and its manifest |
+//! | `warc.rs` | the records of a dump in WARC |
+
+pub(crate) mod alpha;
+mod codes;
+mod document;
+mod dump;
+mod related;
+mod warc;
+
+use crate::fetch::manners::{GZIP_BYTES, HOST_META, manners};
+use crate::fetch::place::is_url;
+use crate::fetch::values;
+use crate::fetch::{self, Failure, Go};
+use crate::report::finding::Findings;
+use crate::report::rules as r;
+use crate::resourcesync_0_1::alpha::Alpha;
+use crate::walk::feeds::{Feeds, From};
+use crate::walk::node::{FoundBy, Outcome, SetData};
+use crate::walk::sketch::{Listed, Sketch};
+use abreast_resourcesync::sitemap::{is_no_change_set, lists_only_others, may_be_change_set};
+use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
+use abreast_webtypes::{SyntaxError, excerpt, resolve, robots_sitemaps};
+pub(crate) use document::is_document;
+use document::{Checker, Facts, Sitemaps};
+pub(crate) use dump::is_dump;
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::time::Instant;
+
+/// Closed change sets that are fetched a second time.
+const CLOSED_MAX: usize = 4;
+
+impl Alpha {
+    fn of(facts: &Facts, answer: Option<fetch::ResponseFacts>) -> Self {
+        let name = match (facts.head.root, facts.head.change_set) {
+            (Root::SitemapIndex, _) => "ResourceSync 0.1 Sitemap Index",
+            (Root::UrlSet, true) => "ResourceSync 0.1 Change Set",
+            (Root::UrlSet, false) => "ResourceSync 0.1 Sitemap",
+        };
+        Self {
+            name,
+            entries: facts.entries,
+            bytes: facts.bytes,
+            modified: facts.head.modified.map(|time| time.instant),
+            is_change_set: facts.head.change_set,
+            is_cut: !facts.is_complete,
+            refusal: facts.refusal.as_ref().map(first_line),
+            is_dump: false,
+            children: Vec::new(),
+            facts: answer.unwrap_or_default(),
+        }
+    }
+}
+
+/// The words about a fault, without its help.
+pub(crate) fn first_line(error: &SyntaxError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Findings of one document by itself, in pieces of that many bytes.
+pub(crate) fn check_document(bytes: &[u8], piece: usize, mut found: Findings) -> Findings {
+    let mut checker = Checker::new("", u64::MAX, 0, 1);
+    for piece in bytes.chunks(piece.max(1)) {
+        checker.feed(piece, &mut found);
+    }
+    checker.finish(&mut found);
+    found
+}
+
+impl Feeds<'_> {
+    /// Reads the document that was given, and what it links to.
+    pub(crate) async fn alpha(&mut self, number: usize) -> Result<(), Failure> {
+        if matches!(&self.walked.nodes[number].outcome, Outcome::Alpha(dump) if dump.is_dump) {
+            return self.dump(number, (number, 0)).await;
+        }
+        let Some(facts) = self.read_alpha(number, None, false).await? else { return Ok(()) };
+        let is_index = facts.head.root == Root::SitemapIndex;
+        let mut sitemaps = Sitemaps::of(&facts);
+        if is_index && self.walks(number) {
+            self.lists(number, &facts, &mut sitemaps).await?;
+        }
+        if !facts.head.change_set && (!is_index || self.walks(number)) {
+            self.others(number, &sitemaps);
+        }
+        if !self.walks(number) {
+            return Ok(());
+        }
+        if facts.head.change_set {
+            return self.change_sets(number, facts).await;
+        }
+        let is_linked = facts.head.links.iter().any(|link| link.has_rel(CHANGE_SET));
+        if facts.change_in_sitemap.is_some() && facts.not_a_change.is_none() && !is_linked {
+            let url = self.walked.nodes[number].url.clone();
+            self.add(number, &r::A_TYPE, 0, || may_be_change_set(&url));
+        }
+        self.discovery(number).await?;
+        self.linked(number, &facts).await
+    }
+
+    /// Whether Sitemaps have addresses of other protocols and nothing else [rs-0.1 §4.3.3].
+    fn others(&mut self, number: usize, sitemaps: &Sitemaps) {
+        let Some(count) = sitemaps.only_others() else { return };
+        let message = lists_only_others(&self.walked.nodes[number].url, count);
+        self.refused(number, message.clone());
+        self.add(number, &r::A_OTHERS, 0, || message);
+    }
+
+    /// What a Sitemap or index links to: the current change set, and dumps.
+    async fn linked(&mut self, number: usize, facts: &Facts) -> Result<(), Failure> {
+        let url = self.walked.nodes[number].url.clone();
+        for link in &facts.head.links {
+            let Ok(target) = resolve(&url, &link.href) else { continue };
+            let from = (number, 0);
+            if link.has_rel(CHANGE_SET) {
+                let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
+                if let Some(set) = self.read_alpha(child, Some(from), true).await? {
+                    if !set.head.change_set {
+                        self.no_change_set(number, child, &set);
+                    } else if self.walks(child) {
+                        self.change_sets(child, set).await?;
+                    }
+                }
+            } else if link.has_rel(DUMP) {
+                let Some(child) = self.child(from, &target, FoundBy::Package) else { continue };
+                self.dump(child, from).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A document that a link calls a change set is none, perhaps because its `rs:type` is missing.
+    fn no_change_set(&mut self, number: usize, child: usize, facts: &Facts) {
+        let line = facts.not_a_change.filter(|_| facts.head.root == Root::UrlSet);
+        let message = is_no_change_set(&self.walked.nodes[child].url, line);
+        self.add(number, &r::A_CHANGE_SET, 0, || message);
+        if let Some(line) = facts.change_in_sitemap {
+            let message = || "a change in a document without `rs:type=\"changeset\"`".to_owned();
+            self.add(child, &r::A_TYPE, line, message);
+        }
+    }
+
+    /// Reads one document, which a link may call a change set; `None` when it cannot be fetched, which is a finding where
+    /// the link is.
+    async fn read_alpha(
+        &mut self,
+        number: usize,
+        from: Option<From>,
+        is_called_change_set: bool,
+    ) -> Result<Option<Facts>, Failure> {
+        let begun = Instant::now();
+        let url = self.walked.nodes[number].url.clone();
+        let (mode, most_each) = (self.options.mode, self.options.most_each);
+        let new_state = || {
+            let (most, seed) = (self.options.max_document_bytes, self.options.seed);
+            let mut checker = Checker::new(&url, most, seed, self.sample_size());
+            if is_called_change_set {
+                checker = checker.called_change_set();
+            }
+            (checker, Findings::new(&url, mode, most_each), DefaultHasher::new())
+        };
+        let state = RefCell::new(new_state());
+        let piece = |bytes: &[u8]| {
+            let (checker, found, hasher) = &mut *state.borrow_mut();
+            hasher.write(bytes);
+            checker.feed(bytes, found);
+            if checker.is_broken() { Go::Enough } else { Go::On }
+        };
+        let begin = |facts: &fetch::ResponseFacts| {
+            let mut state = state.borrow_mut();
+            *state = new_state();
+            state.0.answered(facts);
+            Go::On
+        };
+        let result = if is_url(&url) {
+            fetch::url(&self.client, &url, false, self.budget, begin, piece).await.map(Some)
+        } else {
+            fetch::file(&url, self.budget, piece).map(|()| None)
+        };
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(Failure::Missing(message)) => {
+                if let Some((parent, line)) = from {
+                    let message = || format!("{}: {message}", excerpt(&url));
+                    self.add(parent, &r::A_REACHABLE, line, message);
+                }
+                self.walked.nodes[number].outcome = Outcome::Failed(message);
+                return Ok(None);
+            }
+            Err(other) => {
+                self.walked.nodes[number].outcome = Outcome::Left("limit");
+                return Err(other);
+            }
+        };
+        let (mut checker, mut found, hasher) = state.into_inner();
+        checker.finish(&mut found);
+        let (mut facts, listed) = (checker.facts, checker.listed);
+        facts.hash = hasher.finish();
+        if let Some(answer) = &answer {
+            if answer.content_encoding.is_none() && facts.bytes > GZIP_BYTES {
+                let message = || format!("the server sent {} bytes uncompressed", facts.bytes);
+                found.add(&r::GZIP, (0, 0), message);
+            }
+            let kind = answer.content_type.as_deref().map(values::essence).unwrap_or_default();
+            if !(kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains("gzip")) {
+                let kind = if kind.is_empty() { "missing".to_owned() } else { excerpt(&kind) };
+                found.add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {kind}"));
+            }
+            manners(&self.client, &url, answer, &self.conditions, &mut found).await;
+        }
+        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(Alpha::of(&facts, answer)));
+        self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
+        self.keep(number, found);
+        self.add_to_sample(number, listed, &facts);
+        Ok(Some(facts))
+    }
+
+    /// Adds resources to those that are sampled; those that change sets name may be others by now.
+    fn add_to_sample(&mut self, number: usize, listed: Sketch<Listed>, facts: &Facts) {
+        let mut start = number;
+        while let Some(from) = self.walked.nodes[start].from {
+            start = from;
+        }
+        let (url, most) = (self.walked.nodes[start].url.clone(), self.sample_size());
+        let set = self.walked.sets.entry(url).or_insert_with(|| SetData {
+            listed: Sketch::new(most),
+            dumped: Sketch::new(1),
+            changed: Sketch::new(1),
+        });
+        set.listed.merge(listed, |_, _| {});
+        for uri in facts.changed.keys() {
+            set.listed.remove(*uri);
+        }
+    }
+
+    /// Whether the site leads to a Sitemap that was given [rs-0.1 §7.1, §7.3].
+    async fn discovery(&mut self, number: usize) -> Result<(), Failure> {
+        const MOST: u64 = 512 << 10;
+        const ROBOTS: &str = "/robots.txt";
+        let url = self.walked.nodes[number].url.clone();
+        if !is_url(&url) {
+            return Ok(());
+        }
+        for path in [ROBOTS].iter().chain(&HOST_META) {
+            let Ok(place) = resolve(&url, path) else { continue };
+            let answer = self.ask(&place, None, false, MOST).await?;
+            let answer = answer.ok().filter(|answer| answer.facts.is_success());
+            let body = answer.map(|answer| answer.body).unwrap_or_default();
+            let named = if *path == ROBOTS {
+                robots_sitemaps(&body)
+            } else {
+                links_in_host_meta(&body).into_iter().map(|(_, href)| href).collect()
+            };
+            let is_it = |href: &String| {
+                let href = href.trim();
+                href == url || resolve(&place, href).is_ok_and(|target| target == url)
+            };
+            if named.iter().any(is_it) {
+                return Ok(());
+            }
+        }
+        let message = || "neither robots.txt nor /.well-known/host-meta names it".to_owned();
+        self.add(number, &r::A_DISCOVERY, 0, message);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::rule::Mode;
+
+    /// The reader of the validator goes on where that of copies ends.
+    #[test]
+    fn copies_refuse_documents_with_many_entries() {
+        let entry = "<url><loc>h:a</loc></url>".repeat(200_001);
+        let text =
+            format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{entry}</urlset>");
+        let found = check_document(text.as_bytes(), usize::MAX, Findings::new("", Mode::Normal, 1));
+        let message = found.message_of(&r::A_ITEMS).unwrap_or_default();
+        assert!(message.ends_with("copies refuse it: more than 200000 entries"), "{message}");
+    }
+}

@@ -1,0 +1,243 @@
+//! The walk of feeds: those of SDShare in `sdshare/`, those in Activity Streams in `emm/`, and the
+//! documents of ResourceSync 0.1 in `resourcesync_0_1/`.
+
+use crate::fetch::manners::CONDITIONS_MAX;
+use crate::fetch::place::is_url;
+use crate::fetch::{self, Answer, Budget, Failure};
+use crate::report::finding::Findings;
+use crate::report::options::{Options, Share};
+use crate::report::rule::Rule;
+use crate::report::rules as r;
+use crate::resourcesync::collect::Origin;
+use crate::walk::MAX_DOCUMENTS;
+use crate::walk::node::{FoundBy, Node, Outcome, Walked};
+use crate::walk::sample::{Hosts, hosts};
+use abreast_net::{Client, Request, Shared, UnaskedEncoding};
+use abreast_webtypes::{excerpt, without_fragment};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Entries that are sampled of one feed with `--sample all`.
+const SAMPLE_MAX: usize = 50_000;
+/// How long the walk waits for snapshots that are being made, in all.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Addresses that are asked for other types than they have.
+const ACCEPTS_MAX: u64 = 16;
+
+/// Reads the feeds that were given and what is below them; returns how many fragments and snapshots
+/// were fetched.
+pub(crate) fn walk(
+    walked: &mut Walked,
+    options: &Options,
+    shared: &Arc<Shared>,
+    budget: &Budget<'_>,
+) -> u64 {
+    let starts: Vec<usize> = (0..walked.nodes.len())
+        .filter(|number| {
+            matches!(
+                walked.nodes[*number].outcome,
+                Outcome::Feed(_) | Outcome::ChangeFeed(_) | Outcome::Alpha(_)
+            )
+        })
+        .collect();
+    if starts.is_empty() || walked.cancelled || walked.limit.is_some() {
+        return 0;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return 0;
+    };
+    let mut feeds = Feeds {
+        taken: walked.nodes.len(),
+        walked,
+        options,
+        budget,
+        client: Client::new(Arc::clone(shared)),
+        shared,
+        hosts: hosts(options),
+        conditions: AtomicU64::new(CONDITIONS_MAX),
+        accepts: AtomicU64::new(ACCEPTS_MAX),
+        patience: PATIENCE,
+        sampled: 0,
+    };
+    for start in starts {
+        let outcome = &feeds.walked.nodes[start].outcome;
+        let is_changes = matches!(outcome, Outcome::ChangeFeed(_));
+        let is_alpha = matches!(outcome, Outcome::Alpha(_));
+        let walk = async {
+            if is_changes {
+                feeds.changes(start).await
+            } else if is_alpha {
+                feeds.alpha(start).await
+            } else {
+                feeds.start(start).await
+            }
+        };
+        match runtime.block_on(walk) {
+            Ok(()) | Err(Failure::Missing(_)) => {}
+            Err(Failure::Limit(limit)) => {
+                feeds.walked.limit = Some(limit);
+                break;
+            }
+            Err(Failure::Cancelled) => {
+                feeds.walked.cancelled = true;
+                break;
+            }
+        }
+    }
+    feeds.sampled
+}
+
+/// The walk. Errors of its methods are limits and the wish of the user: what cannot be fetched is a
+/// finding.
+pub(crate) struct Feeds<'a> {
+    pub(crate) walked: &'a mut Walked,
+    pub(crate) options: &'a Options,
+    pub(crate) budget: &'a Budget<'a>,
+    pub(crate) client: Client,
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) hosts: Hosts,
+    /// Documents that were read or are to be.
+    pub(crate) taken: usize,
+    pub(crate) conditions: AtomicU64,
+    pub(crate) accepts: AtomicU64,
+    pub(crate) patience: Duration,
+    pub(crate) sampled: u64,
+}
+
+/// Where a link is written: the document and the line.
+pub(crate) type From = (usize, u64);
+
+impl Feeds<'_> {
+    /// Whether links of a document are followed.
+    pub(crate) fn walks(&self, number: usize) -> bool {
+        let node = &self.walked.nodes[number];
+        self.options.walk && is_url(&node.url) && node.level < self.options.depth
+    }
+
+    /// Whether behaviour and contents are checked.
+    pub(crate) fn samples(&self) -> bool {
+        !self.options.sample.is_none() && self.options.walk
+    }
+
+    /// Adds the target of a link below a document; `None` when it was added before or is left out.
+    pub(crate) fn child(&mut self, from: From, url: &str, found_by: FoundBy) -> Option<usize> {
+        let url = without_fragment(url);
+        let level = self.walked.nodes[from.0].level + 1;
+        match &mut self.walked.nodes[from.0].outcome {
+            Outcome::Feed(feed) => feed.children.push(url.to_owned()),
+            Outcome::ChangeFeed(feed) => feed.children.push(url.to_owned()),
+            Outcome::Alpha(document) => document.children.push(url.to_owned()),
+            _ => {}
+        }
+        if self.walked.by_url.contains_key(url) {
+            return None;
+        }
+        let outcome = if !self.hosts.may(url) {
+            let message = || format!("{} was not checked", excerpt(url));
+            self.add(from.0, &r::OTHER_HOST, from.1, message);
+            Outcome::Left("other host")
+        } else if self.taken >= self.options.max_documents {
+            self.walked.limit = Some(MAX_DOCUMENTS);
+            Outcome::Left("limit")
+        } else {
+            self.taken += 1;
+            Outcome::Waiting
+        };
+        let is_waiting = matches!(outcome, Outcome::Waiting);
+        let number = self.walked.nodes.len();
+        self.walked.by_url.insert(url.to_owned(), number);
+        self.walked.nodes.push(Node {
+            url: url.to_owned(),
+            found_by,
+            from: Some(from.0),
+            entry: 0,
+            level,
+            origin: Origin::default(),
+            outcome,
+            findings: Vec::new(),
+            millis: 0,
+            steps: (0, 0),
+        });
+        is_waiting.then_some(number)
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        number: usize,
+        rule: &'static Rule,
+        line: u64,
+        message: impl FnOnce() -> String,
+    ) {
+        let node = &self.walked.nodes[number];
+        let mut found = Findings::new(&node.url, self.options.mode, self.options.most_each);
+        found.add(rule, (line, 0), message);
+        self.keep(number, found);
+    }
+
+    pub(crate) fn report(&mut self, from: From, faults: impl IntoIterator<Item = Fault>) {
+        for (rule, message) in faults {
+            self.add(from.0, rule, from.1, || message);
+        }
+    }
+
+    /// Adds findings to those of a document, up to the limit of each rule; of a change feed, that is
+    /// of all its pages together, of which there may be very many.
+    pub(crate) fn keep(&mut self, number: usize, found: Findings) {
+        let node = &mut self.walked.nodes[number];
+        let is_one = matches!(node.outcome, Outcome::ChangeFeed(_));
+        let kept = &mut node.findings;
+        for finding in found.into_list() {
+            let same = |other: &crate::Finding| {
+                other.rule.id == finding.rule.id && (is_one || other.url == finding.url)
+            };
+            if kept.iter().filter(|other| same(other)).count() < self.options.most_each.max(1) {
+                kept.push(finding);
+            } else if let Some(last) = kept.iter_mut().rfind(|other| same(other)) {
+                last.more += 1 + finding.more;
+            }
+        }
+    }
+
+    /// Asks for an address, whatever the status. `Ok(Err(_))`: it cannot be fetched.
+    pub(crate) async fn ask(
+        &self,
+        url: &str,
+        accept: Option<&str>,
+        head: bool,
+        most: u64,
+    ) -> Result<Result<Answer, String>, Failure> {
+        ask(&self.client, self.budget, url, (accept, head), most).await
+    }
+
+    pub(crate) fn sample_size(&self) -> usize {
+        match self.options.sample {
+            Share::Some(some) => usize::try_from(some).unwrap_or(SAMPLE_MAX).min(SAMPLE_MAX),
+            Share::All => SAMPLE_MAX,
+        }
+    }
+}
+
+/// A rule that is broken, and how.
+pub(crate) type Fault = (&'static Rule, String);
+
+/// Asks for an address, whatever the status, with `Accept` and perhaps for the headers only.
+pub(crate) async fn ask(
+    client: &Client,
+    budget: &Budget<'_>,
+    url: &str,
+    (accept, head): (Option<&str>, bool),
+    most: u64,
+) -> Result<Result<Answer, String>, Failure> {
+    let request = Request {
+        accept,
+        head,
+        unasked_encoding: if head { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode },
+        ..Request::new(url)
+    };
+    match fetch::answer(client, &request, most, budget).await {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(Failure::Missing(message)) => Ok(Err(message)),
+        Err(other) => Err(other),
+    }
+}
