@@ -10,6 +10,7 @@ mod sdshare;
 mod walk;
 
 pub use abreast_core::Severity;
+pub use report::document::{Document, Report};
 pub use report::facts::{ChangeFeedFacts, FeedFacts, FullDownload, Unreachable};
 pub use report::finding::Finding;
 pub use report::options::{Options, Share};
@@ -19,4 +20,3 @@ pub use report::rules;
 #[doc(hidden)]
 pub use run::fuzz_property;
 pub use run::{check_document, validate};
-pub use walk::report::{Document, Report};

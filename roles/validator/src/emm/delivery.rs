@@ -4,7 +4,7 @@ use super::document::read;
 use crate::emm::doc::Doc;
 use crate::emm::doc::Kind;
 use crate::emm::item::Item;
-use crate::fetch::manners::{GZIP_BYTES, manners};
+use crate::fetch::manners::manners;
 use crate::fetch::place::is_url;
 use crate::fetch::values;
 use crate::fetch::{self, Failure, Go, ResponseFacts};
@@ -45,7 +45,7 @@ impl Feeds<'_> {
         let is_cut = Cell::new(false);
         let begin = |facts: &ResponseFacts| {
             bytes.borrow_mut().clear();
-            now.set(crate::sdshare::date(facts));
+            now.set(facts.time());
             Go::On
         };
         let piece = |piece: &[u8]| {
@@ -109,10 +109,6 @@ impl Feeds<'_> {
             let rule = if is_iiif { &r::IIIF_CORS } else { &r::CF_CORS };
             found.add(rule, (0, 0), || "there is no Access-Control-Allow-Origin".to_owned());
         }
-        if facts.content_encoding.is_none() && doc.bytes > GZIP_BYTES {
-            let bytes = doc.bytes;
-            found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
-        }
         if !facts.hubs.is_empty() {
             let own = [Some(url), Some(&*facts.url), doc.part_of.as_deref(), doc.id.as_deref()];
             let target = |link: &String| resolve(&facts.url, link).unwrap_or_default();
@@ -125,7 +121,7 @@ impl Feeds<'_> {
                 }
             }
         }
-        manners(&self.client, url, facts, &self.conditions, found).await;
+        manners(&self.client, url, facts, doc.bytes, &self.conditions, found).await;
     }
 
     /// Checks that the document is at its `id` too; whether that took a request.

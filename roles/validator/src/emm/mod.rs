@@ -16,7 +16,7 @@
 //! | `sample.rs` | a sample of what activities link to |
 
 mod activity;
-pub(crate) mod change_feed;
+mod change_feed;
 mod collection;
 mod context;
 mod delivery;
@@ -34,21 +34,48 @@ mod patch_facts;
 mod sample;
 mod streams;
 
+use crate::emm::change_feed::ChangeFeed;
 use crate::emm::doc::Doc;
+use crate::fetch::Failure;
 use crate::report::finding::Findings;
-use crate::walk::feeds::Fault;
-pub(crate) use document::is_document;
-use document::read;
+use crate::walk::feeds::{Fault, Feeds};
+use crate::walk::node::{FoundBy, Record};
+use crate::walk::protocol::{Begin, Pending, Protocol};
 use history::History;
 
-/// Findings of one document by itself.
-pub(crate) fn check_document(bytes: &[u8], mut found: Findings) -> Findings {
-    if let Some(doc) = read(bytes, "file:///", None, None, &mut found) {
-        for (rule, message) in alone(&doc) {
-            found.add(rule, (0, 0), || message);
-        }
+/// The protocol.
+pub(crate) struct Emm;
+
+impl Protocol for Emm {
+    fn is_document(&self, begin: &[u8]) -> bool {
+        document::is_document(begin)
     }
-    found
+
+    /// Documents are read as a whole.
+    fn check(&self, bytes: &[u8], _piece: usize, mut found: Findings) -> Findings {
+        if let Some(doc) = document::read(bytes, "file:///", None, None, &mut found) {
+            for (rule, message) in alone(&doc) {
+                found.add(rule, (0, 0), || message);
+            }
+        }
+        found
+    }
+
+    fn has_mark(&self, begin: &[u8]) -> bool {
+        abreast_emm::has_mark(begin)
+    }
+
+    fn recognise(&self, begin: &Begin<'_>) -> Option<Box<dyn Record>> {
+        let is_text = || !begin.bytes.trim_ascii_start().starts_with(b"<");
+        let is_ours = begin.found_by == FoundBy::Start
+            && !begin.is_links
+            && (self.is_document(begin.bytes) || begin.is_json && is_text());
+        is_ours.then(|| Box::<ChangeFeed>::default() as Box<dyn Record>)
+    }
+
+    fn read<'f>(&self, feeds: &'f mut Feeds<'_>, start: usize) -> Pending<'f, Result<(), Failure>> {
+        Box::pin(feeds.changes(start))
+    }
 }
 
 /// The faults in the order of a page by itself.

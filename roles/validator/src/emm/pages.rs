@@ -8,9 +8,9 @@ use crate::fetch::place::is_url;
 use crate::fetch::{Failure, ResponseFacts};
 use crate::report::facts::ChangeFeedFacts;
 use crate::report::finding::Findings;
+use crate::report::options::MAX_DOCUMENTS;
 use crate::report::rule::Rule;
 use crate::report::rules as r;
-use crate::walk::MAX_DOCUMENTS;
 use crate::walk::feeds::Feeds;
 use crate::walk::node::{FoundBy, Outcome};
 use abreast_emm::Profile;
@@ -63,24 +63,23 @@ impl Feeds<'_> {
             self.keep(number, found);
             let feed =
                 ChangeFeed { name: "JSON".to_owned(), is_read: true, ..ChangeFeed::default() };
-            self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(feed));
+            self.walked.nodes[number].outcome = Outcome::read(feed);
             return Ok(());
         };
         if is_url(&url) && !matches!(doc.kind, Kind::RdfPatch) {
             self.delivery(&url, &doc, &facts, &[], &mut found).await;
         }
         self.keep(number, found);
-        self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(ChangeFeed {
+        self.walked.nodes[number].outcome = Outcome::read(ChangeFeed {
             name: doc.name(),
             is_source: doc.kind != Kind::Other,
             is_entry_point: doc.kind == Kind::EntryPoint,
             is_read: true,
             entries: doc.items.len() as u64,
             bytes: doc.bytes,
-            children: Vec::new(),
             facts: facts_of(&doc, &facts),
             problem: None,
-        }));
+        });
         let node = &mut self.walked.nodes[number];
         node.millis = begun.elapsed().as_millis() as u64;
         node.level = u32::from(doc.kind != Kind::EntryPoint);
@@ -113,25 +112,19 @@ impl Feeds<'_> {
         let Some(entry) = self.child((number, 0), whole, FoundBy::Up) else { return Ok(()) };
         // The Entry Point is above its page.
         let own = self.walked.nodes[number].url.clone();
-        if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
-            feed.children.clear();
-        }
+        self.walked.nodes[number].children.clear();
         Box::pin(self.changes(entry)).await?;
-        match &mut self.walked.nodes[entry].outcome {
-            Outcome::ChangeFeed(feed) => {
-                feed.children.push(own);
-                if !feed.is_entry_point {
-                    let name = feed.name.clone();
-                    let message =
-                        || format!("`partOf` {} is of another kind: {name}", excerpt(whole));
-                    self.add(number, &r::CF_KIND, 0, message);
-                }
+        let above = &mut self.walked.nodes[entry];
+        if let Outcome::Failed(message) = &above.outcome {
+            let message = format!("`partOf` {}: {message}", excerpt(whole));
+            self.add(number, &r::CF_REACHABLE, 0, || message);
+        } else if let Some(feed) = above.outcome.record::<ChangeFeed>() {
+            let (is_entry_point, name) = (feed.is_entry_point, feed.name.clone());
+            above.children.push(own);
+            if !is_entry_point {
+                let message = || format!("`partOf` {} is of another kind: {name}", excerpt(whole));
+                self.add(number, &r::CF_KIND, 0, message);
             }
-            Outcome::Failed(message) => {
-                let message = format!("`partOf` {}: {message}", excerpt(whole));
-                self.add(number, &r::CF_REACHABLE, 0, || message);
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -160,7 +153,7 @@ impl Feeds<'_> {
         let ended = self.each_page(number, &entry, backwards, &mut walk).await;
         let node = &mut self.walked.nodes[number];
         node.millis += begun.elapsed().as_millis() as u64;
-        if let Outcome::ChangeFeed(feed) = &mut node.outcome {
+        if let Some(feed) = node.outcome.record_mut::<ChangeFeed>() {
             (feed.entries, feed.bytes) = (walk.history.count, walk.bytes);
             let state = &mut feed.facts;
             (state.pages, state.newest) = (walk.pages, walk.history.newest);
@@ -416,7 +409,8 @@ impl Feeds<'_> {
 
     /// Notes that the walk ended at a page that cannot be read.
     fn incomplete(&mut self, number: usize, url: &str, why: &str) {
-        if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
+        let outcome = &mut self.walked.nodes[number].outcome;
+        if let Some(feed) = outcome.record_mut::<ChangeFeed>() {
             feed.problem = Some(format!("the page {}: {why}", excerpt(url)));
         }
     }

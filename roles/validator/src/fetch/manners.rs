@@ -2,10 +2,8 @@
 
 use crate::fetch;
 use crate::fetch::ResponseFacts;
-use crate::fetch::place::is_url;
 use crate::report::finding::Findings;
 use crate::report::rules as r;
-use crate::walk::node::FoundBy;
 use abreast_net::Client;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -13,21 +11,23 @@ use std::sync::atomic::Ordering;
 /// Documents asked for a second time, to see whether the server answers conditional requests.
 pub(crate) const CONDITIONS_MAX: u64 = 8;
 
-/// Where a site describes itself (RFC 6415).
-pub(crate) const HOST_META: [&str; 2] = ["/.well-known/host-meta", "/.well-known/host-meta.json"];
-
 /// Large enough that packing is worth while.
-pub(crate) const GZIP_BYTES: u64 = 64 << 10;
+const GZIP_BYTES: u64 = 64 << 10;
 
-/// Notes on how the server delivers documents; `conditions` are those that may still be asked for
+/// Notes on how the server delivers documents, of that many bytes; `conditions` are those that may still be asked for
 /// again.
 pub(crate) async fn manners(
     client: &Client,
     url: &str,
     facts: &ResponseFacts,
+    bytes: u64,
     conditions: &AtomicU64,
     found: &mut Findings,
 ) {
+    if facts.content_encoding.is_none() && bytes > GZIP_BYTES {
+        let message = || format!("the server sent {bytes} bytes uncompressed");
+        found.add(&r::GZIP, (0, 0), message);
+    }
     if facts.url != abreast_webtypes::without_fragment(url) {
         found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
     }
@@ -43,10 +43,4 @@ pub(crate) async fn manners(
 
 pub(crate) fn take_one(counter: &AtomicU64) -> bool {
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
-}
-
-/// Whether it is host-meta, in which nothing but links is read.
-pub(crate) fn is_host_meta(url: &str, found_by: FoundBy) -> bool {
-    let is_given = || is_url(url) && HOST_META.iter().any(|place| url.ends_with(place));
-    found_by == FoundBy::HostMeta || found_by == FoundBy::Start && is_given()
 }

@@ -1,6 +1,8 @@
 //! Reading the bytes of a URL or file, within limits, compressed or not.
 
+pub(crate) mod archive;
 pub(crate) mod digest;
+pub(crate) mod hosts;
 pub(crate) mod html;
 pub(crate) mod manners;
 pub(crate) mod paths;
@@ -8,10 +10,10 @@ pub(crate) mod place;
 pub(crate) mod root;
 pub(crate) mod values;
 
+use crate::report::document::MAKING;
 use crate::report::facts::Unreachable;
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding, Unpacker};
-use abreast_resourcesync::v0_1::LinkKind;
-use abreast_webtypes::Link;
+use abreast_webtypes::{Link, Timestamp};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,8 +41,8 @@ pub(crate) struct ResponseFacts {
     pub(crate) is_shared: bool,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
-    /// Links to documents of ResourceSync 0.1, as written.
-    pub(crate) of_0_1: Vec<(LinkKind, String)>,
+    /// All links: the relations and the target of each, as written.
+    pub(crate) relations: Vec<(String, String)>,
     /// Targets of `rel=self`, as written.
     pub(crate) selves: Vec<String>,
     /// Targets of `rel=hub`, as written.
@@ -59,14 +61,16 @@ impl ResponseFacts {
         self.content_length.filter(|_| coding.eq_ignore_ascii_case("identity"))
     }
 
-    /// Whether its `Link` headers lead to documents of a Source.
-    pub(crate) fn leads_on(&self) -> bool {
-        !self.links.is_empty() || !self.of_0_1.is_empty()
-    }
-
     /// `Content-Type` as it was sent: its `charset` counts for the reader of a document.
     pub(crate) fn media_type(&self) -> &str {
         self.content_type.as_deref().unwrap_or_default()
+    }
+
+    /// The time at the server.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        let time = httpdate::parse_http_date(self.date.as_deref()?).ok()?;
+        let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_secs()).ok().map(Timestamp::from_seconds)
     }
 
     fn of(response: &Response) -> Self {
@@ -81,7 +85,6 @@ impl ResponseFacts {
         let targets = |rel| {
             links.iter().filter(|link| link.has_rel(rel)).map(|link| link.target.clone()).collect()
         };
-        let of_0_1 = |link: &Link| Some((LinkKind::of(&link.rel)?, link.target.clone()));
         Self {
             url: response.url().to_owned(),
             status: response.status().as_u16(),
@@ -94,9 +97,9 @@ impl ResponseFacts {
             retry_after: header("retry-after"),
             is_shared: response.header("access-control-allow-origin").is_some(),
             links: targets("resourcesync"),
-            of_0_1: links.iter().filter_map(of_0_1).collect(),
             selves: targets("self"),
             hubs: targets("hub"),
+            relations: links.into_iter().map(|link| (link.rel, link.target)).collect(),
         }
     }
 }
@@ -384,6 +387,3 @@ pub(crate) async fn answers_conditions(
         _ => None,
     }
 }
-
-/// Why a package that is made on demand was not checked.
-pub(crate) const MAKING: &str = "still being made (202)";

@@ -1,7 +1,8 @@
 //! Checks of attribute values: URIs, digests, media types, relations.
 
-use abreast_webtypes::{Algorithm, Precision, W3cDatetime, excerpt};
+use abreast_webtypes::{Algorithm, Precision, SyntaxError, Timestamp, W3cDatetime, excerpt};
 pub(crate) use abreast_webtypes::{NOT_ABSOLUTE, absolute_fault};
+use std::time::SystemTime;
 
 /// Is it registered, or a URI [rs-core §7]? Types compare in any letter case [rfc8288 §2.1.1].
 pub(crate) fn is_relation(token: &str) -> bool {
@@ -233,6 +234,28 @@ pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
 /// Do the two differ, as far as both are written?
 pub(crate) fn differ(one: W3cDatetime, other: W3cDatetime) -> bool {
     is_before(one, other) || is_before(other, one)
+}
+
+/// Whether a media type is that of XML, or of packed bytes.
+pub(crate) fn is_xml_or_packed(essence: &str) -> bool {
+    essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
+}
+
+/// Of a document that is read all the same.
+pub(crate) const NOT_UTF_8: &str = "the document is in another encoding";
+
+/// How far clocks may differ, in microseconds.
+const CLOCK_MICROS: i64 = 60_000_000;
+
+/// The latest time that is not in the future, since clocks differ.
+pub(crate) fn a_moment_after(now: SystemTime) -> Timestamp {
+    let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    Timestamp::from_seconds(i64::try_from(seconds).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
+}
+
+/// The words about a fault, without its help.
+pub(crate) fn first_line(error: &SyntaxError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -50,13 +50,6 @@ pub struct FeedFacts {
     pub size: Option<u64>,
 }
 
-impl FeedFacts {
-    /// The words about an Atom feed that is not of SDShare, as of a copy.
-    pub fn as_other_feed(&self) -> String {
-        abreast_sdshare::other_feed(&self.title)
-    }
-}
-
 /// A link to the whole Entity Set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

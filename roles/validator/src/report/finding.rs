@@ -74,7 +74,7 @@ impl Findings {
     }
 
     /// Notes findings whose messages are made.
-    pub(crate) fn add_all(&mut self, faults: Vec<crate::resourcesync::chain::Fault>) {
+    pub(crate) fn add_all(&mut self, faults: Vec<(&'static Rule, (u64, u64), String)>) {
         for (rule, place, message) in faults {
             self.add(rule, place, || message);
         }

@@ -3,6 +3,9 @@
 use crate::report::rule::Mode;
 use std::time::Duration;
 
+/// The limit of documents, by the name of its option.
+pub(crate) const MAX_DOCUMENTS: &str = "--max-documents";
+
 /// How many of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {

@@ -1,9 +1,8 @@
 //! Rendering of a report: for terminals, for programs, as a page.
 
-use crate::fetch::MAKING;
+use crate::report::document::{Document, MAKING, Report};
 use crate::report::finding::Finding;
 use crate::report::rule::severity_word;
-use crate::walk::report::{Document, Report};
 use abreast_core::Severity;
 use abreast_webtypes::visible;
 use serde_json::{Value, json};

@@ -3,7 +3,6 @@
 use crate::report::rule::Level::{Must, Practice, Recommended, Should};
 use crate::report::rule::Rule;
 use abreast_core::Severity::{Error, Note, Warning};
-use abreast_resourcesync::v1_1::{Capability, Root};
 
 /// The rule that a fault of the XML reader breaks, by its code.
 pub(crate) fn of_syntax(code: &str) -> &'static Rule {
@@ -19,15 +18,6 @@ pub(crate) fn of_sitemap_syntax(code: &str) -> &'static Rule {
     match code {
         "xml.encoding" => &SITEMAP_UTF_8,
         other => of_syntax(other),
-    }
-}
-
-/// The rule that a second entry for one document or package breaks. Copies refuse Resource List Indexes with one, and
-/// read the document once that another index names twice.
-pub(crate) fn of_second_entry(capability: Capability, root: Root) -> &'static Rule {
-    match (capability, root) {
-        (Capability::ResourceList, Root::SitemapIndex) => &LISTED_ONCE,
-        _ => &NAMED_ONCE,
     }
 }
 

@@ -5,7 +5,7 @@
 mod start;
 
 use crate::fetch::ResponseFacts;
-use crate::fetch::values;
+use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::resourcesync::checker::start::CheckerState;
@@ -18,7 +18,7 @@ use abreast_resourcesync::sitemap::{
 };
 use abreast_resourcesync::v1_1::{self, Limits, Parser, SPEC_MAX_ENTRIES, Step};
 use abreast_webtypes::xml::{Reader, Token};
-use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, Timestamp, excerpt};
+use abreast_webtypes::{MAX_URI_LENGTH, SyntaxError, excerpt};
 use start::Start;
 use std::time::SystemTime;
 
@@ -26,8 +26,6 @@ use std::time::SystemTime;
 pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
 /// Longest text of `lastmod` and `changefreq`.
 const MAX_TEXT: usize = 1_024;
-/// How far clocks may differ, in microseconds.
-const CLOCK_MICROS: i64 = 60_000_000;
 /// Pieces in which a chunk is parsed.
 const PIECE: usize = 64 << 10;
 
@@ -36,9 +34,6 @@ impl DocumentObserver for () {
     fn head(&mut self, _head: &Head) {}
     fn entry(&mut self, _head: &Head, _entry: &Entry, _found: &mut Findings) {}
 }
-
-/// Of a document that is read all the same.
-pub(crate) const NOT_UTF_8: &str = "the document is in another encoding";
 
 /// Checks one document.
 pub(crate) struct Checker<W> {
@@ -372,12 +367,6 @@ impl<W: DocumentObserver> Checker<W> {
         judge::entry(&self.head, entry, &mut self.state, found);
         self.observer.entry(&self.head, entry, found);
     }
-}
-
-/// The latest time that is not in the future, since clocks differ.
-pub(crate) fn a_moment_after(now: SystemTime) -> Timestamp {
-    let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
-    Timestamp::from_seconds(i64::try_from(seconds).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::resourcesync::entry::{DocumentObserver, Entry, Head};
 use crate::resourcesync::kind;
-use crate::walk::sketch::{Changed, Changes, Listed, Seen, Sketch, hash};
+use crate::resourcesync::sets::{Changed, Changes};
+use crate::walk::node::Origin;
+use crate::walk::sketch::{Listed, Seen, Sketch, hash};
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{Digests, W3cDatetime, excerpt, resolve};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -45,15 +47,6 @@ pub(crate) struct NotificationFacts {
     pub(crate) time: Option<W3cDatetime>,
     /// The index of the document, as the notification states.
     pub(crate) index: Option<String>,
-}
-
-/// Where a document was found, as far as it matters for what is remembered.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Origin {
-    /// The index it was reached from.
-    pub(crate) index: Option<String>,
-    /// It is of the past: an archive led to it.
-    pub(crate) archived: bool,
 }
 
 /// State shared by all documents while they are read.

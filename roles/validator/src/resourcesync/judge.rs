@@ -193,7 +193,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
     let leads_down = root == Root::SitemapIndex || kind::points_to_packages(capability, root);
     if leads_down && !kind::is_notification(capability) && is_again(&entry.loc, &mut state.seen) {
         let message = || named_again(&entry.loc);
-        found.add(r::of_second_entry(capability, root), place, message);
+        found.add(kind::of_second_entry(capability, root), place, message);
     }
     if kind::has_intervals(capability, root) {
         let bound = |time| Bound::of(time, None);

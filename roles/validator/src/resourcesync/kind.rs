@@ -1,5 +1,7 @@
 //! Kinds of documents, and the times each may state [rs-core §A].
 
+use crate::report::rule::Rule;
+use crate::report::rules as r;
 use abreast_resourcesync::v1_1::{Capability, Root};
 
 /// May an attribute of time be there?
@@ -104,4 +106,13 @@ pub(crate) fn lists_changes(capability: Capability, root: Root) -> bool {
 /// The specification's name for a document.
 pub(crate) fn name(capability: Option<Capability>, root: Root) -> String {
     capability.map_or_else(|| "document".to_owned(), |capability| capability.name(root))
+}
+
+/// The rule that a second entry for one document or package breaks. Copies refuse Resource List Indexes with one, and
+/// read the document once that another index names twice.
+pub(crate) fn of_second_entry(capability: Capability, root: Root) -> &'static Rule {
+    match (capability, root) {
+        (Capability::ResourceList, Root::SitemapIndex) => &r::LISTED_ONCE,
+        _ => &r::NAMED_ONCE,
+    }
 }

@@ -2,6 +2,7 @@
 
 mod topics;
 
+use crate::fetch::archive::TOO_LARGE;
 use crate::fetch::place::is_url;
 use crate::fetch::values;
 use crate::report::finding::Findings;
@@ -10,10 +11,11 @@ use crate::report::rule::Rule;
 use crate::report::rules as r;
 use crate::resourcesync::chain::{Bound, Chain, Interval, Openness};
 use crate::resourcesync::collect::Child;
+use crate::resourcesync::doc::Doc;
 use crate::resourcesync::kind;
 use crate::resourcesync::markup::has;
-use crate::resourcesync::package;
-use crate::walk::node::{Doc, FoundBy, Node, Outcome, Walked, site_has_documents};
+use crate::resourcesync::package::Package;
+use crate::walk::node::{FoundBy, Node, Outcome, Walked, site_has_documents};
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_another_kind};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Timestamp, W3cDatetime, resolve, without_fragment};
@@ -36,7 +38,7 @@ struct Relations<'a> {
 }
 
 /// Judges the documents against each other; findings are added to those of each document.
-pub(crate) fn relate(walked: &mut Walked, options: &Options) {
+pub(super) fn relate(walked: &mut Walked, options: &Options) {
     let mut relations = Relations {
         walked,
         options,
@@ -47,14 +49,11 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
         newest: HashMap::new(),
     };
     for (number, node) in relations.walked.nodes.iter().enumerate() {
-        if let Outcome::Document(doc) = &node.outcome
-            && doc.facts.url != node.url
-        {
+        let Some(doc) = node.outcome.record::<Doc>() else { continue };
+        if doc.facts.url != node.url {
             relations.final_urls.insert(&doc.facts.url, number);
         }
-        if let Outcome::Document(doc) = &node.outcome
-            && doc.capability().is_some_and(kind::is_archive)
-        {
+        if doc.capability().is_some_and(kind::is_archive) {
             relations.archived.extend(doc.children.iter().map(|child| child.url.as_str()));
         }
     }
@@ -62,10 +61,10 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
     let any_read = nodes.iter().any(Node::is_document);
     for number in 0..relations.walked.nodes.len() {
         let node = &relations.walked.nodes[number];
+        if let Some(doc) = node.outcome.record().filter(|_| options.walk && is_url(&node.url)) {
+            relations.document(number, node, doc);
+        }
         match &node.outcome {
-            Outcome::Document(doc) if options.walk && is_url(&node.url) => {
-                relations.document(number, node, doc);
-            }
             // A site's root need not have a page: the Source may have been found at its well-known
             // URI.
             Outcome::Failed(_) | Outcome::Page(_)
@@ -135,7 +134,9 @@ impl<'a> Relations<'a> {
     fn target(&mut self, from: usize, place: (u64, u64), url: &str, what: &str) -> Option<usize> {
         let (number, node) = self.node(url)?;
         match &node.outcome {
-            Outcome::Document(doc) if doc.head.root.is_some() => return Some(number),
+            Outcome::Read(_) => {
+                return self.doc(number).filter(|doc| doc.head.root.is_some()).map(|_| number);
+            }
             Outcome::Failed(message) => {
                 let message = message.clone();
                 self.add(from, &r::REACHABLE, place, || format!("{what} {url}: {message}"));
@@ -158,10 +159,7 @@ impl<'a> Relations<'a> {
     }
 
     fn doc(&self, number: usize) -> Option<&'a Doc> {
-        match &self.walked.nodes[number].outcome {
-            Outcome::Document(doc) => Some(doc),
-            _ => None,
-        }
+        self.walked.nodes[number].outcome.record()
     }
 
     fn document(&mut self, number: usize, node: &Node, doc: &Doc) {
@@ -298,7 +296,7 @@ impl<'a> Relations<'a> {
             return;
         }
         if target == number {
-            let rule = r::of_second_entry(capability, doc.root());
+            let rule = kind::of_second_entry(capability, doc.root());
             self.add(number, rule, child.place, || NAMES_ITSELF.to_owned());
         }
         if is_index {
@@ -352,40 +350,30 @@ impl<'a> Relations<'a> {
 
     /// An entry of a dump.
     fn package(&mut self, number: usize, child: &Child) {
-        let package = match self.node(&child.url) {
-            Some((_, Node { outcome: Outcome::Package(package), .. })) => {
-                Some((package.fingerprint, package.complete))
+        let outcome = self.node(&child.url).map(|(_, node)| &node.outcome);
+        let package = outcome.and_then(|outcome| outcome.record::<Package>());
+        let url = &child.url;
+        match outcome {
+            Some(Outcome::Failed(message)) => {
+                let message = || format!("package {url}: {message}");
+                self.add(number, &r::REACHABLE, child.place, message);
             }
-            Some((_, Node { outcome: Outcome::Failed(message), .. })) => {
-                let message = message.clone();
-                self.add(number, &r::REACHABLE, child.place, || {
-                    format!("package {}: {message}", child.url)
-                });
-                None
+            Some(Outcome::Left(why @ ("other host" | TOO_LARGE))) => {
+                let rule = if *why == "other host" { &r::OTHER_HOST } else { &r::LIMIT };
+                let message = || format!("package {url} was not checked: {why}");
+                self.add(number, rule, child.place, message);
             }
-            Some((
-                _,
-                Node { outcome: Outcome::Left(why @ ("other host" | package::TOO_LARGE)), .. },
-            )) => {
-                let why = *why;
-                let rule = if why == "other host" { &r::OTHER_HOST } else { &r::LIMIT };
-                let url = &child.url;
-                self.add(number, rule, child.place, || {
-                    format!("package {url} was not checked: {why}")
-                });
-                None
-            }
-            _ => None,
-        };
+            _ => {}
+        }
         let Some(contents) = &child.contents else { return };
         let Some(copy) = self.target(number, child.place, contents, "`contents`") else { return };
         let Some(copy) = self.doc(copy) else { return };
         if !copy.capability().is_some_and(kind::is_manifest) {
             let name = kind::name(copy.capability(), copy.root());
             self.add(number, &r::DUMP_CONTENTS, child.place, || format!("{contents} is a {name}"));
-        } else if let Some((fingerprint, true)) = package
+        } else if let Some(package) = package.filter(|package| package.complete)
             && copy.complete
-            && fingerprint != copy.fingerprint
+            && package.fingerprint != copy.fingerprint
         {
             let message = || format!("{contents} differs from the manifest in {}", child.url);
             self.add(number, &r::DUMP_CONTENTS, child.place, message);
@@ -396,15 +384,15 @@ impl<'a> Relations<'a> {
     fn chain(&mut self, number: usize, capability: Capability, doc: &Doc) {
         let (mut chain, mut faults) = (Chain::related(), Vec::new());
         for child in &doc.children {
-            let own = self.node(&child.url).and_then(|(_, node)| match &node.outcome {
-                Outcome::Document(doc) => {
-                    doc.head.md.as_ref().map(|md| (md.from, md.until, md.has(has::UNTIL)))
-                }
-                Outcome::Package(package) => {
-                    Some((package.from, package.until, package.until.is_some()))
-                }
-                _ => None,
-            });
+            let outcome = self.node(&child.url).map(|(_, node)| &node.outcome);
+            let package = outcome.and_then(|outcome| outcome.record::<Package>());
+            let doc = outcome.and_then(|outcome| outcome.record::<Doc>());
+            let own = package
+                .map(|package| (package.from, package.until, package.until.is_some()))
+                .or_else(|| {
+                    let md = doc?.head.md.as_ref()?;
+                    Some((md.from, md.until, md.has(has::UNTIL)))
+                });
             let is_known = own.is_some() || child.from.is_some() || child.until.is_some();
             if !is_known {
                 chain.unknown();
@@ -446,72 +434,59 @@ impl<'a> Relations<'a> {
     /// Well-known URI, robots.txt, and links of pages.
     fn discovery(&mut self) {
         let walked = self.walked;
-        let is = |node: &Node, capability| matches!(&node.outcome, Outcome::Document(doc) if doc.is(capability));
-        let first_list = walked.nodes.iter().position(|node| is(node, Capability::CapabilityList));
-        let description = walked.nodes.iter().any(|node| is(node, Capability::Description));
-        let any = walked.nodes.iter().position(|node| {
-            matches!(&node.outcome, Outcome::Document(doc)
-            if doc.capability().is_some() && is_url(&node.url))
-        });
+        let docs = || {
+            let doc =
+                |(number, node): (usize, &'a Node)| Some((number, node.outcome.record::<Doc>()?));
+            walked.nodes.iter().enumerate().filter_map(doc)
+        };
+        let first_list =
+            docs().find(|(_, doc)| doc.is(Capability::CapabilityList)).map(|(at, _)| at);
+        let description = docs().any(|(_, doc)| doc.is(Capability::Description));
+        let is_any = |(number, doc): &(usize, &Doc)| {
+            doc.capability().is_some() && is_url(&walked.nodes[*number].url)
+        };
+        let any = docs().find(is_any).map(|(number, _)| number);
         if let (Some(at), false, None) = (first_list.or(any), description, walked.limit) {
             self.add(at, &r::DESCRIPTION, (0, 0), || "no Source Description was found".to_owned());
         }
         for (number, node) in walked.nodes.iter().enumerate() {
-            match (node.found_by, &node.outcome) {
-                (FoundBy::WellKnown, Outcome::Failed(message)) => {
-                    if let Some(at) = first_list.or(any) {
-                        self.add(at, &r::WELL_KNOWN, (0, 0), || format!("{}: {message}", node.url));
-                    }
+            let doc = node.outcome.record::<Doc>();
+            let failure = match &node.outcome {
+                Outcome::Failed(message) => Some(format!("{}: {message}", node.url)),
+                _ => None,
+            };
+            let name = |doc: &Doc| kind::name(doc.capability(), doc.root());
+            let at_parent = |rule, message: Option<String>| Some((node.from?, rule, message?));
+            let fault = match node.found_by {
+                FoundBy::WellKnown => match failure {
+                    Some(failure) => first_list.or(any).map(|at| (at, &r::WELL_KNOWN, failure)),
+                    None => doc.filter(|doc| !doc.is(Capability::Description)).map(|doc| {
+                        let message = format!("this is a {}, no Source Description", name(doc));
+                        (number, &r::WELL_KNOWN, message)
+                    }),
+                },
+                FoundBy::Sitemap => at_parent(&r::ROBOTS, failure),
+                FoundBy::Site => at_parent(&r::A_REACHABLE, failure),
+                FoundBy::Page => {
+                    let other = doc.filter(|doc| !doc.is(Capability::CapabilityList));
+                    let other = other.map(|doc| format!("{} is a {}", node.url, name(doc)));
+                    at_parent(&r::LINK, failure.or(other))
                 }
-                (FoundBy::WellKnown, Outcome::Document(doc))
-                    if !doc.is(Capability::Description) =>
-                {
-                    let name = kind::name(doc.capability(), doc.root());
-                    self.add(number, &r::WELL_KNOWN, (0, 0), || {
-                        format!("this is a {name}, no Source Description")
-                    });
-                }
-                (FoundBy::Sitemap, Outcome::Failed(message)) => {
-                    if let Some(from) = node.from {
-                        self.add(from, &r::ROBOTS, (0, 0), || format!("{}: {message}", node.url));
-                    }
-                }
-                (FoundBy::Site, Outcome::Failed(message)) => {
-                    if let Some(from) = node.from {
-                        let message = || format!("{}: {message}", node.url);
-                        self.add(from, &r::A_REACHABLE, (0, 0), message);
-                    }
-                }
-                (FoundBy::Page, outcome) => {
-                    let Some(from) = node.from else { continue };
-                    let message = match outcome {
-                        Outcome::Failed(message) => format!("{}: {message}", node.url),
-                        Outcome::Document(doc) if !doc.is(Capability::CapabilityList) => {
-                            format!(
-                                "{} is a {}",
-                                node.url,
-                                kind::name(doc.capability(), doc.root())
-                            )
-                        }
-                        _ => continue,
-                    };
-                    self.add(from, &r::LINK, (0, 0), || message);
-                }
-                _ => {}
+                _ => None,
+            };
+            if let Some((at, rule, message)) = fault {
+                self.add(at, rule, (0, 0), || message);
             }
         }
     }
 }
 
 /// Where a link of a resource leads, if that is no Capability List that was walked.
-pub(crate) fn wrong_link(walked: &Walked, base: &str, target: &str) -> Option<String> {
+pub(super) fn wrong_link(walked: &Walked, base: &str, target: &str) -> Option<String> {
     let url = resolve(base, target).ok()?;
-    let node = walked.by_url.get(without_fragment(&url)).map(|number| &walked.nodes[*number]);
-    match node.map(|node| &node.outcome) {
-        Some(Outcome::Document(doc)) if doc.is(Capability::CapabilityList) => None,
-        Some(Outcome::Document(doc)) => {
-            Some(format!("{url} is a {}", kind::name(doc.capability(), doc.root())))
-        }
-        _ => Some(format!("{url} is no Capability List of this Source")),
+    match walked.record::<Doc>(without_fragment(&url)) {
+        Some(doc) if doc.is(Capability::CapabilityList) => None,
+        Some(doc) => Some(format!("{url} is a {}", kind::name(doc.capability(), doc.root()))),
+        None => Some(format!("{url} is no Capability List of this Source")),
     }
 }

@@ -4,11 +4,11 @@
 use crate::fetch::values;
 use crate::fetch::{self, Budget, Failure, ResponseFacts};
 use crate::report::finding::Findings;
-use crate::report::options::Options;
 use crate::report::rules as r;
-use crate::walk::node::{Outcome, Walked};
-use crate::walk::sample::hosts;
-use abreast_net::{Client, Post, Request, Response, Shared, UnaskedEncoding};
+use crate::resourcesync::doc::Doc;
+use crate::walk::node::Walked;
+use crate::walk::protocol::Run;
+use abreast_net::{Client, Post, Request, Response, UnaskedEncoding};
 use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::collections::{BTreeSet, HashSet};
@@ -106,22 +106,17 @@ pub(crate) fn hubs(facts: &ResponseFacts) -> BTreeSet<String> {
 
 /// Asks the hubs of the Source for nothing: who refuses that well reports subscribers what they did
 /// wrong.
-pub(crate) fn ask_hubs(
-    walked: &mut Walked,
-    options: &Options,
-    shared: &Arc<Shared>,
-    budget: &Budget<'_>,
-) {
+pub(super) fn ask_hubs(walked: &mut Walked, run: &Run<'_>) {
+    let options = run.options;
     if options.sample.is_none() || !options.walk || walked.cancelled || walked.limit.is_some() {
         return;
     }
-    let hosts = hosts(options);
     let (mut asked, mut all) = (HashSet::new(), Vec::new());
     for (number, node) in walked.nodes.iter().enumerate() {
-        let Outcome::Document(doc) = &node.outcome else { continue };
+        let Some(doc) = node.outcome.record::<Doc>() else { continue };
         for child in doc.children.iter().filter(|_| doc.is(Capability::CapabilityList)) {
             for hub in child.announced.iter().flat_map(|announced| &announced.hubs) {
-                if asked.len() < HUBS_ASKED_MAX && hosts.may(hub) && asked.insert(hub.clone()) {
+                if asked.len() < HUBS_ASKED_MAX && run.hosts.may(hub) && asked.insert(hub.clone()) {
                     all.push((number, child.place, hub.clone()));
                 }
             }
@@ -133,9 +128,9 @@ pub(crate) fn ask_hubs(
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return;
     };
-    let client = Client::new(Arc::clone(shared));
+    let client = Client::new(Arc::clone(&run.shared));
     for (number, place, hub) in all {
-        let fault = match runtime.block_on(refusal(&client, &hub, budget)) {
+        let fault = match runtime.block_on(refusal(&client, &hub, run.budget)) {
             Ok(None) => continue,
             Ok(Some(fault)) | Err(Failure::Missing(fault)) => fault,
             Err(Failure::Limit(limit)) => {

@@ -6,7 +6,10 @@ use crate::report::finding::Findings;
 use crate::report::options::Options;
 use crate::report::rule::Rule;
 use crate::report::rules as r;
-use crate::walk::node::{Doc, Outcome, SetData, Walked};
+use crate::resourcesync::doc::Doc;
+use crate::resourcesync::package::Package;
+use crate::resourcesync::sets::SetData;
+use crate::walk::node::Walked;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, excerpt};
 use std::collections::HashMap;
@@ -29,9 +32,9 @@ struct Reading {
 }
 
 /// Compares; findings are added to those of the documents they are about.
-pub(crate) fn compare(walked: &mut Walked, options: &Options) {
+pub(super) fn compare(walked: &mut Walked, sets: &HashMap<String, SetData>, options: &Options) {
     let mut found: HashMap<String, Findings> = HashMap::new();
-    for (set, data) in &walked.sets {
+    for (set, data) in sets {
         let reading = reading(walked, set);
         let mut add = |url: &str, rule: &'static Rule, place: (u64, u64), message: String| {
             let of = found.entry(url.to_owned());
@@ -49,19 +52,13 @@ pub(crate) fn compare(walked: &mut Walked, options: &Options) {
             dumps(data, &reading, &mut add);
         }
     }
-    for (url, found) in found {
-        if let Some(number) = walked.by_url.get(&url) {
-            walked.nodes[*number].findings.append(&mut found.into_list());
-        }
-    }
+    walked.add(found);
 }
 
 /// Which documents of a set were read?
 fn reading(walked: &Walked, set: &str) -> Reading {
     let mut reading = Reading { first_open: u64::MAX, ..Reading::default() };
-    let Some(Outcome::Document(list)) =
-        walked.by_url.get(set).map(|number| &walked.nodes[*number].outcome)
-    else {
+    let Some(list) = walked.record::<Doc>(set) else {
         reading.lists_missing = true;
         return reading;
     };
@@ -100,12 +97,8 @@ fn reading(walked: &Walked, set: &str) -> Reading {
                         continue;
                     };
                     for package in &doc.children {
-                        let outcome = walked
-                            .by_url
-                            .get(&package.url)
-                            .map(|number| &walked.nodes[*number].outcome);
-                        let whole =
-                            matches!(outcome, Some(Outcome::Package(package)) if package.complete);
+                        let package = walked.record::<Package>(&package.url);
+                        let whole = package.is_some_and(|package| package.complete);
                         reading.dumps += usize::from(whole);
                         reading.dumps_missing |= !whole;
                     }
@@ -119,10 +112,8 @@ fn reading(walked: &Walked, set: &str) -> Reading {
 
 fn document<'w>(walked: &'w Walked, url: &str) -> Option<(&'w Doc, (u64, u64))> {
     let node = &walked.nodes[*walked.by_url.get(url)?];
-    match &node.outcome {
-        Outcome::Document(doc) if is_url(&node.url) => Some((doc, node.steps)),
-        _ => None,
-    }
+    let doc = node.outcome.record().filter(|_| is_url(&node.url))?;
+    Some((doc, node.steps))
 }
 
 type AddFinding<'a> = &'a mut dyn FnMut(&str, &'static Rule, (u64, u64), String);

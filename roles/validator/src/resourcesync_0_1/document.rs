@@ -2,10 +2,9 @@
 
 use super::codes::{message_of, rule_of, rule_of_code};
 use crate::fetch::ResponseFacts;
-use crate::fetch::values;
+use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
-use crate::resourcesync::checker::{NOT_UTF_8, a_moment_after};
 use crate::walk::sketch::{Listed, Sketch, hash};
 use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v0_1::{

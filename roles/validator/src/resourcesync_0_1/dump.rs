@@ -2,12 +2,12 @@
 
 use super::document::{self, Checker, Facts, Member};
 use crate::fetch::Failure;
-use crate::fetch::MAKING;
+use crate::fetch::archive::{Got, TOO_LARGE, each_piece, get, is_named_warc};
 use crate::fetch::digest::Hasher;
 use crate::fetch::paths::MANIFEST;
+use crate::report::document::MAKING;
 use crate::report::finding::Findings;
 use crate::report::rules as r;
-use crate::resourcesync::package::{Got, TOO_LARGE, each_piece, get, is_named_warc};
 use crate::resourcesync_0_1::alpha::Alpha;
 use crate::walk::feeds::{Feeds, From};
 use crate::walk::node::Outcome;
@@ -66,7 +66,7 @@ impl Feeds<'_> {
                 self.warc(&url, &file, &mut dump, &mut found)?;
             }
         }
-        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(dump));
+        self.walked.nodes[number].outcome = Outcome::read(dump);
         self.keep(number, found);
         Ok(())
     }

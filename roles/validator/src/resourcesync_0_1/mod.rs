@@ -9,14 +9,15 @@
 //! | `dump.rs` | a dump and its manifest |
 //! | `warc.rs` | the records of a dump in WARC |
 
-pub(crate) mod alpha;
+mod alpha;
 mod codes;
 mod document;
 mod dump;
 mod related;
 mod warc;
 
-use crate::fetch::manners::{GZIP_BYTES, HOST_META, manners};
+use crate::fetch::archive::is_named_warc;
+use crate::fetch::manners::manners;
 use crate::fetch::place::is_url;
 use crate::fetch::values;
 use crate::fetch::{self, Failure, Go};
@@ -24,17 +25,22 @@ use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::resourcesync_0_1::alpha::Alpha;
 use crate::walk::feeds::{Feeds, From};
-use crate::walk::node::{FoundBy, Outcome, SetData};
+use crate::walk::inspect::{BEGIN_MAX, HOST_META};
+use crate::walk::node::{FoundBy, Lead, Outcome, Record, Sampled, Stage};
+use crate::walk::protocol::{Begin, Page, Pending, Protocol, Recognition, Visit};
 use crate::walk::sketch::{Listed, Sketch};
 use abreast_resourcesync::sitemap::{is_no_change_set, lists_only_others, may_be_change_set};
-use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
-use abreast_webtypes::{SyntaxError, excerpt, resolve, robots_sitemaps};
-pub(crate) use document::is_document;
+use abreast_resourcesync::v0_1::{
+    CHANGE_SET, DUMP, INDEXES_MAX, LinkKind, Root, first_of_plain_index, has_marks,
+    links_in_host_meta, links_in_html,
+};
+use abreast_webtypes::{excerpt, resolve, robots_sitemaps};
 use document::{Checker, Facts, Sitemaps};
-pub(crate) use dump::is_dump;
 use std::cell::RefCell;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Instant;
+use url::Url;
 
 /// Closed change sets that are fetched a second time.
 const CLOSED_MAX: usize = 4;
@@ -53,33 +59,132 @@ impl Alpha {
             modified: facts.head.modified.map(|time| time.instant),
             is_change_set: facts.head.change_set,
             is_cut: !facts.is_complete,
-            refusal: facts.refusal.as_ref().map(first_line),
+            refusal: facts.refusal.as_ref().map(values::first_line),
             is_dump: false,
-            children: Vec::new(),
             facts: answer.unwrap_or_default(),
         }
     }
 }
 
-/// The words about a fault, without its help.
-pub(crate) fn first_line(error: &SyntaxError) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+/// The protocol.
+pub(crate) struct ResourceSync01;
+
+impl Protocol for ResourceSync01 {
+    fn is_document(&self, begin: &[u8]) -> bool {
+        document::is_document(begin)
+    }
+
+    fn check(&self, bytes: &[u8], piece: usize, mut found: Findings) -> Findings {
+        let mut checker = Checker::new("", u64::MAX, 0, 1);
+        for piece in bytes.chunks(piece) {
+            checker.feed(piece, &mut found);
+        }
+        checker.finish(&mut found);
+        found
+    }
+
+    fn recognise(&self, begin: &Begin<'_>) -> Option<Box<dyn Record>> {
+        let is_dump = begin.found_by != FoundBy::Sitemap && begin.bytes.starts_with(b"WARC/");
+        let is_ours = may_be_ours(begin.found_by) && (is_dump || self.is_document(begin.bytes));
+        is_ours.then(|| given(is_dump))
+    }
+
+    fn recognise_package(&self, url: &str, file: &File) -> Option<Box<dyn Record>> {
+        (is_named_warc(url) || dump::is_dump(file)).then(|| given(true))
+    }
+
+    /// Whether the first Sitemap below a plain index has marks. A failed request shows no version.
+    fn recognise_below<'f>(&'f self, visit: &'f Visit<'_>, begin: &'f [u8]) -> Recognition<'f> {
+        Box::pin(async move {
+            let run = visit.run;
+            let is_ours = may_be_ours(visit.found_by) && run.options.walk && is_url(&visit.url);
+            let mut next = first_of_plain_index(begin).filter(|_| is_ours);
+            for _ in 0..INDEXES_MAX {
+                let Some(url) = next.take().filter(|url| run.hosts.may(url)) else { break };
+                match begin_of(visit, &url).await {
+                    Ok(begin) if has_marks(&begin) => return Ok(Some(given(false))),
+                    Ok(begin) => next = first_of_plain_index(&begin),
+                    Err(Failure::Missing(_)) => break,
+                    Err(other) => return Err(other),
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn read<'f>(&self, feeds: &'f mut Feeds<'_>, start: usize) -> Pending<'f, Result<(), Failure>> {
+        Box::pin(feeds.alpha(start))
+    }
+
+    fn leads_on(&self, facts: &fetch::ResponseFacts) -> bool {
+        facts.relations.iter().any(|(rel, _)| LinkKind::of(rel).is_some())
+    }
+
+    /// Links of host-meta, and those of the page that was given [rs-0.1 §7.2, §7.3].
+    fn links(&self, page: &Page<'_>) -> Vec<Lead> {
+        if page.is_host_meta {
+            let links = best(links_in_host_meta(page.bytes));
+            if !links.is_empty() {
+                return links.into_iter().map(|link| Lead::new(link, FoundBy::Site, 1)).collect();
+            }
+        }
+        let of_head = |(rel, target): &(String, String)| Some((LinkKind::of(rel)?, target.clone()));
+        let of_head = page.facts.relations.iter().filter_map(of_head);
+        let links = best(of_head.chain(links_in_html(page.bytes)).collect());
+        links.into_iter().map(|link| tried(link, FoundBy::Site, 1)).collect()
+    }
+
+    fn places(&self, start: &Url) -> Vec<Lead> {
+        let places = HOST_META.iter().map(|place| (*place, FoundBy::HostMeta, 0));
+        let places = places.chain([("/sitemap.xml", FoundBy::Site, 1)]);
+        places
+            .filter_map(|(place, by, level)| Some(tried(start.join(place).ok()?, by, level)))
+            .collect()
+    }
 }
 
-/// Findings of one document by itself, in pieces of that many bytes.
-pub(crate) fn check_document(bytes: &[u8], piece: usize, mut found: Findings) -> Findings {
-    let mut checker = Checker::new("", u64::MAX, 0, 1);
-    for piece in bytes.chunks(piece.max(1)) {
-        checker.feed(piece, &mut found);
-    }
-    checker.finish(&mut found);
-    found
+/// A link that is tried where nothing else leads to documents.
+fn tried(url: impl Into<String>, found_by: FoundBy, level: u32) -> Lead {
+    Lead { stage: Stage::Try, ..Lead::new(url, found_by, level) }
+}
+
+/// The targets of the best kind, as a copy begins with them.
+fn best(links: Vec<(LinkKind, String)>) -> Vec<String> {
+    let best = links.iter().map(|(kind, _)| *kind).min();
+    let of_best = links.into_iter().filter(|(kind, _)| Some(*kind) == best);
+    of_best.map(|(_, href)| href.trim().to_owned()).collect()
+}
+
+fn may_be_ours(found_by: FoundBy) -> bool {
+    matches!(found_by, FoundBy::Start | FoundBy::Sitemap | FoundBy::Site)
+}
+
+/// A document or dump that is read later.
+fn given(is_dump: bool) -> Box<dyn Record> {
+    Box::new(Alpha { is_dump, ..Alpha::default() })
+}
+
+/// Bytes that show the version of a document, as for copies.
+async fn begin_of(visit: &Visit<'_>, url: &str) -> Result<Vec<u8>, Failure> {
+    let begin = RefCell::new(Vec::new());
+    let restart = |_: &fetch::ResponseFacts| {
+        begin.borrow_mut().clear();
+        Go::On
+    };
+    let piece = |bytes: &[u8]| {
+        let mut begin = begin.borrow_mut();
+        begin.extend_from_slice(bytes);
+        if begin.len() < BEGIN_MAX { Go::On } else { Go::Enough }
+    };
+    fetch::url(visit.client, url, false, visit.run.budget, restart, piece).await?;
+    Ok(begin.into_inner())
 }
 
 impl Feeds<'_> {
     /// Reads the document that was given, and what it links to.
-    pub(crate) async fn alpha(&mut self, number: usize) -> Result<(), Failure> {
-        if matches!(&self.walked.nodes[number].outcome, Outcome::Alpha(dump) if dump.is_dump) {
+    async fn alpha(&mut self, number: usize) -> Result<(), Failure> {
+        let given = self.walked.nodes[number].outcome.record::<Alpha>();
+        if given.is_some_and(|given| given.is_dump) {
             return self.dump(number, (number, 0)).await;
         }
         let Some(facts) = self.read_alpha(number, None, false).await? else { return Ok(()) };
@@ -205,18 +310,15 @@ impl Feeds<'_> {
         let (mut facts, listed) = (checker.facts, checker.listed);
         facts.hash = hasher.finish();
         if let Some(answer) = &answer {
-            if answer.content_encoding.is_none() && facts.bytes > GZIP_BYTES {
-                let message = || format!("the server sent {} bytes uncompressed", facts.bytes);
-                found.add(&r::GZIP, (0, 0), message);
-            }
             let kind = answer.content_type.as_deref().map(values::essence).unwrap_or_default();
-            if !(kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains("gzip")) {
+            if !values::is_xml_or_packed(&kind) {
                 let kind = if kind.is_empty() { "missing".to_owned() } else { excerpt(&kind) };
                 found.add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {kind}"));
             }
-            manners(&self.client, &url, answer, &self.conditions, &mut found).await;
+            let (client, bytes) = (&self.client, facts.bytes);
+            manners(client, &url, answer, bytes, &self.conditions, &mut found).await;
         }
-        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(Alpha::of(&facts, answer)));
+        self.walked.nodes[number].outcome = Outcome::read(Alpha::of(&facts, answer));
         self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
         self.keep(number, found);
         self.add_to_sample(number, listed, &facts);
@@ -230,11 +332,9 @@ impl Feeds<'_> {
             start = from;
         }
         let (url, most) = (self.walked.nodes[start].url.clone(), self.sample_size());
-        let set = self.walked.sets.entry(url).or_insert_with(|| SetData {
-            listed: Sketch::new(most),
-            dumped: Sketch::new(1),
-            changed: Sketch::new(1),
-        });
+        // Documents are not read again; up to a limit all of it is kept.
+        let new = || Sampled { listed: Sketch::new(most), is_all: true };
+        let set = self.walked.sets.entry(url).or_insert_with(new);
         set.listed.merge(listed, |_, _| {});
         for uri in facts.changed.keys() {
             set.listed.remove(*uri);
@@ -284,7 +384,8 @@ mod tests {
         let entry = "<url><loc>h:a</loc></url>".repeat(200_001);
         let text =
             format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{entry}</urlset>");
-        let found = check_document(text.as_bytes(), usize::MAX, Findings::new("", Mode::Normal, 1));
+        let found = Findings::new("", Mode::Normal, 1);
+        let found = ResourceSync01.check(text.as_bytes(), usize::MAX, found);
         let message = found.message_of(&r::A_ITEMS).unwrap_or_default();
         assert!(message.ends_with("copies refuse it: more than 200000 entries"), "{message}");
     }

@@ -5,8 +5,9 @@ use super::CLOSED_MAX;
 use super::document::{Changed, Facts, Sitemaps};
 use crate::fetch::Failure;
 use crate::report::rules as r;
+use crate::resourcesync_0_1::alpha::Alpha;
 use crate::walk::feeds::Feeds;
-use crate::walk::node::{FoundBy, Outcome};
+use crate::walk::node::FoundBy;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_no_sitemap, named_again};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
@@ -120,7 +121,7 @@ impl Feeds<'_> {
 
     /// Keeps why copies refuse a Sitemap or index.
     pub(super) fn refused(&mut self, number: usize, message: String) {
-        if let Outcome::Alpha(index) = &mut self.walked.nodes[number].outcome {
+        if let Some(index) = self.walked.nodes[number].outcome.record_mut::<Alpha>() {
             index.refusal.get_or_insert(message);
         }
     }

@@ -4,11 +4,9 @@
 use crate::fetch::Budget;
 use crate::report::finding::{Finding, Findings};
 use crate::report::rule::Mode;
-use crate::resourcesync::checker::Checker;
 use crate::resourcesync::collect::Context;
 use crate::resourcesync::package::{self, PackageOrigin};
 use crate::walk::sketch::Seen;
-use crate::{emm, resourcesync_0_1, sdshare};
 use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -55,22 +53,7 @@ pub fn document(bytes: &[u8]) {
 }
 
 fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Finding> {
-    let found = Findings::new("d", mode, most_each);
-    if sdshare::is_feed(bytes) {
-        return sdshare::check_feed(bytes, piece, found).into_list();
-    }
-    if emm::is_document(bytes) {
-        return emm::check_document(bytes, found).into_list();
-    }
-    if resourcesync_0_1::is_document(bytes) {
-        return resourcesync_0_1::check_document(bytes, piece, found).into_list();
-    }
-    let mut checker = Checker::new(found, (), u64::MAX);
-    for piece in bytes.chunks(piece) {
-        checker.feed(piece);
-    }
-    checker.finish();
-    checker.found.into_list()
+    super::check(bytes, piece, Findings::new("d", mode, most_each))
 }
 
 /// Any bytes as a package: no more is unpacked than may be, and what is stated is short.

@@ -3,36 +3,42 @@
 #[doc(hidden)]
 pub mod fuzz_property;
 
+use crate::emm::Emm;
+use crate::fetch::Failure;
+use crate::fetch::hosts::Hosts;
+use crate::fetch::manners::CONDITIONS_MAX;
+use crate::report::document::Report;
 use crate::report::finding::{Finding, Findings};
 use crate::report::options::Options;
 use crate::report::rule::Mode;
 use crate::report::rules;
-use crate::resourcesync::checker::Checker;
-use crate::resourcesync::{relate, topic, uniform};
-use crate::walk::node::Outcome;
-use crate::walk::report::{self, Report};
-use crate::walk::{self, Walk};
-use crate::walk::{feeds, sample, settle};
-use crate::{emm, resourcesync_0_1, sdshare};
+use crate::resourcesync::ResourceSync;
+use crate::resourcesync_0_1::ResourceSync01;
+use crate::sdshare::SdShare;
+use crate::walk::feeds::Feeds;
+use crate::walk::node::{Outcome, Walked};
+use crate::walk::protocol::{Protocol, Run};
+use crate::walk::sample::{Fetched, sample};
+use crate::walk::{Walk, budget, report, settle};
 use abreast_net::Shared;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Every protocol, in the order in which they are asked; the last one takes any document.
+fn protocols(seed: u64) -> [Box<dyn Protocol>; 4] {
+    [Box::new(ResourceSync01), Box::new(SdShare), Box::new(Emm), Box::new(ResourceSync::new(seed))]
+}
 
 /// Judges the bytes of one document by itself; `name` stands for it in findings.
 pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
-    let found = Findings::new(name, mode, usize::MAX);
-    if sdshare::is_feed(bytes) {
-        return sdshare::check_feed(bytes, usize::MAX, found).into_list();
+    check(bytes, usize::MAX, Findings::new(name, mode, usize::MAX))
+}
+
+fn check(bytes: &[u8], piece: usize, found: Findings) -> Vec<Finding> {
+    let protocols = protocols(0);
+    match protocols.iter().find(|protocol| protocol.is_document(bytes)) {
+        Some(protocol) => protocol.check(bytes, piece, found).into_list(),
+        None => Vec::new(),
     }
-    if emm::is_document(bytes) {
-        return emm::check_document(bytes, found).into_list();
-    }
-    if resourcesync_0_1::is_document(bytes) {
-        return resourcesync_0_1::check_document(bytes, usize::MAX, found).into_list();
-    }
-    let mut checker = Checker::new(found, (), u64::MAX);
-    checker.feed(bytes);
-    checker.finish();
-    checker.found.into_list()
 }
 
 /// Walks from the starts, judges what is there, and reports all of it. `cancel` ends it early.
@@ -41,19 +47,22 @@ pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
 pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     let mut net = options.net.clone();
     net.connections_per_host = options.connections.max(1);
-    let shared = Shared::new(net);
-    let budget = walk::budget(options, cancel);
-    let mut walked = Walk::new(options, &budget, shared.clone()).run();
-    let of_feeds = feeds::walk(&mut walked, options, &shared, &budget);
-    relate::relate(&mut walked, options);
-    let sampled = if walked.cancelled {
-        sample::Sampled::default()
-    } else {
-        uniform::compare(&mut walked, options);
-        topic::ask_hubs(&mut walked, options, &shared, &budget);
-        sample::sample(&mut walked, options, &shared, &budget)
+    let (budget, protocols) = (budget(options, cancel), protocols(options.seed));
+    let run = Run {
+        options,
+        budget: &budget,
+        shared: Shared::new(net),
+        hosts: Hosts::of(options),
+        protocols: &protocols,
+        conditions: AtomicU64::new(CONDITIONS_MAX),
     };
-    settle::settle(&mut walked, options, &shared);
+    let (mut walked, later) = Walk::new(&run).run();
+    let of_feeds = read(&mut walked, &later, &run);
+    for protocol in &protocols {
+        protocol.relate(&mut walked, &run);
+    }
+    let sampled = if walked.cancelled { Fetched::default() } else { sample(&mut walked, &run) };
+    settle::settle(&mut walked, options, &run.shared);
     walked.cancelled |= cancel.load(Ordering::Relaxed);
     walked.limit = walked.limit.or(sampled.limit.filter(|_| !walked.cancelled));
     if let Some(limit) = walked.limit
@@ -67,4 +76,29 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     let unreachable =
         budget.unreachable.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     Report { unreachable, ..report::report(walked, options, sampled.fetched + of_feeds) }
+}
+
+/// Reads what protocols recognised, and what is below it; returns how many resources were fetched.
+fn read(walked: &mut Walked, later: &[(usize, usize)], run: &Run<'_>) -> u64 {
+    if later.is_empty() || walked.cancelled || walked.limit.is_some() {
+        return 0;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return 0;
+    };
+    let mut feeds = Feeds::new(walked, run.options, run.budget, &run.shared, &run.hosts);
+    for (start, protocol) in later {
+        match runtime.block_on(run.protocols[*protocol].read(&mut feeds, *start)) {
+            Ok(()) | Err(Failure::Missing(_)) => {}
+            Err(Failure::Limit(limit)) => {
+                feeds.walked.limit = Some(limit);
+                break;
+            }
+            Err(Failure::Cancelled) => {
+                feeds.walked.cancelled = true;
+                break;
+            }
+        }
+    }
+    feeds.sampled
 }

@@ -3,10 +3,10 @@
 use super::graph::{self, Descriptions};
 use super::read::Reading;
 use super::{accepted, delivered, refusal};
+use crate::fetch::hosts::Hosts;
 use crate::fetch::{Budget, Failure};
 use crate::report::rules as r;
 use crate::walk::feeds::{Fault, Feeds, ask};
-use crate::walk::sample::Hosts;
 use abreast_net::{Client, Shared};
 use abreast_rdf::Entities;
 use abreast_sdshare::{Entry, Link, Relation};
@@ -44,7 +44,7 @@ impl Feeds<'_> {
         let sampler = Sampler {
             shared: self.shared,
             budget: self.budget,
-            hosts: &self.hosts,
+            hosts: self.hosts,
             most: FRAGMENT_BYTES.min(self.options.max_file_bytes),
             accepts: &self.accepts,
             has_files: reading.has_files,

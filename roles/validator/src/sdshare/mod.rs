@@ -10,7 +10,7 @@
 //! | `snapshots.rs` | snapshots and their chunks |
 //! | `graph.rs` | RDF compared |
 
-pub(crate) mod feed;
+mod feed;
 mod fragments;
 mod graph;
 mod page;
@@ -22,14 +22,14 @@ mod snapshots;
 use crate::fetch::manners::take_one;
 use crate::fetch::values;
 use crate::fetch::{Budget, Failure, ResponseFacts};
+use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::walk::feeds::{Fault, Feeds, ask};
-use crate::walk::node::FoundBy;
+use crate::walk::node::{FoundBy, Record};
+use crate::walk::protocol::{Begin, Pending, Protocol};
 use abreast_net::{Client, retry_after};
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, FeedKind, Relation};
 use abreast_webtypes::excerpt;
-pub(crate) use page::{check_feed, is_feed};
-pub(crate) use pages::date;
 use read::Reading;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
@@ -37,8 +37,35 @@ use std::time::{Duration, SystemTime};
 /// How long the walk waits for a snapshot that is being made, at a time.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// The protocol.
+pub(crate) struct SdShare;
+
+impl Protocol for SdShare {
+    fn is_document(&self, begin: &[u8]) -> bool {
+        page::is_feed(begin)
+    }
+
+    fn check(&self, bytes: &[u8], piece: usize, found: Findings) -> Findings {
+        page::check_feed(bytes, piece, found)
+    }
+
+    fn has_mark(&self, begin: &[u8]) -> bool {
+        self.is_document(begin) && abreast_sdshare::has_mark(begin)
+    }
+
+    fn recognise(&self, begin: &Begin<'_>) -> Option<Box<dyn Record>> {
+        let is_start = begin.found_by == FoundBy::Start && !begin.is_links;
+        let is_ours = is_start && self.is_document(begin.bytes);
+        is_ours.then(|| Box::<feed::Feed>::default() as Box<dyn Record>)
+    }
+
+    fn read<'f>(&self, feeds: &'f mut Feeds<'_>, start: usize) -> Pending<'f, Result<(), Failure>> {
+        Box::pin(feeds.start(start))
+    }
+}
+
 impl Feeds<'_> {
-    pub(crate) async fn start(&mut self, number: usize) -> Result<(), Failure> {
+    async fn start(&mut self, number: usize) -> Result<(), Failure> {
         let Some(reading) = self.read(number, None, None).await? else { return Ok(()) };
         if !self.walks(number) {
             return Ok(());

@@ -3,10 +3,10 @@
 use super::read::Reading;
 use crate::fetch::ResponseFacts;
 use crate::fetch::values;
+use crate::fetch::values::first_line;
 use crate::report::finding::Findings;
 use crate::report::rule::Rule;
 use crate::report::rules as r;
-use crate::resourcesync_0_1::first_line;
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
 

@@ -3,18 +3,19 @@
 use super::page::{Page, PageReader};
 use super::read::{ENTRIES_MAX, Reading};
 use super::{accepted, delivered};
-use crate::fetch::manners::{GZIP_BYTES, manners};
+use crate::fetch::manners::manners;
 use crate::fetch::place::is_url;
 use crate::fetch::{self, Failure, Go, ResponseFacts};
+use crate::report::document::MAKING;
 use crate::report::facts::FeedFacts;
 use crate::report::finding::Findings;
+use crate::report::options::MAX_DOCUMENTS;
 use crate::report::rules as r;
 use crate::sdshare::feed::Feed;
-use crate::walk::MAX_DOCUMENTS;
 use crate::walk::feeds::{Feeds, From};
 use crate::walk::node::{FoundBy, Outcome};
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, FeedKind, Relation};
-use abreast_webtypes::{Timestamp, excerpt, without_fragment};
+use abreast_webtypes::{excerpt, without_fragment};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -56,7 +57,7 @@ impl Feeds<'_> {
                     if is_made && self.waits(wish.as_deref()).await {
                         continue;
                     }
-                    self.walked.nodes[number].outcome = Outcome::Left("still being made (202)");
+                    self.walked.nodes[number].outcome = Outcome::Left(MAKING);
                     return Ok(None);
                 }
                 Err(Failure::Missing(message)) if feed.facts.pages == 0 => {
@@ -157,7 +158,7 @@ impl Feeds<'_> {
                 _ => 2,
             };
         }
-        node.outcome = Outcome::Feed(Box::new(feed));
+        node.outcome = Outcome::read(feed);
         if is_url(&url) && self.samples() {
             self.accepts(number).await?;
         }
@@ -186,7 +187,7 @@ impl Feeds<'_> {
         let begin = |facts: &ResponseFacts| {
             *reader.borrow_mut() = new(&facts.url).answered(facts);
             position.set(0);
-            now.set(date(facts));
+            now.set(facts.time());
             is_making.set(facts.status == 202);
             if is_making.get() { Go::Enough } else { Go::On }
         };
@@ -210,19 +211,8 @@ impl Feeds<'_> {
         if let Some((rule, message)) = delivered(url, ATOM_MEDIA_TYPE, facts) {
             found.add(rule, (0, 0), || message);
         }
-        if facts.content_encoding.is_none() && bytes > GZIP_BYTES {
-            let message = || format!("the server sent {bytes} bytes uncompressed");
-            found.add(&r::GZIP, (0, 0), message);
-        }
-        manners(&self.client, url, facts, &self.conditions, found).await;
+        manners(&self.client, url, facts, bytes, &self.conditions, found).await;
     }
-}
-
-/// The time at the server.
-pub(crate) fn date(facts: &ResponseFacts) -> Option<Timestamp> {
-    let time = httpdate::parse_http_date(facts.date.as_deref()?).ok()?;
-    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_secs()).ok().map(Timestamp::from_seconds)
 }
 
 fn head_facts(head: &abreast_sdshare::Feed, facts: &mut FeedFacts) {

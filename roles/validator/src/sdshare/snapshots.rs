@@ -55,7 +55,7 @@ impl Feeds<'_> {
                 record.facts.size = self.files(from, &links).await?;
             }
             let Some(child) = child else { continue };
-            self.walked.nodes[child].outcome = Outcome::Feed(Box::new(record));
+            self.walked.nodes[child].outcome = Outcome::read(record);
             if !newest.iter().any(|other| std::ptr::eq(*other, entry)) {
                 continue;
             }

@@ -1,17 +1,14 @@
-//! The walk of feeds: those of SDShare in `sdshare/`, those in Activity Streams in `emm/`, and the
-//! documents of ResourceSync 0.1 in `resourcesync_0_1/`.
+//! The walk of a protocol that reads one document after the other.
 
+use crate::fetch::hosts::Hosts;
 use crate::fetch::manners::CONDITIONS_MAX;
 use crate::fetch::place::is_url;
 use crate::fetch::{self, Answer, Budget, Failure};
-use crate::report::finding::Findings;
-use crate::report::options::{Options, Share};
+use crate::report::finding::{Finding, Findings};
+use crate::report::options::{MAX_DOCUMENTS, Options, Share};
 use crate::report::rule::Rule;
 use crate::report::rules as r;
-use crate::resourcesync::collect::Origin;
-use crate::walk::MAX_DOCUMENTS;
-use crate::walk::node::{FoundBy, Node, Outcome, Walked};
-use crate::walk::sample::{Hosts, hosts};
+use crate::walk::node::{FoundBy, Lead, Node, Outcome, Walked};
 use abreast_net::{Client, Request, Shared, UnaskedEncoding};
 use abreast_webtypes::{excerpt, without_fragment};
 use std::sync::Arc;
@@ -25,69 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Addresses that are asked for other types than they have.
 const ACCEPTS_MAX: u64 = 16;
 
-/// Reads the feeds that were given and what is below them; returns how many fragments and snapshots
-/// were fetched.
-pub(crate) fn walk(
-    walked: &mut Walked,
-    options: &Options,
-    shared: &Arc<Shared>,
-    budget: &Budget<'_>,
-) -> u64 {
-    let starts: Vec<usize> = (0..walked.nodes.len())
-        .filter(|number| {
-            matches!(
-                walked.nodes[*number].outcome,
-                Outcome::Feed(_) | Outcome::ChangeFeed(_) | Outcome::Alpha(_)
-            )
-        })
-        .collect();
-    if starts.is_empty() || walked.cancelled || walked.limit.is_some() {
-        return 0;
-    }
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return 0;
-    };
-    let mut feeds = Feeds {
-        taken: walked.nodes.len(),
-        walked,
-        options,
-        budget,
-        client: Client::new(Arc::clone(shared)),
-        shared,
-        hosts: hosts(options),
-        conditions: AtomicU64::new(CONDITIONS_MAX),
-        accepts: AtomicU64::new(ACCEPTS_MAX),
-        patience: PATIENCE,
-        sampled: 0,
-    };
-    for start in starts {
-        let outcome = &feeds.walked.nodes[start].outcome;
-        let is_changes = matches!(outcome, Outcome::ChangeFeed(_));
-        let is_alpha = matches!(outcome, Outcome::Alpha(_));
-        let walk = async {
-            if is_changes {
-                feeds.changes(start).await
-            } else if is_alpha {
-                feeds.alpha(start).await
-            } else {
-                feeds.start(start).await
-            }
-        };
-        match runtime.block_on(walk) {
-            Ok(()) | Err(Failure::Missing(_)) => {}
-            Err(Failure::Limit(limit)) => {
-                feeds.walked.limit = Some(limit);
-                break;
-            }
-            Err(Failure::Cancelled) => {
-                feeds.walked.cancelled = true;
-                break;
-            }
-        }
-    }
-    feeds.sampled
-}
-
 /// The walk. Errors of its methods are limits and the wish of the user: what cannot be fetched is a
 /// finding.
 pub(crate) struct Feeds<'a> {
@@ -96,7 +30,7 @@ pub(crate) struct Feeds<'a> {
     pub(crate) budget: &'a Budget<'a>,
     pub(crate) client: Client,
     pub(crate) shared: &'a Arc<Shared>,
-    pub(crate) hosts: Hosts,
+    pub(crate) hosts: &'a Hosts,
     /// Documents that were read or are to be.
     pub(crate) taken: usize,
     pub(crate) conditions: AtomicU64,
@@ -108,7 +42,29 @@ pub(crate) struct Feeds<'a> {
 /// Where a link is written: the document and the line.
 pub(crate) type From = (usize, u64);
 
-impl Feeds<'_> {
+impl<'a> Feeds<'a> {
+    pub(crate) fn new(
+        walked: &'a mut Walked,
+        options: &'a Options,
+        budget: &'a Budget<'a>,
+        shared: &'a Arc<Shared>,
+        hosts: &'a Hosts,
+    ) -> Self {
+        Self {
+            taken: walked.nodes.len(),
+            walked,
+            options,
+            budget,
+            client: Client::new(Arc::clone(shared)),
+            shared,
+            hosts,
+            conditions: AtomicU64::new(CONDITIONS_MAX),
+            accepts: AtomicU64::new(ACCEPTS_MAX),
+            patience: PATIENCE,
+            sampled: 0,
+        }
+    }
+
     /// Whether links of a document are followed.
     pub(crate) fn walks(&self, number: usize) -> bool {
         let node = &self.walked.nodes[number];
@@ -123,13 +79,7 @@ impl Feeds<'_> {
     /// Adds the target of a link below a document; `None` when it was added before or is left out.
     pub(crate) fn child(&mut self, from: From, url: &str, found_by: FoundBy) -> Option<usize> {
         let url = without_fragment(url);
-        let level = self.walked.nodes[from.0].level + 1;
-        match &mut self.walked.nodes[from.0].outcome {
-            Outcome::Feed(feed) => feed.children.push(url.to_owned()),
-            Outcome::ChangeFeed(feed) => feed.children.push(url.to_owned()),
-            Outcome::Alpha(document) => document.children.push(url.to_owned()),
-            _ => {}
-        }
+        self.walked.nodes[from.0].children.push(url.to_owned());
         if self.walked.by_url.contains_key(url) {
             return None;
         }
@@ -146,19 +96,9 @@ impl Feeds<'_> {
         };
         let is_waiting = matches!(outcome, Outcome::Waiting);
         let number = self.walked.nodes.len();
+        let lead = Lead::new(url, found_by, self.walked.nodes[from.0].level + 1);
         self.walked.by_url.insert(url.to_owned(), number);
-        self.walked.nodes.push(Node {
-            url: url.to_owned(),
-            found_by,
-            from: Some(from.0),
-            entry: 0,
-            level,
-            origin: Origin::default(),
-            outcome,
-            findings: Vec::new(),
-            millis: 0,
-            steps: (0, 0),
-        });
+        self.walked.nodes.push(Node::new(lead, Some(from.0), outcome));
         is_waiting.then_some(number)
     }
 
@@ -185,10 +125,10 @@ impl Feeds<'_> {
     /// of all its pages together, of which there may be very many.
     pub(crate) fn keep(&mut self, number: usize, found: Findings) {
         let node = &mut self.walked.nodes[number];
-        let is_one = matches!(node.outcome, Outcome::ChangeFeed(_));
+        let is_one = matches!(&node.outcome, Outcome::Read(record) if record.counts_once());
         let kept = &mut node.findings;
         for finding in found.into_list() {
-            let same = |other: &crate::Finding| {
+            let same = |other: &Finding| {
                 other.rule.id == finding.rule.id && (is_one || other.url == finding.url)
             };
             if kept.iter().filter(|other| same(other)).count() < self.options.most_each.max(1) {

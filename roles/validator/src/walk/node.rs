@@ -1,18 +1,13 @@
 //! Records of the addresses of a walk.
 
-use crate::emm::change_feed::ChangeFeed;
 use crate::fetch::ResponseFacts;
-use crate::report::finding::Finding;
-use crate::resourcesync::collect::{Child, Origin};
-use crate::resourcesync::entry::Head;
-use crate::resourcesync::kind;
-use crate::resourcesync::package::Package;
-use crate::resourcesync_0_1::alpha::Alpha;
-use crate::sdshare::feed::Feed;
-use crate::walk::sketch::{Changes, Listed, Sketch};
-use abreast_resourcesync::v1_1::{Capability, Root};
-use abreast_webtypes::{Origin as WebOrigin, resolve};
+use crate::report::document::Document;
+use crate::report::finding::{Finding, Findings};
+use crate::walk::sketch::{Listed, Sketch};
+use abreast_webtypes::Origin as WebOrigin;
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt::Debug;
 use url::Url;
 
 /// Why a document is checked.
@@ -63,18 +58,42 @@ impl FoundBy {
     }
 }
 
+/// What the protocol of a document remembers of it.
+pub(crate) trait Record: Any + Debug + Send + Sync {
+    /// Writes what the report states of it.
+    fn report(&self, node: &Node, document: &mut Document);
+
+    /// Documents that it points to, beside those of the node.
+    fn children(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Whether a site with it has documents of a Source; `None` if it does not show that.
+    fn is_document(&self, _found_by: FoundBy) -> Option<bool> {
+        None
+    }
+
+    /// Whether the findings of all its pages are counted together: there may be very many pages.
+    fn counts_once(&self) -> bool {
+        false
+    }
+
+    /// What the server stated, for noticing that it changed.
+    fn facts(&self) -> Option<&ResponseFacts> {
+        None
+    }
+
+    /// Other documents whose change may be the reason of its findings.
+    fn related(&self, _url: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 /// The result of one address.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Waiting,
-    Document(Box<Doc>),
-    Package(Box<Package>),
-    /// Of SDShare.
-    Feed(Box<Feed>),
-    /// Of Activity Streams.
-    ChangeFeed(Box<ChangeFeed>),
-    /// Of ResourceSync 0.1.
-    Alpha(Box<Alpha>),
+    Read(Box<dyn Record>),
     /// A plain Sitemap that robots.txt named.
     Plain,
     /// A web page, robots.txt, or a resource, by its name for people.
@@ -84,41 +103,63 @@ pub(crate) enum Outcome {
     Left(&'static str),
 }
 
-/// A document that was read.
-#[derive(Debug, Default)]
-pub(crate) struct Doc {
-    pub(crate) head: Head,
-    pub(crate) entries: u64,
-    pub(crate) bytes: u64,
-    pub(crate) complete: bool,
-    /// Why copies refuse it.
-    pub(crate) refusal: Option<String>,
-    pub(crate) children: Vec<Child>,
-    pub(crate) fingerprint: u64,
-    pub(crate) facts: ResponseFacts,
-    pub(crate) again: Vec<((u64, u64), (u32, u32))>,
-    /// A topic at which nothing was stated yet.
-    pub(crate) silent: bool,
+impl Outcome {
+    pub(crate) fn read(record: impl Record) -> Self {
+        Self::Read(Box::new(record))
+    }
+
+    /// What was read, if it is of that type.
+    pub(crate) fn record<R: Record>(&self) -> Option<&R> {
+        let Self::Read(record) = self else { return None };
+        (&**record as &dyn Any).downcast_ref()
+    }
+
+    pub(crate) fn record_mut<R: Record>(&mut self) -> Option<&mut R> {
+        let Self::Read(record) = self else { return None };
+        (&mut **record as &mut dyn Any).downcast_mut()
+    }
 }
 
-impl Doc {
-    pub(crate) fn capability(&self) -> Option<Capability> {
-        self.head.md.as_ref().and_then(|md| md.capability)
-    }
+/// Where a document was found, as far as it matters for what is remembered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// The index it was reached from.
+    pub(crate) index: Option<String>,
+    /// It is of the past: an archive led to it.
+    pub(crate) archived: bool,
+}
 
-    pub(crate) fn root(&self) -> Root {
-        self.head.root()
-    }
+/// A link that is followed.
+#[derive(Debug)]
+pub(crate) struct Lead {
+    pub(crate) url: String,
+    pub(crate) found_by: FoundBy,
+    /// What the protocol of the document notes of it.
+    pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
+    pub(crate) level: u32,
+    pub(crate) origin: Origin,
+    pub(crate) stage: Stage,
+}
 
-    pub(crate) fn is(&self, capability: Capability) -> bool {
-        self.capability() == Some(capability)
+impl Lead {
+    /// A link that is no entry, and is read at once.
+    pub(crate) fn new(url: impl Into<String>, found_by: FoundBy, level: u32) -> Self {
+        let (origin, stage) = (Origin::default(), Stage::Now);
+        Self { url: url.into(), found_by, note: None, level, origin, stage }
     }
+}
 
-    /// Where a link leads, and where it is written.
-    pub(crate) fn link(&self, base: &str, rel: &str) -> Option<(String, (u64, u64))> {
-        let (href, place) = self.head.link(rel)?;
-        Some((resolve(base, href).ok()?, place))
-    }
+/// When an address is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    #[default]
+    Now,
+    /// After those, since it states what all of them do.
+    Late,
+    /// Last, since what is of the past may still be current elsewhere.
+    Past,
+    /// Only where nothing else led to a document.
+    Try,
 }
 
 /// One address.
@@ -128,11 +169,13 @@ pub(crate) struct Node {
     pub(crate) found_by: FoundBy,
     /// The document that led here.
     pub(crate) from: Option<usize>,
-    /// Which of its entries, for packages.
-    pub(crate) entry: usize,
+    pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
     pub(crate) level: u32,
     pub(crate) origin: Origin,
+    pub(crate) stage: Stage,
     pub(crate) outcome: Outcome,
+    /// Documents that links were followed to while it was read.
+    pub(crate) children: Vec<String>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) millis: u64,
     /// When reading began and ended, counted in steps of the walk.
@@ -140,13 +183,29 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    pub(crate) fn new(lead: Lead, from: Option<usize>, outcome: Outcome) -> Self {
+        let Lead { url, found_by, note, level, origin, stage } = lead;
+        let (children, findings) = (Vec::new(), Vec::new());
+        let (millis, steps) = (0, (0, 0));
+        Self {
+            url,
+            found_by,
+            from,
+            note,
+            level,
+            origin,
+            stage,
+            outcome,
+            children,
+            findings,
+            millis,
+            steps,
+        }
+    }
+
     /// Whether it is a document of ResourceSync, or stands for one.
     pub(crate) fn is_document(&self) -> bool {
-        match &self.outcome {
-            Outcome::Document(doc) => doc.capability().is_some() || self.found_by == FoundBy::Plain,
-            Outcome::Alpha(_) => true,
-            _ => false,
-        }
+        matches!(&self.outcome, Outcome::Read(record) if record.is_document(self.found_by) == Some(true))
     }
 
     /// Whether the root of a site was given.
@@ -169,54 +228,37 @@ pub(crate) fn site_has_documents(nodes: &[Node], start: usize) -> bool {
     nodes.iter().any(|node| node.is_document() && is_of_site(node))
 }
 
-/// The lists of a set of resources.
-#[derive(Debug)]
-pub(crate) struct SetData {
-    pub(crate) listed: Sketch<Listed>,
-    pub(crate) dumped: Sketch<Listed>,
-    pub(crate) changed: Sketch<Changes>,
-}
-
-impl SetData {
-    pub(crate) fn merge(&mut self, listed: Sketch<Listed>, changed: Sketch<Changes>) {
-        self.listed.merge(listed, |_, _| {});
-        self.changed.merge(changed, |one, other| {
-            other.latest.into_iter().for_each(|change| one.add(change));
-        });
-    }
-}
-
-/// Does an archive that was read have the document?
-pub(crate) fn in_archive(nodes: &[Node], url: &str) -> bool {
-    nodes.iter().any(|node| match &node.outcome {
-        Outcome::Document(doc) => {
-            doc.capability().is_some_and(kind::is_archive)
-                && doc.children.iter().any(|child| child.url == url)
-        }
-        _ => false,
-    })
-}
-
 /// Everything that was learnt.
 pub(crate) struct Walked {
     pub(crate) nodes: Vec<Node>,
     pub(crate) by_url: HashMap<String, usize>,
-    /// By the address of the Capability List.
-    pub(crate) sets: HashMap<String, SetData>,
+    /// Resources of each set, of which some are fetched.
+    pub(crate) sets: HashMap<String, Sampled>,
     pub(crate) limit: Option<&'static str>,
     pub(crate) cancelled: bool,
     pub(crate) unique_one_in: u64,
 }
 
+/// Resources of a set that may be fetched.
+#[derive(Debug)]
+pub(crate) struct Sampled {
+    pub(crate) listed: Sketch<Listed>,
+    /// These are all that can be fetched: its documents are not read again.
+    pub(crate) is_all: bool,
+}
+
 impl Walked {
-    /// Whether a document is one of ResourceSync 0.1.
-    pub(crate) fn is_of_0_1(&self, url: &str) -> bool {
-        let number = self.by_url.get(url);
-        number.is_some_and(|number| matches!(self.nodes[*number].outcome, Outcome::Alpha(_)))
+    /// Adds findings to those of the documents at these addresses.
+    pub(crate) fn add(&mut self, found: HashMap<String, Findings>) {
+        for (url, found) in found {
+            if let Some(number) = self.by_url.get(&url) {
+                self.nodes[*number].findings.append(&mut found.into_list());
+            }
+        }
     }
 
-    /// The resources of Sitemaps of ResourceSync 0.1.
-    pub(crate) fn sets_of_0_1(&self) -> impl Iterator<Item = &SetData> {
-        self.sets.iter().filter(|(url, _)| self.is_of_0_1(url)).map(|(_, set)| set)
+    /// What was read at an address, if it is of that type.
+    pub(crate) fn record<R: Record>(&self, url: &str) -> Option<&R> {
+        self.nodes[*self.by_url.get(url)?].outcome.record()
     }
 }

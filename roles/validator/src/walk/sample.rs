@@ -1,22 +1,16 @@
 //! Comparison of resources with the lists: a sample is fetched, or all [rs-core §7].
 
+use crate::fetch::archive::TOO_LARGE;
 use crate::fetch::digest::Hasher;
-use crate::fetch::place::is_url;
-use crate::fetch::values;
-use crate::fetch::{self, Budget, Failure, Go, ResponseFacts};
+use crate::fetch::{self, Failure, Go, ResponseFacts, html, values};
 use crate::report::finding::Findings;
-use crate::report::options::{Options, Share};
+use crate::report::options::{MAX_DOCUMENTS, Options, Share};
 use crate::report::rules as r;
-use crate::resourcesync::entry::{DocumentObserver, Entry, Head};
-use crate::resourcesync::package::TOO_LARGE;
-use crate::resourcesync::relate::wrong_link;
-use crate::walk::MAX_DOCUMENTS;
-use crate::walk::node::{Outcome, Walked};
+use crate::walk::node::Walked;
+use crate::walk::protocol::{Protocol, Run};
 use crate::walk::sketch::Listed;
-use abreast_net::{Client, Shared};
-use abreast_resourcesync::v1_1::{Capability, Root};
-use abreast_webtypes::{Origin, count, excerpt};
-use std::cell::RefCell;
+use abreast_net::Client;
+use abreast_webtypes::{count, excerpt};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -29,23 +23,18 @@ const PAGE_MAX: usize = 64 << 10;
 
 /// The results of sampling.
 #[derive(Debug, Default)]
-pub(crate) struct Sampled {
+pub(crate) struct Fetched {
     pub(crate) fetched: u64,
     pub(crate) limit: Option<&'static str>,
 }
 
 /// Fetches the sample; findings are added to those of the list that has the resource.
-pub(crate) fn sample(
-    walked: &mut Walked,
-    options: &Options,
-    shared: &Arc<Shared>,
-    budget: &Budget<'_>,
-) -> Sampled {
+pub(crate) fn sample(walked: &mut Walked, run: &Run<'_>) -> Fetched {
+    let options = run.options;
     let is_over = walked.limit.is_some_and(|limit| limit != MAX_DOCUMENTS);
     if options.sample.is_none() || !options.walk || walked.cancelled || is_over {
-        return Sampled::default();
+        return Fetched::default();
     }
-    let hosts = hosts(options);
     let found: Mutex<HashMap<String, Findings>> = Mutex::default();
     let limit: Mutex<Option<&'static str>> = Mutex::default();
     let fetched = AtomicU64::new(0);
@@ -60,13 +49,12 @@ pub(crate) fn sample(
                 else {
                     return;
                 };
-                let client = Client::new(Arc::clone(shared));
+                let client = Client::new(Arc::clone(&run.shared));
                 while let Some(listed) = next(&receiver) {
                     if limit.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
                         continue; // Drains, so that the sender does not wait.
                     }
-                    let one =
-                        One { listed: &listed, walked: walked_now, options, budget, found: &found };
+                    let one = One { listed: &listed, walked: walked_now, run, found: &found };
                     match runtime.block_on(one.fetch(&client)) {
                         Ok(true) => drop(fetched.fetch_add(1, Ordering::Relaxed)),
                         Ok(false) => {}
@@ -79,7 +67,7 @@ pub(crate) fn sample(
         }
         let mut other_hosts = HashSet::new();
         let mut send = |listed: Listed| {
-            if hosts.may(&listed.uri) {
+            if run.hosts.may(&listed.uri) {
                 let _ = sender.send(listed);
             } else if other_hosts.insert(listed.document.clone()) {
                 let message =
@@ -99,22 +87,20 @@ pub(crate) fn sample(
                 }
             }
             Share::All => {
-                all(walked_now, options, shared, budget, &mut send);
-                // Documents of 0.1 are not read again; up to a limit all of it is kept.
-                for (_, listed) in walked_now.sets_of_0_1().flat_map(|set| set.listed.iter()) {
+                for protocol in run.protocols {
+                    protocol.each_resource(walked_now, run, &mut send);
+                }
+                let all = walked_now.sets.values().filter(|set| set.is_all);
+                for (_, listed) in all.flat_map(|set| set.listed.iter()) {
                     send(listed.clone());
                 }
             }
         }
         drop(sender);
     });
-    for (url, found) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        if let Some(number) = walked.by_url.get(&url) {
-            walked.nodes[*number].findings.append(&mut found.into_list());
-        }
-    }
+    walked.add(found.into_inner().unwrap_or_else(PoisonError::into_inner));
     let limit = limit.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Sampled { fetched: fetched.into_inner(), limit }
+    Fetched { fetched: fetched.into_inner(), limit }
 }
 
 fn next(receiver: &Mutex<Receiver<Listed>>) -> Option<Listed> {
@@ -132,103 +118,11 @@ fn with(
     add(of.or_insert_with(|| Findings::new(url, options.mode, options.most_each)));
 }
 
-/// Reads the Resource Lists again and hands over each resource: none is kept.
-fn all(
-    walked: &Walked,
-    options: &Options,
-    shared: &Arc<Shared>,
-    budget: &Budget<'_>,
-    send: &mut dyn FnMut(Listed),
-) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
-    let client = Client::new(Arc::clone(shared));
-    for node in &walked.nodes {
-        let Outcome::Document(doc) = &node.outcome else { continue };
-        let is_list =
-            doc.is(Capability::ResourceList) && doc.root() == Root::UrlSet && !node.origin.archived;
-        if !is_list || !is_url(&node.url) {
-            continue;
-        }
-        // Buffered a document at a time: a slow resource must not keep the list's connection
-        // waiting.
-        let bytes = RefCell::new(Vec::new());
-        let begin = |_: &ResponseFacts| {
-            bytes.borrow_mut().clear();
-            Go::On
-        };
-        let piece = |piece: &[u8]| {
-            let mut bytes = bytes.borrow_mut();
-            bytes.extend_from_slice(piece);
-            if bytes.len() as u64 > options.max_document_bytes { Go::Enough } else { Go::On }
-        };
-        let read = fetch::url(&client, &node.url, false, budget, begin, piece);
-        let Ok(facts) = runtime.block_on(read) else { continue };
-        let observer = Each { url: &node.url, send };
-        let mut checker =
-            crate::resourcesync::checker::Checker::new(Findings::default(), observer, u64::MAX);
-        checker.answered(&facts);
-        checker.feed(&bytes.into_inner());
-        checker.finish();
-    }
-}
-
-struct Each<'a> {
-    url: &'a str,
-    send: &'a mut dyn FnMut(Listed),
-}
-
-impl DocumentObserver for Each<'_> {
-    fn head(&mut self, _head: &Head) {}
-
-    fn entry(&mut self, head: &Head, entry: &Entry, _found: &mut Findings) {
-        let md = &entry.md;
-        (self.send)(Listed {
-            uri: entry.loc.clone(),
-            digests: md.digests.clone(),
-            length: md.length,
-            media_type: md.media_type.clone(),
-            encoding: md.encoding.clone(),
-            lastmod: entry.lastmod,
-            at: head.md.as_ref().and_then(|md| md.at),
-            document: self.url.to_owned(),
-            place: entry.place,
-        });
-    }
-}
-
-/// Which hosts may be asked for resources.
-pub(crate) struct Hosts {
-    origins: HashSet<Origin>,
-    names: HashSet<String>,
-}
-
-impl Hosts {
-    pub(crate) fn may(&self, url: &str) -> bool {
-        is_url(url)
-            && Origin::of(url).is_some_and(|origin| {
-                self.origins.contains(&origin)
-                    || self.names.contains(&origin.host)
-                    || self.names.contains(&format!("{}:{}", origin.host, origin.port))
-            })
-    }
-}
-
-/// Those of the starts, and those that are allowed.
-pub(crate) fn hosts(options: &Options) -> Hosts {
-    Hosts {
-        origins: options.starts.iter().filter_map(|start| Origin::of(start)).collect(),
-        names: options.allow_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
-    }
-}
-
 /// One resource being fetched.
 struct One<'a> {
     listed: &'a Listed,
     walked: &'a Walked,
-    options: &'a Options,
-    budget: &'a Budget<'a>,
+    run: &'a Run<'a>,
     found: &'a Mutex<HashMap<String, Findings>>,
 }
 
@@ -236,7 +130,7 @@ impl One<'_> {
     /// Whether it was fetched. An error is the name of a limit.
     async fn fetch(&self, client: &Client) -> Result<bool, &'static str> {
         let listed = self.listed;
-        let most = self.options.max_file_bytes;
+        let most = self.run.options.max_file_bytes;
         if listed.length.is_some_and(|length| length > most) {
             return self.ask_length(client).await;
         }
@@ -255,7 +149,8 @@ impl One<'_> {
             *too_large = hasher.length > most;
             if *too_large { Go::Enough } else { Go::On }
         };
-        let facts = match fetch::url(client, &listed.uri, true, self.budget, begin, piece).await {
+        let facts = match fetch::url(client, &listed.uri, true, self.run.budget, begin, piece).await
+        {
             Ok(facts) => facts,
             Err(Failure::Missing(message)) => {
                 self.add(&r::AVAILABLE, || format!("{}: {message}", excerpt(&listed.uri)));
@@ -270,11 +165,11 @@ impl One<'_> {
         } else {
             self.compare(&facts, hasher);
         }
-        // A walk from a Sitemap of 0.1 does not read Capability Lists.
-        let is_of_0_1 = self.walked.is_of_0_1(&listed.document);
-        let targets = facts.links.iter().cloned().chain(crate::fetch::html::in_html(&page));
-        for target in targets.filter(|_| !is_of_0_1) {
-            if let Some(wrong) = wrong_link(self.walked, &listed.uri, &target) {
+        for target in facts.links.iter().cloned().chain(html::in_html(&page)) {
+            let mut protocols = self.run.protocols.iter();
+            let fault =
+                |protocol: &Box<dyn Protocol>| protocol.link_fault(self.walked, listed, &target);
+            if let Some(wrong) = protocols.find_map(fault) {
                 self.add(&r::LINK, || format!("{}: {wrong}", excerpt(&listed.uri)));
             }
         }
@@ -285,13 +180,14 @@ impl One<'_> {
     /// answer HEAD, or state no length or 0 then: the head of GET decides, whose body is not read.
     async fn ask_length(&self, client: &Client) -> Result<bool, &'static str> {
         let uri = &self.listed.uri;
-        let mut answer = fetch::head(client, uri, self.budget).await;
+        let mut answer = fetch::head(client, uri, self.run.budget).await;
         let is_useful = match &answer {
             Ok(facts) => facts.is_success() && facts.length().is_some_and(|length| length > 0),
             Err(failure) => !matches!(failure, Failure::Missing(_)),
         };
         if !is_useful {
-            answer = fetch::url(client, uri, true, self.budget, |_| Go::On, |_| Go::Enough).await;
+            answer =
+                fetch::url(client, uri, true, self.run.budget, |_| Go::On, |_| Go::Enough).await;
         }
         match answer {
             Ok(facts) => self.too_large(&facts, None),
@@ -320,7 +216,7 @@ impl One<'_> {
     }
 
     fn add(&self, rule: &'static crate::Rule, message: impl FnOnce() -> String) {
-        with(self.found, self.options, &self.listed.document, |found| {
+        with(self.found, self.run.options, &self.listed.document, |found| {
             found.add(rule, self.listed.place, message);
         });
     }

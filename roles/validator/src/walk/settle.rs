@@ -86,19 +86,16 @@ fn related(walked: &Walked, number: usize) -> Vec<usize> {
     let node = &walked.nodes[number];
     let mut all = vec![number];
     all.extend(node.from);
-    if let Outcome::Document(doc) = &node.outcome {
-        let links = ["index", "up"].into_iter().filter_map(|rel| doc.link(&node.url, rel));
-        all.extend(links.filter_map(|(url, _)| walked.by_url.get(&url).copied()));
+    if let Outcome::Read(record) = &node.outcome {
+        let urls = record.related(&node.url);
+        all.extend(urls.iter().filter_map(|url| walked.by_url.get(url).copied()));
     }
     all
 }
 
 async fn has_changed(client: &Client, node: &Node) -> bool {
-    let facts = match &node.outcome {
-        Outcome::Document(doc) => &doc.facts,
-        Outcome::Alpha(document) => &document.facts,
-        _ => return false,
-    };
+    let Outcome::Read(record) = &node.outcome else { return false };
+    let Some(facts) = record.facts() else { return false };
     if facts.etag.is_none() && facts.last_modified.is_none() {
         return false;
     }

@@ -5,13 +5,9 @@
 //! other has not is a difference. They are an even sample too: resources to fetch are taken from
 //! there.
 
-use abreast_resourcesync::v1_1::Change;
 use abreast_webtypes::{Digests, W3cDatetime};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-
-/// Changes kept of one URI: the latest.
-const CHANGES_EACH: usize = 4;
 
 /// A hash that the publisher of the URIs cannot choose, other than by the seed.
 pub(crate) fn hash(seed: u64, uri: &str) -> u64 {
@@ -39,17 +35,6 @@ pub(crate) struct Listed {
     pub(crate) lastmod: Option<W3cDatetime>,
     /// `at` of the list.
     pub(crate) at: Option<W3cDatetime>,
-    pub(crate) document: String,
-    pub(crate) place: (u64, u64),
-}
-
-/// One change of a resource, and where it is reported.
-#[derive(Clone, Debug)]
-pub(crate) struct Changed {
-    pub(crate) time: W3cDatetime,
-    pub(crate) change: Change,
-    pub(crate) digests: Digests,
-    pub(crate) length: Option<u64>,
     pub(crate) document: String,
     pub(crate) place: (u64, u64),
 }
@@ -123,23 +108,6 @@ impl<T> Sketch<T> {
             if let (Some(slot), Some(item), false) = (slot, item, made) {
                 join(slot, item);
             }
-        }
-    }
-}
-
-/// The latest changes of one URI.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
-    pub(crate) uri: String,
-    pub(crate) latest: Vec<Changed>,
-}
-
-impl Changes {
-    pub(crate) fn add(&mut self, changed: Changed) {
-        let at = self.latest.partition_point(|other| other.time.instant <= changed.time.instant);
-        self.latest.insert(at, changed);
-        if self.latest.len() > CHANGES_EACH {
-            self.latest.remove(0);
         }
     }
 }

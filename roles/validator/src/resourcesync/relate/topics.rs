@@ -4,6 +4,7 @@
 use super::Relations;
 use crate::report::rules as r;
 use crate::resourcesync::collect::Child;
+use crate::resourcesync::doc::Doc;
 use crate::resourcesync::kind;
 use crate::resourcesync::topic::hubs;
 use crate::walk::node::{Node, Outcome};
@@ -15,17 +16,12 @@ impl Relations<'_> {
     /// An entry of a Capability List that leads to a topic; returns whether there is more to check.
     pub(super) fn topic(&mut self, number: usize, child: &Child) -> bool {
         let Some((_, node)) = self.node(&child.url) else { return false };
-        let doc = match &node.outcome {
-            Outcome::Document(doc) => doc,
-            Outcome::Failed(message) => {
-                let message = message.clone();
-                self.add(number, &r::TOPIC_ANSWERS, child.place, || {
-                    format!("topic {}: {message}", child.url)
-                });
-                return false;
-            }
-            _ => return true,
-        };
+        if let Outcome::Failed(message) = &node.outcome {
+            let message = || format!("topic {}: {message}", child.url);
+            self.add(number, &r::TOPIC_ANSWERS, child.place, message);
+            return false;
+        }
+        let Some(doc) = node.outcome.record::<Doc>() else { return true };
         let listed: BTreeSet<String> =
             child.announced.iter().flat_map(|announced| announced.hubs.iter().cloned()).collect();
         let named = hubs(&doc.facts);
@@ -73,11 +69,10 @@ impl Relations<'_> {
         else {
             return;
         };
-        let Some((target, Node { outcome: Outcome::Document(below), origin, url, .. })) =
-            self.node(&child.url)
-        else {
+        let Some((target, Node { outcome, origin, url, .. })) = self.node(&child.url) else {
             return;
         };
+        let Some(below) = outcome.record::<Doc>() else { return };
         if below.root() == Root::SitemapIndex {
             if self.was_there(target, announced.time.map(|time| time.instant)) {
                 let name = kind::name(below.capability(), below.root());
