@@ -1,9 +1,7 @@
 //! Activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
 
-use super::members;
-use super::patch;
-use crate::emm::item::Item;
-use crate::emm::item::{EMM, IIIF, OTHERS};
+use super::{members, patch};
+use crate::emm::item::{EMM, IIIF, Item, OTHERS};
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, local, several, text_of, time, types};
 use crate::fetch::place::is_url;

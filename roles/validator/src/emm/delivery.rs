@@ -1,13 +1,11 @@
 //! How documents are fetched, and how the server delivers them [as-core §2] [iiif-discovery §4.1].
 
 use super::document::read;
-use crate::emm::doc::Doc;
-use crate::emm::doc::Kind;
+use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
 use crate::fetch::manners::manners;
 use crate::fetch::place::is_url;
-use crate::fetch::values;
-use crate::fetch::{self, Failure, Go, ResponseFacts};
+use crate::fetch::{self, Failure, Go, ResponseFacts, values};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::walk::feeds::Feeds;

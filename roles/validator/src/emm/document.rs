@@ -1,10 +1,8 @@
 //! One document: its kind, its profile, and what it states.
 
-use super::activity;
 use super::context::Contexts;
-use super::{collection, patch, streams};
-use crate::emm::doc::Doc;
-use crate::emm::doc::Kind;
+use super::{activity, collection, patch, streams};
+use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
 use crate::emm::judge::Judge;
 use crate::emm::object::{id, local, text_of, types};

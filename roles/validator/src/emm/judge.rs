@@ -4,9 +4,7 @@ use crate::emm::context::Contexts;
 use crate::report::finding::Findings;
 use crate::report::rule::Rule;
 use abreast_emm::Profile;
-use abreast_webtypes::Timestamp;
-use abreast_webtypes::excerpt;
-use abreast_webtypes::resolve;
+use abreast_webtypes::{Timestamp, excerpt, resolve};
 
 /// Judges the members of a document; `at` is a place in it, as a JSON pointer.
 pub(super) struct Judge<'f> {

@@ -2,8 +2,7 @@
 
 use super::history::{Extent, Faults, History};
 use crate::emm::change_feed::ChangeFeed;
-use crate::emm::doc::Kind;
-use crate::emm::doc::{Doc, Download};
+use crate::emm::doc::{Doc, Download, Kind};
 use crate::fetch::place::is_url;
 use crate::fetch::{Failure, ResponseFacts};
 use crate::report::facts::ChangeFeedFacts;

@@ -1,12 +1,10 @@
 //! A sample of what activities link to: representations, documents of activities, patches.
 
 use super::pages::Walk;
-use crate::emm::doc::Doc;
-use crate::emm::doc::Kind;
+use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
-use crate::fetch::Failure;
 use crate::fetch::place::is_url;
-use crate::fetch::values;
+use crate::fetch::{Failure, values};
 use crate::report::rules as r;
 use crate::walk::feeds::Feeds;
 use abreast_emm::Profile;

@@ -1,10 +1,15 @@
 //! Packages: which addresses have one, and what is in it.
 
+use crate::fetch::digest::Hasher;
+use crate::fetch::paths::MANIFEST;
 use crate::fetch::place::is_url;
-use crate::fetch::values;
-use crate::fetch::{self, Budget, Failure, Go};
+use crate::fetch::{self, Budget, Failure, Go, values};
 use crate::report::document::MAKING;
+use crate::report::finding::Findings;
+use crate::report::rule::Rule;
 use abreast_net::Client;
+use abreast_webtypes::{Digests, count, excerpt};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use zip::ZipArchive;
@@ -100,27 +105,119 @@ pub(crate) async fn get(
     Ok(Got::File(file.into_inner()))
 }
 
+/// A member of a package, as its manifest states it.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) loc: String,
+    pub(crate) digests: Digests,
+    pub(crate) length: Option<u64>,
+    pub(crate) place: (u64, u64),
+}
+
+/// Rules for the members of a package.
+pub(crate) struct MemberRules {
+    /// They are in the manifest.
+    pub(crate) listed: &'static Rule,
+    /// What the manifest lists is there.
+    pub(crate) is_there: &'static Rule,
+    /// They have the stated length and digests.
+    pub(crate) is_true: &'static Rule,
+}
+
+impl MemberRules {
+    /// Compares the bytes of a member with its entry.
+    pub(crate) fn compare(
+        &self,
+        name: &str,
+        member: &Member,
+        hasher: Hasher,
+        in_manifest: &mut Findings,
+    ) {
+        let length = hasher.length;
+        if member.length.is_some_and(|stated| stated != length) {
+            let message = || format!("{} has {}", excerpt(name), count(length, "byte"));
+            in_manifest.add(self.is_true, member.place, message);
+        } else if hasher.finish().agree(&member.digests) == Some(false) {
+            let message = || format!("{} has another digest", excerpt(name));
+            in_manifest.add(self.is_true, member.place, message);
+        }
+    }
+
+    /// Members that the manifest names, and the package does not have.
+    pub(crate) fn add_absent(&self, absent: &HashMap<String, Member>, in_manifest: &mut Findings) {
+        let mut absent: Vec<_> = absent.iter().collect();
+        absent.sort_by_key(|(_, member)| member.place);
+        for (name, member) in absent {
+            let message = || format!("there is no {}", excerpt(name));
+            in_manifest.add(self.is_there, member.place, message);
+        }
+    }
+
+    /// Compares up to that many members with their entries, which `members` loses. `is_known`: the
+    /// manifest was read to its end.
+    pub(crate) fn compare_all(
+        &self,
+        archive: &mut ZipArchive<File>,
+        most: usize,
+        (members, is_known): (&mut HashMap<String, Member>, bool),
+        budget: &Budget<'_>,
+        (in_manifest, found): (&mut Findings, &mut Findings),
+    ) -> Result<(), Failure> {
+        for number in 0..archive.len().min(most) {
+            let Some(Ok(name)) = archive.name_for_index(number) else { continue };
+            let name = name.into_owned();
+            if name == MANIFEST || name.ends_with('/') {
+                continue;
+            }
+            let Some(member) = members.remove(&name) else {
+                if is_known {
+                    let message = || format!("{} is not in the manifest", excerpt(&name));
+                    found.add(self.listed, (0, 0), message);
+                }
+                continue;
+            };
+            let mut hasher = Hasher::of(&member.digests);
+            if let Err(error) = each_piece(archive, number, budget, |bytes| hasher.update(bytes))? {
+                let message = || format!("{} cannot be unpacked: {error}", excerpt(&name));
+                in_manifest.add(self.is_there, member.place, message);
+                continue;
+            }
+            self.compare(&name, &member, hasher, in_manifest);
+        }
+        self.add_absent(members, in_manifest);
+        Ok(())
+    }
+}
+
 /// Hands over a member's bytes; the inner error states what is wrong with the package.
 pub(crate) fn each_piece(
     archive: &mut ZipArchive<File>,
     number: usize,
     budget: &Budget<'_>,
-    mut piece: impl FnMut(&[u8]),
+    piece: impl FnMut(&[u8]),
 ) -> Result<Result<(), String>, Failure> {
-    let mut member = match archive.by_index(number) {
-        Ok(member) => member,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
+    match archive.by_index(number) {
+        Ok(member) => Ok(each_chunk(member, budget, piece)?.map_err(|error| error.to_string())),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// Hands over bytes up to the end, or to the inner error.
+pub(crate) fn each_chunk(
+    mut input: impl Read,
+    budget: &Budget<'_>,
+    mut each: impl FnMut(&[u8]),
+) -> Result<io::Result<()>, Failure> {
     let mut buffer = vec![0; CHUNK];
     loop {
-        match member.read(&mut buffer) {
+        match input.read(&mut buffer) {
             Ok(0) => return Ok(Ok(())),
             Ok(length) => {
                 budget.take(length)?;
-                piece(&buffer[..length]);
+                each(&buffer[..length]);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(error)),
         }
     }
 }

@@ -5,8 +5,7 @@ use crate::fetch::ResponseFacts;
 use crate::report::finding::Findings;
 use crate::report::rules as r;
 use abreast_net::Client;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Documents asked for a second time, to see whether the server answers conditional requests.
 pub(crate) const CONDITIONS_MAX: u64 = 8;
@@ -33,9 +32,7 @@ pub(crate) async fn manners(
     }
     if facts.etag.is_none() && facts.last_modified.is_none() {
         found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
-    } else if take_one(conditions)
-        && fetch::answers_conditions(client, url, facts).await == Some(false)
-    {
+    } else if take_one(conditions) && fetch::is_other_now(client, url, facts).await == Some(false) {
         let message = || "the whole document came though it is unchanged".to_owned();
         found.add(&r::CONDITIONAL, (0, 0), message);
     }

@@ -104,6 +104,11 @@ impl ResponseFacts {
     }
 }
 
+/// What runs requests in the thread that calls it.
+pub(crate) fn runtime() -> Option<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
+}
+
 /// Why there are no more bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
@@ -364,8 +369,9 @@ fn unpacked(
     Ok(if is_on { Go::On } else { Go::Enough })
 }
 
-/// Is an unchanged document answered with 304? `None` when that cannot be reported.
-pub(crate) async fn answers_conditions(
+/// Asks for a document unless it is unchanged: whether what came is another one. `None` when nothing
+/// came, as for 304, or nothing can be reported.
+pub(crate) async fn is_other_now(
     client: &Client,
     url: &str,
     facts: &ResponseFacts,
@@ -379,11 +385,11 @@ pub(crate) async fn answers_conditions(
     };
     let response = client.send(&request).await.ok()?;
     match response.status().as_u16() {
-        304 => Some(true),
-        // Changed in between: that states nothing.
-        200 => (response.header("etag") == facts.etag.as_deref()
-            && response.header("last-modified") == facts.last_modified.as_deref())
-        .then_some(false),
+        200 => Some(
+            response.header("etag") != facts.etag.as_deref()
+                || response.header("last-modified") != facts.last_modified.as_deref(),
+        ),
+        404 | 410 => Some(true),
         _ => None,
     }
 }

@@ -1,8 +1,6 @@
 //! The root of an XML document.
 
-use abreast_webtypes::xml::Ns;
-use abreast_webtypes::xml::Reader;
-use abreast_webtypes::xml::Token;
+use abreast_webtypes::xml::{Ns, Reader, Token};
 
 /// The root element of XML that may be cut: whether it is in that namespace, and its local name.
 pub(crate) fn root_of(begin: &[u8], namespace: &'static [&'static str]) -> Option<(bool, String)> {

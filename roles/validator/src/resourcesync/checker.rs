@@ -9,8 +9,7 @@ use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::resourcesync::checker::start::CheckerState;
-use crate::resourcesync::entry::MAX_LINKS;
-use crate::resourcesync::entry::{DocumentObserver, Entry, Head};
+use crate::resourcesync::entry::{DocumentObserver, Entry, Head, MAX_LINKS};
 use crate::resourcesync::judge;
 use crate::resourcesync::markup::{ElementFaults, KNOWN, datetime};
 use abreast_resourcesync::sitemap::{

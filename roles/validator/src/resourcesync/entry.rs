@@ -2,8 +2,7 @@
 
 use crate::report::finding::Findings;
 use crate::resourcesync::markup::Md;
-use abreast_resourcesync::v1_1::Ln;
-use abreast_resourcesync::v1_1::Root;
+use abreast_resourcesync::v1_1::{Ln, Root};
 use abreast_webtypes::W3cDatetime;
 
 /// The head of a document.

@@ -1,7 +1,6 @@
 //! Rules for a single document: its head, its entries, their order [rs-core §7, §A].
 
-use crate::fetch::paths::is_again;
-use crate::fetch::paths::path;
+use crate::fetch::paths::{is_again, path};
 use crate::fetch::values;
 use crate::report::finding::Findings;
 use crate::report::rule::Rule;
@@ -10,8 +9,7 @@ use crate::resourcesync::chain::{Bound, Chain, Interval, Openness};
 use crate::resourcesync::entry::{Entry, Head};
 use crate::resourcesync::kind::{self, AttributeUse};
 use crate::resourcesync::markup::has;
-use crate::resourcesync::notification;
-use crate::resourcesync::related;
+use crate::resourcesync::{notification, related};
 use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, count, excerpt};

@@ -1,10 +1,9 @@
 //! Comparison of a package with its manifest [rs-core §11.2, §13.2].
 
-use crate::fetch::archive::{CHUNK, Got, TOO_LARGE, each_piece};
+use crate::fetch::archive::{CHUNK, Got, Member, MemberRules, TOO_LARGE, each_piece};
 use crate::fetch::digest::Hasher;
 use crate::fetch::paths::MANIFEST;
-use crate::fetch::values;
-use crate::fetch::{Budget, Failure};
+use crate::fetch::{Budget, Failure, values};
 use crate::report::document::Document;
 use crate::report::finding::{Finding, Findings};
 use crate::report::rule::Mode;
@@ -13,7 +12,7 @@ use crate::resourcesync::checker::Checker;
 use crate::resourcesync::collect::{Child, Collector, Context};
 use crate::resourcesync::entry::{DocumentObserver, Entry, Head};
 use crate::resourcesync::markup::has;
-use crate::walk::node::{Node, Origin, Record};
+use crate::walk::node::{Node, Origin, Outcome, Record};
 use crate::walk::protocol::{Inspected, Inspection, Visit};
 use crate::walk::sketch::{Listed, Sketch};
 use abreast_resourcesync::v1_1::Capability;
@@ -25,6 +24,11 @@ use zip::ZipArchive;
 
 /// Members of a package and entries of its manifest that are checked.
 const MEMBERS_MAX: usize = 1_000_000;
+static MEMBERS: MemberRules = MemberRules {
+    listed: &r::MANIFEST_ALL,
+    is_there: &r::MANIFEST_EXISTS,
+    is_true: &r::MANIFEST_TRUE,
+};
 /// Bytes of a manifest, unpacked.
 const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 
@@ -77,7 +81,10 @@ pub(super) fn inspect(context: &Context, visit: &Visit<'_>, got: Got) -> Inspect
             if let Some(child) = entry {
                 compare_length(child, length, &mut found);
             }
-            return Inspection { found: Inspected::Left(TOO_LARGE), findings: found.into_list() };
+            return Inspection {
+                found: Inspected::Done(Outcome::Left(TOO_LARGE)),
+                findings: found.into_list(),
+            };
         }
     };
     let of = PackageOrigin {
@@ -91,7 +98,7 @@ pub(super) fn inspect(context: &Context, visit: &Visit<'_>, got: Got) -> Inspect
     match check(file, entry, &of, visit.run.budget, &mut found) {
         Ok((package, in_manifest)) => {
             let findings = [found.into_list(), in_manifest].concat();
-            Inspection { found: Inspected::Read(Box::new(package)), findings }
+            Inspection { found: Inspected::Done(Outcome::read(package)), findings }
         }
         Err(failure) => failure.into(),
     }
@@ -192,59 +199,11 @@ pub(crate) fn check(
             }
         }
     }
-    members(&mut archive, &mut checker, budget, found)?;
-    let Checker { observer, found: in_manifest, .. } = checker;
+    let Checker { mut observer, found: mut in_manifest, .. } = checker;
+    let members = (&mut observer.paths, true);
+    MEMBERS.compare_all(&mut archive, MEMBERS_MAX, members, budget, (&mut in_manifest, found))?;
     package.listed = Some(observer.collector.listed);
     Ok((package, in_manifest.into_list()))
-}
-
-/// Compares each member with its entry in the manifest.
-fn members(
-    archive: &mut ZipArchive<File>,
-    checker: &mut Checker<Members<'_>>,
-    budget: &Budget<'_>,
-    found: &mut Findings,
-) -> Result<(), Failure> {
-    for number in 0..archive.len().min(MEMBERS_MAX) {
-        let Some(Ok(name)) = archive.name_for_index(number) else { continue };
-        let name = name.into_owned();
-        if name == MANIFEST || name.ends_with('/') {
-            continue;
-        }
-        let Some(member) = checker.observer.paths.get_mut(&name) else {
-            found.add(&r::MANIFEST_ALL, (0, 0), || {
-                format!("{} is not in the manifest", excerpt(&name))
-            });
-            continue;
-        };
-        member.is_there = true;
-        let mut hasher = Hasher::of(&member.digests);
-        let (stated, place) = ((member.length, member.digests.clone()), member.place);
-        let unpacked = each_piece(archive, number, budget, |bytes| hasher.update(bytes))?;
-        if let Err(error) = unpacked {
-            let message = || format!("{} cannot be unpacked: {error}", excerpt(&name));
-            checker.found.add(&r::MANIFEST_EXISTS, place, message);
-            continue;
-        }
-        let length = hasher.length;
-        let agree = hasher.finish().agree(&stated.1);
-        if stated.0.is_some_and(|stated| stated != length) {
-            let message = || format!("{} has {}", excerpt(&name), count(length, "byte"));
-            checker.found.add(&r::MANIFEST_TRUE, place, message);
-        } else if agree == Some(false) {
-            let message = || format!("{} has another digest", excerpt(&name));
-            checker.found.add(&r::MANIFEST_TRUE, place, message);
-        }
-    }
-    let mut missing: Vec<_> =
-        checker.observer.paths.iter().filter(|(_, member)| !member.is_there).collect();
-    missing.sort_by_key(|(_, member)| member.place);
-    for (name, member) in missing {
-        checker
-            .found
-            .add(&r::MANIFEST_EXISTS, member.place, || format!("there is no {}", excerpt(name)));
-    }
-    Ok(())
 }
 
 fn digests_of(file: &mut File, stated: &Digests, budget: &Budget<'_>) -> Result<Digests, Failure> {
@@ -259,14 +218,6 @@ fn digests_of(file: &mut File, stated: &Digests, budget: &Budget<'_>) -> Result<
         budget.take(0)?;
         hasher.update(&buffer[..length]);
     }
-}
-
-/// The entry of one member in the manifest.
-struct Member {
-    digests: Digests,
-    length: Option<u64>,
-    place: (u64, u64),
-    is_there: bool,
 }
 
 /// Remembers the paths of a manifest.
@@ -293,8 +244,8 @@ impl DocumentObserver for Members<'_> {
             if self.paths.len() >= MEMBERS_MAX {
                 return;
             }
-            let member =
-                Member { digests: digests.clone(), length, place: entry.place, is_there: false };
+            let (loc, digests, place) = (String::new(), digests.clone(), entry.place);
+            let member = Member { loc, digests, length, place };
             self.paths.insert(path.to_owned(), member);
         }
     }

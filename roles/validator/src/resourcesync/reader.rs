@@ -8,7 +8,7 @@ use crate::resourcesync::checker::Checker;
 use crate::resourcesync::collect::{Collector, Context};
 use crate::resourcesync::doc::Doc;
 use crate::resourcesync::{kind, topic};
-use crate::walk::node::FoundBy;
+use crate::walk::node::{FoundBy, Outcome};
 use crate::walk::protocol::{Inspected, Inspection, Pending, Reader, Visit};
 
 /// A document that is read.
@@ -33,7 +33,7 @@ impl<'v> Reading<'v> {
         let Self { visit, mut checker, is_named } = self;
         let (url, client) = (&*visit.url, visit.client);
         if is_named && checker.head.md.is_none() {
-            return Inspected::Plain.into();
+            return Inspected::Done(Outcome::Plain).into();
         }
         let is_topic = visit.found_by == FoundBy::Topic;
         let silent = checker.bytes == 0 && is_url(url) && (is_topic || !facts.hubs.is_empty());
@@ -74,7 +74,7 @@ impl<'v> Reading<'v> {
             silent,
             sketches: Some((listed, changed)),
         };
-        Inspection { found: Inspected::Read(Box::new(doc)), findings: found.into_list() }
+        Inspection { found: Inspected::Done(Outcome::read(doc)), findings: found.into_list() }
     }
 }
 

@@ -16,9 +16,7 @@ use std::sync::Arc;
 
 /// Reads the Resource Lists again and hands over each resource: none is kept.
 pub(super) fn each(walked: &Walked, run: &Run<'_>, send: &mut dyn FnMut(Listed)) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
+    let Some(runtime) = fetch::runtime() else { return };
     let client = Client::new(Arc::clone(&run.shared));
     for node in &walked.nodes {
         let Some(doc) = node.outcome.record::<Doc>() else { continue };

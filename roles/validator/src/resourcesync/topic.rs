@@ -1,8 +1,7 @@
 //! Rules for topics and hubs as subscribers need them [rs-change-notification §4.1] [websub
 //! §5.1.2].
 
-use crate::fetch::values;
-use crate::fetch::{self, Budget, Failure, ResponseFacts};
+use crate::fetch::{self, Budget, Failure, ResponseFacts, values};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::resourcesync::doc::Doc;
@@ -125,9 +124,7 @@ pub(super) fn ask_hubs(walked: &mut Walked, run: &Run<'_>) {
     if all.is_empty() {
         return;
     }
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
+    let Some(runtime) = fetch::runtime() else { return };
     let client = Client::new(Arc::clone(&run.shared));
     for (number, place, hub) in all {
         let fault = match runtime.block_on(refusal(&client, &hub, run.budget)) {

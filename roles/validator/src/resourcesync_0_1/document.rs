@@ -2,6 +2,7 @@
 
 use super::codes::{message_of, rule_of, rule_of_code};
 use crate::fetch::ResponseFacts;
+use crate::fetch::archive::Member;
 use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
@@ -11,7 +12,7 @@ use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, OAI_PMH_PROTOCOL,
     PARTIAL, Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
-use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
+use abreast_webtypes::{Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
@@ -172,15 +173,6 @@ pub(super) struct ListedSitemap {
     pub(super) line: u64,
     pub(super) time: Option<Timestamp>,
     pub(super) categories: BTreeSet<String>,
-}
-
-/// A member of a dump.
-#[derive(Debug)]
-pub(super) struct Member {
-    pub(super) loc: String,
-    pub(super) line: u64,
-    pub(super) digests: Digests,
-    pub(super) size: Option<u64>,
 }
 
 /// Checks one document.
@@ -468,12 +460,8 @@ impl Checker {
                 self.is_cut = true;
                 return;
             }
-            let member = Member {
-                loc: entry.loc.clone(),
-                line: entry.line,
-                digests: entry.digests.clone(),
-                size: entry.size,
-            };
+            let (loc, digests, length) = (entry.loc.clone(), entry.digests.clone(), entry.size);
+            let member = Member { loc, digests, length, place: (entry.line, 0) };
             if facts.members.insert(path.clone(), member).is_some() {
                 found.add(&r::A_PATH, place, || format!("a second entry for {}", excerpt(path)));
             }

@@ -4,9 +4,9 @@
 pub mod fuzz_property;
 
 use crate::emm::Emm;
-use crate::fetch::Failure;
 use crate::fetch::hosts::Hosts;
 use crate::fetch::manners::CONDITIONS_MAX;
+use crate::fetch::{self, Failure};
 use crate::report::document::Report;
 use crate::report::finding::{Finding, Findings};
 use crate::report::options::Options;
@@ -83,9 +83,7 @@ fn read(walked: &mut Walked, later: &[(usize, usize)], run: &Run<'_>) -> u64 {
     if later.is_empty() || walked.cancelled || walked.limit.is_some() {
         return 0;
     }
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return 0;
-    };
+    let Some(runtime) = fetch::runtime() else { return 0 };
     let mut feeds = Feeds::new(walked, run.options, run.budget, &run.shared, &run.hosts);
     for (start, protocol) in later {
         match runtime.block_on(run.protocols[*protocol].read(&mut feeds, *start)) {

@@ -4,7 +4,7 @@ use super::graph::{self, Descriptions};
 use super::read::Reading;
 use super::{accepted, delivered, refusal};
 use crate::fetch::hosts::Hosts;
-use crate::fetch::{Budget, Failure};
+use crate::fetch::{self, Budget, Failure};
 use crate::report::rules as r;
 use crate::walk::feeds::{Fault, Feeds, ask};
 use abreast_net::{Client, Shared};
@@ -93,8 +93,7 @@ impl Sampler<'_> {
         let done = Mutex::new(Vec::new());
         let failed = Mutex::new(None);
         let work = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
+            let Some(runtime) = fetch::runtime() else { return };
             let client = Client::new(Arc::clone(self.shared));
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);

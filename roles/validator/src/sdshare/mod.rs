@@ -20,8 +20,7 @@ mod since;
 mod snapshots;
 
 use crate::fetch::manners::take_one;
-use crate::fetch::values;
-use crate::fetch::{Budget, Failure, ResponseFacts};
+use crate::fetch::{Budget, Failure, ResponseFacts, values};
 use crate::report::finding::Findings;
 use crate::report::rules as r;
 use crate::walk::feeds::{Fault, Feeds, ask};

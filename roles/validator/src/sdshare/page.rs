@@ -1,9 +1,8 @@
 //! One page of a feed: bytes in, entries and findings out [rfc4287 §4.1] [sdshare §Server Role].
 
 use super::read::Reading;
-use crate::fetch::ResponseFacts;
-use crate::fetch::values;
 use crate::fetch::values::first_line;
+use crate::fetch::{ResponseFacts, values};
 use crate::report::finding::Findings;
 use crate::report::rule::Rule;
 use crate::report::rules as r;

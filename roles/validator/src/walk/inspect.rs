@@ -6,7 +6,7 @@ use crate::fetch::{self, Failure, Go, ResponseFacts, html, values};
 use crate::report::document::MAKING;
 use crate::report::facts::Unreachable;
 use crate::report::rules as r;
-use crate::walk::node::{FoundBy, Record};
+use crate::walk::node::{FoundBy, Outcome, Record};
 use crate::walk::protocol::{Begin, Inspected, Inspection, Protocol, Visit};
 use std::cell::{Cell, RefCell};
 
@@ -173,14 +173,14 @@ pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     }
     match reader.into_inner() {
         Some(reader) => reader.finish(facts).await,
-        None => Inspected::Plain.into(),
+        None => Inspected::Done(Outcome::Plain).into(),
     }
 }
 
 /// What was given is still being made.
 fn making(visit: &Visit<'_>) -> Inspection {
     visit.run.budget.cannot_ask(Unreachable::Making);
-    Inspected::Left(MAKING).into()
+    Inspected::Done(Outcome::Left(MAKING)).into()
 }
 
 async fn package(visit: &Visit<'_>) -> Inspection {
@@ -195,7 +195,10 @@ async fn package(visit: &Visit<'_>) -> Inspection {
         Got::TooLarge(_) if !is_linked => {
             let mut found = visit.findings();
             found.add(&r::LIMIT, (0, 0), || format!("it was not checked: {TOO_LARGE}"));
-            return Inspection { found: Inspected::Left(TOO_LARGE), findings: found.into_list() };
+            return Inspection {
+                found: Inspected::Done(Outcome::Left(TOO_LARGE)),
+                findings: found.into_list(),
+            };
         }
         // Which version a package is of that nothing leads to, its manifest shows.
         Got::File(file) if !is_linked => {
@@ -213,5 +216,5 @@ async fn package(visit: &Visit<'_>) -> Inspection {
             Err(other) => got = other,
         }
     }
-    Inspected::Plain.into()
+    Inspected::Done(Outcome::Plain).into()
 }

@@ -20,7 +20,7 @@ pub(crate) mod settle;
 pub(crate) mod sketch;
 
 use crate::fetch::place::is_url;
-use crate::fetch::{Budget, ResponseFacts};
+use crate::fetch::{self, Budget, Failure, ResponseFacts};
 use crate::report::document::MAKING;
 use crate::report::options::{MAX_DOCUMENTS, Options};
 use crate::walk::inspect::{inspect, is_host_meta};
@@ -161,8 +161,7 @@ impl<'a> Walk<'a> {
     }
 
     fn work(&self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let Ok(runtime) = runtime else { return };
+        let Some(runtime) = fetch::runtime() else { return };
         let client = Client::new(Arc::clone(&self.run.shared));
         while let Some(number) = self.next() {
             let guard = InspectionGuard(self);
@@ -287,7 +286,7 @@ impl<'a> Walk<'a> {
         if is_tried
             && matches!(
                 inspected.found,
-                Inspected::Nothing(_) | Inspected::Plain | Inspected::Page(..)
+                Inspected::Done(Outcome::Failed(_) | Outcome::Plain) | Inspected::Page(..)
             )
         {
             Self::give_back(state);
@@ -296,7 +295,10 @@ impl<'a> Walk<'a> {
         if start.found_by == FoundBy::Start
             && is_url(&start.url)
             && self.run.options.walk
-            && !matches!(inspected.found, Inspected::Later(..) | Inspected::Left(MAKING))
+            && !matches!(
+                inspected.found,
+                Inspected::Later(..) | Inspected::Done(Outcome::Left(MAKING))
+            )
         {
             for lead in self.places(&start.url.clone(), false) {
                 self.add(state, lead, None);
@@ -307,14 +309,13 @@ impl<'a> Walk<'a> {
                 state.later.push((number, protocol));
                 Outcome::Read(record)
             }
-            Inspected::Nothing(message) => Outcome::Failed(message),
-            Inspected::Left(why) => Outcome::Left(why),
-            Inspected::Plain => Outcome::Plain,
-            Inspected::Limit(limit) => {
+            Inspected::Done(Outcome::Read(record)) => self.take_over(state, number, record),
+            Inspected::Done(outcome) => outcome,
+            Inspected::Ended(Failure::Limit(limit)) => {
                 state.limit = Some(limit);
                 Outcome::Left("limit")
             }
-            Inspected::Cancelled => {
+            Inspected::Ended(_) => {
                 state.cancelled = true;
                 Outcome::Left("stopped")
             }
@@ -323,7 +324,6 @@ impl<'a> Walk<'a> {
                 self.page(state, number, b"", &facts);
                 Outcome::Page("resource")
             }
-            Inspected::Read(record) => self.take_over(state, number, record),
         };
     }
 

@@ -6,7 +6,7 @@ use crate::fetch::{Budget, Failure, Go, ResponseFacts};
 use crate::report::finding::{Finding, Findings};
 use crate::report::options::Options;
 use crate::walk::feeds::Feeds;
-use crate::walk::node::{FoundBy, Lead, Node, Origin, Record, Walked};
+use crate::walk::node::{FoundBy, Lead, Node, Origin, Outcome, Record, Walked};
 use crate::walk::sketch::Listed;
 use abreast_net::{Client, Shared};
 use std::any::Any;
@@ -180,7 +180,6 @@ impl Visit<'_> {
 }
 
 /// The result of one inspection.
-#[derive(Default)]
 pub(crate) struct Inspection {
     pub(crate) found: Inspected,
     pub(crate) findings: Vec<Finding>,
@@ -195,25 +194,20 @@ impl From<Inspected> for Inspection {
 impl From<Failure> for Inspection {
     fn from(failure: Failure) -> Self {
         Self::from(match failure {
-            Failure::Missing(message) => Inspected::Nothing(message),
-            Failure::Limit(limit) => Inspected::Limit(limit),
-            Failure::Cancelled => Inspected::Cancelled,
+            Failure::Missing(message) => Inspected::Done(Outcome::Failed(message)),
+            failure => Inspected::Ended(failure),
         })
     }
 }
 
-#[derive(Default)]
+/// What was found at an address.
 pub(crate) enum Inspected {
-    Read(Box<dyn Record>),
+    Done(Outcome),
     /// Recognised by the protocol of that number, which reads it later.
     Later(usize, Box<dyn Record>),
     Page(Vec<u8>, Box<ResponseFacts>),
     /// A resource, which leads to its Source by the headers of its answer.
     Resource(Box<ResponseFacts>),
-    Plain,
-    Nothing(String),
-    Left(&'static str),
-    Limit(&'static str),
-    #[default]
-    Cancelled,
+    /// The walk is at its end: a limit, or the wish of the user.
+    Ended(Failure),
 }

@@ -44,11 +44,7 @@ pub(crate) fn sample(walked: &mut Walked, run: &Run<'_>) -> Fetched {
     std::thread::scope(|scope| {
         for _ in 0..options.connections.clamp(1, 64) {
             scope.spawn(|| {
-                let Ok(runtime) =
-                    tokio::runtime::Builder::new_current_thread().enable_all().build()
-                else {
-                    return;
-                };
+                let Some(runtime) = fetch::runtime() else { return };
                 let client = Client::new(Arc::clone(&run.shared));
                 while let Some(listed) = next(&receiver) {
                     if limit.lock().unwrap_or_else(PoisonError::into_inner).is_some() {

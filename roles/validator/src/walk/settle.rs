@@ -4,13 +4,14 @@
 //! Findings that could come from that are dropped when one of the documents in question has changed
 //! since it was read.
 
+use crate::fetch;
 use crate::fetch::place::is_url;
 use crate::report::finding::Finding;
 use crate::report::options::Options;
 use crate::report::rule::Rule;
 use crate::report::rules as r;
 use crate::walk::node::{Node, Outcome, Walked};
-use abreast_net::{Client, Request, Shared, UnaskedEncoding};
+use abreast_net::{Client, Shared};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -55,9 +56,7 @@ pub(crate) fn settle(walked: &mut Walked, options: &Options, shared: &Arc<Shared
     if walked.cancelled || !walked.nodes.iter().any(|node| node.findings.iter().any(is_volatile)) {
         return;
     }
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
+    let Some(runtime) = fetch::runtime() else { return };
     let client = Client::new(Arc::clone(shared));
     let mut changed: BTreeMap<usize, bool> = BTreeMap::new();
     let mut dropped = HashSet::new();
@@ -96,23 +95,6 @@ fn related(walked: &Walked, number: usize) -> Vec<usize> {
 async fn has_changed(client: &Client, node: &Node) -> bool {
     let Outcome::Read(record) = &node.outcome else { return false };
     let Some(facts) = record.facts() else { return false };
-    if facts.etag.is_none() && facts.last_modified.is_none() {
-        return false;
-    }
-    let request = Request {
-        if_none_match: facts.etag.as_deref(),
-        if_modified_since: facts.last_modified.as_deref().filter(|_| facts.etag.is_none()),
-        accept_gzip: true,
-        unasked_encoding: UnaskedEncoding::Raw,
-        ..Request::new(&node.url)
-    };
-    let Ok(response) = client.send(&request).await else { return false };
-    match response.status().as_u16() {
-        200 => {
-            response.header("etag") != facts.etag.as_deref()
-                || response.header("last-modified") != facts.last_modified.as_deref()
-        }
-        404 | 410 => true,
-        _ => false,
-    }
+    (facts.etag.is_some() || facts.last_modified.is_some())
+        && fetch::is_other_now(client, &node.url, facts).await == Some(true)
 }

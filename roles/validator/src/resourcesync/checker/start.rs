@@ -1,8 +1,7 @@
 //! Starts of elements: what they are, by where they are.
 
 use crate::report::rules as r;
-use crate::resourcesync::entry::MAX_LINKS;
-use crate::resourcesync::entry::{Entry, Head};
+use crate::resourcesync::entry::{Entry, Head, MAX_LINKS};
 use crate::resourcesync::markup::{ElementFaults, Md, RS, SM, alpha, read_ln};
 use abreast_resourcesync::v1_1::{Ln, Root};
 use abreast_webtypes::excerpt;
