@@ -10,13 +10,10 @@ mod sdshare;
 mod walk;
 
 pub use abreast_core::Severity;
-pub use report::document::{Document, Report};
-pub use report::facts::{ChangeFeedFacts, FeedFacts, FullDownload, Unreachable};
-pub use report::finding::Finding;
-pub use report::options::{Options, Share};
-pub use report::render::{document_json, html, ndjson, rules_table, text};
-pub use report::rule::{Level, Mode, Rule, severity_word};
-pub use report::rules;
+pub use report::{
+    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Level, Mode, Options, Report,
+    Rule, Share, Unreachable, document_json, html, ndjson, rules, rules_table, severity_word, text,
+};
 #[doc(hidden)]
 pub use run::fuzz_property;
 pub use run::{check_document, validate};

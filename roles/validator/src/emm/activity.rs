@@ -4,7 +4,7 @@ use super::{members, patch};
 use crate::emm::item::{EMM, IIIF, Item, OTHERS};
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, local, several, text_of, time, types};
-use crate::fetch::place::is_url;
+use crate::fetch::is_url;
 use crate::report::rules as r;
 use abreast_emm::Profile;
 use abreast_webtypes::{W3cDatetime, excerpt};

@@ -1,7 +1,6 @@
 //! Change feeds in Activity Streams, as records of the walk.
 
-use crate::report::document::Document;
-use crate::report::facts::ChangeFeedFacts;
+use crate::report::{ChangeFeedFacts, Document};
 use crate::walk::node::{Node, Record};
 
 /// A document of a change feed that was read; an Entry Point with its pages.

@@ -1,8 +1,7 @@
 //! Findings about the members of a document.
 
 use crate::emm::context::Contexts;
-use crate::report::finding::Findings;
-use crate::report::rule::Rule;
+use crate::report::{Findings, Rule};
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 

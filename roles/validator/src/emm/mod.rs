@@ -37,7 +37,7 @@ mod streams;
 use crate::emm::change_feed::ChangeFeed;
 use crate::emm::doc::Doc;
 use crate::fetch::Failure;
-use crate::report::finding::Findings;
+use crate::report::Findings;
 use crate::walk::feeds::{Fault, Feeds};
 use crate::walk::node::{FoundBy, Record};
 use crate::walk::protocol::{Begin, Pending, Protocol};

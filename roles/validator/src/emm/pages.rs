@@ -3,13 +3,8 @@
 use super::history::{Extent, Faults, History};
 use crate::emm::change_feed::ChangeFeed;
 use crate::emm::doc::{Doc, Download, Kind};
-use crate::fetch::place::is_url;
-use crate::fetch::{Failure, ResponseFacts};
-use crate::report::facts::ChangeFeedFacts;
-use crate::report::finding::Findings;
-use crate::report::options::MAX_DOCUMENTS;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::fetch::{Failure, ResponseFacts, is_url};
+use crate::report::{ChangeFeedFacts, Findings, MAX_DOCUMENTS, Rule, rules as r};
 use crate::walk::feeds::Feeds;
 use crate::walk::node::{FoundBy, Outcome};
 use abreast_emm::Profile;
@@ -446,7 +441,7 @@ fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
             .iter()
             .filter(|download| download.is_data())
             .take(LISTED_MAX)
-            .map(|download| crate::report::facts::FullDownload {
+            .map(|download| crate::report::FullDownload {
                 url: download.href.clone(),
                 media_type: download.media_type.clone(),
                 updated: download.updated.as_ref().and_then(time),

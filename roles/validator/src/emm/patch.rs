@@ -4,7 +4,7 @@ use crate::emm::item::{Item, is_activity};
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, text_of, types};
 use crate::emm::patch_facts::PatchFacts;
-use crate::fetch::place::is_url;
+use crate::fetch::is_url;
 use crate::report::rules as r;
 use abreast_rdf::{apply_entity_patch, is_skolem_iri};
 use abreast_webtypes::excerpt;

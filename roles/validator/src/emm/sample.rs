@@ -3,8 +3,7 @@
 use super::pages::Walk;
 use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
-use crate::fetch::place::is_url;
-use crate::fetch::{Failure, values};
+use crate::fetch::{Failure, is_url, values};
 use crate::report::rules as r;
 use crate::walk::feeds::Feeds;
 use abreast_emm::Profile;

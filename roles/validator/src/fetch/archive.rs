@@ -2,11 +2,8 @@
 
 use crate::fetch::digest::Hasher;
 use crate::fetch::paths::MANIFEST;
-use crate::fetch::place::is_url;
-use crate::fetch::{self, Budget, Failure, Go, values};
-use crate::report::document::MAKING;
-use crate::report::finding::Findings;
-use crate::report::rule::Rule;
+use crate::fetch::{self, Budget, Failure, Go, is_url, values};
+use crate::report::{Findings, MAKING, Rule};
 use abreast_net::Client;
 use abreast_webtypes::{Digests, count, excerpt};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Hosts that may be asked.
 
-use crate::fetch::place::is_url;
-use crate::report::options::Options;
+use crate::fetch::is_url;
+use crate::report::Options;
 use abreast_webtypes::Origin;
 use std::collections::HashSet;
 

@@ -1,9 +1,7 @@
 //! Delivery of documents: compression and conditional requests, each tried a few times.
 
-use crate::fetch;
-use crate::fetch::ResponseFacts;
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::fetch::{self, ResponseFacts};
+use crate::report::{Findings, rules as r};
 use abreast_net::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
 

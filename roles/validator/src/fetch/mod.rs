@@ -6,12 +6,10 @@ pub(crate) mod hosts;
 pub(crate) mod html;
 pub(crate) mod manners;
 pub(crate) mod paths;
-pub(crate) mod place;
 pub(crate) mod root;
 pub(crate) mod values;
 
-use crate::report::document::MAKING;
-use crate::report::facts::Unreachable;
+use crate::report::{MAKING, Unreachable};
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding, Unpacker};
 use abreast_webtypes::{Link, Timestamp};
 use std::fs::File;
@@ -102,6 +100,13 @@ impl ResponseFacts {
             relations: links.into_iter().map(|link| (link.rel, link.target)).collect(),
         }
     }
+}
+
+/// Is it a URL, rather than the path of a file?
+pub(crate) fn is_url(start: &str) -> bool {
+    start
+        .split_once("://")
+        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
 }
 
 /// What runs requests in the thread that calls it.

@@ -1,7 +1,6 @@
 //! Paths of members in packages.
 
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use abreast_webtypes::excerpt;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

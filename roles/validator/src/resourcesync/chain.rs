@@ -5,8 +5,7 @@
 //! lists and packages themselves are used after the walk.
 
 use crate::fetch::values::is_before;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::report::{Rule, rules as r};
 use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::{Precision, W3cDatetime};
 

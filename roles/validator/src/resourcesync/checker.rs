@@ -6,8 +6,7 @@ mod start;
 
 use crate::fetch::ResponseFacts;
 use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::resourcesync::checker::start::CheckerState;
 use crate::resourcesync::entry::{DocumentObserver, Entry, Head, MAX_LINKS};
 use crate::resourcesync::judge;
@@ -371,7 +370,7 @@ impl<W: DocumentObserver> Checker<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::rule::Mode;
+    use crate::report::Mode;
 
     /// As many as copies read of a manifest, and not of other documents.
     #[test]

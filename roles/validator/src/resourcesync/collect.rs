@@ -1,7 +1,6 @@
 //! Data collected from a document for comparison with others, in bounded memory.
 
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::resourcesync::entry::{DocumentObserver, Entry, Head};
 use crate::resourcesync::kind;
 use crate::resourcesync::sets::{Changed, Changes};

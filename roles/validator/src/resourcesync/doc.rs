@@ -1,9 +1,7 @@
 //! A document of ResourceSync, as a record of the walk.
 
 use crate::fetch::ResponseFacts;
-use crate::report::document::{Document, NO_END};
-use crate::report::finding::Finding;
-use crate::report::rules as r;
+use crate::report::{Document, Finding, NO_END, rules as r};
 use crate::resourcesync::collect::Child;
 use crate::resourcesync::entry::Head;
 use crate::resourcesync::kind;

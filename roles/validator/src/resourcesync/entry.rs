@@ -1,6 +1,6 @@
 //! Heads and entries of ResourceSync documents for the checks.
 
-use crate::report::finding::Findings;
+use crate::report::Findings;
 use crate::resourcesync::markup::Md;
 use abreast_resourcesync::v1_1::{Ln, Root};
 use abreast_webtypes::W3cDatetime;

@@ -1,7 +1,7 @@
 //! Where the links and entries of a document lead.
 
 use crate::fetch::archive;
-use crate::report::options::{Options, Share};
+use crate::report::{Options, Share};
 use crate::resourcesync::doc::Doc;
 use crate::resourcesync::kind;
 use crate::walk::node::{FoundBy, Lead, Origin, Stage};

@@ -2,9 +2,7 @@
 
 use crate::fetch::paths::{is_again, path};
 use crate::fetch::values;
-use crate::report::finding::Findings;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::report::{Findings, Rule, rules as r};
 use crate::resourcesync::chain::{Bound, Chain, Interval, Openness};
 use crate::resourcesync::entry::{Entry, Head};
 use crate::resourcesync::kind::{self, AttributeUse};

@@ -1,7 +1,6 @@
 //! Kinds of documents, and the times each may state [rs-core §A].
 
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::report::{Rule, rules as r};
 use abreast_resourcesync::v1_1::{Capability, Root};
 
 /// May an attribute of time be there?

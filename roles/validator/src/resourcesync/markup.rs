@@ -4,8 +4,7 @@
 //! noted and left out.
 
 use crate::fetch::values;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::report::{Rule, rules as r};
 use abreast_resourcesync::sitemap::trimmed;
 use abreast_resourcesync::v1_1::{Capability, Change, Ln, RS_NAMESPACE, SITEMAP_NAMESPACE};
 use abreast_webtypes::xml::{Element, Ns};

@@ -31,11 +31,9 @@ pub(crate) mod topic;
 pub(crate) mod uniform;
 
 use crate::fetch::archive::Got;
-use crate::fetch::place::is_url;
 use crate::fetch::root::root_of;
-use crate::fetch::{ResponseFacts, html};
-use crate::report::finding::Findings;
-use crate::report::options::Options;
+use crate::fetch::{ResponseFacts, html, is_url};
+use crate::report::{Findings, Options};
 use crate::resourcesync::checker::Checker;
 use crate::resourcesync::collect::{Context, SKETCH};
 use crate::resourcesync::doc::Doc;

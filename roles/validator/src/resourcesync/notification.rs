@@ -2,8 +2,7 @@
 //! [rs-framework-notification §2.1, §3, §5]
 
 use crate::fetch::values;
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::resourcesync::entry::{Entry, Head};
 use crate::resourcesync::kind;
 use crate::resourcesync::markup::has;

@@ -4,10 +4,7 @@ use crate::fetch::archive::{CHUNK, Got, Member, MemberRules, TOO_LARGE, each_pie
 use crate::fetch::digest::Hasher;
 use crate::fetch::paths::MANIFEST;
 use crate::fetch::{Budget, Failure, values};
-use crate::report::document::Document;
-use crate::report::finding::{Finding, Findings};
-use crate::report::rule::Mode;
-use crate::report::rules as r;
+use crate::report::{Document, Finding, Findings, Mode, rules as r};
 use crate::resourcesync::checker::Checker;
 use crate::resourcesync::collect::{Child, Collector, Context};
 use crate::resourcesync::entry::{DocumentObserver, Entry, Head};

@@ -1,8 +1,7 @@
 //! Reads a document of the walk while it is fetched.
 
 use crate::fetch::manners::manners;
-use crate::fetch::place::is_url;
-use crate::fetch::{Go, ResponseFacts, values};
+use crate::fetch::{Go, ResponseFacts, is_url, values};
 use crate::report::rules as r;
 use crate::resourcesync::checker::Checker;
 use crate::resourcesync::collect::{Collector, Context};

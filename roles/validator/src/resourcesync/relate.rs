@@ -3,12 +3,8 @@
 mod topics;
 
 use crate::fetch::archive::TOO_LARGE;
-use crate::fetch::place::is_url;
-use crate::fetch::values;
-use crate::report::finding::Findings;
-use crate::report::options::Options;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::fetch::{is_url, values};
+use crate::report::{Findings, Options, Rule, rules as r};
 use crate::resourcesync::chain::{Bound, Chain, Interval, Openness};
 use crate::resourcesync::collect::Child;
 use crate::resourcesync::doc::Doc;

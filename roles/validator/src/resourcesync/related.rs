@@ -1,8 +1,7 @@
 //! Rules for the links of an entry to related resources [rs-core §14].
 
 use crate::fetch::values;
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::resourcesync::entry::Entry;
 use crate::resourcesync::kind;
 use crate::resourcesync::markup::has;

@@ -1,8 +1,7 @@
 //! All resources of the Resource Lists.
 
-use crate::fetch::place::is_url;
-use crate::fetch::{self, Go, ResponseFacts};
-use crate::report::finding::Findings;
+use crate::fetch::{self, Go, ResponseFacts, is_url};
+use crate::report::Findings;
 use crate::resourcesync::checker::Checker;
 use crate::resourcesync::doc::Doc;
 use crate::resourcesync::entry::{DocumentObserver, Entry, Head};

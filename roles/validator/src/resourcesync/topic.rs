@@ -2,8 +2,7 @@
 //! §5.1.2].
 
 use crate::fetch::{self, Budget, Failure, ResponseFacts, values};
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::resourcesync::doc::Doc;
 use crate::walk::node::Walked;
 use crate::walk::protocol::Run;

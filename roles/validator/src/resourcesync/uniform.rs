@@ -1,11 +1,7 @@
 //! Consistency between the capabilities of a set, by samples [rs-core §9].
 
-use crate::fetch::place::is_url;
-use crate::fetch::values;
-use crate::report::finding::Findings;
-use crate::report::options::Options;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::fetch::{is_url, values};
+use crate::report::{Findings, Options, Rule, rules as r};
 use crate::resourcesync::doc::Doc;
 use crate::resourcesync::package::Package;
 use crate::resourcesync::sets::SetData;

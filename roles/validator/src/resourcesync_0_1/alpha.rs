@@ -1,7 +1,7 @@
 //! Documents of ResourceSync 0.1, as records of the walk.
 
 use crate::fetch::ResponseFacts;
-use crate::report::document::{Document, NO_END};
+use crate::report::{Document, NO_END};
 use crate::walk::node::{FoundBy, Node, Record};
 use abreast_webtypes::Timestamp;
 

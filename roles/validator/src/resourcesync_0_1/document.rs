@@ -4,8 +4,7 @@ use super::codes::{message_of, rule_of, rule_of_code};
 use crate::fetch::ResponseFacts;
 use crate::fetch::archive::Member;
 use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::walk::sketch::{Listed, Sketch, hash};
 use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v0_1::{

@@ -18,10 +18,8 @@ mod warc;
 
 use crate::fetch::archive::is_named_warc;
 use crate::fetch::manners::manners;
-use crate::fetch::place::is_url;
-use crate::fetch::{self, Failure, Go, values};
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::fetch::{self, Failure, Go, is_url, values};
+use crate::report::{Findings, rules as r};
 use crate::resourcesync_0_1::alpha::Alpha;
 use crate::walk::feeds::{Feeds, From};
 use crate::walk::inspect::{BEGIN_MAX, HOST_META};
@@ -375,7 +373,7 @@ impl Feeds<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::rule::Mode;
+    use crate::report::Mode;
 
     /// The reader of the validator goes on where that of copies ends.
     #[test]

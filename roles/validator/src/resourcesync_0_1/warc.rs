@@ -9,8 +9,7 @@ use crate::fetch::archive::{CHUNK, Member, each_chunk};
 use crate::fetch::digest::Hasher;
 use crate::fetch::paths::MANIFEST;
 use crate::fetch::{Budget, Failure};
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::resourcesync_0_1::alpha::Alpha;
 use crate::walk::feeds::Feeds;
 use abreast_warc::{

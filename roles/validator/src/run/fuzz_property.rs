@@ -2,8 +2,7 @@
 //! its seeds.
 
 use crate::fetch::Budget;
-use crate::report::finding::{Finding, Findings};
-use crate::report::rule::Mode;
+use crate::report::{Finding, Findings, Mode};
 use crate::resourcesync::collect::Context;
 use crate::resourcesync::package::{self, PackageOrigin};
 use crate::walk::sketch::Seen;

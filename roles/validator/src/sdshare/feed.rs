@@ -1,7 +1,6 @@
 //! Feeds of SDShare, as records of the walk.
 
-use crate::report::document::Document;
-use crate::report::facts::FeedFacts;
+use crate::report::{Document, FeedFacts};
 use crate::walk::node::{Node, Record};
 use abreast_sdshare::FeedKind;
 

@@ -21,8 +21,7 @@ mod snapshots;
 
 use crate::fetch::manners::take_one;
 use crate::fetch::{Budget, Failure, ResponseFacts, values};
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::walk::feeds::{Fault, Feeds, ask};
 use crate::walk::node::{FoundBy, Record};
 use crate::walk::protocol::{Begin, Pending, Protocol};

@@ -3,9 +3,7 @@
 use super::read::Reading;
 use crate::fetch::values::first_line;
 use crate::fetch::{ResponseFacts, values};
-use crate::report::finding::Findings;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::report::{Findings, Rule, rules as r};
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
 
@@ -192,7 +190,7 @@ fn rule(code: &str, kind: Option<FeedKind>) -> &'static Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::rule::Mode;
+    use crate::report::Mode;
 
     #[test]
     fn every_code_of_the_reader_has_a_rule_of_its_own() {

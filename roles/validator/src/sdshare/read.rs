@@ -1,7 +1,6 @@
 //! What is remembered of a feed's entries, in bounded memory.
 
-use crate::report::finding::Findings;
-use crate::report::rules as r;
+use crate::report::{Findings, rules as r};
 use crate::walk::sketch::{Sketch, hash};
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, FeedKind, Link, Relation};

@@ -2,8 +2,7 @@
 
 use super::read::Reading;
 use crate::fetch::Failure;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::report::{Rule, rules as r};
 use crate::walk::feeds::Feeds;
 use abreast_sdshare::{Document, Entry, Limits, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt, without_fragment};

@@ -2,12 +2,8 @@
 
 use crate::fetch::hosts::Hosts;
 use crate::fetch::manners::CONDITIONS_MAX;
-use crate::fetch::place::is_url;
-use crate::fetch::{self, Answer, Budget, Failure};
-use crate::report::finding::{Finding, Findings};
-use crate::report::options::{MAX_DOCUMENTS, Options, Share};
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::fetch::{self, Answer, Budget, Failure, is_url};
+use crate::report::{Finding, Findings, MAX_DOCUMENTS, Options, Rule, Share, rules as r};
 use crate::walk::node::{FoundBy, Lead, Node, Outcome, Walked};
 use abreast_net::{Client, Request, Shared, UnaskedEncoding};
 use abreast_webtypes::{excerpt, without_fragment};

@@ -1,11 +1,8 @@
 //! Inspection of one address: a document, a page, a package or nothing.
 
 use crate::fetch::archive::{self, Got, TOO_LARGE};
-use crate::fetch::place::is_url;
-use crate::fetch::{self, Failure, Go, ResponseFacts, html, values};
-use crate::report::document::MAKING;
-use crate::report::facts::Unreachable;
-use crate::report::rules as r;
+use crate::fetch::{self, Failure, Go, ResponseFacts, html, is_url, values};
+use crate::report::{MAKING, Unreachable, rules as r};
 use crate::walk::node::{FoundBy, Outcome, Record};
 use crate::walk::protocol::{Begin, Inspected, Inspection, Protocol, Visit};
 use std::cell::{Cell, RefCell};

@@ -19,10 +19,8 @@ pub(crate) mod sample;
 pub(crate) mod settle;
 pub(crate) mod sketch;
 
-use crate::fetch::place::is_url;
-use crate::fetch::{self, Budget, Failure, ResponseFacts};
-use crate::report::document::MAKING;
-use crate::report::options::{MAX_DOCUMENTS, Options};
+use crate::fetch::{self, Budget, Failure, ResponseFacts, is_url};
+use crate::report::{MAKING, MAX_DOCUMENTS, Options};
 use crate::walk::inspect::{inspect, is_host_meta};
 use crate::walk::node::{FoundBy, Lead, Node, Outcome, Record, Stage, Walked, site_has_documents};
 use crate::walk::protocol::{Inspected, Inspection, Page, Run, Visit};

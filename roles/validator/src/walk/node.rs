@@ -1,8 +1,7 @@
 //! Records of the addresses of a walk.
 
 use crate::fetch::ResponseFacts;
-use crate::report::document::Document;
-use crate::report::finding::{Finding, Findings};
+use crate::report::{Document, Finding, Findings};
 use crate::walk::sketch::{Listed, Sketch};
 use abreast_webtypes::Origin as WebOrigin;
 use std::any::Any;

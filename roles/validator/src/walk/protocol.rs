@@ -3,8 +3,7 @@
 use crate::fetch::archive::Got;
 use crate::fetch::hosts::Hosts;
 use crate::fetch::{Budget, Failure, Go, ResponseFacts};
-use crate::report::finding::{Finding, Findings};
-use crate::report::options::Options;
+use crate::report::{Finding, Findings, Options};
 use crate::walk::feeds::Feeds;
 use crate::walk::node::{FoundBy, Lead, Node, Origin, Outcome, Record, Walked};
 use crate::walk::sketch::Listed;

@@ -1,8 +1,6 @@
 //! Documents and findings of a walk, in a stable order.
 
-use crate::report::document::{Document, Report};
-use crate::report::finding::Finding;
-use crate::report::options::Options;
+use crate::report::{Document, Finding, Options, Report};
 use crate::walk::node::{FoundBy, Node, Outcome, Walked, site_has_documents};
 use std::collections::{BTreeMap, HashSet};
 

@@ -3,9 +3,7 @@
 use crate::fetch::archive::TOO_LARGE;
 use crate::fetch::digest::Hasher;
 use crate::fetch::{self, Failure, Go, ResponseFacts, html, values};
-use crate::report::finding::Findings;
-use crate::report::options::{MAX_DOCUMENTS, Options, Share};
-use crate::report::rules as r;
+use crate::report::{Findings, MAX_DOCUMENTS, Options, Share, rules as r};
 use crate::walk::node::Walked;
 use crate::walk::protocol::{Protocol, Run};
 use crate::walk::sketch::Listed;

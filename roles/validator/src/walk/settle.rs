@@ -4,12 +4,8 @@
 //! Findings that could come from that are dropped when one of the documents in question has changed
 //! since it was read.
 
-use crate::fetch;
-use crate::fetch::place::is_url;
-use crate::report::finding::Finding;
-use crate::report::options::Options;
-use crate::report::rule::Rule;
-use crate::report::rules as r;
+use crate::fetch::{self, is_url};
+use crate::report::{Finding, Options, Rule, rules as r};
 use crate::walk::node::{Node, Outcome, Walked};
 use abreast_net::{Client, Shared};
 use std::collections::{BTreeMap, HashSet};
