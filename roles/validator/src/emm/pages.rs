@@ -41,18 +41,10 @@ impl Feeds<'_> {
     pub(crate) async fn changes(&mut self, number: usize) -> Result<(), Failure> {
         let url = self.walked.nodes[number].url.clone();
         let begun = Instant::now();
-        let got = match self.document(&url).await {
+        let (doc, facts, mut found) = match self.document(&url).await {
             Ok(got) => got,
-            Err(Failure::Missing(message)) => {
-                self.walked.nodes[number].outcome = Outcome::Failed(message);
-                return Ok(());
-            }
-            Err(other) => {
-                self.walked.nodes[number].outcome = Outcome::Left("limit");
-                return Err(other);
-            }
+            Err(failure) => return self.failed(number, None, failure),
         };
-        let (doc, facts, mut found) = got;
         let Some(doc) = doc else {
             self.keep(number, found);
             let feed =

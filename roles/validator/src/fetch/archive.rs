@@ -1,4 +1,4 @@
-//! Packages: which addresses have one, and what is in it.
+//! Packages: their addresses, and comparison of members with a manifest.
 
 use crate::fetch::digest::Hasher;
 use crate::fetch::paths::MANIFEST;
@@ -113,11 +113,11 @@ pub(crate) struct Member {
 
 /// Rules for the members of a package.
 pub(crate) struct MemberRules {
-    /// They are in the manifest.
+    /// Members are in the manifest.
     pub(crate) listed: &'static Rule,
-    /// What the manifest lists is there.
+    /// Members of the manifest are in the package.
     pub(crate) is_there: &'static Rule,
-    /// They have the stated length and digests.
+    /// Members have the length and digests of the manifest.
     pub(crate) is_true: &'static Rule,
 }
 

@@ -5,7 +5,7 @@ use crate::report::Options;
 use abreast_webtypes::Origin;
 use std::collections::HashSet;
 
-/// Which hosts may be asked: those of the starts, and those that are allowed.
+/// Hosts that may be asked: the hosts of the starts, and allowed hosts.
 pub(crate) struct Hosts {
     origins: HashSet<Origin>,
     names: HashSet<String>,

@@ -11,8 +11,8 @@ pub(crate) const CONDITIONS_MAX: u64 = 8;
 /// Large enough that packing is worth while.
 const GZIP_BYTES: u64 = 64 << 10;
 
-/// Notes on how the server delivers documents, of that many bytes; `conditions` are those that may still be asked for
-/// again.
+/// Notes on how the server delivers documents, of that many bytes; `conditions` counts the conditional
+/// requests that are left.
 pub(crate) async fn manners(
     client: &Client,
     url: &str,

@@ -39,7 +39,7 @@ pub(crate) struct ResponseFacts {
     pub(crate) is_shared: bool,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
-    /// All links: the relations and the target of each, as written.
+    /// Relations and target of each link, as written.
     pub(crate) relations: Vec<(String, String)>,
     /// Targets of `rel=self`, as written.
     pub(crate) selves: Vec<String>,
@@ -109,7 +109,7 @@ pub(crate) fn is_url(start: &str) -> bool {
         .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
 }
 
-/// What runs requests in the thread that calls it.
+/// A runtime for requests in the calling thread.
 pub(crate) fn runtime() -> Option<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
 }
@@ -374,8 +374,8 @@ fn unpacked(
     Ok(if is_on { Go::On } else { Go::Enough })
 }
 
-/// Asks for a document unless it is unchanged: whether what came is another one. `None` when nothing
-/// came, as for 304, or nothing can be reported.
+/// Requests a document with conditions: whether the answer has another version. `None`: no version,
+/// as in an answer 304 or an error.
 pub(crate) async fn is_other_now(
     client: &Client,
     url: &str,

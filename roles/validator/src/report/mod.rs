@@ -1,4 +1,4 @@
-//! Rules, findings, and the report of them, independent of protocols.
+//! Rules, findings and the report, independent of protocols.
 
 mod document;
 mod facts;

@@ -25,7 +25,7 @@ pub(crate) struct Doc {
     pub(crate) again: Vec<((u64, u64), (u32, u32))>,
     /// A topic at which nothing was stated yet.
     pub(crate) silent: bool,
-    /// What it lists, until that is added to what its set does.
+    /// Resources and changes, until the set has them.
     pub(crate) sketches: Option<Sketches>,
 }
 

@@ -30,7 +30,7 @@ pub(super) fn leads(
         }
     }
     if doc.silent {
-        // It has no `up`; what leads to the Capability List is in the header.
+        // The `Link` header leads to the Capability List: a topic without content has no `up`.
         let links = doc.facts.links.iter().filter_map(|link| resolve(url, link).ok());
         all.extend(links.map(|target| Lead::new(target, FoundBy::Page, 1)));
     }
@@ -46,7 +46,7 @@ pub(super) fn leads(
         let mut add = |target: &str, found_by, index, note| {
             let stage = stage(doc, found_by, entry, archived);
             let origin = Origin { index, archived };
-            all.push(Lead { origin, stage, note, ..Lead::new(target, found_by, level + 1) });
+            all.push(Lead { note, origin, stage, ..Lead::new(target, found_by, level + 1) });
         };
         if is_dump {
             if let Some(contents) = &child.contents {

@@ -53,13 +53,13 @@ use url::Url;
 /// URIs kept for finding those listed twice; beyond it an even share is checked. About 70 MB.
 const SEEN_MAX: usize = 2 << 20;
 
-/// The protocol, during one run. It reads what no other protocol recognises.
+/// The protocol, during one run. Documents that no other protocol recognises are read by this one.
 pub(crate) struct ResourceSync {
     context: Context,
     state: Mutex<State>,
 }
 
-/// What the documents list.
+/// Resources and changes of all documents.
 #[derive(Default)]
 struct State {
     /// By the address of the Capability List.
@@ -113,7 +113,7 @@ impl ResourceSync {
         (level, leads.unwrap_or_default())
     }
 
-    /// Adds what a package has to the dumps of its set, if it is of a current Resource Dump.
+    /// Adds the resources of a package of a current Resource Dump to the dumped resources of the set.
     fn take_package(&self, package: &mut Package, nodes: &[Node], number: usize) {
         let Some(listed) = package.listed.take() else { return };
         let Some(dump) = nodes[number].from.map(|from| &nodes[from]) else { return };

@@ -1,4 +1,4 @@
-//! What the documents of a set list, for comparison.
+//! Resources and changes of a set, for comparison.
 
 use crate::walk::sketch::{Listed, Sketch};
 use abreast_resourcesync::v1_1::Change;

@@ -117,7 +117,7 @@ impl Protocol for ResourceSync01 {
         facts.relations.iter().any(|(rel, _)| LinkKind::of(rel).is_some())
     }
 
-    /// Links of host-meta, and those of the page that was given [rs-0.1 §7.2, §7.3].
+    /// Links of host-meta and of the given page [rs-0.1 §7.2, §7.3].
     fn links(&self, page: &Page<'_>) -> Vec<Lead> {
         if page.is_host_meta {
             let links = best(links_in_host_meta(page.bytes));
@@ -289,17 +289,9 @@ impl Feeds<'_> {
         };
         let answer = match result {
             Ok(answer) => answer,
-            Err(Failure::Missing(message)) => {
-                if let Some((parent, line)) = from {
-                    let message = || format!("{}: {message}", excerpt(&url));
-                    self.add(parent, &r::A_REACHABLE, line, message);
-                }
-                self.walked.nodes[number].outcome = Outcome::Failed(message);
-                return Ok(None);
-            }
-            Err(other) => {
-                self.walked.nodes[number].outcome = Outcome::Left("limit");
-                return Err(other);
+            Err(failure) => {
+                let from = from.map(|from| (from, &r::A_REACHABLE));
+                return self.failed(number, from, failure).map(|()| None);
             }
         };
         let (mut checker, mut found, hasher) = state.into_inner();
@@ -329,7 +321,7 @@ impl Feeds<'_> {
             start = from;
         }
         let (url, most) = (self.walked.nodes[start].url.clone(), self.sample_size());
-        // Documents are not read again; up to a limit all of it is kept.
+        // Documents are not read again; all resources up to a limit are in memory.
         let new = || Sampled { listed: Sketch::new(most), is_all: true };
         let set = self.walked.sets.entry(url).or_insert_with(new);
         set.listed.merge(listed, |_, _| {});

@@ -74,7 +74,7 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     Report { unreachable, ..report::report(walked, options, sampled.fetched + of_feeds) }
 }
 
-/// Reads what protocols recognised, and what is below it; returns how many resources were fetched.
+/// Reads the recognised documents and the documents below; returns the number of fetched resources.
 fn read(walked: &mut Walked, later: &[(usize, usize)], run: &Run<'_>) -> u64 {
     if later.is_empty() || walked.cancelled || walked.limit.is_some() {
         return 0;

@@ -55,23 +55,15 @@ impl Feeds<'_> {
                     self.walked.nodes[number].outcome = Outcome::Left(MAKING);
                     return Ok(None);
                 }
-                Err(Failure::Missing(message)) if feed.facts.pages == 0 => {
-                    if let Some((parent, line)) = from {
-                        let message = || format!("{}: {message}", excerpt(&url));
-                        self.add(parent, &r::SDS_REACHABLE, line, message);
-                    }
-                    self.walked.nodes[number].outcome = Outcome::Failed(message);
-                    return Ok(None);
-                }
-                Err(Failure::Missing(message)) => {
+                Err(Failure::Missing(message)) if feed.facts.pages > 0 => {
                     let message = format!("page {}: {message}", excerpt(&page_url));
                     feed.problem = Some(format!("the {message}"));
                     self.add(number, &r::SDS_REACHABLE, 0, || message);
                     break;
                 }
-                Err(other) => {
-                    self.walked.nodes[number].outcome = Outcome::Left("limit");
-                    return Err(other);
+                Err(failure) => {
+                    let from = from.map(|from| (from, &r::SDS_REACHABLE));
+                    return self.failed(number, from, failure).map(|()| None);
                 }
             };
             feed.facts.pages += 1;

@@ -135,6 +135,25 @@ impl<'a> Feeds<'a> {
         }
     }
 
+    /// Records that a document cannot be read; the link to the document breaks a rule.
+    pub(crate) fn failed(
+        &mut self,
+        number: usize,
+        from: Option<(From, &'static Rule)>,
+        failure: Failure,
+    ) -> Result<(), Failure> {
+        let Failure::Missing(message) = failure else {
+            self.walked.nodes[number].outcome = Outcome::Left("limit");
+            return Err(failure);
+        };
+        if let Some(((parent, line), rule)) = from {
+            let url = excerpt(&self.walked.nodes[number].url);
+            self.add(parent, rule, line, || format!("{url}: {message}"));
+        }
+        self.walked.nodes[number].outcome = Outcome::Failed(message);
+        Ok(())
+    }
+
     /// Asks for an address, whatever the status. `Ok(Err(_))`: it cannot be fetched.
     pub(crate) async fn ask(
         &self,

@@ -27,7 +27,7 @@ fn is_named_json(url: &str) -> bool {
     [".json", ".jsonld"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// Asks each protocol; the first that recognises something reads it later.
+/// Asks each protocol; the first one that recognises the answer reads the document later.
 fn recognised(
     protocols: &[Box<dyn Protocol>],
     by: impl Fn(&dyn Protocol) -> Option<Box<dyn Record>>,
@@ -63,7 +63,7 @@ pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     let page = RefCell::new(None::<Vec<u8>>);
     let later = RefCell::new(None::<Inspected>);
     let begin = RefCell::new(Vec::new());
-    // By its name or media type. What begins as XML is taken for that.
+    // By the name or media type. Text that starts like XML is read as XML.
     let is_json = Cell::new(is_start && is_named_json(url));
     // A resource leads to its Source, whatever it is.
     let leads_on = Cell::new(false);
@@ -174,7 +174,7 @@ pub(crate) async fn inspect(visit: &Visit<'_>) -> Inspection {
     }
 }
 
-/// What was given is still being made.
+/// The given document is still being made.
 fn making(visit: &Visit<'_>) -> Inspection {
     visit.run.budget.cannot_ask(Unreachable::Making);
     Inspected::Done(Outcome::Left(MAKING)).into()
@@ -197,7 +197,7 @@ async fn package(visit: &Visit<'_>) -> Inspection {
                 findings: found.into_list(),
             };
         }
-        // Which version a package is of that nothing leads to, its manifest shows.
+        // The manifest of a given package shows the version.
         Got::File(file) if !is_linked => {
             let by = |protocol: &dyn Protocol| protocol.recognise_package(&visit.url, file);
             if let Some(found) = recognised(run.protocols, by) {

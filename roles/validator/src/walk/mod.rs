@@ -3,11 +3,11 @@
 //! | file | subject |
 //! |---|---|
 //! | `protocol.rs` | the interface of a protocol |
-//! | `node.rs` | addresses, and the records of what was read there |
+//! | `node.rs` | addresses, and the records of their documents |
 //! | `inspect.rs` | one address: which protocol reads it |
 //! | `feeds.rs` | documents that a protocol reads one after the other |
 //! | `sample.rs`, `sketch.rs` | resources, some of which are fetched |
-//! | `settle.rs` | findings that a change of the Source explains |
+//! | `settle.rs` | findings explained by a change of the Source |
 //! | `report.rs` | the report |
 
 pub(crate) mod feeds;
@@ -55,9 +55,9 @@ struct State {
     overflowed: bool,
     cancelled: bool,
     steps: u64,
-    /// Links of pages that were given, which are tried last.
+    /// Links of given pages, which are tried last.
     last: Vec<(usize, Lead)>,
-    /// They were tried.
+    /// Whether these links were tried.
     is_last_tried: bool,
     /// Addresses that a protocol reads after the walk, and which one.
     later: Vec<(usize, usize)>,
@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
         all
     }
 
-    /// Adds what is tried where nothing else led to documents: links of the page that was given, and
+    /// Adds addresses that are tried if no other address had documents: links of the given page, and
     /// places of a site whose root was given.
     fn try_last(&self, state: &mut State) {
         let mut links = std::mem::take(&mut state.last);

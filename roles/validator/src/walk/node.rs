@@ -57,32 +57,32 @@ impl FoundBy {
     }
 }
 
-/// What the protocol of a document remembers of it.
+/// A document in the memory of its protocol.
 pub(crate) trait Record: Any + Debug + Send + Sync {
-    /// Writes what the report states of it.
+    /// Fills in the entry of the report.
     fn report(&self, node: &Node, document: &mut Document);
 
-    /// Documents that it points to, beside those of the node.
+    /// Documents that the document points to, beside the children of the node.
     fn children(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// Whether a site with it has documents of a Source; `None` if it does not show that.
+    /// Whether the document is of a Source; `None`: not known.
     fn is_document(&self, _found_by: FoundBy) -> Option<bool> {
         None
     }
 
-    /// Whether the findings of all its pages are counted together: there may be very many pages.
+    /// Whether the findings of all pages are counted together: there may be very many pages.
     fn counts_once(&self) -> bool {
         false
     }
 
-    /// What the server stated, for noticing that it changed.
+    /// Headers of the answer, for noticing a change.
     fn facts(&self) -> Option<&ResponseFacts> {
         None
     }
 
-    /// Other documents whose change may be the reason of its findings.
+    /// Other documents: a change of such a document can be the reason for a finding.
     fn related(&self, _url: &str) -> Vec<String> {
         Vec::new()
     }
@@ -107,7 +107,7 @@ impl Outcome {
         Self::Read(Box::new(record))
     }
 
-    /// What was read, if it is of that type.
+    /// The record, if there is one of that type.
     pub(crate) fn record<R: Record>(&self) -> Option<&R> {
         let Self::Read(record) = self else { return None };
         (&**record as &dyn Any).downcast_ref()
@@ -133,7 +133,7 @@ pub(crate) struct Origin {
 pub(crate) struct Lead {
     pub(crate) url: String,
     pub(crate) found_by: FoundBy,
-    /// What the protocol of the document notes of it.
+    /// Data that the protocol attaches to the link.
     pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
     pub(crate) level: u32,
     pub(crate) origin: Origin,
@@ -141,7 +141,7 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
-    /// A link that is no entry, and is read at once.
+    /// A link without a note whose target is read at once.
     pub(crate) fn new(url: impl Into<String>, found_by: FoundBy, level: u32) -> Self {
         let (origin, stage) = (Origin::default(), Stage::Now);
         Self { url: url.into(), found_by, note: None, level, origin, stage }
@@ -153,9 +153,9 @@ impl Lead {
 pub(crate) enum Stage {
     #[default]
     Now,
-    /// After those, since it states what all of them do.
+    /// Change Lists: read later, since the other lists have to be known before them.
     Late,
-    /// Last, since what is of the past may still be current elsewhere.
+    /// Documents of archives: read last, since a current list may be in an archive too.
     Past,
     /// Only where nothing else led to a document.
     Try,
@@ -173,7 +173,7 @@ pub(crate) struct Node {
     pub(crate) origin: Origin,
     pub(crate) stage: Stage,
     pub(crate) outcome: Outcome,
-    /// Documents that links were followed to while it was read.
+    /// Documents that were added while this one was read.
     pub(crate) children: Vec<String>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) millis: u64,
@@ -202,7 +202,7 @@ impl Node {
         }
     }
 
-    /// Whether it is a document of ResourceSync, or stands for one.
+    /// Whether a document of a Source was read.
     pub(crate) fn is_document(&self) -> bool {
         matches!(&self.outcome, Outcome::Read(record) if record.is_document(self.found_by) == Some(true))
     }
@@ -231,7 +231,7 @@ pub(crate) fn site_has_documents(nodes: &[Node], start: usize) -> bool {
 pub(crate) struct Walked {
     pub(crate) nodes: Vec<Node>,
     pub(crate) by_url: HashMap<String, usize>,
-    /// Resources of each set, of which some are fetched.
+    /// Resources of each set, for the sample.
     pub(crate) sets: HashMap<String, Sampled>,
     pub(crate) limit: Option<&'static str>,
     pub(crate) cancelled: bool,
@@ -242,12 +242,12 @@ pub(crate) struct Walked {
 #[derive(Debug)]
 pub(crate) struct Sampled {
     pub(crate) listed: Sketch<Listed>,
-    /// These are all that can be fetched: its documents are not read again.
+    /// No other resources of the set can be fetched: the documents are not read again.
     pub(crate) is_all: bool,
 }
 
 impl Walked {
-    /// Adds findings to those of the documents at these addresses.
+    /// Adds findings to the documents at these addresses.
     pub(crate) fn add(&mut self, found: HashMap<String, Findings>) {
         for (url, found) in found {
             if let Some(number) = self.by_url.get(&url) {
@@ -256,7 +256,7 @@ impl Walked {
         }
     }
 
-    /// What was read at an address, if it is of that type.
+    /// The record of an address, if there is one of that type.
     pub(crate) fn record<R: Record>(&self, url: &str) -> Option<&R> {
         self.nodes[*self.by_url.get(url)?].outcome.record()
     }

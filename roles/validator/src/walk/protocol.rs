@@ -1,4 +1,4 @@
-//! The interface of a protocol: all that the walk, the sample and the report know of one.
+//! The interface between protocols and the walk, the sample and the report.
 
 use crate::fetch::archive::Got;
 use crate::fetch::hosts::Hosts;
@@ -17,15 +17,15 @@ use url::Url;
 
 /// A protocol, during one run.
 pub(crate) trait Protocol: Sync {
-    /// Whether a document is one of its own, by its beginning.
+    /// Whether the first bytes of a document are of this protocol.
     fn is_document(&self, begin: &[u8]) -> bool;
 
-    /// Findings of one document by itself, in pieces of that many bytes.
+    /// Findings of a single document, in pieces of that many bytes.
     fn check(&self, bytes: &[u8], piece: usize, found: Findings) -> Findings;
 
-    // Recognition. What is recognised is read after the walk, by `read`.
+    // Recognition. A recognised document is read after the walk, by `read`.
 
-    /// Whether it is surely one of its own: other resources begin in the same way.
+    /// Whether the first bytes of a resource show a document of this protocol and nothing else.
     fn has_mark(&self, _begin: &[u8]) -> bool {
         false
     }
@@ -34,17 +34,17 @@ pub(crate) trait Protocol: Sync {
         None
     }
 
-    /// Recognises a package that was given.
+    /// Recognises a given package.
     fn recognise_package(&self, _url: &str, _file: &File) -> Option<Box<dyn Record>> {
         None
     }
 
-    /// Recognises a document without marks by the documents that it leads to.
+    /// Recognises a document without marks by the documents below.
     fn recognise_below<'f>(&'f self, _visit: &'f Visit<'_>, _begin: &'f [u8]) -> Recognition<'f> {
         Box::pin(async { Ok(None) })
     }
 
-    /// Reads the document that was given, and what is below it.
+    /// Reads the given document and the documents below.
     fn read<'f>(
         &self,
         _feeds: &'f mut Feeds<'_>,
@@ -55,7 +55,7 @@ pub(crate) trait Protocol: Sync {
 
     // Reading during the walk.
 
-    /// What reads an address that no protocol recognised.
+    /// The reader of documents that no protocol recognised.
     fn reader<'v>(&'v self, _visit: &'v Visit<'_>) -> Option<Box<dyn Reader + 'v>> {
         None
     }
@@ -72,7 +72,7 @@ pub(crate) trait Protocol: Sync {
         false
     }
 
-    /// What a page, robots.txt or host-meta leads to.
+    /// Links of a page, robots.txt or host-meta that lead to documents of this protocol.
     fn links(&self, _page: &Page<'_>) -> Vec<Lead> {
         Vec::new()
     }
@@ -82,7 +82,7 @@ pub(crate) trait Protocol: Sync {
         Vec::new()
     }
 
-    /// Takes over what was read at an address: its level, and what is followed.
+    /// Returns the level of a document of this protocol and the links to follow.
     fn take_over(
         &self,
         _record: &mut dyn Record,
@@ -101,7 +101,7 @@ pub(crate) trait Protocol: Sync {
     /// Hands over all resources that its documents list.
     fn each_resource(&self, _walked: &Walked, _run: &Run<'_>, _send: &mut dyn FnMut(Listed)) {}
 
-    /// What is wrong with a link of a listed resource.
+    /// The fault of a link of a listed resource.
     fn link_fault(&self, _walked: &Walked, _listed: &Listed, _target: &str) -> Option<String> {
         None
     }
@@ -143,14 +143,14 @@ pub(crate) trait Reader {
         Self: 'f;
 }
 
-/// What all parts of a run share.
+/// Data that all parts of a run share.
 pub(crate) struct Run<'a> {
     pub(crate) options: &'a Options,
     pub(crate) budget: &'a Budget<'a>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) hosts: Hosts,
     pub(crate) protocols: &'a [Box<dyn Protocol>],
-    /// Documents that may be asked for again during the walk.
+    /// Conditional requests that are left for the walk.
     pub(crate) conditions: AtomicU64,
 }
 
@@ -162,7 +162,7 @@ pub(crate) struct Visit<'v> {
     pub(crate) url: String,
     pub(crate) found_by: FoundBy,
     pub(crate) origin: Origin,
-    /// What the protocol of the document that led here noted.
+    /// Data that the protocol attached to the link.
     pub(crate) note: Option<Box<dyn Any + Send + Sync>>,
     /// How many findings of one rule may be kept.
     pub(crate) most_each: usize,
@@ -199,14 +199,14 @@ impl From<Failure> for Inspection {
     }
 }
 
-/// What was found at an address.
+/// The kind of answer of an address.
 pub(crate) enum Inspected {
     Done(Outcome),
-    /// Recognised by the protocol of that number, which reads it later.
+    /// A document or package that the protocol of that number reads later.
     Later(usize, Box<dyn Record>),
     Page(Vec<u8>, Box<ResponseFacts>),
     /// A resource, which leads to its Source by the headers of its answer.
     Resource(Box<ResponseFacts>),
-    /// The walk is at its end: a limit, or the wish of the user.
+    /// The walk ends: a limit was reached, or the user stopped the run.
     Ended(Failure),
 }

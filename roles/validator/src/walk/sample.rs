@@ -5,7 +5,7 @@ use crate::fetch::digest::Hasher;
 use crate::fetch::{self, Failure, Go, ResponseFacts, html, values};
 use crate::report::{Findings, MAX_DOCUMENTS, Options, Share, rules as r};
 use crate::walk::node::Walked;
-use crate::walk::protocol::{Protocol, Run};
+use crate::walk::protocol::Run;
 use crate::walk::sketch::Listed;
 use abreast_net::Client;
 use abreast_webtypes::{count, excerpt};
@@ -160,10 +160,9 @@ impl One<'_> {
             self.compare(&facts, hasher);
         }
         for target in facts.links.iter().cloned().chain(html::in_html(&page)) {
-            let mut protocols = self.run.protocols.iter();
-            let fault =
-                |protocol: &Box<dyn Protocol>| protocol.link_fault(self.walked, listed, &target);
-            if let Some(wrong) = protocols.find_map(fault) {
+            let mut all = self.run.protocols.iter();
+            let wrong = all.find_map(|protocol| protocol.link_fault(self.walked, listed, &target));
+            if let Some(wrong) = wrong {
                 self.add(&r::LINK, || format!("{}: {wrong}", excerpt(&listed.uri)));
             }
         }
