@@ -95,7 +95,9 @@ pub(super) fn read(
     let types = types(&map);
     let kind = types.iter().find_map(|name| kind(local(name))).unwrap_or(Kind::Other);
     streams::object(&mut judge, &map, "");
-    judge.contexts.clone().check(&mut judge, text);
+    for (rule, message) in judge.contexts.faults(judge.profile, text) {
+        judge.add(rule, "/@context", || message);
+    }
     let mut doc = Doc::new(kind, judge.profile, bytes);
     let one = |name: &str| map.get(name).and_then(reference).map(|text| judge.absolute(text));
     doc.id = id(&map).map(|text| judge.absolute(text));

@@ -97,7 +97,8 @@ pub(super) fn inspect(context: &Context, visit: &Visit<'_>, got: Got) -> Inspect
             let findings = [found.into_list(), in_manifest].concat();
             Inspection { found: Inspected::Done(Outcome::read(package)), findings }
         }
-        Err(failure) => failure.into(),
+        Err(limit @ Failure::Limit(_)) => limit.into(),
+        Err(_) => Failure::Cancelled.into(),
     }
 }
 
