@@ -103,7 +103,7 @@ impl Feeds<'_> {
         }
         if !facts.is_shared {
             let rule = if is_iiif { &r::IIIF_CORS } else { &r::CF_CORS };
-            found.add(rule, (0, 0), || "there is no Access-Control-Allow-Origin".to_owned());
+            found.add(rule, (0, 0), || "there is no Access-Control-Allow-Origin");
         }
         if !facts.hubs.is_empty() {
             let own = [Some(url), Some(&*facts.url), doc.part_of.as_deref(), doc.id.as_deref()];

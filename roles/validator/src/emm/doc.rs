@@ -1,7 +1,6 @@
 //! A document of a change feed, as far as its order and links matter.
 
-use crate::emm::item::Item;
-use crate::emm::patch_facts::PatchFacts;
+use crate::emm::item::{Item, PatchFacts};
 use abreast_emm::Profile;
 
 /// What a document states.

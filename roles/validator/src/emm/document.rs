@@ -81,9 +81,7 @@ pub(super) fn read(
     };
     if text.len() < bytes.len() {
         // Most programs that read JSON refuse it.
-        judge.add(&r::AS_JSON, "", || {
-            "it begins with a byte order mark, which JSON has not".to_owned()
-        });
+        judge.add(&r::AS_JSON, "", || "it begins with a byte order mark, which JSON has not");
     }
     let Value::Object(map) = value else {
         let message = ReadError::of_other_json(text).map(|error| error.to_string());

@@ -1,8 +1,7 @@
 //! The order of activities, and what precedes what [emm-1.0 §3.2, §4] [iiif-discovery §3.2].
 
 use crate::emm::doc::Doc;
-use crate::emm::item::Item;
-use crate::emm::patch_facts::PatchFacts;
+use crate::emm::item::{Item, PatchFacts};
 use crate::fetch::values::is_before;
 use crate::report::{Rule, rules as r};
 use crate::walk::feeds::Fault;

@@ -17,9 +17,14 @@ pub(super) struct Judge<'f> {
 }
 
 impl Judge<'_> {
-    pub(super) fn add(&mut self, rule: &'static Rule, at: &str, message: impl FnOnce() -> String) {
+    pub(super) fn add<M: Into<String>>(
+        &mut self,
+        rule: &'static Rule,
+        at: &str,
+        message: impl FnOnce() -> M,
+    ) {
         let place = || if at.is_empty() { String::new() } else { format!("{}: ", excerpt(at)) };
-        self.found.add(rule, (0, 0), || place() + &message());
+        self.found.add(rule, (0, 0), || place() + &message().into());
     }
 
     pub(super) fn is_emm(&self) -> bool {

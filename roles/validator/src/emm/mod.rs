@@ -30,7 +30,6 @@ mod newest;
 mod object;
 mod pages;
 mod patch;
-mod patch_facts;
 mod sample;
 mod streams;
 

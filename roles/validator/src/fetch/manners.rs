@@ -22,17 +22,15 @@ pub(crate) async fn manners(
     found: &mut Findings,
 ) {
     if facts.content_encoding.is_none() && bytes > GZIP_BYTES {
-        let message = || format!("the server sent {bytes} bytes uncompressed");
-        found.add(&r::GZIP, (0, 0), message);
+        found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
     }
     if facts.url != abreast_webtypes::without_fragment(url) {
         found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
     }
     if facts.etag.is_none() && facts.last_modified.is_none() {
-        found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
+        found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified");
     } else if take_one(conditions) && fetch::is_other_now(client, url, facts).await == Some(false) {
-        let message = || "the whole document came though it is unchanged".to_owned();
-        found.add(&r::CONDITIONAL, (0, 0), message);
+        found.add(&r::CONDITIONAL, (0, 0), || "the whole document came though it is unchanged");
     }
 }
 

@@ -42,11 +42,11 @@ impl Findings {
     }
 
     /// Notes a finding at a line and column; the message is made only when it is kept.
-    pub(crate) fn add(
+    pub(crate) fn add<M: Into<String>>(
         &mut self,
         rule: &'static Rule,
         place: (u64, u64),
-        message: impl FnOnce() -> String,
+        message: impl FnOnce() -> M,
     ) {
         let at = self.kept.iter().position(|(id, _, _)| *id == rule.id);
         if let Some(at) = at
@@ -67,7 +67,7 @@ impl Findings {
             url: self.url.clone(),
             line: place.0,
             column: place.1,
-            message: message(),
+            message: message().into(),
             help: rule.help,
             more: 0,
         });
@@ -81,12 +81,12 @@ impl Findings {
     }
 
     /// Notes a finding that occurred that many times, of which only the first has its place.
-    pub(crate) fn add_counted(
+    pub(crate) fn add_counted<M: Into<String>>(
         &mut self,
         rule: &'static Rule,
         place: (u64, u64),
         count: u64,
-        message: impl FnOnce() -> String,
+        message: impl FnOnce() -> M,
     ) {
         self.add(rule, place, message);
         if let Some((_, _, last)) = self.kept.iter().find(|(id, _, _)| *id == rule.id) {

@@ -261,8 +261,7 @@ impl<W: DocumentObserver> Checker<W> {
             Start::HeadMd(md) => {
                 let place = self.here();
                 if self.head.md.is_some() {
-                    self.found
-                        .add(&r::MD_ONCE, place, || "a second `rs:md` of the document".to_owned());
+                    self.found.add(&r::MD_ONCE, place, || "a second `rs:md` of the document");
                 } else {
                     self.head.md_place = place;
                     self.head.md = Some(*md);
@@ -344,9 +343,9 @@ impl<W: DocumentObserver> Checker<W> {
     fn end_entry(&mut self) {
         let (entry, found) = (&self.entry, &mut self.found);
         match entry.locs {
-            0 => found.add(&r::LOC, entry.place, || "an entry without `loc`".to_owned()),
+            0 => found.add(&r::LOC, entry.place, || "an entry without `loc`"),
             1 => {}
-            _ => found.add(&r::LOC, entry.place, || "an entry with several `loc`".to_owned()),
+            _ => found.add(&r::LOC, entry.place, || "an entry with several `loc`"),
         }
         if entry.locs > 0 {
             if let Some(fault) = values::uri_fault(&entry.loc) {

@@ -62,9 +62,7 @@ pub(crate) fn head(head: &Head, read: Extent, found: &mut Findings) {
     let (root, place) = (head.root(), head.md_place);
     let Some(capability) = md.capability else {
         if !md.has(has::CAPABILITY) {
-            found.add(&r::CAPABILITY, place, || {
-                "the `rs:md` of the document has no `capability`".to_owned()
-            });
+            found.add(&r::CAPABILITY, place, || "the `rs:md` of the document has no `capability`");
         }
         return;
     };
@@ -95,9 +93,7 @@ pub(crate) fn head(head: &Head, read: Extent, found: &mut Findings) {
         }
     }
     if md.has(has::PATH) {
-        found.add(&r::PATH_ONLY, place, || {
-            "`path` is about a bitstream, not about a document".to_owned()
-        });
+        found.add(&r::PATH_ONLY, place, || "`path` is about a bitstream, not about a document");
     }
     if kind::is_archive(capability) && md.has(has::AT | has::COMPLETED | has::FROM | has::UNTIL) {
         found.add(&r::ARCHIVE_HEAD, place, || format!("this {} has times of its own", name()));
@@ -123,12 +119,10 @@ pub(crate) fn head(head: &Head, read: Extent, found: &mut Findings) {
         notification::head(head, capability, found);
     }
     if kind::is_manifest(capability) && root == Root::SitemapIndex {
-        found.add(&r::MANIFEST, place, || "the root of this manifest is `sitemapindex`".to_owned());
+        found.add(&r::MANIFEST, place, || "the root of this manifest is `sitemapindex`");
     }
     if capability == Capability::CapabilityList && root == Root::SitemapIndex {
-        found.add(&r::CAPABILITY_LIST_INDEX, place, || {
-            "this is an index of Capability Lists".to_owned()
-        });
+        found.add(&r::CAPABILITY_LIST_INDEX, place, || "this is an index of Capability Lists");
     }
 }
 
@@ -163,7 +157,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         times_of_entry(capability, root, entry, found);
     }
     if own.has(has::PATH) && !kind::is_manifest(capability) {
-        found.add(&r::PATH_ONLY, place, || "`path` outside a manifest".to_owned());
+        found.add(&r::PATH_ONLY, place, || "`path` outside a manifest");
     }
     if kind::lists_changes(capability, root) {
         change(capability, (md.from, md.until), entry, state, found);
@@ -188,8 +182,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
     }
     let leads_down = root == Root::SitemapIndex || kind::points_to_packages(capability, root);
     if leads_down && !kind::is_notification(capability) && is_again(&entry.loc, &mut state.seen) {
-        let message = || named_again(&entry.loc);
-        found.add(kind::of_second_entry(capability, root), place, message);
+        found.add(kind::of_second_entry(capability, root), place, || named_again(&entry.loc));
     }
     if kind::has_intervals(capability, root) {
         let bound = |time| Bound::of(time, None);
@@ -288,16 +281,13 @@ fn description_entry(root: Root, entry: &Entry, found: &mut Findings) {
     let place = entry.place;
     if !entry.md.has(has::CAPABILITY) {
         let rule = if entry.has_md { &r::DESCRIPTION_CAPABILITY } else { &r::DESCRIPTION_MD };
-        found
-            .add(rule, place, || "an entry without the capability of a Capability List".to_owned());
+        found.add(rule, place, || "an entry without the capability of a Capability List");
     } else if entry.md.capability.is_some_and(|capability| {
         // An index of Source Descriptions points to Source Descriptions.
         let is_index = root == Root::SitemapIndex;
         capability != if is_index { Capability::Description } else { Capability::CapabilityList }
     }) {
-        found.add(&r::DESCRIPTION_CAPABILITY, place, || {
-            "an entry that is no Capability List".to_owned()
-        });
+        found.add(&r::DESCRIPTION_CAPABILITY, place, || "an entry that is no Capability List");
     }
     if !entry.links.iter().any(|link| link.has_rel("describedby")) {
         found.add(&r::SET_DESCRIBEDBY, place, || {
@@ -305,14 +295,14 @@ fn description_entry(root: Root, entry: &Entry, found: &mut Findings) {
         });
     }
     if entry.has_lastmod {
-        found.add(&r::DESCRIPTION_LASTMOD, place, || "an entry with `lastmod`".to_owned());
+        found.add(&r::DESCRIPTION_LASTMOD, place, || "an entry with `lastmod`");
     }
 }
 
 fn capability_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
     let place = entry.place;
     if entry.has_lastmod {
-        found.add(&r::CAPABILITY_LIST_LASTMOD, place, || "an entry with `lastmod`".to_owned());
+        found.add(&r::CAPABILITY_LIST_LASTMOD, place, || "an entry with `lastmod`");
     }
     if !entry.md.has(has::CAPABILITY) {
         found.add(&r::CAPABILITY_LIST_CAPABILITY, place, || {
@@ -434,9 +424,11 @@ fn archive_entry(capability: Capability, entry: &Entry, state: &mut State, found
 pub(crate) fn end(head: &Head, state: &State, entries: u64, read: Extent, found: &mut Findings) {
     let Some(md) = &head.md else {
         if read.head {
-            found.add(&r::MD, (0, 0), || {
-                "the document has no `rs:md` of its own: it is a plain Sitemap".to_owned()
-            });
+            found.add(
+                &r::MD,
+                (0, 0),
+                || "the document has no `rs:md` of its own: it is a plain Sitemap",
+            );
         }
         return;
     };

@@ -108,8 +108,7 @@ fn compare_length(entry: &Child, length: Option<u64>, found: &mut Findings) -> b
     else {
         return false;
     };
-    let message = || format!("{}, {stated} stated", count(length, "byte"));
-    found.add(&r::LENGTH_TRUE, (0, 0), message);
+    found.add(&r::LENGTH_TRUE, (0, 0), || format!("{}, {stated} stated", count(length, "byte")));
     true
 }
 
@@ -130,9 +129,7 @@ pub(crate) fn check(
         && entry.digests.strongest().is_some()
         && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
     {
-        found.add(&r::HASH_TRUE, (0, 0), || {
-            "the package has another digest than is stated".to_owned()
-        });
+        found.add(&r::HASH_TRUE, (0, 0), || "the package has another digest than is stated");
     }
     let mut archive =
         match file.seek(SeekFrom::Start(0)).map_err(Into::into).and_then(|_| ZipArchive::new(file))

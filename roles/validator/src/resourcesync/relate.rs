@@ -104,12 +104,12 @@ impl<'a> Relations<'a> {
         }
     }
 
-    fn add(
+    fn add<M: Into<String>>(
         &mut self,
         number: usize,
         rule: &'static Rule,
         place: (u64, u64),
-        message: impl FnOnce() -> String,
+        message: impl FnOnce() -> M,
     ) {
         let node = &self.walked.nodes[number];
         let options = self.options;
@@ -284,8 +284,7 @@ impl<'a> Relations<'a> {
             && due != own
         {
             let own = (Some(own), below.root());
-            let message = || is_another_kind(url, own, due);
-            self.add(number, &r::CAPABILITY_EQUAL, child.place, message);
+            self.add(number, &r::CAPABILITY_EQUAL, child.place, || is_another_kind(url, own, due));
             return;
         }
         if doc.root() != Root::SitemapIndex {
@@ -443,7 +442,7 @@ impl<'a> Relations<'a> {
         };
         let any = docs().find(is_any).map(|(number, _)| number);
         if let (Some(at), false, None) = (first_list.or(any), description, walked.limit) {
-            self.add(at, &r::DESCRIPTION, (0, 0), || "no Source Description was found".to_owned());
+            self.add(at, &r::DESCRIPTION, (0, 0), || "no Source Description was found");
         }
         for (number, node) in walked.nodes.iter().enumerate() {
             let doc = node.outcome.record::<Doc>();

@@ -37,23 +37,25 @@ pub(crate) fn links(
         if link.has_rel(PATCH) {
             patch(capability, root, entry, link, paths, found);
         } else if link.path.is_some() {
-            found.add(&r::PATH_ONLY, entry.place, || {
-                "`path` on a link that is not a patch in a package".to_owned()
-            });
+            found.add(
+                &r::PATH_ONLY,
+                entry.place,
+                || "`path` on a link that is not a patch in a package",
+            );
         }
         if link.has_rel("timegate")
             && (has_attributes(link) || link.modified.is_some() || link.pri.is_some())
         {
-            found.add(&r::TIMEGATE, entry.place, || {
-                "a link to a TimeGate with other attributes".to_owned()
-            });
+            found.add(&r::TIMEGATE, entry.place, || "a link to a TimeGate with other attributes");
         }
         if link.has_rel("memento") {
             mementos += 1;
             if link.modified.is_none() {
-                found.add(&r::MEMENTO_MODIFIED, entry.place, || {
-                    "a link to a memento without `modified`".to_owned()
-                });
+                found.add(
+                    &r::MEMENTO_MODIFIED,
+                    entry.place,
+                    || "a link to a memento without `modified`",
+                );
             }
         }
         vias += u32::from(link.has_rel("via"));
@@ -119,8 +121,6 @@ fn patch(
             found.add(&r::PATCH_PATH, entry.place, message);
         }
     } else if link.path.is_some() {
-        found.add(&r::PATH_ONLY, entry.place, || {
-            "`path` on a patch that is in no package".to_owned()
-        });
+        found.add(&r::PATH_ONLY, entry.place, || "`path` on a patch that is in no package");
     }
 }

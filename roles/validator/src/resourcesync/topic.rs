@@ -31,8 +31,7 @@ pub(crate) async fn answers(
     let nowhere = (0, 0);
     status("GET", url, got, found);
     if !is_xml(got) {
-        let message = || format!("Content-Type is {}", content_type(got));
-        found.add(&r::TOPIC_TYPE, nowhere, message);
+        found.add(&r::TOPIC_TYPE, nowhere, || format!("Content-Type is {}", content_type(got)));
     }
     let selves = targets(got, &got.selves);
     if got.selves.len() != 1 {
@@ -40,14 +39,13 @@ pub(crate) async fn answers(
             format!("there are {} links `self`", got.selves.len())
         });
     } else if !selves.contains(url) {
-        let message = || format!("`self` is {}", excerpt(&got.selves[0]));
-        found.add(&r::TOPIC_SELF, nowhere, message);
+        found.add(&r::TOPIC_SELF, nowhere, || format!("`self` is {}", excerpt(&got.selves[0])));
     }
     if got.hubs.is_empty() {
-        found.add(&r::TOPIC_HUBS, nowhere, || "there is no link `hub`".to_owned());
+        found.add(&r::TOPIC_HUBS, nowhere, || "there is no link `hub`");
     }
     if silent && got.content_length != Some(0) {
-        found.add(&r::TOPIC_EMPTY, nowhere, || "no content, and no Content-Length".to_owned());
+        found.add(&r::TOPIC_EMPTY, nowhere, || "no content, and no Content-Length");
     }
     let asked = match fetch::head(client, url, budget).await {
         Ok(asked) => asked,
@@ -59,10 +57,10 @@ pub(crate) async fn answers(
     };
     status("HEAD", url, &asked, found);
     if targets(&asked, &asked.selves) != selves {
-        found.add(&r::TOPIC_HEAD, nowhere, || "HEAD brings another `self`".to_owned());
+        found.add(&r::TOPIC_HEAD, nowhere, || "HEAD brings another `self`");
     }
     if targets(&asked, &asked.hubs) != targets(got, &got.hubs) {
-        found.add(&r::TOPIC_HEAD, nowhere, || "HEAD brings other hubs".to_owned());
+        found.add(&r::TOPIC_HEAD, nowhere, || "HEAD brings other hubs");
     }
     if is_xml(&asked) != is_xml(got) {
         let message = || format!("HEAD brings Content-Type {}", content_type(&asked));

@@ -307,7 +307,7 @@ impl Checker {
         }
         if self.is_complete && self.facts.head.root == Root::SitemapIndex && self.facts.entries == 0
         {
-            found.add(&r::A_EMPTY, (0, 0), || "this index has no Sitemaps".to_owned());
+            found.add(&r::A_EMPTY, (0, 0), || "this index has no Sitemaps");
         }
         let paths = self.facts.members.len() as u64;
         if self.facts.is_whole && paths > 0 && paths < self.facts.entries {
@@ -328,8 +328,7 @@ impl Checker {
             }
             check_head(head, found);
             if head.modified.is_some_and(|modified| modified.instant > self.now) {
-                let message = || "`DCTERMS.modified` is in the future".to_owned();
-                found.add(&r::A_FUTURE, (0, 0), message);
+                found.add(&r::A_FUTURE, (0, 0), || "`DCTERMS.modified` is in the future");
             }
         }
     }
@@ -470,7 +469,7 @@ impl Checker {
 
 fn check_head(head: &Head, found: &mut Findings) {
     if head.modified.is_none() {
-        found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`".to_owned());
+        found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`");
     }
     for link in &head.links {
         let is_xmpp = link.protocol.as_deref() == Some(XMPP_PROTOCOL);
@@ -478,8 +477,7 @@ fn check_head(head: &Head, found: &mut Findings) {
         let has_node = link.pubsub_node.is_some() || link.href.contains("node=");
         if is_xmpp != leads_to_xmpp && (is_xmpp || link.protocol.is_none()) || is_xmpp && !has_node
         {
-            let message = || format!("the link leads to {}", excerpt(&link.href));
-            found.add(&r::A_XMPP, (0, 0), message);
+            found.add(&r::A_XMPP, (0, 0), || format!("the link leads to {}", excerpt(&link.href)));
         }
         if link.protocol.as_deref() == Some(CALLBACK_PROTOCOL)
             && scheme_is_other(&link.href, &["http", "https"])
@@ -488,8 +486,7 @@ fn check_head(head: &Head, found: &mut Findings) {
             found.add(&r::A_CALLBACK, (0, 0), message);
         }
         if link.has_rel(PARTIAL) || link.has_rel(MIRROR) {
-            let message = || format!("`{}` of the document", excerpt(&link.rel));
-            found.add(&r::A_PLACE, (0, 0), message);
+            found.add(&r::A_PLACE, (0, 0), || format!("`{}` of the document", excerpt(&link.rel)));
         }
     }
 }
@@ -514,8 +511,7 @@ fn check_time(head: &Head, entry: &Entry, now: Timestamp, found: &mut Findings) 
         found.add(&r::A_FUTURE, place, message);
     }
     if time.precision < Precision::Minute {
-        let message = || format!("{} has a date only", excerpt(&entry.loc));
-        found.add(&r::A_CHANGE_TIME, place, message);
+        found.add(&r::A_CHANGE_TIME, place, || format!("{} has a date only", excerpt(&entry.loc)));
     }
 }
 
@@ -553,14 +549,12 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     for link in &entry.links {
         let partial = link.has_rel(PARTIAL);
         if partial && (!head.change_set || entry.change == Some(Change::Deleted)) {
-            let message = || format!("partial content of {}", excerpt(&entry.loc));
-            found.add(&r::A_PLACE, place, message);
+            found.add(&r::A_PLACE, place, || format!("partial content of {}", excerpt(&entry.loc)));
         } else if partial && link.protocol.is_none() {
             let message = || format!("{} has no `rs:protocol`", excerpt(&link.href));
             found.add(&r::A_PARTIAL, place, message);
         } else if link.has_rel(MIRROR) && !link.has_rel("alternate") {
-            let message = || format!("`rel` is \"{}\"", excerpt(&link.rel));
-            found.add(&r::A_MIRROR, place, message);
+            found.add(&r::A_MIRROR, place, || format!("`rel` is \"{}\"", excerpt(&link.rel)));
         }
     }
 }

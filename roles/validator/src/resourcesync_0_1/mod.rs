@@ -245,7 +245,7 @@ impl Feeds<'_> {
         let message = is_no_change_set(&self.walked.nodes[child].url, line);
         self.add(number, &r::A_CHANGE_SET, 0, || message);
         if let Some(line) = facts.change_in_sitemap {
-            let message = || "a change in a document without `rs:type=\"changeset\"`".to_owned();
+            let message = || "a change in a document without `rs:type=\"changeset\"`";
             self.add(child, &r::A_TYPE, line, message);
         }
     }
@@ -356,7 +356,7 @@ impl Feeds<'_> {
                 return Ok(());
             }
         }
-        let message = || "neither robots.txt nor /.well-known/host-meta names it".to_owned();
+        let message = || "neither robots.txt nor /.well-known/host-meta names it";
         self.add(number, &r::A_DISCOVERY, 0, message);
         Ok(())
     }

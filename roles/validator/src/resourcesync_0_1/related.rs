@@ -139,7 +139,7 @@ impl Feeds<'_> {
                 break;
             };
             if links.next().is_some() {
-                self.add(number, &r::A_PREV, 0, || "several links to previous ones".to_owned());
+                self.add(number, &r::A_PREV, 0, || "several links to previous ones");
             }
             let target = without_fragment(&target).to_owned();
             if !seen.insert(target.clone()) {
@@ -255,8 +255,7 @@ impl Feeds<'_> {
             hasher.finish()
         };
         if answer.facts.is_success() && answer.is_whole && now != hash {
-            let message = || "it differs from what it was a moment ago".to_owned();
-            self.add(number, &r::A_CLOSED, 0, message);
+            self.add(number, &r::A_CLOSED, 0, || "it differs from what it was a moment ago");
         }
         Ok(())
     }

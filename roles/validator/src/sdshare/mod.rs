@@ -76,7 +76,7 @@ impl Feeds<'_> {
             Some(FeedKind::Fragments) => self.fragments(number, &reading).await.map(drop),
             None => {
                 if reading.is_complete {
-                    let message = || "the feed has no entries that show its kind".to_owned();
+                    let message = || "the feed has no entries that show its kind";
                     self.add(number, &r::SDS_EMPTY, 0, message);
                 }
                 Ok(())
@@ -108,8 +108,7 @@ impl Feeds<'_> {
     /// Snapshots are read first: the fragments feed has what changed since.
     async fn collection(&mut self, number: usize, reading: &Reading) -> Result<(), Failure> {
         if reading.is_complete && reading.entries.is_empty() {
-            let message = || "the collection feed has no entries".to_owned();
-            self.add(number, &r::SDS_TWO_FEEDS, 0, message);
+            self.add(number, &r::SDS_TWO_FEEDS, 0, || "the collection feed has no entries");
         }
         let (mut snapshot, mut fragments) = (None, None);
         for relation in [Relation::SnapshotsFeed, Relation::FragmentsFeed] {

@@ -142,8 +142,7 @@ impl PageReader {
         }
         for (code, count) in kept {
             for _ in count..self.parser.count_of(code) {
-                let message = || "another one, like those above".to_owned();
-                self.found.add(rule(code, self.kind), (0, 0), message);
+                self.found.add(rule(code, self.kind), (0, 0), || "another one, like those above");
             }
         }
     }

@@ -82,9 +82,9 @@ impl Feeds<'_> {
                 head.link(&Relation::Next).map(|link| without_fragment(&link.href).to_owned());
             let is_known = next.as_ref().is_some_and(|next| seen.contains(next));
             if is_known && next.as_ref() != Some(&page_url) {
-                found.add(&r::PAGE_LOOP, (0, 0), || "the next page was read before".to_owned());
+                found.add(&r::PAGE_LOOP, (0, 0), || "the next page was read before");
             } else if entries > 0 && reading.fresh == 0 && next.is_some() {
-                let message = || "all entries of this page are on earlier pages".to_owned();
+                let message = || "all entries of this page are on earlier pages";
                 found.add(&r::PAGE_LOOP, (0, 0), message);
             }
             if !is_complete {
@@ -221,8 +221,7 @@ fn self_link(head: &abreast_sdshare::Feed, url: &str, facts: &ResponseFacts, fou
         [own] if is_own(own) => {}
         [own] => found.add(&r::FEED_SELF, (0, 0), || format!("`self` is {}", excerpt(own))),
         _ => {
-            let message = || format!("there are {} links `self`", selves.len());
-            found.add(&r::FEED_SELF, (0, 0), message);
+            found.add(&r::FEED_SELF, (0, 0), || format!("there are {} links `self`", selves.len()));
         }
     }
 }

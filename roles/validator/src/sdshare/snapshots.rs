@@ -186,8 +186,7 @@ impl Feeds<'_> {
         match graph::triples(syntax, &answer.body, &link.href, document) {
             Ok(triples) => Ok(Some(triples)),
             Err((rule, message)) => {
-                let message = || format!("{}: {message}", excerpt(&link.href));
-                self.add(from.0, rule, from.1, message);
+                self.add(from.0, rule, from.1, || format!("{}: {message}", excerpt(&link.href)));
                 Ok(None)
             }
         }

@@ -98,12 +98,12 @@ impl<'a> Feeds<'a> {
         is_waiting.then_some(number)
     }
 
-    pub(crate) fn add(
+    pub(crate) fn add<M: Into<String>>(
         &mut self,
         number: usize,
         rule: &'static Rule,
         line: u64,
-        message: impl FnOnce() -> String,
+        message: impl FnOnce() -> M,
     ) {
         let node = &self.walked.nodes[number];
         let mut found = Findings::new(&node.url, self.options.mode, self.options.most_each);
