@@ -14,7 +14,7 @@ use crate::process::root;
 const SPECIFICATIONS: [&str; 6] =
     ["rs-core", "rs-0.1", "sdshare", "emm-0.1", "emm-1.0", "iiif-discovery"];
 const CASES: &str = "conformance/resourcesync-1.1/manifest.toml";
-const RULES: &str = "roles/validator/src/rules.rs";
+const RULES: &str = "roles/validator/src/report/rules.rs";
 const RULE_CASES: &str = "roles/validator/tests/it";
 const RULE_CASE_FILES: [&str; 4] =
     ["cases.rs", "sdshare.rs", "emm_cases.rs", "resourcesync_0_1.rs"];

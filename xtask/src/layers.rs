@@ -50,7 +50,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/emm/",
             "roles/source/src/projection/emm/",
-            "roles/validator/",
+            "roles/validator/src/emm/",
         ],
     ),
     (
@@ -58,7 +58,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/resourcesync_0_1/",
             "roles/source/src/projection/resourcesync_0_1/",
-            "roles/validator/",
+            "roles/validator/src/resourcesync_0_1/",
         ],
     ),
     (
@@ -68,7 +68,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
             "roles/source/src/projection/resourcesync/",
             // Dumps of version 0.1 are made of packages of version 1.1.
             "roles/source/src/projection/resourcesync_0_1/dump/",
-            "roles/validator/",
+            "roles/validator/src/resourcesync/",
         ],
     ),
     (
@@ -76,7 +76,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/sdshare/",
             "roles/source/src/projection/sdshare/",
-            "roles/validator/",
+            "roles/validator/src/sdshare/",
         ],
     ),
 ];
@@ -468,6 +468,8 @@ mod tests {
         assert_eq!(faults("roles/source", "roles/source/src/notify/notifier.rs"), 1);
         assert_eq!(faults("roles/source", "roles/source/src/projection/pages/sitemap.rs"), 1);
         assert_eq!(faults("roles/source", "roles/source/src/projection/resourcesync/lists.rs"), 0);
+        assert_eq!(faults("roles/validator", "roles/validator/src/walk/mod.rs"), 1);
+        assert_eq!(faults("roles/validator", "roles/validator/src/resourcesync/doc.rs"), 0);
         assert_eq!(faults("app/server", "app/server/src/route.rs"), 1);
         assert_eq!(faults("app/cli", "app/cli/src/import.rs"), 1);
         assert_eq!(faults("formats/resourcesync", "formats/resourcesync/src/v1_1/parser.rs"), 0);

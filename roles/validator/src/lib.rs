@@ -1,57 +1,19 @@
 #![doc = include_str!("../README.md")]
 
-mod alpha;
-mod chain;
-mod change_feed;
-mod checker;
-mod collect;
-mod digest;
-mod discover;
 mod emm;
-mod entry;
-mod facts;
-mod feeds;
 mod fetch;
-mod finding;
-#[doc(hidden)]
-pub mod fuzz_property;
-mod html;
-mod inspect;
-mod inspected;
-mod judge;
-mod kind;
-mod manners;
-mod markup;
-mod node;
-mod notification;
-mod options;
-mod package;
-mod paths;
-mod place;
-mod relate;
-mod related;
-mod render;
 mod report;
+mod resourcesync;
 mod resourcesync_0_1;
-mod root;
-mod rule;
-pub mod rules;
 mod run;
-mod sample;
 mod sdshare;
-mod sdshare_feed;
-mod settle;
-mod sketch;
-mod topic;
-mod uniform;
-mod values;
 mod walk;
 
-pub use crate::facts::{ChangeFeedFacts, FeedFacts, FullDownload, Unreachable};
 pub use abreast_core::Severity;
-pub use finding::Finding;
-pub use options::{Options, Share};
-pub use render::{document_json, html, ndjson, rules_table, text};
-pub use report::{Document, Report};
-pub use rule::{Level, Mode, Rule, severity_word};
+pub use report::{
+    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Level, Mode, Options, Report,
+    Rule, Share, Unreachable, document_json, html, ndjson, rules, rules_table, severity_word, text,
+};
+#[doc(hidden)]
+pub use run::fuzz_property;
 pub use run::{check_document, validate};

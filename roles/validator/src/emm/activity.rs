@@ -1,13 +1,11 @@
 //! Activities [emm-1.0 §3.3, §4] [emm-0.1 §4.1, §5] [iiif-discovery §3.3].
 
-use super::members;
-use super::patch;
-use crate::emm::item::Item;
-use crate::emm::item::{EMM, IIIF, OTHERS};
+use super::{members, patch};
+use crate::emm::item::{EMM, IIIF, Item, OTHERS};
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, local, several, text_of, time, types};
-use crate::place::is_url;
-use crate::rules as r;
+use crate::fetch::is_url;
+use crate::report::rules as r;
 use abreast_emm::Profile;
 use abreast_webtypes::{W3cDatetime, excerpt};
 use serde_json::Value;
@@ -39,7 +37,7 @@ pub(super) fn check(judge: &mut Judge<'_>, map: &Object, at: &str, page: Option<
     }
     if judge.is_emm() {
         if text_of(map, "summary").is_none_or(|text| text.trim().is_empty()) {
-            judge.add(&r::EMM_ACTIVITY_SUMMARY, at, || "there is no `summary`".to_owned());
+            judge.add(&r::EMM_ACTIVITY_SUMMARY, at, || "there is no `summary`");
         }
         match map.get("partOf") {
             None => {}
@@ -80,7 +78,7 @@ fn kind(judge: &mut Judge<'_>, map: &Object, at: &str) -> String {
             let message = || format!("it is of the type {}, which readers ignore", excerpt(&found));
             judge.add(&r::IIIF_TYPE_OTHER, at, message);
         } else if all.is_empty() {
-            judge.add(rule, at, || "there is no `type`".to_owned());
+            judge.add(rule, at, || "there is no `type`");
         } else {
             judge.add(rule, at, || format!("`type` is {}", excerpt(&found)));
         }
@@ -103,19 +101,18 @@ fn dates(judge: &mut Judge<'_>, map: &Object, at: &str) -> Option<W3cDatetime> {
     let has = |name: &str| map.get(name).is_some_and(|value| !value.is_null());
     match judge.profile {
         Profile::Emm10 if !has("published") && !has("endTime") => {
-            let message = || "there is neither `published` nor `endTime`".to_owned();
-            judge.add(&r::EMM_DATE, at, message);
+            judge.add(&r::EMM_DATE, at, || "there is neither `published` nor `endTime`");
         }
         Profile::Emm10 if !has("published") => {
-            judge.add(&r::EMM_PUBLISHED, at, || "there is no `published`".to_owned());
+            judge.add(&r::EMM_PUBLISHED, at, || "there is no `published`");
         }
         Profile::Emm01 if !has("published") => {
             let others = ["endTime", "updated", "created", "startTime"];
             let rule = if others.into_iter().any(has) { &r::EMM01_PUBLISHED } else { &r::EMM_DATE };
-            judge.add(rule, at, || "there is no `published`".to_owned());
+            judge.add(rule, at, || "there is no `published`");
         }
         Profile::Iiif1 if !has("endTime") && !matches!(&*local_type(map), "Refresh") => {
-            judge.add(&r::IIIF_END_TIME, at, || "there is no `endTime`".to_owned());
+            judge.add(&r::IIIF_END_TIME, at, || "there is no `endTime`");
         }
         _ => {}
     }
@@ -156,7 +153,7 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
         };
         match id(object) {
             None if !object.contains_key("id") => {
-                judge.add(rule, &place, || "it has no `id`".to_owned());
+                judge.add(rule, &place, || "it has no `id`");
             }
             Some(iri) if is_iiif && !is_url(iri) => {
                 judge.add(rule, &place, || {
@@ -168,10 +165,10 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
         let all = types(object);
         if all.is_empty() && !object.contains_key("type") {
             let rule = if is_iiif { rule } else { &r::EMM_OBJECT_TYPE };
-            judge.add(rule, &place, || "it has no `type`".to_owned());
+            judge.add(rule, &place, || "it has no `type`");
         }
         if !is_iiif && !object.contains_key("updated") {
-            judge.add(&r::EMM_OBJECT_UPDATED, &place, || "it has no `updated`".to_owned());
+            judge.add(&r::EMM_OBJECT_UPDATED, &place, || "it has no `updated`");
         }
         if is_iiif {
             members::of_object(judge, object, &place);
@@ -185,7 +182,7 @@ fn object(judge: &mut Judge<'_>, map: &Object, at: &str, item: &mut Item) {
         }
     }
     if several.is_empty() {
-        judge.add(rule, &place, || "it is missing".to_owned());
+        judge.add(rule, &place, || "it is missing");
     }
 }
 
@@ -210,10 +207,10 @@ fn target(judge: &mut Judge<'_>, map: &Object, at: &str, item: &Item) {
         members::of_object(judge, target, &place);
     }
     if target.is_none_or(|target| types(target).is_empty()) || !is_url(url) {
-        let message = || "a `Move` needs an object with `id` and `type` as `target`".to_owned();
+        let message = || "a `Move` needs an object with `id` and `type` as `target`";
         judge.add(&r::IIIF_TARGET, &place, message);
     } else if item.object.as_deref() == Some(url) {
-        judge.add(&r::IIIF_TARGET, &place, || "it is the `object` itself".to_owned());
+        judge.add(&r::IIIF_TARGET, &place, || "it is the `object` itself");
     }
 }
 
@@ -226,8 +223,7 @@ fn instrument(judge: &mut Judge<'_>, value: &Value, at: &str, item: &mut Item) {
     });
     let url = map.and_then(id).unwrap_or_default();
     if judge.profile == Profile::Emm01 && !(is_patch && is_url(url)) {
-        let message =
-            || "it is not an object with the `id` of a patch and the type rdf_patch".to_owned();
+        let message = || "it is not an object with the `id` of a patch and the type rdf_patch";
         judge.add(&r::EMM01_INSTRUMENT, &place, message);
     }
     if let Some(map) = map.filter(|_| is_patch) {

@@ -4,9 +4,8 @@ use super::{activity, members};
 use crate::emm::doc::{Doc, Download};
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, several, text_of, types};
-use crate::place::is_url;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::{is_url, values};
+use crate::report::rules as r;
 use abreast_emm::Profile;
 use abreast_rdf::Syntax;
 use abreast_webtypes::{count_of, excerpt};
@@ -19,7 +18,7 @@ pub(super) fn entry_point(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
     head(judge, map, COLLECTION);
     let profile = judge.profile;
     if judge.is_emm() && doc.summary.trim().is_empty() {
-        judge.add(&r::EMM_SUMMARY, "", || "there is no `summary`".to_owned());
+        judge.add(&r::EMM_SUMMARY, "", || "there is no `summary`");
     }
     for (name, is_missing) in [("first", doc.first.is_none()), ("last", doc.last.is_none())] {
         let rule = match (profile, name) {
@@ -81,7 +80,7 @@ pub(super) fn page(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
         Profile::Emm01 => None,
     };
     if let Some(rule) = rule.filter(|_| !map.contains_key("partOf")) {
-        judge.add(rule, "", || "there is no `partOf`".to_owned());
+        judge.add(rule, "", || "there is no `partOf`");
     }
     items(judge, map, doc);
     // In Activity Streams it is that of the whole collection, which is never less.
@@ -92,7 +91,7 @@ pub(super) fn page(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
         doc.total = None;
     }
     if judge.profile == Profile::Iiif1 && doc.items.is_empty() {
-        judge.add(&r::IIIF_EMPTY, "", || "the page has no activities".to_owned());
+        judge.add(&r::IIIF_EMPTY, "", || "the page has no activities");
     }
 }
 
@@ -108,9 +107,9 @@ fn head(judge: &mut Judge<'_>, map: &Object, due: &str) {
     }
     match map.get("id") {
         None if map.contains_key("@id") => {
-            judge.add(&r::CF_ID, "", || "it is written as `@id`".to_owned());
+            judge.add(&r::CF_ID, "", || "it is written as `@id`");
         }
-        None => judge.add(&r::CF_ID, "", || "there is no `id`".to_owned()),
+        None => judge.add(&r::CF_ID, "", || "there is no `id`"),
         // Others are not strings, or relative: faults of any object.
         Some(Value::String(id)) if values::uri_fault(id).is_none() && !is_url(id) => {
             judge.add(&r::CF_ID, "/id", || format!("{} is not an HTTP(S) URI", excerpt(id)));
@@ -166,8 +165,7 @@ fn items(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
         doc.items.push(item);
     }
     if deprecates && judge.profile == Profile::Emm10 && !judge.contexts.defines_deprecation() {
-        let message =
-            || "`Deprecate` is used, and the EMM context that defines it is missing".to_owned();
+        let message = || "`Deprecate` is used, and the EMM context that defines it is missing";
         judge.add(&r::EMM_DEPRECATE, "/@context", message);
     }
 }

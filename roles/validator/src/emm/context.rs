@@ -3,8 +3,8 @@
 //! Contexts are never fetched: those of the specifications are known, and of others nothing is
 //! stated.
 
-use crate::emm::judge::Judge;
-use crate::rules as r;
+use crate::report::rules as r;
+use crate::walk::feeds::Fault;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
 use serde_json::Value;
@@ -217,23 +217,24 @@ impl Contexts {
             .then(|| format!("no context declares the prefix of `{}`", excerpt(term)))
     }
 
-    pub(super) fn check(&self, judge: &mut Judge<'_>, text: &[u8]) {
-        const AT: &str = "/@context";
-        let due = match judge.profile {
+    /// Faults of `@context` in a document with that text.
+    pub(super) fn faults(&self, profile: Profile, text: &[u8]) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = Vec::new();
+        let due = match profile {
             Profile::Emm01 => EMM_01,
             Profile::Emm10 => STREAMS,
             Profile::Iiif1 => IIIF,
         };
         if !self.has(due) {
             let what = if self.is_stated { "it does not have" } else { "it is missing: it needs" };
-            judge.add(&r::CF_CONTEXT, AT, || format!("{what} {due}"));
+            faults.push((&r::CF_CONTEXT, format!("{what} {due}")));
         }
         for (found, exact) in &self.aliases {
-            judge.add(&r::CF_ALIAS, AT, || format!("{} stands for {exact}", excerpt(found)));
+            faults.push((&r::CF_ALIAS, format!("{} stands for {exact}", excerpt(found))));
         }
         let is_extension = |member: &Member| !matches!(member, Member::Known(_));
         let own = self.members.iter().position(|member| *member == Member::Known(due));
-        let is_disordered = match (judge.profile, own) {
+        let is_disordered = match (profile, own) {
             (_, None) => false,
             (Profile::Emm01, Some(own)) => own > 0,
             (Profile::Emm10, Some(_)) => {
@@ -243,38 +244,40 @@ impl Contexts {
             (Profile::Iiif1, Some(own)) => own + 1 < self.members.len(),
         };
         if is_disordered {
-            let place = if judge.profile == Profile::Emm01 { "first" } else { "behind extensions" };
-            judge.add(&r::CF_CONTEXT_ORDER, AT, || format!("{due} is not {place}"));
+            let place = if profile == Profile::Emm01 { "first" } else { "behind extensions" };
+            faults.push((&r::CF_CONTEXT_ORDER, format!("{due} is not {place}")));
         }
-        if judge.profile == Profile::Emm10 && self.has(STREAMS) && !self.has_emm() {
-            judge.add(&r::EMM_CONTEXT, AT, || format!("it does not have {EMM_10}"));
-        }
-        if judge.profile == Profile::Emm01 {
-            let terms = self.members.iter().filter_map(|member| match member {
-                Member::Terms(terms) => Some(terms),
-                _ => None,
-            });
-            let over = |term: &&String| {
-                [PROPERTIES, TYPES].concat().contains(&term.as_str()) || *term == "Deprecate"
-            };
-            if let Some(term) = terms.flatten().find(over) {
-                judge.add(&r::EMM01_OVERRIDE, AT, || {
-                    format!("it defines `{}` again", excerpt(term))
-                });
+        let mut terms = self.members.iter().filter_map(|member| match member {
+            Member::Terms(terms) => Some(terms),
+            _ => None,
+        });
+        match profile {
+            Profile::Emm10 if self.has(STREAMS) && !self.has_emm() => {
+                faults.push((&r::EMM_CONTEXT, format!("it does not have {EMM_10}")));
+            }
+            Profile::Emm10 => {}
+            Profile::Emm01 => {
+                let over = |term: &&String| {
+                    [PROPERTIES, TYPES].concat().contains(&term.as_str()) || *term == "Deprecate"
+                };
+                let again = terms.flatten().find(over);
+                faults.extend(again.map(|term| {
+                    (&r::EMM01_OVERRIDE, format!("it defines `{}` again", excerpt(term)))
+                }));
+            }
+            Profile::Iiif1 => {
+                if terms.next().is_some() {
+                    let message = "it has an object: only URLs may be in it";
+                    faults.push((&r::IIIF_CONTEXT_STRINGS, message.to_owned()));
+                }
+                let inside = text.trim_ascii_start().get(1..).unwrap_or_default();
+                if self.is_stated && !inside.trim_ascii_start().starts_with(b"\"@context\"") {
+                    let message = "it is not the first member".to_owned();
+                    faults.push((&r::IIIF_CONTEXT_FIRST, message));
+                }
             }
         }
-        if judge.profile == Profile::Iiif1
-            && self.members.iter().any(|member| matches!(member, Member::Terms(_)))
-        {
-            let message = || "it has an object: only URLs may be in it".to_owned();
-            judge.add(&r::IIIF_CONTEXT_STRINGS, AT, message);
-        }
-        if judge.profile == Profile::Iiif1 && self.is_stated {
-            let inside = text.trim_ascii_start().get(1..).unwrap_or_default().trim_ascii_start();
-            if !inside.starts_with(b"\"@context\"") {
-                judge.add(&r::IIIF_CONTEXT_FIRST, AT, || "it is not the first member".to_owned());
-            }
-        }
+        faults
     }
 }
 

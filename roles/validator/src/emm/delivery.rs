@@ -1,16 +1,12 @@
 //! How documents are fetched, and how the server delivers them [as-core §2] [iiif-discovery §4.1].
 
 use super::document::read;
-use crate::emm::doc::Doc;
-use crate::emm::doc::Kind;
+use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
-use crate::feeds::Feeds;
-use crate::fetch::{self, Failure, Go, ResponseFacts};
-use crate::finding::Findings;
-use crate::manners::{GZIP_BYTES, manners};
-use crate::place::is_url;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::manners::manners;
+use crate::fetch::{self, Failure, Go, ResponseFacts, is_url, values};
+use crate::report::{Findings, rules as r};
+use crate::walk::feeds::Feeds;
 use abreast_emm::Profile;
 use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::cell::{Cell, RefCell};
@@ -45,7 +41,7 @@ impl Feeds<'_> {
         let is_cut = Cell::new(false);
         let begin = |facts: &ResponseFacts| {
             bytes.borrow_mut().clear();
-            now.set(crate::sdshare::date(facts));
+            now.set(facts.time());
             Go::On
         };
         let piece = |piece: &[u8]| {
@@ -107,11 +103,7 @@ impl Feeds<'_> {
         }
         if !facts.is_shared {
             let rule = if is_iiif { &r::IIIF_CORS } else { &r::CF_CORS };
-            found.add(rule, (0, 0), || "there is no Access-Control-Allow-Origin".to_owned());
-        }
-        if facts.content_encoding.is_none() && doc.bytes > GZIP_BYTES {
-            let bytes = doc.bytes;
-            found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
+            found.add(rule, (0, 0), || "there is no Access-Control-Allow-Origin");
         }
         if !facts.hubs.is_empty() {
             let own = [Some(url), Some(&*facts.url), doc.part_of.as_deref(), doc.id.as_deref()];
@@ -125,7 +117,7 @@ impl Feeds<'_> {
                 }
             }
         }
-        manners(&self.client, url, facts, &self.conditions, found).await;
+        manners(&self.client, url, facts, doc.bytes, &self.conditions, found).await;
     }
 
     /// Checks that the document is at its `id` too; whether that took a request.

@@ -1,7 +1,6 @@
 //! A document of a change feed, as far as its order and links matter.
 
-use crate::emm::item::Item;
-use crate::emm::patch_facts::PatchFacts;
+use crate::emm::item::{Item, PatchFacts};
 use abreast_emm::Profile;
 
 /// What a document states.
@@ -73,7 +72,7 @@ pub(super) struct Download {
 impl Download {
     /// Whether it is data, as far as is stated.
     pub(super) fn is_data(&self) -> bool {
-        crate::values::essence(&self.media_type) != "text/html"
+        crate::fetch::values::essence(&self.media_type) != "text/html"
     }
 }
 

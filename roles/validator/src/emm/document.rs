@@ -1,15 +1,12 @@
 //! One document: its kind, its profile, and what it states.
 
-use super::activity;
 use super::context::Contexts;
-use super::{collection, patch, streams};
-use crate::emm::doc::Doc;
-use crate::emm::doc::Kind;
+use super::{activity, collection, patch, streams};
+use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
 use crate::emm::judge::Judge;
 use crate::emm::object::{id, local, text_of, types};
-use crate::finding::Findings;
-use crate::rules as r;
+use crate::report::{Findings, rules as r};
 use abreast_emm::{Profile, ReadError, not_json};
 use abreast_webtypes::{Timestamp, memory_of_json};
 use serde_json::Value;
@@ -84,9 +81,7 @@ pub(super) fn read(
     };
     if text.len() < bytes.len() {
         // Most programs that read JSON refuse it.
-        judge.add(&r::AS_JSON, "", || {
-            "it begins with a byte order mark, which JSON has not".to_owned()
-        });
+        judge.add(&r::AS_JSON, "", || "it begins with a byte order mark, which JSON has not");
     }
     let Value::Object(map) = value else {
         let message = ReadError::of_other_json(text).map(|error| error.to_string());
@@ -98,7 +93,9 @@ pub(super) fn read(
     let types = types(&map);
     let kind = types.iter().find_map(|name| kind(local(name))).unwrap_or(Kind::Other);
     streams::object(&mut judge, &map, "");
-    judge.contexts.clone().check(&mut judge, text);
+    for (rule, message) in judge.contexts.faults(judge.profile, text) {
+        judge.add(rule, "/@context", || message);
+    }
     let mut doc = Doc::new(kind, judge.profile, bytes);
     let one = |name: &str| map.get(name).and_then(reference).map(|text| judge.absolute(text));
     doc.id = id(&map).map(|text| judge.absolute(text));

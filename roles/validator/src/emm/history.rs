@@ -1,13 +1,11 @@
 //! The order of activities, and what precedes what [emm-1.0 §3.2, §4] [iiif-discovery §3.2].
 
 use crate::emm::doc::Doc;
-use crate::emm::item::Item;
-use crate::emm::patch_facts::PatchFacts;
-use crate::feeds::Fault;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::sketch::hash;
-use crate::values::is_before;
+use crate::emm::item::{Item, PatchFacts};
+use crate::fetch::values::is_before;
+use crate::report::{Rule, rules as r};
+use crate::walk::feeds::Fault;
+use crate::walk::sketch::hash;
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, W3cDatetime, excerpt};
 use std::cmp::Ordering;

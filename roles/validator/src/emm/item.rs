@@ -1,6 +1,5 @@
 //! Activities as the history needs them.
 
-use crate::emm::patch_facts::PatchFacts;
 use abreast_webtypes::W3cDatetime;
 
 pub(super) fn is_activity(name: &str) -> bool {
@@ -31,6 +30,27 @@ impl Item {
         matches!(&*self.kind, "Delete" | "Remove")
     }
 }
+
+/// What the header of a patch states.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PatchFacts {
+    pub(super) id: Option<String>,
+    pub(super) prev: Option<String>,
+    pub(super) entity_prev: Option<String>,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+}
+
+impl PatchFacts {
+    /// Whether it may be remembered: what servers send has any length.
+    pub(super) fn is_short(&self) -> bool {
+        let all = [&self.id, &self.prev, &self.entity_prev, &self.before, &self.after];
+        all.into_iter().flatten().all(|text| text.len() <= TEXT_MAX)
+    }
+}
+
+/// Bytes of an identifier or digest that is remembered.
+pub(super) const TEXT_MAX: usize = 500;
 
 /// Types of changes [emm-1.0 §3.3] [emm-0.1 §5].
 pub(super) const EMM: &[&str] = &["Create", "Add", "Update", "Delete", "Remove", "Deprecate"];

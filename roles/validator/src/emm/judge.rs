@@ -1,12 +1,9 @@
 //! Findings about the members of a document.
 
 use crate::emm::context::Contexts;
-use crate::finding::Findings;
-use crate::rule::Rule;
+use crate::report::{Findings, Rule};
 use abreast_emm::Profile;
-use abreast_webtypes::Timestamp;
-use abreast_webtypes::excerpt;
-use abreast_webtypes::resolve;
+use abreast_webtypes::{Timestamp, excerpt, resolve};
 
 /// Judges the members of a document; `at` is a place in it, as a JSON pointer.
 pub(super) struct Judge<'f> {
@@ -20,9 +17,14 @@ pub(super) struct Judge<'f> {
 }
 
 impl Judge<'_> {
-    pub(super) fn add(&mut self, rule: &'static Rule, at: &str, message: impl FnOnce() -> String) {
+    pub(super) fn add<M: Into<String>>(
+        &mut self,
+        rule: &'static Rule,
+        at: &str,
+        message: impl FnOnce() -> M,
+    ) {
         let place = || if at.is_empty() { String::new() } else { format!("{}: ", excerpt(at)) };
-        self.found.add(rule, (0, 0), || place() + &message());
+        self.found.add(rule, (0, 0), || place() + &message().into());
     }
 
     pub(super) fn is_emm(&self) -> bool {

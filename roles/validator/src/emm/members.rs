@@ -2,10 +2,8 @@
 
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, kind_of, local, types};
-use crate::place::is_url;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::{is_url, values};
+use crate::report::{Rule, rules as r};
 use serde_json::Value;
 
 /// Types of an `actor`.

@@ -2,8 +2,7 @@
 
 use crate::emm::doc::Doc;
 use crate::emm::item::Item;
-use crate::sketch::Sketch;
-use crate::sketch::hash;
+use crate::walk::sketch::{Sketch, hash};
 
 /// The newest activity of some entities, with the pages they are on.
 pub(super) struct Sample {

@@ -1,8 +1,7 @@
 //! JSON objects of Activity Streams.
 
 use abreast_webtypes::W3cDatetime;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(super) type Object = Map<String, Value>;
 

@@ -1,18 +1,12 @@
 //! All pages of an Entry Point [emm-1.0 §3.2] [iiif-discovery §3.2].
 
 use super::history::{Extent, Faults, History};
-use crate::change_feed::ChangeFeed;
-use crate::emm::doc::Kind;
-use crate::emm::doc::{Doc, Download};
-use crate::facts::ChangeFeedFacts;
-use crate::feeds::Feeds;
-use crate::fetch::{Failure, ResponseFacts};
-use crate::finding::Findings;
-use crate::node::{FoundBy, Outcome};
-use crate::place::is_url;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::walk::MAX_DOCUMENTS;
+use crate::emm::change_feed::ChangeFeed;
+use crate::emm::doc::{Doc, Download, Kind};
+use crate::fetch::{Failure, ResponseFacts, is_url};
+use crate::report::{ChangeFeedFacts, Findings, MAX_DOCUMENTS, Rule, rules as r};
+use crate::walk::feeds::Feeds;
+use crate::walk::node::{FoundBy, Outcome};
 use abreast_emm::Profile;
 use abreast_webtypes::{Timestamp, excerpt, resolve, without_fragment};
 use std::cmp::Ordering;
@@ -47,40 +41,31 @@ impl Feeds<'_> {
     pub(crate) async fn changes(&mut self, number: usize) -> Result<(), Failure> {
         let url = self.walked.nodes[number].url.clone();
         let begun = Instant::now();
-        let got = match self.document(&url).await {
+        let (doc, facts, mut found) = match self.document(&url).await {
             Ok(got) => got,
-            Err(Failure::Missing(message)) => {
-                self.walked.nodes[number].outcome = Outcome::Failed(message);
-                return Ok(());
-            }
-            Err(other) => {
-                self.walked.nodes[number].outcome = Outcome::Left("limit");
-                return Err(other);
-            }
+            Err(failure) => return self.failed(number, None, failure),
         };
-        let (doc, facts, mut found) = got;
         let Some(doc) = doc else {
             self.keep(number, found);
             let feed =
                 ChangeFeed { name: "JSON".to_owned(), is_read: true, ..ChangeFeed::default() };
-            self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(feed));
+            self.walked.nodes[number].outcome = Outcome::read(feed);
             return Ok(());
         };
         if is_url(&url) && !matches!(doc.kind, Kind::RdfPatch) {
             self.delivery(&url, &doc, &facts, &[], &mut found).await;
         }
         self.keep(number, found);
-        self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(ChangeFeed {
+        self.walked.nodes[number].outcome = Outcome::read(ChangeFeed {
             name: doc.name(),
             is_source: doc.kind != Kind::Other,
             is_entry_point: doc.kind == Kind::EntryPoint,
             is_read: true,
             entries: doc.items.len() as u64,
             bytes: doc.bytes,
-            children: Vec::new(),
             facts: facts_of(&doc, &facts),
             problem: None,
-        }));
+        });
         let node = &mut self.walked.nodes[number];
         node.millis = begun.elapsed().as_millis() as u64;
         node.level = u32::from(doc.kind != Kind::EntryPoint);
@@ -113,25 +98,19 @@ impl Feeds<'_> {
         let Some(entry) = self.child((number, 0), whole, FoundBy::Up) else { return Ok(()) };
         // The Entry Point is above its page.
         let own = self.walked.nodes[number].url.clone();
-        if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
-            feed.children.clear();
-        }
+        self.walked.nodes[number].children.clear();
         Box::pin(self.changes(entry)).await?;
-        match &mut self.walked.nodes[entry].outcome {
-            Outcome::ChangeFeed(feed) => {
-                feed.children.push(own);
-                if !feed.is_entry_point {
-                    let name = feed.name.clone();
-                    let message =
-                        || format!("`partOf` {} is of another kind: {name}", excerpt(whole));
-                    self.add(number, &r::CF_KIND, 0, message);
-                }
+        let above = &mut self.walked.nodes[entry];
+        if let Outcome::Failed(message) = &above.outcome {
+            let message = format!("`partOf` {}: {message}", excerpt(whole));
+            self.add(number, &r::CF_REACHABLE, 0, || message);
+        } else if let Some(feed) = above.outcome.record::<ChangeFeed>() {
+            let (is_entry_point, name) = (feed.is_entry_point, feed.name.clone());
+            above.children.push(own);
+            if !is_entry_point {
+                let message = || format!("`partOf` {} is of another kind: {name}", excerpt(whole));
+                self.add(number, &r::CF_KIND, 0, message);
             }
-            Outcome::Failed(message) => {
-                let message = format!("`partOf` {}: {message}", excerpt(whole));
-                self.add(number, &r::CF_REACHABLE, 0, || message);
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -160,7 +139,7 @@ impl Feeds<'_> {
         let ended = self.each_page(number, &entry, backwards, &mut walk).await;
         let node = &mut self.walked.nodes[number];
         node.millis += begun.elapsed().as_millis() as u64;
-        if let Outcome::ChangeFeed(feed) = &mut node.outcome {
+        if let Some(feed) = node.outcome.record_mut::<ChangeFeed>() {
             (feed.entries, feed.bytes) = (walk.history.count, walk.bytes);
             let state = &mut feed.facts;
             (state.pages, state.newest) = (walk.pages, walk.history.newest);
@@ -416,7 +395,8 @@ impl Feeds<'_> {
 
     /// Notes that the walk ended at a page that cannot be read.
     fn incomplete(&mut self, number: usize, url: &str, why: &str) {
-        if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
+        let outcome = &mut self.walked.nodes[number].outcome;
+        if let Some(feed) = outcome.record_mut::<ChangeFeed>() {
             feed.problem = Some(format!("the page {}: {why}", excerpt(url)));
         }
     }
@@ -453,7 +433,7 @@ fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
             .iter()
             .filter(|download| download.is_data())
             .take(LISTED_MAX)
-            .map(|download| crate::facts::FullDownload {
+            .map(|download| crate::report::FullDownload {
                 url: download.href.clone(),
                 media_type: download.media_type.clone(),
                 updated: download.updated.as_ref().and_then(time),

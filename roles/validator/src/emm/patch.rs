@@ -1,11 +1,10 @@
 //! Entity Patches [emm-0.1 §4.2] and the RDF Patch in them [rdf-patch §Structure].
 
-use crate::emm::item::{Item, is_activity};
+use crate::emm::item::{Item, PatchFacts, is_activity};
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, id, text_of, types};
-use crate::emm::patch_facts::PatchFacts;
-use crate::place::is_url;
-use crate::rules as r;
+use crate::fetch::is_url;
+use crate::report::rules as r;
 use abreast_rdf::{apply_entity_patch, is_skolem_iri};
 use abreast_webtypes::excerpt;
 use oxrdf::NamedOrBlankNode;
@@ -21,21 +20,20 @@ pub(super) fn document(
 ) -> Option<PatchFacts> {
     let is_wrong = |found: Option<&str>| !found.is_some_and(is_url);
     if text_of(map, "type") != Some("rdf_patch") {
-        judge.add(&r::EMM01_PATCH, "/type", || "it is not the string rdf_patch".to_owned());
+        judge.add(&r::EMM01_PATCH, "/type", || "it is not the string rdf_patch");
     }
     if is_wrong(id(map)) {
-        judge.add(&r::EMM01_PATCH, "/id", || "it is not an HTTP(S) URI".to_owned());
+        judge.add(&r::EMM01_PATCH, "/id", || "it is not an HTTP(S) URI");
     }
     let part = map.get("partOf").and_then(serde_json::Value::as_object);
     let is_part = part.is_some_and(|part| {
         types(part).iter().any(|name| is_activity(name)) && !is_wrong(id(part))
     });
     if !is_part {
-        let message = || "it is not the `id` and `type` of an activity".to_owned();
-        judge.add(&r::EMM01_PATCH, "/partOf", message);
+        judge.add(&r::EMM01_PATCH, "/partOf", || "it is not the `id` and `type` of an activity");
     }
     let Some(text) = text_of(map, "content") else {
-        judge.add(&r::EMM01_PATCH, "/content", || "it is not a string with the patch".to_owned());
+        judge.add(&r::EMM01_PATCH, "/content", || "it is not a string with the patch");
         return None;
     };
     check(judge, text.as_bytes(), item, "/content")

@@ -1,14 +1,11 @@
 //! A sample of what activities link to: representations, documents of activities, patches.
 
 use super::pages::Walk;
-use crate::emm::doc::Doc;
-use crate::emm::doc::Kind;
+use crate::emm::doc::{Doc, Kind};
 use crate::emm::item::Item;
-use crate::feeds::Feeds;
-use crate::fetch::Failure;
-use crate::place::is_url;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::{Failure, is_url, values};
+use crate::report::rules as r;
+use crate::walk::feeds::Feeds;
 use abreast_emm::Profile;
 use abreast_webtypes::excerpt;
 

@@ -2,8 +2,8 @@
 
 use crate::emm::judge::Judge;
 use crate::emm::object::{Object, kind_of, local, several, types};
-use crate::rules as r;
-use crate::values;
+use crate::fetch::values;
+use crate::report::rules as r;
 use abreast_webtypes::excerpt;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) fn object(judge: &mut Judge<'_>, map: &Object, at: &str) {
         }
     }
     if is("Link") && !map.contains_key("href") {
-        judge.add(&r::AS_LINK, at, || "there is no `href`".to_owned());
+        judge.add(&r::AS_LINK, at, || "there is no `href`");
     }
 }
 
@@ -100,8 +100,7 @@ fn member(judge: &mut Judge<'_>, name: &str, value: &Value, at: &str) {
 fn leads(judge: &mut Judge<'_>, value: &Value, due: &str, at: &str) {
     let types = value.as_object().map(types).unwrap_or_default();
     if !types.is_empty() && !types.iter().any(|name| local(name).ends_with(due)) {
-        let message = || format!("it is of the type {}", excerpt(&types.join(", ")));
-        judge.add(&r::AS_PAGE, at, message);
+        judge.add(&r::AS_PAGE, at, || format!("it is of the type {}", excerpt(&types.join(", "))));
     }
 }
 

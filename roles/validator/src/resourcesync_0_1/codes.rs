@@ -1,7 +1,6 @@
 //! The rule that each deviation breaks which the reader reports, by its code.
 
-use crate::rule::Rule;
-use crate::rules as r;
+use crate::report::{Rule, rules as r};
 use abreast_resourcesync::v0_1::Finding;
 
 /// What is wrong, without what a reader does about it.

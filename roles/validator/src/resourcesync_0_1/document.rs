@@ -1,18 +1,17 @@
 //! One document by itself: what the lenient reader accepts and refuses, as findings.
 
 use super::codes::{message_of, rule_of, rule_of_code};
-use crate::checker::{NOT_UTF_8, a_moment_after};
 use crate::fetch::ResponseFacts;
-use crate::finding::Findings;
-use crate::rules as r;
-use crate::sketch::{Listed, Sketch, hash};
-use crate::values;
+use crate::fetch::archive::Member;
+use crate::fetch::values::{self, NOT_UTF_8, a_moment_after};
+use crate::report::{Findings, rules as r};
+use crate::walk::sketch::{Listed, Sketch, hash};
 use abreast_resourcesync::sitemap::named_again;
 use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Head, Limits, Link, MIRROR, Meta, OAI_PMH_PROTOCOL,
     PARTIAL, Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
 };
-use abreast_webtypes::{Digests, Precision, SyntaxError, Timestamp, excerpt};
+use abreast_webtypes::{Precision, SyntaxError, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
@@ -175,15 +174,6 @@ pub(super) struct ListedSitemap {
     pub(super) categories: BTreeSet<String>,
 }
 
-/// A member of a dump.
-#[derive(Debug)]
-pub(super) struct Member {
-    pub(super) loc: String,
-    pub(super) line: u64,
-    pub(super) digests: Digests,
-    pub(super) size: Option<u64>,
-}
-
 /// Checks one document.
 pub(super) struct Checker {
     url: String,
@@ -317,7 +307,7 @@ impl Checker {
         }
         if self.is_complete && self.facts.head.root == Root::SitemapIndex && self.facts.entries == 0
         {
-            found.add(&r::A_EMPTY, (0, 0), || "this index has no Sitemaps".to_owned());
+            found.add(&r::A_EMPTY, (0, 0), || "this index has no Sitemaps");
         }
         let paths = self.facts.members.len() as u64;
         if self.facts.is_whole && paths > 0 && paths < self.facts.entries {
@@ -338,8 +328,7 @@ impl Checker {
             }
             check_head(head, found);
             if head.modified.is_some_and(|modified| modified.instant > self.now) {
-                let message = || "`DCTERMS.modified` is in the future".to_owned();
-                found.add(&r::A_FUTURE, (0, 0), message);
+                found.add(&r::A_FUTURE, (0, 0), || "`DCTERMS.modified` is in the future");
             }
         }
     }
@@ -469,12 +458,8 @@ impl Checker {
                 self.is_cut = true;
                 return;
             }
-            let member = Member {
-                loc: entry.loc.clone(),
-                line: entry.line,
-                digests: entry.digests.clone(),
-                size: entry.size,
-            };
+            let (loc, digests, length) = (entry.loc.clone(), entry.digests.clone(), entry.size);
+            let member = Member { loc, digests, length, place: (entry.line, 0) };
             if facts.members.insert(path.clone(), member).is_some() {
                 found.add(&r::A_PATH, place, || format!("a second entry for {}", excerpt(path)));
             }
@@ -484,7 +469,7 @@ impl Checker {
 
 fn check_head(head: &Head, found: &mut Findings) {
     if head.modified.is_none() {
-        found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`".to_owned());
+        found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`");
     }
     for link in &head.links {
         let is_xmpp = link.protocol.as_deref() == Some(XMPP_PROTOCOL);
@@ -492,8 +477,7 @@ fn check_head(head: &Head, found: &mut Findings) {
         let has_node = link.pubsub_node.is_some() || link.href.contains("node=");
         if is_xmpp != leads_to_xmpp && (is_xmpp || link.protocol.is_none()) || is_xmpp && !has_node
         {
-            let message = || format!("the link leads to {}", excerpt(&link.href));
-            found.add(&r::A_XMPP, (0, 0), message);
+            found.add(&r::A_XMPP, (0, 0), || format!("the link leads to {}", excerpt(&link.href)));
         }
         if link.protocol.as_deref() == Some(CALLBACK_PROTOCOL)
             && scheme_is_other(&link.href, &["http", "https"])
@@ -502,8 +486,7 @@ fn check_head(head: &Head, found: &mut Findings) {
             found.add(&r::A_CALLBACK, (0, 0), message);
         }
         if link.has_rel(PARTIAL) || link.has_rel(MIRROR) {
-            let message = || format!("`{}` of the document", excerpt(&link.rel));
-            found.add(&r::A_PLACE, (0, 0), message);
+            found.add(&r::A_PLACE, (0, 0), || format!("`{}` of the document", excerpt(&link.rel)));
         }
     }
 }
@@ -528,8 +511,7 @@ fn check_time(head: &Head, entry: &Entry, now: Timestamp, found: &mut Findings) 
         found.add(&r::A_FUTURE, place, message);
     }
     if time.precision < Precision::Minute {
-        let message = || format!("{} has a date only", excerpt(&entry.loc));
-        found.add(&r::A_CHANGE_TIME, place, message);
+        found.add(&r::A_CHANGE_TIME, place, || format!("{} has a date only", excerpt(&entry.loc)));
     }
 }
 
@@ -567,14 +549,12 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     for link in &entry.links {
         let partial = link.has_rel(PARTIAL);
         if partial && (!head.change_set || entry.change == Some(Change::Deleted)) {
-            let message = || format!("partial content of {}", excerpt(&entry.loc));
-            found.add(&r::A_PLACE, place, message);
+            found.add(&r::A_PLACE, place, || format!("partial content of {}", excerpt(&entry.loc)));
         } else if partial && link.protocol.is_none() {
             let message = || format!("{} has no `rs:protocol`", excerpt(&link.href));
             found.add(&r::A_PARTIAL, place, message);
         } else if link.has_rel(MIRROR) && !link.has_rel("alternate") {
-            let message = || format!("`rel` is \"{}\"", excerpt(&link.rel));
-            found.add(&r::A_MIRROR, place, message);
+            found.add(&r::A_MIRROR, place, || format!("`rel` is \"{}\"", excerpt(&link.rel)));
         }
     }
 }

@@ -1,16 +1,13 @@
 //! Comparison of a dump with its manifest [rs-0.1 §4.2].
 
-use super::document::{self, Checker, Facts, Member};
-use crate::alpha::Alpha;
-use crate::digest::Hasher;
-use crate::feeds::{Feeds, From};
+use super::document::{self, Checker, Facts};
 use crate::fetch::Failure;
-use crate::fetch::MAKING;
-use crate::finding::Findings;
-use crate::node::Outcome;
-use crate::package::{Got, TOO_LARGE, each_piece, get, is_named_warc};
-use crate::paths::MANIFEST;
-use crate::rules as r;
+use crate::fetch::archive::{Got, MemberRules, TOO_LARGE, each_piece, get, is_named_warc};
+use crate::fetch::paths::MANIFEST;
+use crate::report::{Findings, MAKING, rules as r};
+use crate::resourcesync_0_1::alpha::Alpha;
+use crate::walk::feeds::{Feeds, From};
+use crate::walk::node::Outcome;
 use abreast_webtypes::{count, excerpt};
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
@@ -18,6 +15,8 @@ use zip::ZipArchive;
 
 /// Members that are checked.
 pub(super) const MEMBERS_MAX: usize = 200_000;
+pub(super) static MEMBERS: MemberRules =
+    MemberRules { listed: &r::A_MEMBERS, is_there: &r::A_MEMBERS, is_true: &r::A_MEMBER_TRUE };
 
 impl Feeds<'_> {
     /// Fetches a dump, and compares its members with its manifest.
@@ -66,7 +65,7 @@ impl Feeds<'_> {
                 self.warc(&url, &file, &mut dump, &mut found)?;
             }
         }
-        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(dump));
+        self.walked.nodes[number].outcome = Outcome::read(dump);
         self.keep(number, found);
         Ok(())
     }
@@ -91,30 +90,9 @@ impl Feeds<'_> {
             return Ok(());
         }
         let mut facts = end_manifest(checker, dump, &mut in_manifest);
-        for number in 0..archive.len().min(MEMBERS_MAX) {
-            let Some(Ok(name)) = archive.name_for_index(number) else { continue };
-            let name = name.into_owned();
-            if name == MANIFEST || name.ends_with('/') {
-                continue;
-            }
-            let Some(member) = facts.members.remove(&name) else {
-                if facts.is_whole {
-                    let message = || format!("{} is not in the manifest", excerpt(&name));
-                    found.add(&r::A_MEMBERS, (0, 0), message);
-                }
-                continue;
-            };
-            let mut hasher = Hasher::of(&member.digests);
-            let unpacked =
-                each_piece(&mut archive, number, self.budget, |bytes| hasher.update(bytes))?;
-            if let Err(error) = unpacked {
-                let message = || format!("{} cannot be unpacked: {error}", excerpt(&name));
-                in_manifest.add(&r::A_MEMBERS, (member.line, 0), message);
-                continue;
-            }
-            compare(&name, &member, hasher, &mut in_manifest);
-        }
-        add_absent(&facts, &mut in_manifest);
+        let members = (&mut facts.members, facts.is_whole);
+        let (most, both) = (MEMBERS_MAX, (&mut in_manifest, &mut *found));
+        MEMBERS.compare_all(&mut archive, most, members, self.budget, both)?;
         found.append(in_manifest);
         Ok(())
     }
@@ -144,28 +122,6 @@ pub(super) fn end_manifest(
         in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
     }
     facts
-}
-
-/// Compares the bytes of a member with its entry.
-pub(super) fn compare(name: &str, member: &Member, hasher: Hasher, in_manifest: &mut Findings) {
-    let (length, place) = (hasher.length, (member.line, 0));
-    if member.size.is_some_and(|size| size != length) {
-        let message = || format!("{} has {}", excerpt(name), count(length, "byte"));
-        in_manifest.add(&r::A_MEMBER_TRUE, place, message);
-    } else if hasher.finish().agree(&member.digests) == Some(false) {
-        let message = || format!("{} has another digest", excerpt(name));
-        in_manifest.add(&r::A_MEMBER_TRUE, place, message);
-    }
-}
-
-/// Members that the manifest names, and the dump does not have.
-pub(super) fn add_absent(facts: &Facts, in_manifest: &mut Findings) {
-    let mut absent: Vec<_> = facts.members.iter().collect();
-    absent.sort_by_key(|(_, member)| member.line);
-    for (name, member) in absent {
-        let message = || format!("there is no {}", excerpt(name));
-        in_manifest.add(&r::A_MEMBERS, (member.line, 0), message);
-    }
 }
 
 /// Whether a file is a WARC file, or a ZIP file with a manifest of 0.1.

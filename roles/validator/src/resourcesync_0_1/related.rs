@@ -3,10 +3,11 @@
 
 use super::CLOSED_MAX;
 use super::document::{Changed, Facts, Sitemaps};
-use crate::feeds::Feeds;
 use crate::fetch::Failure;
-use crate::node::{FoundBy, Outcome};
-use crate::rules as r;
+use crate::report::rules as r;
+use crate::resourcesync_0_1::alpha::Alpha;
+use crate::walk::feeds::Feeds;
+use crate::walk::node::FoundBy;
 use abreast_resourcesync::sitemap::{NAMES_ITSELF, is_no_sitemap, named_again};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{count_of, excerpt, resolve, without_fragment};
@@ -120,7 +121,7 @@ impl Feeds<'_> {
 
     /// Keeps why copies refuse a Sitemap or index.
     pub(super) fn refused(&mut self, number: usize, message: String) {
-        if let Outcome::Alpha(index) = &mut self.walked.nodes[number].outcome {
+        if let Some(index) = self.walked.nodes[number].outcome.record_mut::<Alpha>() {
             index.refusal.get_or_insert(message);
         }
     }
@@ -138,7 +139,7 @@ impl Feeds<'_> {
                 break;
             };
             if links.next().is_some() {
-                self.add(number, &r::A_PREV, 0, || "several links to previous ones".to_owned());
+                self.add(number, &r::A_PREV, 0, || "several links to previous ones");
             }
             let target = without_fragment(&target).to_owned();
             if !seen.insert(target.clone()) {
@@ -254,8 +255,7 @@ impl Feeds<'_> {
             hasher.finish()
         };
         if answer.facts.is_success() && answer.is_whole && now != hash {
-            let message = || "it differs from what it was a moment ago".to_owned();
-            self.add(number, &r::A_CLOSED, 0, message);
+            self.add(number, &r::A_CLOSED, 0, || "it differs from what it was a moment ago");
         }
         Ok(())
     }

@@ -3,25 +3,22 @@
 //! The draft does not state how a record is named; it is that of an entry whose `rs:path` is its
 //! `WARC-Record-ID` or `WARC-Target-URI`, or whose `loc` is the latter.
 
-use super::document::{Facts, Member};
-use super::dump::{MEMBERS_MAX, add_absent, compare, end_manifest};
-use crate::alpha::Alpha;
-use crate::digest::Hasher;
-use crate::feeds::Feeds;
+use super::document::Facts;
+use super::dump::{MEMBERS, MEMBERS_MAX, end_manifest};
+use crate::fetch::archive::{CHUNK, Member, each_chunk};
+use crate::fetch::digest::Hasher;
+use crate::fetch::paths::MANIFEST;
 use crate::fetch::{Budget, Failure};
-use crate::finding::Findings;
-use crate::paths::MANIFEST;
-use crate::rules as r;
+use crate::report::{Findings, rules as r};
+use crate::resourcesync_0_1::alpha::Alpha;
+use crate::walk::feeds::Feeds;
 use abreast_warc::{
     CountingReader, Head, Kind, Payload, ReadError, parse_digest, read_record, skip_padding,
 };
 use abreast_webtypes::{excerpt, without_fragment};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
-
-/// Bytes read at a time.
-const CHUNK: usize = 64 << 10;
+use std::io::{self, BufReader, Seek as _, SeekFrom};
 
 type Input<'a> = CountingReader<BufReader<&'a File>>;
 
@@ -73,7 +70,7 @@ impl Feeds<'_> {
             left -= 1;
             compare_record(payload, self.budget, &mut facts, &by_loc, (&mut in_manifest, found))
         })?;
-        add_absent(&facts, &mut in_manifest);
+        MEMBERS.add_absent(&facts.members, &mut in_manifest);
         found.append(in_manifest);
         Ok(())
     }
@@ -113,7 +110,7 @@ fn each_record(
                 Err(error) => return problem(&error),
             }
         } else {
-            pass_bytes(read.block, budget, &mut |_| {})?.map_err(|error| error.to_string())
+            each_chunk(read.block, budget, |_| {})?.map_err(|error| error.to_string())
         };
         if let Err(what) = passed {
             return Ok(Err(format!("{what}, at byte {at}")));
@@ -127,32 +124,13 @@ fn pass<R: io::BufRead>(
     budget: &Budget<'_>,
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<Result<bool, String>, Failure> {
-    let passed = pass_bytes(&mut payload, budget, each)?;
+    let passed = each_chunk(&mut payload, budget, each)?;
     Ok(match passed {
-        Err(_) if payload.is_broken() => pass_bytes(payload.into_block(), budget, &mut |_| {})?
+        Err(_) if payload.is_broken() => each_chunk(payload.into_block(), budget, |_| {})?
             .map(|()| false)
             .map_err(|error| error.to_string()),
         passed => passed.map(|()| true).map_err(|error| error.to_string()),
     })
-}
-
-fn pass_bytes(
-    mut input: impl Read,
-    budget: &Budget<'_>,
-    each: &mut dyn FnMut(&[u8]),
-) -> Result<io::Result<()>, Failure> {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        match input.read(&mut buffer) {
-            Ok(0) => return Ok(Ok(())),
-            Ok(length) => {
-                budget.take(length)?;
-                each(&buffer[..length]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Ok(Err(error)),
-        }
-    }
 }
 
 /// Takes the entry of a record out of the manifest, and compares the two.
@@ -181,7 +159,7 @@ fn compare_record<R: io::BufRead>(
         }
         return skip(payload);
     };
-    let place = (member.line, 0);
+    let place = member.place;
     if let Some(http) = http.as_ref().filter(|http| http.status != 200) {
         let message = || format!("{} is an answer with status {}", excerpt(&name), http.status);
         in_manifest.add(&r::A_MEMBERS, place, message);
@@ -208,7 +186,7 @@ fn compare_record<R: io::BufRead>(
             || format!("{} has other bytes than its WARC-Block-Digest states", excerpt(&name));
         in_manifest.add(&r::A_MEMBERS, place, message);
     } else {
-        compare(&name, &member, hasher, in_manifest);
+        MEMBERS.compare(&name, &member, hasher, in_manifest);
     }
     Ok(Ok(()))
 }

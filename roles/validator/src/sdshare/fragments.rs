@@ -3,10 +3,10 @@
 use super::graph::{self, Descriptions};
 use super::read::Reading;
 use super::{accepted, delivered, refusal};
-use crate::feeds::{Fault, Feeds, ask};
-use crate::fetch::{Budget, Failure};
-use crate::rules as r;
-use crate::sample::Hosts;
+use crate::fetch::hosts::Hosts;
+use crate::fetch::{self, Budget, Failure};
+use crate::report::rules as r;
+use crate::walk::feeds::{Fault, Feeds, ask};
 use abreast_net::{Client, Shared};
 use abreast_rdf::Entities;
 use abreast_sdshare::{Entry, Link, Relation};
@@ -44,7 +44,7 @@ impl Feeds<'_> {
         let sampler = Sampler {
             shared: self.shared,
             budget: self.budget,
-            hosts: &self.hosts,
+            hosts: self.hosts,
             most: FRAGMENT_BYTES.min(self.options.max_file_bytes),
             accepts: &self.accepts,
             has_files: reading.has_files,
@@ -93,8 +93,7 @@ impl Sampler<'_> {
         let done = Mutex::new(Vec::new());
         let failed = Mutex::new(None);
         let work = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
+            let Some(runtime) = fetch::runtime() else { return };
             let client = Client::new(Arc::clone(self.shared));
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,6 @@
 //! RDF of fragments and snapshots: read, described by resource, compared.
 
-use crate::rule::Rule;
-use crate::rules as r;
+use crate::report::{Rule, rules as r};
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadLimits, ReadOptions, Syntax, read};
 use abreast_sdshare::{Entry, Link, Relation};
 use oxrdf::{BlankNodeRef, NamedOrBlankNodeRef, TermRef, Triple, TripleRef};

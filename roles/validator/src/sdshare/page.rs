@@ -1,18 +1,15 @@
 //! One page of a feed: bytes in, entries and findings out [rfc4287 §4.1] [sdshare §Server Role].
 
 use super::read::Reading;
-use crate::fetch::ResponseFacts;
-use crate::finding::Findings;
-use crate::resourcesync_0_1::first_line;
-use crate::rule::Rule;
-use crate::rules as r;
-use crate::values;
+use crate::fetch::values::first_line;
+use crate::fetch::{ResponseFacts, values};
+use crate::report::{Findings, Rule, rules as r};
 use abreast_sdshare::{ATOM_NAMESPACE, Entry, Error, Feed, FeedKind, Limits, Link, Parser, Step};
 use abreast_webtypes::excerpt;
 
 /// Is it an Atom feed, by its first bytes?
 pub(crate) fn is_feed(begin: &[u8]) -> bool {
-    crate::root::root_of(begin, &[ATOM_NAMESPACE])
+    crate::fetch::root::root_of(begin, &[ATOM_NAMESPACE])
         .is_some_and(|(is_atom, name)| is_atom || name == "feed")
 }
 
@@ -145,8 +142,7 @@ impl PageReader {
         }
         for (code, count) in kept {
             for _ in count..self.parser.count_of(code) {
-                let message = || "another one, like those above".to_owned();
-                self.found.add(rule(code, self.kind), (0, 0), message);
+                self.found.add(rule(code, self.kind), (0, 0), || "another one, like those above");
             }
         }
     }
@@ -193,7 +189,7 @@ fn rule(code: &str, kind: Option<FeedKind>) -> &'static Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Mode;
+    use crate::report::Mode;
 
     #[test]
     fn every_code_of_the_reader_has_a_rule_of_its_own() {

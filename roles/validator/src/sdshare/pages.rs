@@ -3,18 +3,14 @@
 use super::page::{Page, PageReader};
 use super::read::{ENTRIES_MAX, Reading};
 use super::{accepted, delivered};
-use crate::facts::FeedFacts;
-use crate::feeds::{Feeds, From};
-use crate::fetch::{self, Failure, Go, ResponseFacts};
-use crate::finding::Findings;
-use crate::manners::{GZIP_BYTES, manners};
-use crate::node::{FoundBy, Outcome};
-use crate::place::is_url;
-use crate::rules as r;
-use crate::sdshare_feed::Feed;
-use crate::walk::MAX_DOCUMENTS;
+use crate::fetch::manners::manners;
+use crate::fetch::{self, Failure, Go, ResponseFacts, is_url};
+use crate::report::{FeedFacts, Findings, MAKING, MAX_DOCUMENTS, rules as r};
+use crate::sdshare::feed::Feed;
+use crate::walk::feeds::{Feeds, From};
+use crate::walk::node::{FoundBy, Outcome};
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, FeedKind, Relation};
-use abreast_webtypes::{Timestamp, excerpt, without_fragment};
+use abreast_webtypes::{excerpt, without_fragment};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -56,26 +52,18 @@ impl Feeds<'_> {
                     if is_made && self.waits(wish.as_deref()).await {
                         continue;
                     }
-                    self.walked.nodes[number].outcome = Outcome::Left("still being made (202)");
+                    self.walked.nodes[number].outcome = Outcome::Left(MAKING);
                     return Ok(None);
                 }
-                Err(Failure::Missing(message)) if feed.facts.pages == 0 => {
-                    if let Some((parent, line)) = from {
-                        let message = || format!("{}: {message}", excerpt(&url));
-                        self.add(parent, &r::SDS_REACHABLE, line, message);
-                    }
-                    self.walked.nodes[number].outcome = Outcome::Failed(message);
-                    return Ok(None);
-                }
-                Err(Failure::Missing(message)) => {
+                Err(Failure::Missing(message)) if feed.facts.pages > 0 => {
                     let message = format!("page {}: {message}", excerpt(&page_url));
                     feed.problem = Some(format!("the {message}"));
                     self.add(number, &r::SDS_REACHABLE, 0, || message);
                     break;
                 }
-                Err(other) => {
-                    self.walked.nodes[number].outcome = Outcome::Left("limit");
-                    return Err(other);
+                Err(failure) => {
+                    let from = from.map(|from| (from, &r::SDS_REACHABLE));
+                    return self.failed(number, from, failure).map(|()| None);
                 }
             };
             feed.facts.pages += 1;
@@ -94,9 +82,9 @@ impl Feeds<'_> {
                 head.link(&Relation::Next).map(|link| without_fragment(&link.href).to_owned());
             let is_known = next.as_ref().is_some_and(|next| seen.contains(next));
             if is_known && next.as_ref() != Some(&page_url) {
-                found.add(&r::PAGE_LOOP, (0, 0), || "the next page was read before".to_owned());
+                found.add(&r::PAGE_LOOP, (0, 0), || "the next page was read before");
             } else if entries > 0 && reading.fresh == 0 && next.is_some() {
-                let message = || "all entries of this page are on earlier pages".to_owned();
+                let message = || "all entries of this page are on earlier pages";
                 found.add(&r::PAGE_LOOP, (0, 0), message);
             }
             if !is_complete {
@@ -157,7 +145,7 @@ impl Feeds<'_> {
                 _ => 2,
             };
         }
-        node.outcome = Outcome::Feed(Box::new(feed));
+        node.outcome = Outcome::read(feed);
         if is_url(&url) && self.samples() {
             self.accepts(number).await?;
         }
@@ -186,7 +174,7 @@ impl Feeds<'_> {
         let begin = |facts: &ResponseFacts| {
             *reader.borrow_mut() = new(&facts.url).answered(facts);
             position.set(0);
-            now.set(date(facts));
+            now.set(facts.time());
             is_making.set(facts.status == 202);
             if is_making.get() { Go::Enough } else { Go::On }
         };
@@ -210,19 +198,8 @@ impl Feeds<'_> {
         if let Some((rule, message)) = delivered(url, ATOM_MEDIA_TYPE, facts) {
             found.add(rule, (0, 0), || message);
         }
-        if facts.content_encoding.is_none() && bytes > GZIP_BYTES {
-            let message = || format!("the server sent {bytes} bytes uncompressed");
-            found.add(&r::GZIP, (0, 0), message);
-        }
-        manners(&self.client, url, facts, &self.conditions, found).await;
+        manners(&self.client, url, facts, bytes, &self.conditions, found).await;
     }
-}
-
-/// The time at the server.
-pub(crate) fn date(facts: &ResponseFacts) -> Option<Timestamp> {
-    let time = httpdate::parse_http_date(facts.date.as_deref()?).ok()?;
-    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_secs()).ok().map(Timestamp::from_seconds)
 }
 
 fn head_facts(head: &abreast_sdshare::Feed, facts: &mut FeedFacts) {
@@ -244,8 +221,7 @@ fn self_link(head: &abreast_sdshare::Feed, url: &str, facts: &ResponseFacts, fou
         [own] if is_own(own) => {}
         [own] => found.add(&r::FEED_SELF, (0, 0), || format!("`self` is {}", excerpt(own))),
         _ => {
-            let message = || format!("there are {} links `self`", selves.len());
-            found.add(&r::FEED_SELF, (0, 0), message);
+            found.add(&r::FEED_SELF, (0, 0), || format!("there are {} links `self`", selves.len()));
         }
     }
 }

@@ -1,8 +1,7 @@
 //! What is remembered of a feed's entries, in bounded memory.
 
-use crate::finding::Findings;
-use crate::rules as r;
-use crate::sketch::{Sketch, hash};
+use crate::report::{Findings, rules as r};
+use crate::walk::sketch::{Sketch, hash};
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, FeedKind, Link, Relation};
 use abreast_webtypes::{Timestamp, excerpt};

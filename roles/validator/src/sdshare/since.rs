@@ -1,10 +1,9 @@
 //! Answers to `since` [sdshare §Fragments Feed].
 
 use super::read::Reading;
-use crate::feeds::Feeds;
 use crate::fetch::Failure;
-use crate::rule::Rule;
-use crate::rules as r;
+use crate::report::{Rule, rules as r};
+use crate::walk::feeds::Feeds;
 use abreast_sdshare::{Document, Entry, Limits, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt, without_fragment};
 

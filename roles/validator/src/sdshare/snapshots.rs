@@ -5,11 +5,11 @@ use super::fragments::Sampled;
 use super::graph::{self, Descriptions};
 use super::read::Reading;
 use super::{accepted, delivered, linked, refusal};
-use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
-use crate::node::{FoundBy, Outcome};
-use crate::rules as r;
-use crate::sdshare_feed::Feed;
+use crate::report::rules as r;
+use crate::sdshare::feed::Feed;
+use crate::walk::feeds::{Feeds, From};
+use crate::walk::node::{FoundBy, Outcome};
 use abreast_rdf::{Entities, Syntax};
 use abreast_sdshare::{Entry, FeedKind, Link, Relation, stamp, with_since};
 use abreast_webtypes::{Timestamp, excerpt};
@@ -55,7 +55,7 @@ impl Feeds<'_> {
                 record.facts.size = self.files(from, &links).await?;
             }
             let Some(child) = child else { continue };
-            self.walked.nodes[child].outcome = Outcome::Feed(Box::new(record));
+            self.walked.nodes[child].outcome = Outcome::read(record);
             if !newest.iter().any(|other| std::ptr::eq(*other, entry)) {
                 continue;
             }
@@ -186,8 +186,7 @@ impl Feeds<'_> {
         match graph::triples(syntax, &answer.body, &link.href, document) {
             Ok(triples) => Ok(Some(triples)),
             Err((rule, message)) => {
-                let message = || format!("{}: {message}", excerpt(&link.href));
-                self.add(from.0, rule, from.1, message);
+                self.add(from.0, rule, from.1, || format!("{}: {message}", excerpt(&link.href)));
                 Ok(None)
             }
         }
