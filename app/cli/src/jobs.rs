@@ -131,7 +131,7 @@ pub(crate) type Problems = fn(&Job, &Command, &ArgMatches, &File) -> Vec<Fault>;
 /// The jobs of a configuration file.
 ///
 /// # Errors
-/// All faults of the file but those that only publishing would find, and those of a job alone.
+/// All faults of the file except faults of publishing and faults of a single job.
 pub(crate) fn read<A: Args + FromArgMatches>(
     path: &Path,
     command: &Command,
@@ -167,7 +167,7 @@ fn of_file<A: Args + FromArgMatches>(
     Ok(jobs)
 }
 
-/// The jobs of a file, and the faults that concern several of them; those of one job are found by [`Job::faults`].
+/// The jobs of a file, and the faults that concern several jobs; [`Job::faults`] finds the faults of one job.
 pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
     // `audit` takes those of its own from a job, and leaves the others alone.
     let of_sync = self::command::<crate::sync_args::SyncArgs>();
@@ -270,7 +270,7 @@ fn real(path: &Path) -> PathBuf {
     path
 }
 
-/// Jobs whose copies or states lie in those of others.
+/// Jobs whose copies or states lie in other copies or states.
 fn overlapping(jobs: &[Job], file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut known: Vec<(&Job, &str, PathBuf)> = Vec::new();
@@ -453,7 +453,7 @@ impl Job {
         self
     }
 
-    /// The option of the job that a text names as a flag.
+    /// The option of the job whose flag a text contains.
     fn option_in<'c>(&self, command: &'c Command, text: &str) -> Option<&'c Arg> {
         let is_named = |arg: &&Arg| {
             let long = format!("--{}", arg.get_long().unwrap_or_default());
@@ -599,7 +599,7 @@ impl Job {
         Ok(())
     }
 
-    /// Every setting with where it comes from; those without a value have an empty one.
+    /// Every setting with its origin; a setting without a value has an empty one.
     ///
     /// # Errors
     /// A value of the wrong type or form.
@@ -810,6 +810,30 @@ mod tests {
             job.args::<SyncArgs>(&command::<SyncArgs>(), &given(&[])).unwrap();
         }
         assert_eq!(jobs.len(), 2);
+    }
+
+    #[test]
+    fn the_reference_has_the_options_of_jobs() {
+        let page = include_str!("../../../docs/configuration.md");
+        let (_, page) = page.split_once("## `[[mirror]]`").unwrap();
+        let mut rows = page.lines().filter(|line| line.starts_with("| `"));
+        for place in PLACES {
+            assert!(rows.next().unwrap().starts_with(&format!("| `{place}` |")), "{place}");
+        }
+        for arg in options(&command::<SyncArgs>()) {
+            let row = rows.next().unwrap();
+            let cells: Vec<_> = row.split(" |").map(|cell| cell.trim_matches([' ', '|'])).collect();
+            let code = |text: &str| format!("`{text}`");
+            assert_eq!(cells[0], code(arg.get_id().as_str()));
+            assert_eq!(cells[3], code(&format!("--{}", arg.get_long().unwrap())), "{row}");
+            let env = arg.get_env().map(|env| code(env.to_str().unwrap())).unwrap_or_default();
+            assert_eq!(cells[4], env, "{row}");
+            if let ([default], false) = (arg.get_default_values(), is_flag(arg)) {
+                assert_eq!(cells[2], code(default.to_str().unwrap()), "{row}");
+            }
+            assert_eq!(cells[1] == "boolean", is_flag(arg), "{row}");
+        }
+        assert_eq!(rows.next(), None);
     }
 
     #[test]
