@@ -160,7 +160,8 @@ mod tests {
         for line in EXAMPLE.lines() {
             let key =
                 line.strip_prefix('#').filter(|key| key.contains(" = ") && !key.starts_with(' '));
-            text += &format!("{}\n", key.unwrap_or(line));
+            text.push_str(key.unwrap_or(line));
+            text.push('\n');
         }
         let file: toml::Table = toml::from_str(&text).unwrap();
         assert_eq!(File::parse(&text).unwrap().set.len(), 4);
