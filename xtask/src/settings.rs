@@ -176,7 +176,7 @@ impl Parse for Row {
         let kind: Type = input.parse()?;
         row.kind = name_of(&kind);
         if is_a(&kind, "Needed") {
-            row.default = "*required*".to_owned();
+            row.default = String::from("*required*");
         }
         if input.parse::<Option<Token![=]>>()?.is_some() {
             let value = input.parse::<TokenTree>()?.to_string();
