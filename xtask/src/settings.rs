@@ -38,7 +38,7 @@ needs no unit. *Boolean* is `true` or `false`. A default in code is the value it
 This file is made from the code by `cargo xtask generate`.
 ";
 
-const MIRROR: &str = "\nA copy that `abreast sync` makes ([mirroring.md](mirroring.md)). It has the first three keys, and the options of `abreast \
+const MIRROR: &str = "\nA copy that `abreast sync` makes: a [job](filters.md#jobs). It has the first three keys, and the options of `abreast \
 sync` with `_` for `-`. Sizes have the units `K`, `M`, `G` and `T`.\n";
 
 /// Keys of a mirror that are not options: their type, default and meaning.
