@@ -6,12 +6,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::limits;
 use crate::process::root;
+use crate::settings;
 
 /// What makes the text of a file.
 type Made = fn() -> Result<String>;
 
 /// The files of the repository that are made from its code.
-const GENERATED: &[(&str, Made)] = &[("docs/limits.md", limits::table)];
+const GENERATED: &[(&str, Made)] =
+    &[("docs/limits.md", limits::table), ("docs/configuration.md", settings::page)];
 
 /// Fails when a generated file differs from what the code makes now.
 pub(crate) fn check() -> Result<()> {

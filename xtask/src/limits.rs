@@ -32,7 +32,7 @@ const WORDS: [&str; 6] = ["MAX", "MOST", "LIMIT", "LONGEST", "LARGEST", "RATIO"]
 const HEAD: &str = "# Limits
 
 Every limit that is fixed in the program: what it refuses, leaves out or waits for beyond it. Limits that users set, and their
-defaults, are in `abreast help` of each command and in [abreast.example.toml](../abreast.example.toml).
+defaults, are in `abreast help` of each command and in [configuration.md](configuration.md).
 
 This file is made from the code by `cargo xtask generate`.
 ";

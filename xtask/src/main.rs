@@ -14,6 +14,7 @@ mod process;
 mod python;
 mod rooms;
 mod scratch;
+mod settings;
 mod subjects;
 mod test;
 mod testdata;

@@ -1,28 +1,16 @@
 //! Configuration of the HTTP API and of published links: `[api]`, `links` and `set_links`.
 
+use crate::settings::{ApiFile, RuleFile, SetLinkFile};
 use abreast_server::api::{Readers, Scope, is_local_host, read_tokens};
 use abreast_source::links::{LinkRecord, Links, PublishedLinks, RuleOptions, read_links};
 use anyhow::{Result, anyhow};
 use clap::Args;
-use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Default limit of an uploaded content.
 const MAX_CONTENT: u64 = 1 << 30;
-
-/// `[api]` of the configuration file.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ApiFile {
-    /// Accept changes. Default false.
-    pub(crate) write: Option<bool>,
-    /// Read access through the API: `anyone` (default) or `token`.
-    pub(crate) read: Option<String>,
-    /// Largest content taken in, in bytes; default 1 GiB.
-    pub(crate) max_content: Option<u64>,
-}
 
 /// The same as a flag.
 #[derive(Clone, Debug, Default, Args)]
@@ -41,60 +29,6 @@ impl ApiArgs {
         } else {
             file
         }
-    }
-}
-
-/// One `[[set.links]]`: a rule.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RuleFile {
-    /// Which resources: `*.pdf` in any folder, or `records/**/*.xml` for the whole path.
-    #[serde(rename = "match")]
-    pub(crate) pattern: String,
-    /// Relation: a registered name or a URI.
-    pub(crate) rel: String,
-    /// Where it leads; `{stem}`, `{name}`, `{ext}`, `{dir}`, `{path}`, `{uri}` stand for parts of
-    /// the path.
-    pub(crate) href: String,
-    /// Media type of the target.
-    #[serde(rename = "type")]
-    pub(crate) media_type: Option<String>,
-    /// Content coding of the target.
-    pub(crate) encoding: Option<String>,
-    /// Priority among links of one relation, 1 to 999999.
-    pub(crate) pri: Option<u32>,
-    /// A name of the target for people.
-    pub(crate) title: Option<String>,
-    /// Only if the target is a published file of the set. Default false.
-    pub(crate) if_exists: Option<bool>,
-}
-
-/// One `[[set.set_links]]`: a link of the set as a whole.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SetLinkFile {
-    /// Relation: a registered name or a URI.
-    pub(crate) rel: String,
-    /// Where it leads.
-    pub(crate) href: String,
-    /// Media type of the target.
-    #[serde(rename = "type")]
-    pub(crate) media_type: Option<String>,
-}
-
-/// The keys of the tables above, for the nearest one to a misspelt one.
-pub(crate) const API_KEYS: &[&str] = &["write", "read", "max_content"];
-pub(crate) const RULE_KEYS: &[&str] =
-    &["match", "rel", "href", "type", "encoding", "pri", "title", "if_exists"];
-pub(crate) const SET_LINK_KEYS: &[&str] = &["rel", "href", "type"];
-
-/// Defaults.
-pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
-    match key {
-        "write" => Some(false.into()),
-        "read" => Some("anyone".into()),
-        "max_content" => i64::try_from(MAX_CONTENT).ok().map(Into::into),
-        _ => None,
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Token(crate::token::TokenCommand),
     /// Check a configuration file, or print every setting and its origin
     #[command(subcommand)]
-    Config(crate::settings::ConfigCommand),
+    Config(crate::config_command::ConfigCommand),
     /// Print the completion script for a shell
     Completions(crate::shell::CompletionsArgs),
     /// Print or write the manual pages

@@ -3,7 +3,6 @@
 
 mod endpoint;
 mod file;
-mod keys;
 mod listen;
 mod read;
 mod resourcesync_0_1;
@@ -11,17 +10,16 @@ mod set;
 mod slug;
 mod store_folder;
 
-pub(crate) use endpoint::ENDPOINT_KEYS;
-pub(crate) use file::{File, SetFile, is_of_environment};
-pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
+pub(crate) use file::is_of_environment;
 pub(crate) use listen::{address_of, check_address, check_proxies};
 pub(crate) use read::read;
-pub(crate) use resourcesync_0_1::{CATEGORY_KEYS, RESOURCESYNC_0_1_KEYS};
 pub(crate) use set::{
     Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
 };
+pub(crate) use slug::slug_of;
 
 use crate::faults::Fault;
+pub(crate) use crate::settings::{File, SetFile};
 use abreast_server::TrustedProxies;
 use anyhow::Result;
 use set::check_set;

@@ -221,7 +221,7 @@ fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
     let mut published: Vec<PathBuf> = file.set.iter().map(|set| set.folder.clone()).collect();
     // Sets of records and of endpoints have none.
     published.retain(|folder| !folder.as_os_str().is_empty());
-    let faults = match crate::settings::faults_of(file) {
+    let faults = match crate::config_command::faults_of(file) {
         Ok(faults) => faults,
         Err(error) => vec![error.to_string()],
     };

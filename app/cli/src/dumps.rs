@@ -1,48 +1,10 @@
 //! Configuration of dumps: `dumps` of a `[[set]]`, and the corresponding flags of `serve`.
 
+use crate::settings::DumpsFile;
+use crate::sizes::bytes;
 use abreast_source::dump::{Compression, DumpOptions};
 use clap::Args;
-use serde::Deserialize;
 use std::time::Duration;
-
-/// `dumps` of a `[[set]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DumpsFile {
-    /// Time between two Resource Dumps, such as `1d` (default).
-    pub(crate) every: Option<String>,
-    /// Make a Resource Dump only when somebody asks for it, at most one in `every`? Default false.
-    pub(crate) on_demand: Option<bool>,
-    /// Bytes of resources in one package, such as `1GiB` (default).
-    pub(crate) part_size: Option<String>,
-    /// Resource Dumps kept, the newest included; default 2.
-    pub(crate) keep: Option<usize>,
-    /// `store` (default) or `deflate`.
-    pub(crate) compression: Option<String>,
-    /// Make Change Dumps. Default false.
-    pub(crate) changes: Option<bool>,
-    /// Bytes of all packages of changes, the oldest leave first; default `10GiB`.
-    pub(crate) changes_size: Option<String>,
-}
-
-/// The keys of the table above, for the nearest one to a misspelt one.
-pub(crate) const DUMPS_KEYS: &[&str] =
-    &["every", "on_demand", "part_size", "keep", "compression", "changes", "changes_size"];
-
-/// Defaults of `dumps`.
-pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
-    let options = DumpOptions::default();
-    match key {
-        "every" => Some(humantime::format_duration(options.every).to_string().into()),
-        "on_demand" => Some(false.into()),
-        "part_size" => Some(options.part_size.to_string().into()),
-        "keep" => i64::try_from(options.keep).ok().map(Into::into),
-        "compression" => Some("store".into()),
-        "changes" => Some(options.changes.into()),
-        "changes_size" => Some(options.changes_size.to_string().into()),
-        _ => None,
-    }
-}
 
 /// The same as flags.
 #[derive(Clone, Debug, Args)]
@@ -130,25 +92,6 @@ pub(crate) fn versions_needed(
     Some(abreast_core::VersionPolicy { age: Some(age), ..abreast_core::VersionPolicy::default() })
 }
 
-/// A number of bytes, with or without a unit.
-pub(crate) fn bytes(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit: u64 = match unit.trim() {
-        "" | "B" => 1,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,16 +100,6 @@ mod tests {
         let mut problems = Vec::new();
         let options = check(Some(file), abreast_source::DigestPolicy::Md5, &mut problems).unwrap();
         (options, problems)
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(bytes("1GiB"), Some(1 << 30));
-        assert_eq!(bytes("500 MB"), Some(500_000_000));
-        assert_eq!(bytes("1048576"), Some(1 << 20));
-        for bad in ["", "GiB", "1 gib", "-1", "1.5GiB", "99999999999TiB"] {
-            assert_eq!(bytes(bad), None, "{bad}");
-        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod build;
 mod check;
 mod check_contents;
 mod config;
+mod config_command;
 mod data_folder;
 mod demo;
 mod doctor;
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
         Command::Build(args) => build::run(args),
         Command::Sync(args) => sync::run(args, given, cli.verbose),
         Command::Audit(args) => sync::audit(args, given),
-        Command::Config(command) => settings::run(command),
+        Command::Config(command) => config_command::run(command),
         Command::Completions(args) => Ok(shell::completions(args, args::command())),
         Command::Man(args) => shell::man(args, args::command()),
         Command::Validate(args) => Ok(validate::run(args)),

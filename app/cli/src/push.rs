@@ -1,6 +1,7 @@
 //! Notifications: `[hub]` and `[notify]` of the configuration, and the services they start.
 
-use crate::xmpp::{XmppConfig, XmppFile};
+use crate::settings::{HubFile, NotifyFile, XmppFile};
+use crate::xmpp::XmppConfig;
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{Site, SiteHub};
@@ -13,115 +14,14 @@ use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use clap::Args;
-use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-/// `[hub]` of the configuration file.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct HubFile {
-    /// Run a hub at `/hub`? Default true.
-    pub(crate) enabled: Option<bool>,
-    /// URLs of other hubs to notify. Default none.
-    #[serde(default)]
-    pub(crate) hubs: Vec<String>,
-    /// How they are notified: `content` (default) sends each notification, `form` only reports that
-    /// the topic changed.
-    pub(crate) submit: Option<String>,
-    /// Accept topics of anyone, fetched from their own hosts. Default false: the sets' own, and
-    /// `allow_topics`.
-    pub(crate) open: Option<bool>,
-    /// Take topics whose URLs begin with one of these, too.
-    #[serde(default)]
-    pub(crate) allow_topics: Vec<String>,
-    /// Callbacks of ResourceSync 0.1 that cannot confirm: they receive without it. Default none.
-    #[serde(default)]
-    pub(crate) trusted_callbacks: Vec<String>,
-    /// Allow callbacks on this machine or in its network. Default: only while the server listens on
-    /// this machine and its base URL, if there is one, is of this machine too: behind a proxy
-    /// strangers subscribe.
-    pub(crate) private_callbacks: Option<bool>,
-    /// How deliveries are signed: `sha1`, `sha256` (default), `sha384` or `sha512`.
-    pub(crate) signature: Option<String>,
-    /// The lease of those who ask for none, `5m` to `31d`; default `10d`.
-    pub(crate) lease: Option<String>,
-    /// How long notifications are kept, default `7d`.
-    pub(crate) keep: Option<String>,
-    /// A PEM file with certificates to trust as well, of callbacks, topics and other hubs. Default:
-    /// none.
-    pub(crate) ca_file: Option<PathBuf>,
-    /// Send subscribers to this hub instead.
-    pub(crate) redirect: Option<String>,
-    /// True for a permanent redirect. Default false.
-    pub(crate) redirect_permanent: Option<bool>,
-}
-
-/// `[notify]` of the configuration file.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NotifyFile {
-    /// Publish notifications. Default true while there is a hub.
-    pub(crate) enabled: Option<bool>,
-    /// Changes within this time after a notification are combined in the next one; default `200ms`.
-    pub(crate) debounce: Option<String>,
-    /// Changes in one notification, 1 to 50000; default 1000.
-    pub(crate) most: Option<u32>,
-    /// Time between notifications that the open Change List grew; default `1m`, `0s` for never.
-    pub(crate) open_lists: Option<String>,
-}
-
-pub(crate) const HUB_KEYS: &[&str] = &[
-    "enabled",
-    "hubs",
-    "submit",
-    "open",
-    "allow_topics",
-    "trusted_callbacks",
-    "private_callbacks",
-    "signature",
-    "lease",
-    "keep",
-    "ca_file",
-    "redirect",
-    "redirect_permanent",
-];
-pub(crate) const NOTIFY_KEYS: &[&str] = &["enabled", "debounce", "most", "open_lists"];
-
 /// The lease granted when none is requested.
 const LEASE: Duration = Duration::from_secs(10 * 24 * 3_600);
-
-/// Defaults of `[hub]`.
-pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
-    let options = HubOptions::new("");
-    match key {
-        "enabled" => Some(true.into()),
-        "hubs" | "allow_topics" | "trusted_callbacks" => Some(toml::Value::Array(Vec::new())),
-        "submit" => Some("content".into()),
-        "open" | "redirect_permanent" => Some(false.into()),
-        "private_callbacks" => Some(is_local.into()),
-        "signature" => Some(options.signature.name().into()),
-        "lease" => Some(humantime::format_duration(LEASE).to_string().into()),
-        "keep" => Some(humantime::format_duration(options.keep).to_string().into()),
-        _ => None,
-    }
-}
-
-/// Defaults of `[notify]`.
-pub(crate) fn notify_default_of(key: &str) -> Option<toml::Value> {
-    match key {
-        "enabled" => Some(true.into()),
-        "debounce" => {
-            Some(humantime::format_duration(NotifyOptions::default().debounce).to_string().into())
-        }
-        "most" => Some(1_000.into()),
-        "open_lists" => Some("1m".into()),
-        _ => None,
-    }
-}
 
 /// The same as flags.
 #[derive(Clone, Debug, Default, Args)]

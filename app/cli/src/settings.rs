@@ -1,318 +1,203 @@
-//! `abreast config`: all faults of a configuration file, and every setting that holds with where it
-//! comes from.
+//! The settings of the configuration file, each declared once: its key and type, its default, its flag, its
+//! environment variable and its meaning. `docs/configuration.md` is made from these declarations.
 
-use crate::config::{File, ServeConfig};
-use crate::faults::Fault;
-use crate::hidden_logins::hidden_value;
-use crate::jobs::{self, Origin, Setting};
-use crate::sync_args::SyncArgs;
-use abreast_webtypes::count_of;
-use anyhow::{Context as _, Result};
-use clap::{Args, Subcommand};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use toml::{Table, Value};
+mod declare;
+mod server;
+mod set;
 
-const HELP: &str = "\
-Examples:
-  abreast config check /etc/abreast.toml
-  abreast config show /etc/abreast.toml --origin
-  abreast config show /etc/abreast.toml papers --json
+pub(crate) use declare::{Key, Table};
+pub(crate) use server::{ApiFile, FILE, File, HubFile, NotifyFile, XmppFile};
+pub(crate) use set::{
+    AllVersions, CategoryFile, DumpsFile, EndpointFile, OptionsFile, RuleFile, SET, SetFile,
+    SetLinkFile, VersionsFile, VersionsTable,
+};
 
-`check` reports all faults at once, each with its line. `show` prints TOML that can be read back; logins in URLs are hidden.
-Precedence: flags, then environment, then file, then defaults.
-Exit codes: 0 usable, 2 not.";
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServeConfig;
+    use clap::Args as _;
+    use toml::Value;
 
-/// Commands for a configuration file.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Report all errors in a configuration file
-    #[command(after_help = HELP)]
-    Check(CheckArgs),
-    /// Print all settings as TOML, defaults included
-    #[command(after_help = HELP)]
-    Show(ShowArgs),
-}
+    const EXAMPLE: &str = include_str!("../../../abreast.example.toml");
 
-/// Options of `config check`.
-#[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// The configuration file
-    #[arg(env = "ABREAST_CONFIG")]
-    file: PathBuf,
-}
-
-/// Options of `config show`.
-#[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// The configuration file
-    #[arg(env = "ABREAST_CONFIG")]
-    file: PathBuf,
-    /// Jobs to print [default: all, and the settings of `serve`]
-    job: Vec<String>,
-    /// Print the origin of each value: environment, file or default
-    #[arg(long)]
-    origin: bool,
-    /// Print one JSON object per line
-    #[arg(long)]
-    json: bool,
-}
-
-/// Runs `config`.
-pub(crate) fn run(command: &ConfigCommand) -> Result<ExitCode> {
-    match command {
-        ConfigCommand::Check(args) => check(args),
-        ConfigCommand::Show(args) => show(args),
-    }
-}
-
-/// All faults of a configuration file, each once and in one text.
-///
-/// # Errors
-/// The command line of `sync` cannot be made.
-pub(crate) fn faults_of(file: File) -> Result<Vec<String>> {
-    Ok(crate::faults::each_once(checked(file)?.faults).iter().map(ToString::to_string).collect())
-}
-
-/// What a configuration file has, and what is wrong with it.
-struct Checked {
-    faults: Vec<Fault>,
-    sets: usize,
-    jobs: usize,
-    only_hub: bool,
-}
-
-fn checked(file: File) -> Result<Checked> {
-    let command = jobs::command::<SyncArgs>();
-    let given = jobs::nothing_given(&command)?;
-    let mut faults = file.origins.faults().to_vec();
-    let (jobs, found) = jobs::find(&file, &command);
-    faults.extend(found);
-    for job in &jobs {
-        faults.extend(job.faults::<SyncArgs>(&command, &given));
-        faults.extend(crate::sync::problems(job, &command, &given, &file));
-    }
-    faults.extend(jobs::in_published_folders(&jobs, &file));
-    // A file of jobs alone is not one to serve from, and a hub may be alone, too.
-    let sets = file.set.len();
-    let only_hub = !file.origins.has("set") && file.origins.has("hub");
-    if only_hub {
-        faults.extend(crate::hub::faults(file));
-    } else if (sets > 0 || jobs.is_empty())
-        && let Err(found) = ServeConfig::check_all(file)
-    {
-        faults.extend(found);
-    }
-    Ok(Checked { faults, sets, jobs: jobs.len(), only_hub })
-}
-
-fn check(args: &CheckArgs) -> Result<ExitCode> {
-    let text = read(&args.file)?;
-    crate::hidden_logins::warn_of_secrets(&args.file, &text);
-    let mut file = crate::config::read(&text);
-    file.origins.name(&args.file);
-    let Checked { faults, sets, jobs, only_hub } = checked(file)?;
-    if !faults.is_empty() {
-        let context = format!("cannot use the configuration `{}`", args.file.display());
-        return Err(crate::faults::refused(faults).context(context));
-    }
-    let hub = if only_hub { ", a hub" } else { "" };
-    let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs, "mirror"));
-    crate::terminal::line(&format!("{}: {sets} to publish, {mirrors}{hub}", args.file.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
-}
-
-fn show(args: &ShowArgs) -> Result<ExitCode> {
-    let command = jobs::command::<SyncArgs>();
-    let given = jobs::nothing_given(&command)?;
-    let jobs = jobs::read::<SyncArgs>(&args.file, &command, &given, crate::sync::problems)?;
-    let table: Table =
-        toml::from_str(&read(&args.file)?).context("cannot read the configuration")?;
-    let chosen = if args.job.is_empty() {
-        // A file of mirrors alone publishes nothing.
-        if jobs.is_empty() || table.contains_key("set") || table.contains_key("hub") {
-            show_server(args, &table);
+    /// Every table, the outer ones first.
+    fn tables() -> Vec<&'static Table> {
+        let mut tables = vec![&FILE];
+        let mut at = 0;
+        while let Some(table) = tables.get(at).copied() {
+            tables.extend(table.keys.iter().filter_map(|key| key.inner));
+            at += 1;
         }
-        jobs
-    } else {
-        jobs::choose(jobs, &args.job, false)?
-    };
-    let faults: Vec<Fault> = chosen.iter().flat_map(|job| job.own_faults.clone()).collect();
-    if !faults.is_empty() {
-        return Err(crate::faults::refused(faults));
+        tables
     }
-    for job in &chosen {
-        show_table(args, "[[mirror]]", Some(&job.name), &job.settings(&command, &given)?);
+
+    /// The keys that a type is read from, as its error states them.
+    fn keys_of<T: serde::de::DeserializeOwned>() -> Vec<String> {
+        let error = toml::from_str::<T>("unknown = 1").map(drop).unwrap_err();
+        let (_, keys) = error.message().split_once("expected ").unwrap();
+        keys.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
-    Ok(ExitCode::SUCCESS)
-}
 
-/// All that `serve` and `hub` take from the file, the environment before it.
-fn show_server(args: &ShowArgs, table: &Table) {
-    let variable = |name: &str| std::env::var(name).ok();
-    let word = |key: &str, name: &str| variable(name).or_else(|| text_of(table, key));
-    let (listen, base_url) =
-        (word("listen", "ABREAST_LISTEN"), word("base_url", "ABREAST_BASE_URL"));
-    let address =
-        crate::config::check_address(listen.as_deref(), base_url.as_deref(), &mut Vec::new());
-    let of_address = (!address.ip().is_unspecified() && address.port() != 0)
-        .then(|| format!("http://{address}/").into());
-    let no_tables = Vec::new();
-    let sets = table.get("set").and_then(Value::as_array).unwrap_or(&no_tables);
-    let data = match sets.as_slice() {
-        [Value::Table(only)] => text_of(only, "folder"),
-        _ => None,
-    };
-    let data = data.map(|folder| Path::new(&folder).join(".abreast").display().to_string().into());
-    let given = ["LISTEN", "BASE_URL", "DATA"]
-        .map(|name| variable(&format!("ABREAST_{name}")).map(Value::from));
-    let [listen_given, base_given, data_given] = given;
-    let proxies = variable("ABREAST_TRUSTED_PROXIES").map(|list| {
-        let texts = list.split(',').map(str::trim).filter(|text| !text.is_empty());
-        texts.map(Value::from).collect::<Vec<_>>()
-    });
-    let proxies = proxies.filter(|texts| !texts.is_empty()).map(Value::Array);
-    let settings = [
-        setting(table, "listen", listen_given, Some("127.0.0.1:8080".into())),
-        setting(table, "base_url", base_given, of_address),
-        setting(table, "data", data_given, data),
-        setting(table, "trusted_proxies", proxies, Some(Value::Array(Vec::new()))),
-        setting(table, "strip_prefix", None, Some(Value::Boolean(false))),
-    ];
-    show_table(args, "serve", None, &settings);
-    let none = Table::new();
-    let inner = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&none);
-    let writes = variable("ABREAST_API_WRITE").is_some_and(|value| {
-        !matches!(value.to_lowercase().as_str(), "" | "0" | "f" | "false" | "n" | "no" | "off")
-    });
-    let api: Vec<_> = crate::api::API_KEYS
-        .iter()
-        .map(|key| {
-            let given = (writes && *key == "write").then_some(Value::Boolean(true));
-            setting(inner("api"), key, given, crate::api::default_of(key))
-        })
-        .collect();
-    show_table(args, "[api]", None, &api);
-    let is_local = crate::api::is_local(address, base_url.as_deref());
-    let hub = crate::push::HUB_KEYS
-        .iter()
-        .map(|key| setting(inner("hub"), key, None, crate::push::hub_default_of(key, is_local)))
-        .collect::<Vec<_>>();
-    show_table(args, "[hub]", None, &hub);
-    let notify = crate::push::NOTIFY_KEYS
-        .iter()
-        .map(|key| setting(inner("notify"), key, None, crate::push::notify_default_of(key)))
-        .collect::<Vec<_>>();
-    show_table(args, "[notify]", None, &notify);
-    if table.contains_key("xmpp") {
-        let jid = text_of(inner("xmpp"), "jid");
-        let default = |key: &str| crate::xmpp::default_of(key, jid.as_deref());
-        let xmpp = crate::xmpp::XMPP_KEYS
-            .iter()
-            .map(|key| setting(inner("xmpp"), key, None, default(key)))
-            .collect::<Vec<_>>();
-        show_table(args, "[xmpp]", None, &xmpp);
-    }
-    for set in sets.iter().filter_map(Value::as_table) {
-        let settings: Vec<_> = crate::config::SET_KEYS
-            .iter()
-            .map(|key| {
-                let mut setting = setting(set, key, None, crate::config::set_default_of(set, key));
-                if let Some(Value::Table(inner)) = &mut setting.value {
-                    crate::config::fill_in(key, inner);
-                }
-                setting
-            })
-            .collect();
-        let name = settings
-            .iter()
-            .find(|setting| setting.key == "name")
-            .and_then(|setting| setting.value.as_ref());
-        show_table(args, "[[set]]", name.and_then(Value::as_str), &settings);
-    }
-}
-
-fn text_of(table: &Table, key: &str) -> Option<String> {
-    table.get(key).and_then(Value::as_str).map(str::to_owned)
-}
-
-fn setting(file: &Table, key: &str, given: Option<Value>, default: Option<Value>) -> Setting {
-    let (value, origin) = match (given, file.get(key)) {
-        (Some(value), _) => (Some(value), Origin::Environment),
-        (None, Some(value)) => (Some(value.clone()), Origin::File),
-        (None, None) => (default, Origin::Default),
-    };
-    Setting { key: key.to_owned(), value: value.map(|value| without_logins(key, value)), origin }
-}
-
-fn without_logins(key: &str, value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(hidden_value(key, &text)),
-        Value::Array(values) => {
-            Value::Array(values.into_iter().map(|value| without_logins(key, value)).collect())
+    #[test]
+    fn keys_that_are_read_are_declared() {
+        let read = [
+            keys_of::<File>(),
+            keys_of::<ApiFile>(),
+            keys_of::<HubFile>(),
+            keys_of::<NotifyFile>(),
+            keys_of::<XmppFile>(),
+            keys_of::<SetFile>(),
+            keys_of::<set::ArchivesFile>(),
+            keys_of::<EndpointFile>(),
+            keys_of::<RuleFile>(),
+            keys_of::<CategoryFile>(),
+            keys_of::<OptionsFile>(),
+            keys_of::<SetLinkFile>(),
+            keys_of::<DumpsFile>(),
+            keys_of::<VersionsTable>(),
+        ];
+        let declared: Vec<_> = tables().iter().map(|table| table.names()).collect();
+        assert_eq!(read.len(), declared.len());
+        for (read, declared) in read.iter().zip(&declared) {
+            assert_eq!(read, declared);
         }
-        Value::Table(table) => Value::Table(
-            table
-                .into_iter()
-                .map(|(key, value)| {
-                    let value = without_logins(&key, value);
-                    (key, value)
-                })
-                .collect(),
-        ),
-        other => other,
+        let mut keys = tables().into_iter().flat_map(|table| table.keys);
+        assert!(keys.all(|key| !key.kind.contains(' ')), "types are recognised by their text");
     }
-}
 
-/// A value as TOML on one line.
-fn on_one_line(value: &Value) -> String {
-    match value {
-        // Strings of JSON are basic strings of TOML.
-        Value::String(text) => {
-            serde_json::Value::from(text.as_str()).to_string().replace('\u{7f}', "\\u007f")
+    /// A value that is not the default.
+    fn another(key: &Key, default: &Value) -> Value {
+        match (default, key.name) {
+            (Value::Boolean(is), _) => (!is).into(),
+            (Value::Integer(number), _) => (number + 1).into(),
+            (_, "listen") => "127.0.0.1:8081".into(),
+            (_, "read") => "token".into(),
+            (_, "submit") => "form".into(),
+            (_, "signature") => "sha512".into(),
+            (_, "digests") => "both".into(),
+            (_, "origin") => "rdf".into(),
+            (_, "compression") => "deflate".into(),
+            _ if key.kind.contains("Time") => "6m".into(),
+            _ if key.kind.contains("Size") => "2MiB".into(),
+            (other, name) => panic!("`{name}` = {other}"),
         }
-        Value::Array(values) => {
-            format!("[{}]", values.iter().map(on_one_line).collect::<Vec<_>>().join(", "))
-        }
-        Value::Table(table) => {
-            let inner: Vec<_> = table
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", on_one_line(value)))
-                .collect();
-            if inner.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", inner.join(", ")) }
-        }
-        other => other.to_string(),
     }
-}
 
-/// The logins in the values are hidden already, so that the output can be read back.
-fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Setting]) {
-    if args.json {
-        for setting in settings {
-            let line = serde_json::json!({
-                "type": "setting", "table": table.trim_matches(['[', ']']), "name": name, "key": setting.key,
-                "value": setting.value.as_ref().map(on_one_line), "origin": setting.origin.to_string(),
-            });
-            crate::terminal::page(&line.to_string());
-        }
-        return;
-    }
-    if table.starts_with('[') {
-        crate::terminal::line("");
-        crate::terminal::line(table);
-    }
-    for Setting { key, value, origin } in settings {
-        let origin =
-            if args.origin && value.is_some() { format!("  # {origin}") } else { String::new() };
-        match value {
-            Some(value) => {
-                crate::terminal::page(&format!("{key} = {}{origin}", on_one_line(value)));
+    #[test]
+    fn declared_defaults_are_those_in_effect() {
+        let place = tempfile::tempdir().unwrap();
+        let head = format!("data = {:?}\n", place.path().join(".store"));
+        let set = format!("[[set]]\nfolder = {:?}\n", place.path());
+        let mut compared = 0;
+        for table in tables() {
+            let more = match table.name {
+                "[hub]" => "redirect = \"http://h.example/\"\n",
+                "[xmpp]" => "jid = \"a@h.example\"\npassword_command = \"true\"\n",
+                "[[set.links]]" => "match = \"*\"\nrel = \"describedby\"\nhref = \"x\"\n",
+                "`archives`" => "every = \"8d\"\n",
+                "`endpoint`" => "url = \"http://h.example/\"\n",
+                _ => "",
+            };
+            let inner = table.name.trim_matches('`');
+            let config = |line: &str| {
+                let text = match table.name {
+                    "" => format!("{head}{line}\n{set}"),
+                    "[[set]]" => format!("{head}{set}{line}\n"),
+                    "`endpoint`" => {
+                        let origin = "[[set]]\nname = \"e\"\norigin = \"sparql\"\n";
+                        format!("{head}{origin}[set.endpoint]\n{more}{line}\n")
+                    }
+                    name if name.starts_with('`') => {
+                        format!("{head}{set}[set.{inner}]\n{more}{line}\n")
+                    }
+                    name if name.starts_with("[[set.") => {
+                        format!("{head}{set}{name}\n{more}{line}\n")
+                    }
+                    name => format!("{head}{name}\n{more}{line}\n{set}"),
+                };
+                let config = File::parse(&text).and_then(ServeConfig::check);
+                (config.is_ok(), format!("{:?}", config.map_err(|error| error.to_string())))
+            };
+            let is_left_out = table.name == "[xmpp]" && cfg!(not(feature = "xmpp"));
+            for key in table.keys.iter().filter(|_| !is_left_out) {
+                let Some(default) = key.default().filter(|default| !default.is_array()) else {
+                    continue;
+                };
+                let with = |value: &Value| config(&format!("{} = {value}", key.name));
+                let (name, shown) = (table.name, config(""));
+                assert!(shown.0, "{name} without `{}`: {}", key.name, shown.1);
+                assert_eq!(with(&default), shown, "{name} `{}` = {default}", key.name);
+                let other = another(key, &default);
+                assert_ne!(with(&other), shown, "{name} `{}` = {other}", key.name);
+                compared += 1;
             }
-            None => crate::terminal::line(&format!("# {key} is not set")),
+        }
+        assert!(compared > 30, "only {compared} defaults");
+    }
+
+    #[test]
+    fn flags_and_variables_are_those_of_serve() {
+        let command = crate::args::ServeArgs::augment_args(clap::Command::new("serve"));
+        let flag = |arg: &clap::Arg| arg.get_long().map(|long| format!("--{long}"));
+        let keys: Vec<&Key> = tables().iter().flat_map(|table| table.keys).collect();
+        for key in keys.iter().filter(|key| key.flag.is_some() || key.env.is_some()) {
+            let arg = command.get_arguments().find(|arg| flag(arg).as_deref() == key.flag);
+            let arg = arg.unwrap_or_else(|| panic!("`{}`: {:?}", key.name, key.flag));
+            assert_eq!(arg.get_env().map(|env| env.to_str().unwrap()), key.env, "{arg}");
+        }
+        // They choose the file, or are of one start.
+        let others = ["--config", "--new-store", "--confirm-deletions"];
+        for flag in command.get_arguments().filter_map(flag) {
+            let declared = keys.iter().filter(|key| key.flag == Some(&flag)).count();
+            assert_eq!(declared, usize::from(!others.contains(&flag.as_str())), "{flag}");
+        }
+    }
+
+    #[test]
+    fn the_example_has_every_key_and_its_default() {
+        let mut text = String::new();
+        for line in EXAMPLE.lines() {
+            let key =
+                line.strip_prefix('#').filter(|key| key.contains(" = ") && !key.starts_with(' '));
+            text.push_str(key.unwrap_or(line));
+            text.push('\n');
+        }
+        let file: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(File::parse(&text).unwrap().set.len(), 4);
+        assert_in_example(&FILE, &[&file], &text);
+    }
+
+    fn assert_in_example(table: &Table, values: &[&toml::Table], text: &str) {
+        for key in table.keys {
+            let place = format!("{} `{}`", table.name, key.name);
+            let found = values.iter().find_map(|values| values.get(key.name));
+            // The older spelling of another key.
+            let Some(value) = found else {
+                assert!(key.name == "records" && text.contains("`records = true`"), "{place}");
+                continue;
+            };
+            if let Some(inner) = key.inner {
+                let all = values.iter().filter_map(|values| values.get(key.name));
+                let all = all.flat_map(|value| {
+                    value.as_array().map_or(vec![value], |all| all.iter().collect())
+                });
+                assert_in_example(
+                    inner,
+                    &all.filter_map(Value::as_table).collect::<Vec<_>>(),
+                    text,
+                );
+            } else if let Some(default) = key.default().filter(|default| !default.is_array()) {
+                let comment = text.split(&format!("\n{} = ", key.name)).next().unwrap();
+                let comment = comment.rsplit("\n\n").next().unwrap().lines().rev();
+                let comment = comment.take_while(|line| line.starts_with('#'));
+                let stated = format!("Default: {default}.");
+                let is_stated = comment.into_iter().any(|line| line.ends_with(&stated));
+                assert!(
+                    key.printed(value.clone()) == default || is_stated,
+                    "{place}: {value}, not {default}"
+                );
+            }
         }
     }
 }

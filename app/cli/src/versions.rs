@@ -1,52 +1,14 @@
 //! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`,
 //! and what follows.
 
+use crate::settings::{AllVersions, VersionsFile, VersionsTable};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, SetId, VersionPolicy};
 use abreast_source::OpenKept;
 use abreast_source::versions::{Collector, KeptSet};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use serde::Deserialize;
 use std::sync::Arc;
-
-/// `versions` of a `[[set]]`: a number of versions, or a table.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a number of 1 or more, `\"all\"`, or a table such as `{ count = 10, age = \"365d\" }`"
-)]
-pub(crate) enum VersionsFile {
-    /// As `count` in the table.
-    Count(u32),
-    /// As an empty table.
-    All(AllVersions),
-    /// `{ count = 10, age = "365d", size = "10GB" }`
-    Table(VersionsTable),
-}
-
-/// The word that stands for no bounds, as for `--versions`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) enum AllVersions {
-    /// `"all"`
-    #[serde(rename = "all")]
-    All,
-}
-
-/// The bounds, each optional; an empty table keeps all.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct VersionsTable {
-    /// Most versions of one resource, deletions and the current state included.
-    pub(crate) count: Option<u32>,
-    /// How long a version is kept after it was superseded, such as `365d`.
-    pub(crate) age: Option<String>,
-    /// Most bytes of kept contents of the set, such as `10GB`, equal ones counted once.
-    pub(crate) size: Option<String>,
-}
-
-/// The keys of the table above, for the nearest one to a misspelt one.
-pub(crate) const VERSIONS_KEYS: &[&str] = &["count", "age", "size"];
 
 /// The same as flags.
 #[derive(Clone, Debug, Args)]
@@ -113,7 +75,7 @@ pub(crate) fn check(
         }
     }
     if let Some(size) = table.size {
-        match crate::dumps::bytes(&size) {
+        match crate::sizes::bytes(&size) {
             Some(size) => policy.bytes = Some(size),
             None => problems.push(format!(
                 "`versions.size`: `{size}` is not a size (help: write it as `10GB`)"
@@ -156,6 +118,7 @@ pub(crate) fn collect(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Deserialize;
     use std::time::Duration;
 
     fn checked(text: &str) -> (Option<VersionPolicy>, Vec<String>) {

@@ -8,47 +8,14 @@ pub(crate) use account::usage;
 
 use crate::access::Password;
 use crate::errors::UsageError;
+use crate::settings::XmppFile;
 #[cfg(not(feature = "xmpp"))]
 use abreast_destination::SyncOptions;
 use anyhow::Result;
 #[cfg(feature = "xmpp")]
 use anyhow::bail;
 use clap::Args;
-use serde::Deserialize;
 use std::path::PathBuf;
-
-/// `[xmpp]` of the configuration file.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct XmppFile {
-    /// The account that publishes, `user@example.org`.
-    pub(crate) jid: Option<String>,
-    /// A file with its password in the first line.
-    pub(crate) password_file: Option<PathBuf>,
-    /// A shell command that prints its password.
-    pub(crate) password_command: Option<String>,
-    /// The service with the nodes. Default: `pubsub.` and the account's domain.
-    pub(crate) service: Option<String>,
-    /// The server to connect to, `host:port`. Default: the account's domain, port 5222.
-    pub(crate) server: Option<String>,
-    /// A PEM file with certificates to trust as well. Default: none.
-    pub(crate) ca_file: Option<PathBuf>,
-    /// Most bytes of a stanza, 10000 to 2000000; default 200000.
-    pub(crate) max_stanza: Option<u64>,
-    /// Items that a new node keeps, 1 to 1000; default 1.
-    pub(crate) kept_items: Option<u64>,
-}
-
-pub(crate) const XMPP_KEYS: &[&str] = &[
-    "jid",
-    "password_file",
-    "password_command",
-    "service",
-    "server",
-    "ca_file",
-    "max_stanza",
-    "kept_items",
-];
 
 /// Most bytes of a stanza that is sent, by default.
 const MAX_STANZA: u64 = 200_000;
@@ -56,18 +23,6 @@ const MAX_STANZA: u64 = 200_000;
 const MAX_STANZA_MOST: u64 = 2_000_000;
 /// Items that a new node keeps, by default.
 const KEPT_ITEMS: u64 = 1;
-
-/// Defaults of `[xmpp]`.
-pub(crate) fn default_of(key: &str, jid: Option<&str>) -> Option<toml::Value> {
-    let domain = jid.and_then(|jid| jid.rsplit('@').next());
-    match key {
-        "service" => domain.map(|domain| format!("pubsub.{domain}").into()),
-        "server" => domain.map(|domain| format!("{domain}:5222").into()),
-        "max_stanza" => Some((MAX_STANZA as i64).into()),
-        "kept_items" => Some((KEPT_ITEMS as i64).into()),
-        _ => None,
-    }
-}
 
 /// The account that publishes, checked.
 #[derive(Clone, Debug)]

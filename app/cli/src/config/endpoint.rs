@@ -2,67 +2,9 @@
 
 use crate::access::AccessArgs;
 use crate::errors::SecretError;
+use crate::settings::EndpointFile;
 use abreast_source::origin::sparql::{EntityPattern, PendingSecret, QueryGraph, SparqlOptions};
-use serde::Deserialize;
-use std::path::PathBuf;
 use std::time::Duration;
-
-/// `endpoint` of a `[[set]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EndpointFile {
-    /// Its address for queries.
-    pub(crate) url: String,
-    /// Time between two polls; default `10m`.
-    pub(crate) every: Option<String>,
-    /// The named graph with the statements, or `*` for all named graphs. Default: the default
-    /// graph.
-    pub(crate) graph: Option<String>,
-    /// A pattern that binds `?entity`, and perhaps `?version`. Default: all statements are fetched.
-    pub(crate) entities: Option<String>,
-    /// Entities described in one answer, 1 to 10000; default 100.
-    pub(crate) batch: Option<usize>,
-    /// Longest time without a byte of an answer; default `5m`.
-    pub(crate) timeout: Option<String>,
-    /// Most bytes of all statements; default `16GiB`.
-    pub(crate) max_size: Option<String>,
-    /// Log in as this user.
-    pub(crate) user: Option<String>,
-    /// The file with the password.
-    pub(crate) password_file: Option<PathBuf>,
-    /// The file with a bearer token.
-    pub(crate) token_file: Option<PathBuf>,
-    /// A PEM file with additional trusted certificates.
-    pub(crate) ca_file: Option<PathBuf>,
-}
-
-/// The keys of the table above, for the nearest one to a misspelt one.
-pub(crate) const ENDPOINT_KEYS: &[&str] = &[
-    "url",
-    "every",
-    "graph",
-    "entities",
-    "batch",
-    "timeout",
-    "max_size",
-    "user",
-    "password_file",
-    "token_file",
-    "ca_file",
-];
-
-/// Defaults of `endpoint`.
-pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
-    let options = SparqlOptions::new("");
-    let time = |duration: Duration| humantime::format_duration(duration).to_string().into();
-    match key {
-        "every" => Some(time(options.every)),
-        "batch" => i64::try_from(options.batch).ok().map(Into::into),
-        "timeout" => Some(time(options.net.idle_timeout)),
-        "max_size" => Some(options.max_bytes.to_string().into()),
-        _ => None,
-    }
-}
 
 /// The options, checked; every problem is added to the others.
 pub(super) fn check(
@@ -109,7 +51,7 @@ pub(super) fn check(
             problems.push(format!("`endpoint.batch`: {batch} is out of range (help: 1 to 10000)"));
         }
     }
-    match file.max_size.as_deref().map(crate::dumps::bytes) {
+    match file.max_size.as_deref().map(crate::sizes::bytes) {
         None => {}
         Some(Some(bytes)) => options.max_bytes = bytes,
         Some(None) => problems.push(format!(

@@ -1,7 +1,7 @@
 //! Reading of a configuration file as far as it can be read, with all faults.
 
-use super::File;
 use crate::faults::{FAULTS_MAX, Origins, USUAL_HELP, joined, unknown_key};
+use crate::settings::{FILE, File, Key, Table};
 use abreast_webtypes::without_login;
 use anyhow::{Context as _, Result};
 use serde::Deserialize as _;
@@ -11,75 +11,6 @@ use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// The keys of a table: which there are, which must be there, and the tables in it.
-struct TableKeys {
-    name: &'static str,
-    known: &'static [&'static str],
-    required: &'static [&'static str],
-    inner: &'static [(&'static str, &'static TableKeys)],
-}
-
-const fn plain(
-    name: &'static str,
-    known: &'static [&'static str],
-    required: &'static [&'static str],
-) -> TableKeys {
-    TableKeys { name, known, required, inner: &[] }
-}
-
-static FILE: TableKeys = TableKeys {
-    name: "",
-    known: crate::config::FILE_KEYS,
-    required: &[],
-    inner: &[("api", &API), ("hub", &HUB), ("notify", &NOTIFY), ("xmpp", &XMPP), ("set", &SET)],
-};
-static API: TableKeys = plain("[api]", crate::api::API_KEYS, &[]);
-static HUB: TableKeys = plain("[hub]", crate::push::HUB_KEYS, &[]);
-static NOTIFY: TableKeys = plain("[notify]", crate::push::NOTIFY_KEYS, &[]);
-static XMPP: TableKeys = plain("[xmpp]", crate::xmpp::XMPP_KEYS, &[]);
-static SET: TableKeys = TableKeys {
-    name: "[[set]]",
-    known: crate::config::SET_KEYS,
-    required: &[],
-    inner: &[
-        ("links", &RULE),
-        ("categories", &CATEGORY),
-        ("resourcesync_0_1", &RESOURCESYNC_0_1),
-        ("set_links", &SET_LINK),
-        ("archives", &ARCHIVES),
-        ("dumps", &DUMPS),
-        ("endpoint", &ENDPOINT),
-        ("versions", &VERSIONS),
-    ],
-};
-static RULE: TableKeys = plain("[[set.links]]", crate::api::RULE_KEYS, &["match", "rel", "href"]);
-static CATEGORY: TableKeys = plain("[[set.categories]]", crate::config::CATEGORY_KEYS, &["match"]);
-static RESOURCESYNC_0_1: TableKeys =
-    plain("`resourcesync_0_1`", crate::config::RESOURCESYNC_0_1_KEYS, &[]);
-static SET_LINK: TableKeys =
-    plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
-static ARCHIVES: TableKeys = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);
-static DUMPS: TableKeys = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
-static ENDPOINT: TableKeys = plain("`endpoint`", crate::config::ENDPOINT_KEYS, &["url"]);
-static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
-
-/// Keys whose values are times.
-const TIMES: &[&str] = &[
-    "debounce",
-    "rescan",
-    "reread",
-    "hold_deletions",
-    "every",
-    "age",
-    "interval",
-    "timeout",
-    "lease",
-    "keep",
-    "open_lists",
-];
-/// Keys that must be there: their tables cannot be read without them.
-const NEEDED: &[&str] = &["match", "rel", "href", "every", "url"];
 
 impl File {
     /// Reads a configuration file; its faults are kept, to be reported with those that are found
@@ -217,7 +148,7 @@ fn help_for(message: &str, key: &[&str]) -> String {
     let name = key.last().copied().unwrap_or_default();
     let number = found.split('`').nth(1).filter(|text| text.parse::<f64>().is_ok());
     match (expected, number) {
-        (_, Some(number)) if expected.contains("string") && TIMES.contains(&name) => {
+        (_, Some(number)) if expected.contains("string") && FILE.has(name, Key::is_time) => {
             format!("write a time with its unit, in quotes: {name} = \"{number}s\"")
         }
         (_, Some(port)) if expected.contains("string") && name == "listen" => {
@@ -312,47 +243,42 @@ fn note_lines(
 /// it.
 fn check_keys(
     table: &mut DeTable<'_>,
-    shape: &TableKeys,
+    known: &Table,
     path: &str,
     line_at: &LineAt<'_>,
     origins: &mut Origins,
 ) {
     let keys: Vec<_> =
         table.keys().map(|key| (key.get_ref().to_string(), line_at(Some(key.span())))).collect();
-    let mut meant = Vec::new();
-    for (key, line) in keys.iter().filter(|(key, _)| !shape.known.contains(&key.as_str())) {
+    let (names, mut meant) = (known.names(), Vec::new());
+    for (key, line) in keys.iter().filter(|(key, _)| !names.contains(&key.as_str())) {
         table.remove(key.as_str());
-        let place = if shape.name.starts_with('[') {
-            format!("`{}`", shape.name)
+        let place = if known.name.starts_with('[') {
+            format!("`{}`", known.name)
         } else {
-            shape.name.to_owned()
+            known.name.to_owned()
         };
-        let (text, nearest) = unknown_key(key, shape.known, &place);
+        let (text, nearest) = unknown_key(key, &names, &place);
         origins.add(*line, joined(path, key), text);
         if let Some(nearest) = nearest {
             origins.faulty.insert(joined(path, nearest));
             meant.push(nearest);
         }
     }
-    for key in shape.required {
-        if !keys.iter().any(|(known, _)| known == key) {
-            if !meant.contains(key) {
-                let line = origins.lines.get(path).copied().unwrap_or(1);
-                let place = shape.name.replace('`', "");
-                origins.add(
-                    line,
-                    joined(path, key),
-                    format!("`{key}`: missing in `{place}` (help: {USUAL_HELP})"),
-                );
-            }
-            table.insert(
-                Spanned::new(0..0, (*key).into()),
-                Spanned::new(0..0, DeValue::String("".into())),
-            );
+    for key in known.keys.iter().filter(|key| key.is_needed()).map(|key| key.name) {
+        if keys.iter().any(|(known, _)| known == key) {
+            continue;
         }
+        if !meant.contains(&key) {
+            let line = origins.lines.get(path).copied().unwrap_or(1);
+            let place = known.name.replace('`', "");
+            let text = format!("`{key}`: missing in `{place}` (help: {USUAL_HELP})");
+            origins.add(line, joined(path, key), text);
+        }
+        insert_empty(table, key.to_owned());
     }
-    for (key, inner) in shape.inner {
-        let Some(value) = table.get_mut(*key) else { continue };
+    for (key, inner) in known.keys.iter().filter_map(|key| Some((key.name, key.inner?))) {
+        let Some(value) = table.get_mut(key) else { continue };
         // Read as a list, its tables would be taken for the values of its keys.
         if inner.name.starts_with('[')
             && !inner.name.starts_with("[[")
@@ -364,13 +290,18 @@ fn check_keys(
                 "`{key}`: found a list, expected a table (help: write `{name}`, not `[{name}]`)"
             );
             origins.add(line, path, text);
-            table.remove(*key);
+            table.remove(key);
             continue;
         }
         for (path, table) in tables_of(value.get_mut(), &joined(path, key)) {
             check_keys(table, inner, &path, line_at, origins);
         }
     }
+}
+
+/// A table is not read without the keys that it needs.
+fn insert_empty(table: &mut DeTable<'_>, key: String) {
+    table.insert(Spanned::new(0..0, key.into()), Spanned::new(0..0, DeValue::String("".into())));
 }
 
 /// Takes the innermost key out whose value is at this place; its path.
@@ -390,9 +321,8 @@ fn take_out(table: &mut DeTable<'_>, span: &Range<usize>, path: &str) -> Option<
     }
     let (key, path) = own?;
     table.remove(key.as_str());
-    if NEEDED.contains(&key.as_str()) {
-        table
-            .insert(Spanned::new(0..0, key.into()), Spanned::new(0..0, DeValue::String("".into())));
+    if FILE.has(&key, Key::is_needed) {
+        insert_empty(table, key);
     }
     Some(path)
 }

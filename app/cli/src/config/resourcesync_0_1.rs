@@ -1,37 +1,9 @@
 //! Settings of a set's documents of ResourceSync 0.1, and categories of files.
 
+use crate::settings::{CategoryFile, OptionsFile};
 use abreast_source::links::{LinkRecord, Links, RuleOptions, SUBJECT, absolute_uri};
 use abreast_source::projection::resourcesync_0_1::Options;
 use abreast_webtypes::encode_segment;
-use serde::Deserialize;
-
-/// `resourcesync_0_1` of a `[[set]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OptionsFile {
-    /// The base URL at which the same resources are offered over OAI-PMH.
-    pub(crate) oai_pmh: Option<String>,
-    /// Whether robots.txt names the Sitemap. Default false.
-    pub(crate) robots: Option<bool>,
-}
-
-/// One `[[set.categories]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CategoryFile {
-    /// Which resources: `*.pdf` in any folder, or `records/**/*.xml` for the whole path.
-    #[serde(rename = "match")]
-    pub(crate) pattern: String,
-    /// The URI of the category; it may have the placeholders of links.
-    pub(crate) uri: Option<String>,
-    /// Its name for people.
-    pub(crate) title: Option<String>,
-    /// A word, for a category without a URI.
-    pub(crate) word: Option<String>,
-}
-
-pub(crate) const RESOURCESYNC_0_1_KEYS: &[&str] = &["oai_pmh", "robots"];
-pub(crate) const CATEGORY_KEYS: &[&str] = &["match", "uri", "title", "word"];
 
 /// Checks `resourcesync_0_1`.
 pub(super) fn check(file: Option<OptionsFile>, problems: &mut Vec<String>) -> Options {

@@ -1,7 +1,7 @@
 //! One set of the configuration, checked: its name, its origin and its settings.
 
-use super::file::SetFile;
 use super::slug::{RESERVED, slug_of};
+use crate::settings::SetFile;
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
 use abreast_rdf::Contexts;

@@ -1,0 +1,90 @@
+//! Folders of copies, which must not overlap.
+
+use super::job::Job;
+use crate::config::File;
+use crate::faults::Fault;
+use crate::hidden_logins::shown;
+use std::path::{Path, PathBuf};
+
+/// Where a copy keeps something: its folder, or its address in an object store.
+fn places_of(job: &Job, file: &File) -> Vec<(&'static str, PathBuf)> {
+    let word = |key: &str| {
+        job.table.get(key).and_then(toml::Value::as_str).filter(|text| !text.is_empty())
+    };
+    let mut places = Vec::new();
+    if let Some(target) = word("folder").filter(|target| *target != "-") {
+        let place = match target.strip_prefix("set:") {
+            Some(set) => file.folder_of(set).ok().map(|folder| real(&folder)),
+            // Its own name space, and kept apart from folders by its scheme.
+            None if target.contains("://") => Some(PathBuf::from(target.trim_end_matches('/'))),
+            None => Some(real(crate::target::folder_of(target))),
+        };
+        places.extend(place.map(|place| ("folder", place)));
+    }
+    places.extend(word("state").map(|state| ("state", real(Path::new(state)))));
+    places
+}
+
+/// A path without links as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let Ok(path) = std::path::absolute(path) else { return path.to_owned() };
+    for above in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (std::fs::canonicalize(above), path.strip_prefix(above)) {
+            return found.join(rest).components().collect();
+        }
+    }
+    path
+}
+
+/// Jobs whose copies or states lie in other copies or states.
+pub(super) fn overlapping(jobs: &[Job], file: &File) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut known: Vec<(&Job, &str, PathBuf)> = Vec::new();
+    for job in jobs {
+        let own = places_of(job, file);
+        for (key, place) in &own {
+            let other = known
+                .iter()
+                .find(|(_, _, other)| place.starts_with(other) || other.starts_with(place));
+            if let Some((other, _, _)) = other {
+                let text = format!(
+                    "`{key}`: job `{}` and job `{}` overlap in `{}` (help: give each a folder of its own, none inside another)",
+                    job.name,
+                    other.name,
+                    shown(&place.display().to_string())
+                );
+                faults.extend(job.origins.fault(&format!("{}.{key}", job.path), text));
+            }
+        }
+        known.extend(own.into_iter().map(|(key, place)| (job, key, place)));
+    }
+    faults
+}
+
+/// Copies in a folder that the same file publishes, where that is not asked for.
+pub(crate) fn in_published_folders(jobs: &[Job], file: &File) -> Vec<Fault> {
+    let published = file.set.iter().filter(|set| !set.folder.as_os_str().is_empty());
+    let published: Vec<PathBuf> = published.map(|set| real(&set.folder)).collect();
+    let mut faults = Vec::new();
+    for job in jobs {
+        let is_asked_for = job.table.get("republish").and_then(toml::Value::as_bool) == Some(true)
+            || job
+                .table
+                .get("folder")
+                .and_then(toml::Value::as_str)
+                .is_some_and(|folder| folder.starts_with("set:"));
+        let copies = places_of(job, file).into_iter().filter(|(key, _)| *key == "folder");
+        for (key, place) in copies.filter(|_| !is_asked_for) {
+            if let Some(folder) = published.iter().find(|folder| place.starts_with(folder)) {
+                let text = format!(
+                    "`{key}`: the copy of job `{}` lies in `{}`, which is published (help: choose another folder; to publish the \
+                     copy again, add `republish = true`)",
+                    job.name,
+                    shown(&folder.display().to_string())
+                );
+                faults.extend(job.origins.fault(&format!("{}.{key}", job.path), text));
+            }
+        }
+    }
+    faults
+}
