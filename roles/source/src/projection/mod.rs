@@ -6,7 +6,8 @@
 
 pub mod emm;
 pub mod entities;
-mod interval;
+#[cfg(test)]
+mod made_files;
 pub mod pages;
 mod registry;
 pub mod resourcesync;

@@ -1,7 +1,7 @@
 //! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
 //! open.
 
-use super::dump_folder::{CHANGES, set_aside};
+use super::dump_folder::{CHANGES, remove_folder, set_aside};
 use super::record::manifest_digest;
 use super::{derived, manifest};
 use crate::DigestPolicy;
@@ -71,7 +71,7 @@ pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result
                     // These are made again when they are asked for.
                     let damaged = if read_data { derived::damaged(&dump)? } else { Vec::new() };
                     if !dry_run {
-                        damaged.iter().try_for_each(|file| derived::remove(file))?;
+                        damaged.iter().try_for_each(|file| derived::remove_one(file))?;
                     }
                     removed.extend(damaged);
                     continue;
@@ -85,9 +85,7 @@ pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result
                     continue;
                 }
                 if !dry_run {
-                    // Without its record the rest counts as incomplete, if this is interrupted.
-                    let _ = fs::remove_file(dump.join("record.xml"));
-                    fs::remove_dir_all(&dump)?;
+                    remove_folder(&dump)?;
                 }
                 removed.push(dump);
             }

@@ -1,17 +1,17 @@
 //! Files made of packages when they are first asked for, and kept beside them with their digests.
 
-use super::dump_folder::{MAKING, remove_unfinished};
+use super::digest_of;
 use super::keeper::{SetDumps, lock};
 use super::permit::Permit;
-use super::{digest_of, sync_folder};
 use crate::DigestPolicy;
-use crate::publish::made_file::{MadeFile, check_free};
+use crate::made::{MadeFile, Making, remove, sweep};
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+
 /// What the name of the digest of a file ends with: a line as `sha256sum` writes it.
 const DIGEST: &str = "sha256";
 
@@ -40,27 +40,23 @@ impl SetDumps {
             return Ok(made(path));
         }
         let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
-        let making = path.with_file_name(format!("{MAKING}{stem}.{ending}"));
-        let _once = Once::take(&self.deriving, &making).ok_or(Derived::Busy)?;
+        let _once = Once::take(&self.deriving, &path).ok_or(Derived::Busy)?;
         if path.is_file() {
             return Ok(made(path));
         }
         let write = || -> io::Result<()> {
             let folder = path.parent().unwrap_or(&path);
-            remove_unfinished(folder, |path| lock(&self.deriving).contains(path))?;
-            let mut file = MadeFile::create(&making)?;
-            check_free(file.file(), package.metadata()?.len())?;
-            make(&package, &mut file)?;
-            // Whole when it has its name, also after a crash.
-            file.file().sync_all()?;
-            write_digest(&making, &path)?;
-            fs::rename(&making, &path)?;
-            sync_folder(folder)
+            let (mut making, name) = (Making::begin(folder), format!("{stem}.{ending}"));
+            let mut file = making.file(&name, package.metadata()?.len())?;
+            make(&package, file.get_mut())?;
+            file.get_ref().sync()?;
+            let line = digest_line(&making.path(&name), &name)?;
+            let digest = format!("{name}.{DIGEST}");
+            making.write(&digest, line.as_bytes())?;
+            making.give_name(&digest)?;
+            making.publish(&name)
         };
-        write().map_err(|error| {
-            let _ = fs::remove_file(&making);
-            Derived::Failed(error)
-        })?;
+        write().map_err(Derived::Failed)?;
         Ok(made(path))
     }
 }
@@ -72,17 +68,14 @@ fn digest_path(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Writes the digest of a file beside the name that it gets.
-fn write_digest(file: &Path, path: &Path) -> io::Result<()> {
+/// The line of a digest: of the bytes of `file`, for the name that it gets.
+fn digest_line(file: &Path, name: &str) -> io::Result<String> {
     let (_, digests) = digest_of(file, DigestPolicy::Sha256)?;
     let mut line = String::new();
     for byte in digests.sha256.unwrap_or_default() {
         let _ = write!(line, "{byte:02x}");
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut out = File::create(digest_path(path))?;
-    out.write_all(format!("{line}  {name}\n").as_bytes())?;
-    out.sync_all()
+    Ok(format!("{line}  {name}\n"))
 }
 
 /// The digest that was written when a file was made.
@@ -116,9 +109,22 @@ pub(super) fn damaged(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Removes a file that is made again when it is asked for.
-pub(super) fn remove(file: &Path) -> io::Result<()> {
-    fs::remove_file(file)?;
-    fs::remove_file(digest_path(file))
+pub(super) fn remove_one(file: &Path) -> io::Result<()> {
+    remove(file)?;
+    remove(&digest_path(file))
+}
+
+/// Removes what a crash left of files that were made of the packages in the folder of a dump.
+pub(super) fn sweep_beside(folder: &Path) -> io::Result<()> {
+    let is_digest = |path: &Path| path.extension().is_some_and(|end| end == DIGEST);
+    sweep(
+        folder,
+        |_| true,
+        |name| {
+            let path = folder.join(name);
+            Ok(!is_digest(&path) || path.with_extension("").is_file())
+        },
+    )
 }
 
 /// The reason why there is no file made of a package.
@@ -170,12 +176,12 @@ mod tests {
         let [file, old] = ["a-1.v0.1-1.zip", "a-1.v0.1-2.zip"].map(|name| folder.path().join(name));
         fs::write(&file, "as made").unwrap();
         fs::write(&old, "without a digest").unwrap();
-        write_digest(&file, &file).unwrap();
+        fs::write(digest_path(&file), digest_line(&file, "a-1.v0.1-1.zip").unwrap()).unwrap();
         assert!(stated_digest(&file).is_some() && stated_digest(&old).is_none());
         assert_eq!(damaged(folder.path()).unwrap(), Vec::<PathBuf>::new());
         fs::write(&file, "as lost").unwrap();
         assert_eq!(damaged(folder.path()).unwrap(), std::slice::from_ref(&file));
-        remove(&file).unwrap();
+        remove_one(&file).unwrap();
         assert_eq!(damaged(folder.path()).unwrap(), Vec::<PathBuf>::new());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
