@@ -1,4 +1,4 @@
-//! A file that is made. It leaves space for the store.
+//! Writer that leaves free space for the store.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ const RESERVE: u64 = 256 * 1024 * 1024;
 /// Bytes written between two checks of the free space.
 const CHECK: u64 = 64 * 1024 * 1024;
 
-/// A file that is made. Writing fails before the disk is full.
+/// A new file. Writing fails before the disk is full.
 pub(crate) struct MadeFile {
     file: File,
     /// Bytes written since the last check of the free space.
@@ -18,28 +18,28 @@ pub(crate) struct MadeFile {
 }
 
 impl MadeFile {
-    /// Begins a file, unless the disk would be full with so many bytes.
+    /// Creates a file for about `bytes` bytes. Fails if the file exists, or if the free space is too small.
     pub(crate) fn create(path: &Path, bytes: u64) -> io::Result<Self> {
         #[cfg(test)]
         super::steps::at(path)?;
-        let file = File::create(path)?;
+        let file = File::create_new(path)?;
         check_free(&file, bytes)?;
         Ok(Self { file, unchecked: 0, check: check_free })
     }
 
-    /// Writes a whole file, which is durable when this returns.
+    /// Creates a file with these bytes, and makes the file durable.
     pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = Self::create(path, bytes.len() as u64)?;
         file.write_all(bytes)?;
         file.sync()
     }
 
-    /// A second handle, at the same place.
+    /// A second handle with the same position.
     pub(crate) fn try_clone(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Makes it durable.
+    /// Makes the written bytes durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         #[cfg(test)]
         super::steps::of(&self.file)?;
@@ -71,7 +71,7 @@ impl Seek for MadeFile {
     }
 }
 
-/// Refuses to write so many bytes where the disk would be full then.
+/// Fails if the disk has too little free space for `bytes` more bytes.
 fn check_free(file: &File, bytes: u64) -> io::Result<()> {
     let disk = rustix::fs::fstatvfs(file)?;
     leave_reserve(disk.f_bavail.saturating_mul(disk.f_frsize).saturating_sub(bytes))

@@ -1,20 +1,16 @@
-//! Files in the making: published in one step when all of them are durable, else removed.
+//! Unfinished files: published in one step when all are durable, or removed.
 //!
-//! Each is written under a name that begins with [`MAKING`] and gets its own name when it is durable. The last one to get
-//! its name is the record that lists the others, or the folder that holds them, or the only file. Before that no reader
-//! finds the others; so at any instant what was made is there whole, or not. What a crash leaves is removed by
-//! [`super::sweep`] at the next start.
+//! A file is written under a name that starts with [`MAKING`], and is renamed when its bytes are durable. The last rename
+//! publishes all files: the rename of the record that lists the files, of the folder that contains the files, or of the only
+//! file. After a crash, [`super::sweep`] removes unpublished files at the next start.
 
 use super::file::MadeFile;
-use super::sweep::discard;
+use super::sweep::{MAKING, discard};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// Begins the names of files that are not complete.
-pub(crate) const MAKING: &str = "making-";
-
-/// Files in the making, in one folder. What is not published is removed when this is dropped.
+/// Unfinished files in one folder. Dropping removes all files, unless [`Self::publish`] was successful.
 pub(crate) struct Making {
     folder: PathBuf,
     unfinished: Vec<PathBuf>,
@@ -26,45 +22,52 @@ impl Making {
         Self { folder: folder.to_owned(), unfinished: Vec::new(), complete: Vec::new() }
     }
 
-    /// Where something is until it gets its name.
+    /// Path of an unfinished file or folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{MAKING}{name}"))
     }
 
-    /// Begins a file, unless the disk would be full with so many bytes.
-    pub(crate) fn file(&mut self, name: &str, bytes: u64) -> io::Result<BufWriter<MadeFile>> {
-        let path = self.path(name);
-        self.unfinished.push(path.clone());
-        Ok(BufWriter::new(MadeFile::create(&path, bytes)?))
-    }
-
-    /// Begins a folder; its files are its maker's.
+    /// Creates a file for about `bytes` bytes.
     ///
     /// # Errors
-    /// It cannot be made, or another run makes it now ([`io::ErrorKind::AlreadyExists`]).
+    /// The file cannot be created, or another attempt is writing the file ([`io::ErrorKind::AlreadyExists`]).
+    pub(crate) fn file(&mut self, name: &str, bytes: u64) -> io::Result<BufWriter<MadeFile>> {
+        let path = self.path(name);
+        self.own(&path, MadeFile::create(&path, bytes)).map(BufWriter::new)
+    }
+
+    /// Notes a path for removal, unless the path belongs to another attempt.
+    fn own<T>(&mut self, path: &Path, made: io::Result<T>) -> io::Result<T> {
+        if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            self.unfinished.push(path.to_owned());
+        }
+        made
+    }
+
+    /// Creates a folder; the caller writes the files in the folder.
+    ///
+    /// # Errors
+    /// The folder cannot be created, or another attempt is writing the folder ([`io::ErrorKind::AlreadyExists`]).
     pub(crate) fn folder(&mut self, name: &str) -> io::Result<PathBuf> {
         let path = self.path(name);
         #[cfg(test)]
         super::steps::at(&path)?;
-        fs::create_dir(&path)?;
-        self.unfinished.push(path.clone());
-        Ok(path)
+        self.own(&path, fs::create_dir(&path)).map(|()| path)
     }
 
-    /// Writes a small file, which is durable then, and gets its name by [`Self::give_name`] or [`Self::publish`].
+    /// Writes a small file and makes the file durable; [`Self::give_name`] or [`Self::publish`] renames the file.
     pub(crate) fn write(&mut self, name: &str, text: &[u8]) -> io::Result<()> {
         let path = self.path(name);
-        self.unfinished.push(path.clone());
-        MadeFile::write_whole(&path, text)
+        self.own(&path, MadeFile::write_whole(&path, text))
     }
 
-    /// Makes a file durable and gives it its name.
+    /// Makes a file durable, and renames the file.
     pub(crate) fn complete(&mut self, name: &str, file: BufWriter<MadeFile>) -> io::Result<()> {
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync()?;
         self.give_name(name)
     }
 
-    /// Gives a durable file its name.
+    /// Renames a durable file.
     pub(crate) fn give_name(&mut self, name: &str) -> io::Result<()> {
         let (from, to) = (self.path(name), self.folder.join(name));
         rename(&from, &to)?;
@@ -73,7 +76,7 @@ impl Making {
         Ok(())
     }
 
-    /// Publishes all of it, by giving this durable file or folder its name. Whatever else is unfinished is removed.
+    /// Renames a durable file or folder, which publishes all files. Other unfinished files are removed.
     pub(crate) fn publish(mut self, name: &str) -> io::Result<()> {
         if !self.complete.is_empty() {
             sync_folder(&self.folder)?;
@@ -82,7 +85,7 @@ impl Making {
         rename(&from, &self.folder.join(name))?;
         self.unfinished.retain(|path| *path != from);
         self.complete.clear();
-        // It is there now, for readers and for the next start.
+        // Readers find the files already.
         if let Err(error) = sync_folder(&self.folder) {
             tracing::warn!(
                 "a loss of power may take `{name}` in `{}`: {error}",
@@ -153,13 +156,16 @@ mod tests {
     }
 
     #[test]
-    fn another_run_keeps_the_folder_that_it_makes() {
+    fn files_of_another_attempt_remain() {
         let place = tempfile::tempdir().unwrap();
         let mut one = Making::begin(place.path());
         one.folder("a").unwrap();
+        one.file("b", 0).unwrap();
         let mut two = Making::begin(place.path());
-        assert!(two.folder("a").is_err());
+        assert!(
+            two.folder("a").is_err() && two.file("b", 0).is_err() && two.write("b", b"").is_err()
+        );
         drop(two);
-        assert_eq!(names(place.path()), ["making-a"]);
+        assert_eq!(names(place.path()), ["making-a", "making-b"]);
     }
 }

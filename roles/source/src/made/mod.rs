@@ -1,15 +1,15 @@
-//! Files that are made of what is published, beside the documents: dumps, snapshots, archives.
+//! Large files beside the documents: dumps, snapshots, archives.
 //!
-//! A projection says what is in them, where they are, when one is due and how many are kept. The rest is the same for
-//! all of them, and is here:
+//! A projection sets the content, the folder, the interval and the number of stored files. This module has the common
+//! parts:
 //!
 //! | file | subject |
 //! |---|---|
-//! | `attempts.rs` | when one is made: the interval, and the pause after a failure |
-//! | `worker.rs` | the thread that makes what is due |
-//! | `file.rs` | writing, as long as the store keeps its space |
-//! | `making.rs` | several files that are published in one step, or removed |
-//! | `sweep.rs` | removing what a crash left, and what is replaced |
+//! | `attempts.rs` | interval, and pause after a failure |
+//! | `worker.rs` | thread that makes due files |
+//! | `file.rs` | writer that leaves free space for the store |
+//! | `making.rs` | files that are published in one step, or removed |
+//! | `sweep.rs` | removal of leftovers of a crash, and of replaced files |
 
 mod attempts;
 mod file;
@@ -19,9 +19,9 @@ pub(crate) mod steps;
 mod sweep;
 mod worker;
 
-pub(crate) use attempts::{Attempts, Failure, Nature};
+pub(crate) use attempts::{Attempts, Failure};
 pub(crate) use file::MadeFile;
-pub(crate) use making::{MAKING, Making, sync_folder};
-pub(crate) use sweep::{discard, remove, sweep};
+pub(crate) use making::{Making, sync_folder};
+pub(crate) use sweep::{MAKING, discard, folders, remove, sweep};
 pub(crate) use worker::Signal;
 pub use worker::Worker;

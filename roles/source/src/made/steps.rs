@@ -1,4 +1,4 @@
-//! For tests: the steps in which files are made, each of which may be made to fail, or be looked at.
+//! Steps of making a file, for tests: a test can observe each step, or return an error for a step.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is done at a step below a folder, by its number and its path.
+/// Function that is called with the number and the path of a step.
 type Watch = Arc<dyn Fn(usize, &Path) -> io::Result<()> + Send + Sync>;
 
 static WATCHES: Mutex<Option<HashMap<PathBuf, (usize, Watch)>>> = Mutex::new(None);
@@ -26,7 +26,7 @@ impl Watched {
         Self(folder.to_owned())
     }
 
-    /// How many steps there were.
+    /// Number of steps until now.
     pub(crate) fn count(&self) -> usize {
         let watches = WATCHES.lock().unwrap_or_else(PoisonError::into_inner);
         watches.as_ref().and_then(|watches| watches.get(&self.0)).map_or(0, |(count, _)| *count)

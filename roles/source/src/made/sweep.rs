@@ -1,14 +1,16 @@
-//! Removing what a crash left, and what is replaced.
+//! Removal of leftovers of a crash, and of replaced files.
 
-use super::making::MAKING;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Removes what an earlier run did not complete: entries in the making, and those that are not whole. `is_own` is asked with
-/// the name that an entry has when it is complete; others belong to other programs, and remain.
+/// Prefix of unfinished files.
+pub(crate) const MAKING: &str = "making-";
+
+/// Removes unfinished and incomplete entries of earlier processes. `is_own` receives the final name of an entry; entries of
+/// other programs remain.
 ///
 /// # Errors
-/// The folder cannot be read, or something in it not be judged or removed.
+/// The folder cannot be read, or an entry cannot be read or removed.
 pub(crate) fn sweep(
     folder: &Path,
     is_own: impl Fn(&str) -> bool,
@@ -25,8 +27,20 @@ pub(crate) fn sweep(
     Ok(())
 }
 
-/// Removes files and folders of what is replaced or was not completed: first what makes readers find the others. What
-/// remains is removed at the next start.
+/// Folders in a folder, sorted; empty if the folder is missing.
+pub(crate) fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    found.retain(|path| path.is_dir());
+    found.sort();
+    Ok(found)
+}
+
+/// Removes replaced or incomplete files and folders in the given order, the record first. A failure is logged; the next
+/// start removes the rest.
 pub(crate) fn discard(paths: impl IntoIterator<Item = PathBuf>) {
     for path in paths {
         if let Err(error) = remove(&path) {
@@ -35,7 +49,7 @@ pub(crate) fn discard(paths: impl IntoIterator<Item = PathBuf>) {
     }
 }
 
-/// Removes a file or a folder, if it is there.
+/// Removes a file or folder, if it exists.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };

@@ -1,24 +1,23 @@
-//! The thread that makes what is due, and its end.
+//! Thread that makes due files.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-/// How often the thread checks what is due; a check compares a few numbers for each set.
+/// Interval of checks for due files; a check compares a few numbers for each set.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What a thread that makes files is told.
+/// Requests to a thread that makes files.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     stop: AtomicBool,
-    woken: Mutex<bool>,
-    wake: Condvar,
+    thread: OnceLock<Thread>,
 }
 
 impl Signal {
-    /// Whether it is to end, for those that look often.
+    /// Flag that is set when the thread must stop.
     pub(crate) const fn flag(&self) -> &AtomicBool {
         &self.stop
     }
@@ -29,18 +28,13 @@ impl Signal {
 
     /// Ends the pause between two checks.
     pub(crate) fn wake(&self) {
-        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.wake.notify_all();
-    }
-
-    fn wait(&self) {
-        let woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.wake.wait_timeout_while(woken, POLL, |woken| !*woken);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
     }
 }
 
-/// A thread that makes files; it ends when this is dropped. What it is making then is removed.
+/// A thread that makes files. Dropping stops the thread; unfinished files are removed.
 #[derive(Debug)]
 pub struct Worker {
     signal: Arc<Signal>,
@@ -48,7 +42,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread that makes what is due, every second and when it is woken.
+    /// Starts a thread that calls `tend` every second, and after [`Signal::wake`].
     pub(crate) fn start(
         name: &str,
         signal: Arc<Signal>,
@@ -58,13 +52,14 @@ impl Worker {
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             while !signalled.is_stopped() {
                 tend(&signalled);
-                signalled.wait();
+                thread::park_timeout(POLL);
             }
         })?;
+        let _ = signal.thread.set(thread.thread().clone());
         Ok(Self { signal, thread: Some(thread) })
     }
 
-    /// Stops it and waits until it has ended.
+    /// Stops the thread, and waits for its end.
     pub fn stop(self) {}
 }
 

@@ -18,7 +18,7 @@ use super::form::Form;
 use super::paths::SnapshotPath;
 use super::snapshot_name::SnapshotName;
 use crate::Representations;
-use crate::made::{Attempts, Failure, Making, Nature, discard, sweep};
+use crate::made::{Attempts, Failure, Making, discard, sweep};
 use crate::publish::files::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
@@ -161,8 +161,8 @@ enum SnapshotError {
 }
 
 impl Failure for SnapshotError {
-    fn nature(&self) -> Nature {
-        if matches!(self, Self::Cancelled) { Nature::Stopped } else { Nature::Passing }
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled)
     }
 }
 
@@ -193,7 +193,8 @@ impl SetSnapshots {
         )?;
         complete.sort_by_key(|snapshot: &Arc<Snapshot>| snapshot.name);
         let state = Mutex::new(State { complete, ..State::default() });
-        let (attempts, cancel) = (Attempts::default(), AtomicBool::new(false));
+        let attempts = Attempts::new(format!("make a snapshot in `{}`", folder.display()));
+        let cancel = AtomicBool::new(false);
         Ok(Arc::new(Self { log, set, representations, folder, options, state, attempts, cancel }))
     }
 
@@ -212,7 +213,7 @@ impl SetSnapshots {
         self.wait();
     }
 
-    /// Waits until the snapshot that is made now is complete.
+    /// Waits for the end of the current attempt.
     pub(in crate::projection) fn wait(&self) {
         let thread = self.lock().thread.take();
         if let Some(thread) = thread {
@@ -275,13 +276,14 @@ impl SetSnapshots {
         match thread.spawn(move || this.run(name, &head)) {
             Ok(thread) => (state.making, state.thread) = (Some(name), Some(thread)),
             Err(error) => {
-                let _ = self.attempt(|| Err(SnapshotError::Thread(error)));
+                let failed = || Err::<Option<()>, _>(SnapshotError::Thread(error));
+                let _ = self.attempts.attempt(failed);
             }
         }
     }
 
     fn run(&self, name: SnapshotName, head: &Head) {
-        let made = self.attempt(|| self.make(name, head).map(Some));
+        let made = self.attempts.attempt(|| self.make(name, head).map(Some));
         let mut state = self.lock();
         state.making = None;
         // A failure was logged, and is followed by a pause.
@@ -294,14 +296,6 @@ impl SetSnapshots {
         for snapshot in old {
             remove(&self.folder, snapshot.name);
         }
-    }
-
-    fn attempt(
-        &self,
-        make: impl FnOnce() -> Result<Option<Snapshot>, SnapshotError>,
-    ) -> Result<Option<Snapshot>, SnapshotError> {
-        let folder = self.folder.display();
-        self.attempts.attempt(format_args!("make a snapshot in `{folder}`"), make)
     }
 
     fn make(&self, name: SnapshotName, head: &Head) -> Result<Snapshot, SnapshotError> {
@@ -485,7 +479,7 @@ pub(super) fn remove(folder: &Path, name: SnapshotName) {
     discard(EXTENSIONS.map(|extension| folder.join(format!("{name}.{extension}"))));
 }
 
-/// The snapshot and the extension that the name of a file states, if it is one of a snapshot.
+/// Name of the snapshot and extension, if the file belongs to a snapshot.
 fn own_name(file: &str) -> Option<(SnapshotName, &str)> {
     let (stem, extension) = file.rsplit_once('.')?;
     let name = SnapshotName::parse(stem)?;

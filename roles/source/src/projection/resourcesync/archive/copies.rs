@@ -1,6 +1,6 @@
 //! Copies of a Resource List, and their parts.
 
-use crate::made::{Failure, Nature};
+use crate::made::Failure;
 use crate::publish::PublishError;
 use abreast_core::{LogError, Position, ShardId};
 use abreast_webtypes::Timestamp;
@@ -74,8 +74,8 @@ pub enum ArchiveError {
 }
 
 impl Failure for ArchiveError {
-    fn nature(&self) -> Nature {
-        if matches!(self, Self::Stopped) { Nature::Stopped } else { Nature::Passing }
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Stopped)
     }
 }
 

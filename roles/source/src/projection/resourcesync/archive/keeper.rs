@@ -47,10 +47,7 @@ impl Archive {
             return;
         }
         // A failure is logged, and followed by a pause.
-        let _: Result<_, ArchiveError> = self
-            .attempts
-            .attempt(format_args!("archive the Resource List of the set `{}`", set.slug), || {
-                Ok(take(log, set, signal.flag())?.then_some(()))
-            });
+        let take = || Ok(take(log, set, signal.flag())?.then_some(()));
+        let _: Result<_, ArchiveError> = self.attempts.attempt(take);
     }
 }

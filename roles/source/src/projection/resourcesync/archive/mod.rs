@@ -59,7 +59,8 @@ impl Archive {
         let failed = |error| ArchiveError::Io(folder.clone(), error);
         fs::create_dir_all(&folder).map_err(failed)?;
         let record = salvage::record(&folder).map_err(failed)?;
-        let (record, attempts) = (Mutex::new(record), Attempts::default());
+        let what = format!("archive the Resource List in `{}`", folder.display());
+        let (record, attempts) = (Mutex::new(record), Attempts::new(what));
         let archive = Self { folder: folder.clone(), rule, record, attempts };
         archive.sweep().map_err(failed)?;
         Ok(archive)

@@ -131,7 +131,7 @@ pub(super) fn part_name(part: &Part) -> String {
     format!("part-{}-{}-{}.xml.gz", part.shard.0, part.version.0, part.number)
 }
 
-/// Could this be the name of a list, a part or the record?
+/// Whether a name may belong to a list, a part or the record.
 pub(super) fn is_own_name(name: &str) -> bool {
     let numbers = |rest: &str, count: usize| {
         rest.split('-').count() == count

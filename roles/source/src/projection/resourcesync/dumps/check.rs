@@ -5,10 +5,10 @@ use super::dump_folder::{CHANGES, remove_folder, set_aside};
 use super::record::manifest_digest;
 use super::{derived, manifest};
 use crate::DigestPolicy;
+use crate::made::folders;
 use abreast_core::{Finding, Severity};
 use abreast_folder::read_sealed;
 use abreast_resourcesync::v1_1::{Document, Entry};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -113,22 +113,6 @@ fn record(dump: &Path) -> Option<Document> {
 
 fn package_of(dump: &Path, entry: &Entry) -> PathBuf {
     dump.join(entry.loc.rsplit('/').next().unwrap_or_default())
-}
-
-fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Checks the packages of a dump, and what was made of them.

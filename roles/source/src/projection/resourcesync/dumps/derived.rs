@@ -1,19 +1,15 @@
 //! Files made of packages when they are first asked for, and kept beside them with their digests.
 
 use super::digest_of;
-use super::keeper::{SetDumps, lock};
+use super::dump_folder::DIGEST;
+use super::keeper::SetDumps;
 use super::permit::Permit;
 use crate::DigestPolicy;
-use crate::made::{MadeFile, Making, remove, sweep};
-use std::collections::HashSet;
+use crate::made::{MadeFile, Making, remove};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-
-/// What the name of the digest of a file ends with: a line as `sha256sum` writes it.
-const DIGEST: &str = "sha256";
 
 /// Makes a file of a package, with the manifest beside it.
 type Make<'m> = &'m dyn Fn(&Path, &mut MadeFile) -> io::Result<()>;
@@ -32,33 +28,34 @@ impl SetDumps {
     ) -> Result<(PathBuf, Option<[u8; 32]>), Derived> {
         let package = self.file(&format!("{stem}.zip")).ok_or(Derived::None)?;
         let path = package.with_file_name(format!("{stem}.{ending}"));
-        let made = |path: PathBuf| {
-            let digest = stated_digest(&path);
-            (path, digest)
-        };
-        if path.is_file() {
-            return Ok(made(path));
+        if !path.is_file() {
+            let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
+            write(&package, &path, make).map_err(|error| match error.kind() {
+                // Another request makes it.
+                io::ErrorKind::AlreadyExists => Derived::Busy,
+                _ => Derived::Failed(error),
+            })?;
         }
-        let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
-        let _once = Once::take(&self.deriving, &path).ok_or(Derived::Busy)?;
-        if path.is_file() {
-            return Ok(made(path));
-        }
-        let write = || -> io::Result<()> {
-            let folder = path.parent().unwrap_or(&path);
-            let (mut making, name) = (Making::begin(folder), format!("{stem}.{ending}"));
-            let mut file = making.file(&name, package.metadata()?.len())?;
-            make(&package, file.get_mut())?;
-            file.get_ref().sync()?;
-            let line = digest_line(&making.path(&name), &name)?;
-            let digest = format!("{name}.{DIGEST}");
-            making.write(&digest, line.as_bytes())?;
-            making.give_name(&digest)?;
-            making.publish(&name)
-        };
-        write().map_err(Derived::Failed)?;
-        Ok(made(path))
+        let digest = stated_digest(&path);
+        Ok((path, digest))
     }
+}
+
+fn write(package: &Path, path: &Path, make: Make<'_>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut making = Making::begin(path.parent().unwrap_or(path));
+    let mut file = making.file(&name, package.metadata()?.len())?;
+    if path.is_file() {
+        // Another request has made it meanwhile.
+        return Ok(());
+    }
+    make(package, file.get_mut())?;
+    file.get_ref().sync()?;
+    let line = digest_line(&making.path(&name), &name)?;
+    let digest = format!("{name}.{DIGEST}");
+    making.write(&digest, line.as_bytes())?;
+    making.give_name(&digest)?;
+    making.publish(&name)
 }
 
 fn digest_path(file: &Path) -> PathBuf {
@@ -68,7 +65,7 @@ fn digest_path(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// The line of a digest: of the bytes of `file`, for the name that it gets.
+/// Line with the digest of `file` and a name.
 fn digest_line(file: &Path, name: &str) -> io::Result<String> {
     let (_, digests) = digest_of(file, DigestPolicy::Sha256)?;
     let mut line = String::new();
@@ -114,19 +111,6 @@ pub(super) fn remove_one(file: &Path) -> io::Result<()> {
     remove(&digest_path(file))
 }
 
-/// Removes what a crash left of files that were made of the packages in the folder of a dump.
-pub(super) fn sweep_beside(folder: &Path) -> io::Result<()> {
-    let is_digest = |path: &Path| path.extension().is_some_and(|end| end == DIGEST);
-    sweep(
-        folder,
-        |_| true,
-        |name| {
-            let path = folder.join(name);
-            Ok(!is_digest(&path) || path.with_extension("").is_file())
-        },
-    )
-}
-
 /// The reason why there is no file made of a package.
 #[derive(Debug)]
 pub(crate) enum Derived {
@@ -136,24 +120,6 @@ pub(crate) enum Derived {
     Busy,
     /// It cannot be made.
     Failed(io::Error),
-}
-
-/// The right to make a file that nobody else makes.
-struct Once<'a> {
-    all: &'a Mutex<HashSet<PathBuf>>,
-    path: PathBuf,
-}
-
-impl<'a> Once<'a> {
-    fn take(all: &'a Mutex<HashSet<PathBuf>>, path: &Path) -> Option<Self> {
-        lock(all).insert(path.to_owned()).then(|| Self { all, path: path.to_owned() })
-    }
-}
-
-impl Drop for Once<'_> {
-    fn drop(&mut self) {
-        lock(self.all).remove(&self.path);
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! What a crash leaves under another name, or without a whole record, is removed at the next start.
 //! So at any instant a dump is there whole, or not.
 
-use super::derived;
 use super::record::{Dump, DumpKind};
 use crate::made::{MadeFile, Making, discard, remove, sweep, sync_folder};
 use crate::publish::SetUrls;
@@ -24,6 +23,8 @@ const ASIDE_MAX: u32 = 100;
 /// Begins the names of packages of changes.
 pub(super) const CHANGES: &str = "changes-";
 const RECORD: &str = "record.xml";
+/// Extension of the digest of a file that is made of a package: a line as `sha256sum` writes it.
+pub(super) const DIGEST: &str = "sha256";
 
 /// The complete dumps of one kind, oldest first.
 pub(super) struct DumpFolder {
@@ -54,7 +55,7 @@ impl DumpFolder {
                 }
                 return Ok(prefix == CHANGES);
             };
-            derived::sweep_beside(&dump_folder.root.join(name))?;
+            sweep_beside(&dump_folder.root.join(name))?;
             dumps.push(Arc::new(dump));
             Ok(true)
         })?;
@@ -172,7 +173,7 @@ impl DumpFolder {
     /// Forgets the first dumps and removes their files. A file that is being sent stays readable.
     pub(super) fn remove_first(&mut self, count: usize) {
         for dump in self.dumps.drain(..count.min(self.dumps.len())) {
-            // Without its record the rest counts as incomplete.
+            // A dump without a record counts as incomplete.
             let folder = self.root.join(&dump.name);
             discard([folder.join(RECORD), folder]);
         }
@@ -200,7 +201,20 @@ pub(super) fn set_aside(root: &Path, name: &str) -> io::Result<()> {
     sync_folder(root)
 }
 
-/// Removes the record of a dump first: without it the rest counts as incomplete, if this is interrupted.
+/// Removes leftovers of a crash in the folder of a dump.
+fn sweep_beside(folder: &Path) -> io::Result<()> {
+    let is_digest = |path: &Path| path.extension().is_some_and(|end| end == DIGEST);
+    sweep(
+        folder,
+        |_| true,
+        |name| {
+            let path = folder.join(name);
+            Ok(!is_digest(&path) || path.with_extension("").is_file())
+        },
+    )
+}
+
+/// Removes a dump, its record first: a dump without a record counts as incomplete.
 pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
     remove(&folder.join(RECORD))?;
     remove(folder)

@@ -1,6 +1,6 @@
 //! The reasons why there is no dump.
 
-use crate::made::{Failure, Nature};
+use crate::made::Failure;
 use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
@@ -37,12 +37,12 @@ pub(super) enum DumpError {
 }
 
 impl Failure for DumpError {
-    fn nature(&self) -> Nature {
-        match self {
-            Self::Cancelled => Nature::Stopped,
-            Self::Elsewhere(_) => Nature::Lasting,
-            _ => Nature::Passing,
-        }
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+
+    fn is_lasting(&self) -> bool {
+        matches!(self, Self::Elsewhere(_))
     }
 }
 

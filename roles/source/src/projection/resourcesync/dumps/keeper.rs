@@ -58,8 +58,6 @@ pub struct SetDumps {
     resources: Mutex<DumpFolder>,
     changes: Mutex<DumpFolder>,
     since: Mutex<DumpFolder>,
-    /// Files that are made of packages now.
-    pub(super) deriving: Mutex<HashSet<PathBuf>>,
     /// Manifests that were compared with their digests since the start.
     whole: Mutex<HashSet<PathBuf>>,
     /// A Resource Dump was requested.
@@ -112,17 +110,19 @@ impl Dumps {
         since.remove_first(usize::MAX);
         let mut changes = dump_folder("changes", DumpKind::Changes, CHANGES)?;
         changes.set_aside_before_gap()?;
+        let attempts = |kind: &str| {
+            Attempts::new(format!("make the dump of {kind} of the set `{}`", set.slug))
+        };
         Ok(Arc::new(SetDumps {
             shared: Arc::clone(self),
             resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
             changes: Mutex::new(changes),
             since: Mutex::new(since),
-            deriving: Mutex::default(),
             whole: Mutex::default(),
             wanted: AtomicBool::new(false),
             plan: Mutex::default(),
-            of_resources: Attempts::default(),
-            of_changes: Attempts::default(),
+            of_resources: attempts("resources"),
+            of_changes: attempts("changes"),
             set,
         }))
     }
@@ -137,7 +137,9 @@ impl Dumps {
     ) -> io::Result<Worker> {
         let sets = sets.into_iter().collect::<Vec<_>>();
         Worker::start("dumps", Arc::clone(&self.signal), move |_| {
-            sets.iter().for_each(|set| set.tend());
+            for set in &sets {
+                set.tend();
+            }
         })
     }
 }
@@ -174,7 +176,7 @@ impl SetDumps {
     pub fn failure(&self) -> Option<(String, u32)> {
         let (why, wait) = self.of_resources.failure()?;
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(RETRY);
-        // Its help is for the operator.
+        // The help is for the operator.
         let why = why.split(" (help: ").next().unwrap_or_default();
         Some((format!("the dump cannot be made: {why}"), seconds))
     }
@@ -401,8 +403,7 @@ impl SetDumps {
             metrics::counter!("abreast_dumps_total", "set" => slug.clone(), "kind" => kind, "result" => result)
                 .increment(1);
         };
-        let made =
-            attempts.attempt(format_args!("make the dump of {kind} of the set `{slug}`"), make);
+        let made = attempts.attempt(make);
         match &made {
             Ok(Some(dump)) => {
                 count("made");
@@ -437,10 +438,10 @@ impl SetDumps {
         let mut bytes: u64 = dump_folder.dumps.iter().map(|dump| dump.bytes()).sum();
         // The oldest leave first: those that are set aside.
         let aside = dump_folder.aside().unwrap_or_default();
-        let mut rest: u64 = bytes + aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        for (path, bytes) in aside {
-            if rest > options.changes_size {
-                rest = rest.saturating_sub(bytes);
+        bytes += aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        for (path, of_path) in aside {
+            if bytes > options.changes_size {
+                bytes = bytes.saturating_sub(of_path);
                 discard([path]);
             }
         }
