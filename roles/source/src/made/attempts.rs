@@ -25,7 +25,7 @@ pub(crate) trait Failure: Error {
     }
 }
 
-/// Schedule of one kind of files in a set.
+/// Interval and pauses for a kind of files and a set.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     /// Task, for messages.
