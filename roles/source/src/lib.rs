@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod links;
+mod made;
 mod names;
 pub mod notify;
 pub mod origin;

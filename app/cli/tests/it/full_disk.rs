@@ -355,7 +355,7 @@ fn snapshots_and_archives_wait_for_space_and_leave_nothing() {
         let text = fs::read_to_string(&log_file).unwrap();
         text.lines().any(|line| line.contains(what) && line.contains(why))
     };
-    eventually("the snapshot fails", || failed("cannot make a snapshot", "No space left"));
+    eventually("the snapshot fails", || failed("cannot make a snapshot", "bytes are free"));
     eventually("the archive fails", || {
         failed("cannot archive the Resource List", "bytes are free")
     });

@@ -6,7 +6,6 @@
 
 pub mod emm;
 pub mod entities;
-mod interval;
 pub mod pages;
 mod registry;
 pub mod resourcesync;
@@ -47,3 +46,6 @@ fn plain_number(text: &str) -> Option<u64> {
 fn site_link(rel: &str, target: String, media_type: &str) -> Link {
     Link { target, rel: rel.to_owned(), params: vec![("type".to_owned(), media_type.to_owned())] }
 }
+
+#[cfg(test)]
+mod made_files;

@@ -9,7 +9,6 @@ mod error;
 pub(crate) mod files;
 mod head_reader;
 mod lanes;
-pub(crate) mod made_file;
 mod news;
 mod notifications;
 mod parts;

@@ -3,6 +3,7 @@
 
 use super::snapshot_name::SnapshotName;
 use super::snapshots::{self};
+use crate::made::folders;
 use abreast_core::{Finding, Severity};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -56,15 +57,7 @@ fn each_record(
     folder: &Path,
     visit: &mut dyn FnMut(&Path, SnapshotName) -> io::Result<()>,
 ) -> io::Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let set = entry?.path();
-        if !set.is_dir() {
-            continue;
-        }
+    for set in folders(folder)? {
         let mut names = Vec::new();
         for file in fs::read_dir(&set)? {
             let path = file?.path();

@@ -18,11 +18,9 @@ use super::form::Form;
 use super::paths::SnapshotPath;
 use super::snapshot_name::SnapshotName;
 use crate::Representations;
-use crate::projection::interval::Interval;
+use crate::made::{Attempts, Failure, Making, discard, sweep};
 use crate::publish::files::{FileContent, FileError, PublishedFile};
-use crate::publish::made_file::MadeFile;
 use crate::publish::{Freshness, PublishedSet};
-use crate::scan::ingest::with_causes;
 use abreast_core::{ChangeLog, Clock as _, Head, KeyRange, LogError, Position, SetId, SystemClock};
 use abreast_folder::{read_sealed, sealed};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
@@ -32,23 +30,20 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, Read as _, Seek as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Entities read from the table at a time.
 const SLICE: usize = 1_024;
 /// So many changes never make a snapshot worthless.
 const FEW_CHANGES: u64 = 1_000;
-/// The pause after a snapshot that failed.
-const RETRY: Duration = Duration::from_secs(60);
-const MAKING: &str = "making-";
 /// Of the files of a snapshot, its record first; those with a `z` are compressed by gzip.
 const EXTENSIONS: [&str; 5] = ["json", "nt", "ntz", "rdf", "rdfz"];
 /// When a client that asked for a snapshot in the making asks again.
@@ -80,7 +75,7 @@ pub struct SetSnapshots {
     folder: PathBuf,
     options: SnapshotOptions,
     state: Mutex<State>,
-    interval: Interval,
+    attempts: Attempts,
     cancel: AtomicBool,
 }
 
@@ -104,7 +99,6 @@ struct State {
     /// The one that is made now.
     making: Option<SnapshotName>,
     thread: Option<JoinHandle<()>>,
-    failed: Option<Instant>,
 }
 
 /// A complete snapshot, and its record.
@@ -160,8 +154,16 @@ enum SnapshotError {
     End(#[from] WriteError),
     #[error("the description of <{0}> is not kept")]
     Missing(String),
+    #[error("cannot start a thread for the snapshot")]
+    Thread(#[source] io::Error),
     #[error("the program ends")]
     Cancelled,
+}
+
+impl Failure for SnapshotError {
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
 }
 
 impl SetSnapshots {
@@ -178,28 +180,22 @@ impl SetSnapshots {
     ) -> io::Result<Arc<Self>> {
         fs::create_dir_all(&folder)?;
         let mut complete = Vec::new();
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-            if let Some(rest) = stem.strip_prefix(MAKING) {
-                if SnapshotName::parse(rest).is_some() {
-                    fs::remove_file(&path)?;
-                }
-                continue;
-            }
-            // Other files belong to other programs.
-            let Some(name) = SnapshotName::parse(stem) else { continue };
-            match (extension, read_record(&folder, name)) {
-                ("json", Some(snapshot)) => complete.push(Arc::new(snapshot)),
-                ("json" | "nt" | "ntz" | "rdf" | "rdfz", None) => fs::remove_file(&path)?,
-                _ => {}
-            }
-        }
+        sweep(
+            &folder,
+            |name| own_name(name).is_some(),
+            |file| {
+                let Some((name, extension)) = own_name(file) else { return Ok(true) };
+                let record = read_record(&folder, name);
+                let is_whole = record.is_some();
+                complete.extend(record.filter(|_| extension == "json").map(Arc::new));
+                Ok(is_whole)
+            },
+        )?;
         complete.sort_by_key(|snapshot: &Arc<Snapshot>| snapshot.name);
         let state = Mutex::new(State { complete, ..State::default() });
-        let (interval, cancel) = (Interval::default(), AtomicBool::new(false));
-        Ok(Arc::new(Self { log, set, representations, folder, options, state, interval, cancel }))
+        let attempts = Attempts::new(format!("make a snapshot in `{}`", folder.display()));
+        let cancel = AtomicBool::new(false);
+        Ok(Arc::new(Self { log, set, representations, folder, options, state, attempts, cancel }))
     }
 
     /// Begins the first snapshot, before anybody asks for it, unless the set is empty. If the log
@@ -214,6 +210,11 @@ impl SetSnapshots {
     /// Ends the work, and waits until it has ended.
     pub fn stop(&self) {
         self.cancel.store(true, Ordering::Relaxed);
+        self.wait();
+    }
+
+    /// Waits for the end of the current attempt.
+    pub(in crate::projection) fn wait(&self) {
         let thread = self.lock().thread.take();
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -257,7 +258,7 @@ impl SetSnapshots {
             None => true,
             Some(newest) => {
                 let (every, made) = (self.options.every, newest.name.time());
-                let is_old = self.interval.is_over(every, made, SystemClock.now());
+                let is_old = self.attempts.is_over(every, made, SystemClock.now());
                 // Fragments of all of it cost more than a snapshot.
                 let changes = head.position.0.saturating_sub(newest.name.position);
                 let is_small = changes >= head.resources.max(FEW_CHANGES);
@@ -265,9 +266,8 @@ impl SetSnapshots {
                 newest.name != SnapshotName::of(head) && (is_old || is_small || was_empty)
             }
         };
-        let rests = state.failed.is_some_and(|failed| failed.elapsed() < RETRY);
         let stops = self.cancel.load(Ordering::Relaxed);
-        if !is_due || rests || stops || state.making.is_some() || head.importing {
+        if !is_due || self.attempts.rests() || stops || state.making.is_some() || head.importing {
             return;
         }
         let name = SnapshotName::of(head);
@@ -276,54 +276,36 @@ impl SetSnapshots {
         match thread.spawn(move || this.run(name, &head)) {
             Ok(thread) => (state.making, state.thread) = (Some(name), Some(thread)),
             Err(error) => {
-                tracing::warn!("cannot start a thread for a snapshot: {error}");
-                state.failed = Some(Instant::now());
+                let failed = || Err::<Option<()>, _>(SnapshotError::Thread(error));
+                let _ = self.attempts.attempt(failed);
             }
         }
     }
 
     fn run(&self, name: SnapshotName, head: &Head) {
-        let made = self.make(name, head);
+        let made = self.attempts.attempt(|| self.make(name, head).map(Some));
         let mut state = self.lock();
         state.making = None;
-        match made {
-            Ok(snapshot) => {
-                self.interval.made();
-                state.complete.push(Arc::new(snapshot));
-                state.complete.sort_by_key(|snapshot| snapshot.name);
-                let surplus = state.complete.len().saturating_sub(self.options.keep.max(1));
-                let old: Vec<_> = state.complete.drain(..surplus).collect();
-                drop(state);
-                for snapshot in old {
-                    remove(&self.folder, snapshot.name);
-                }
-            }
-            Err(SnapshotError::Cancelled) => {
-                drop(state);
-                remove(&self.folder, name);
-            }
-            Err(error) => {
-                state.failed = Some(Instant::now());
-                drop(state);
-                // Some of its files may be complete, as where the disk is full.
-                remove(&self.folder, name);
-                tracing::warn!("cannot make a snapshot: {}", with_causes(&error));
-            }
-        }
-        // What was not completed.
-        for extension in EXTENSIONS {
-            let _ = fs::remove_file(self.folder.join(format!("{MAKING}{name}.{extension}")));
+        // A failure was logged, and is followed by a pause.
+        let Ok(Some(snapshot)) = made else { return };
+        state.complete.push(Arc::new(snapshot));
+        state.complete.sort_by_key(|snapshot| snapshot.name);
+        let surplus = state.complete.len().saturating_sub(self.options.keep.max(1));
+        let old: Vec<_> = state.complete.drain(..surplus).collect();
+        drop(state);
+        for snapshot in old {
+            remove(&self.folder, snapshot.name);
         }
     }
 
     fn make(&self, name: SnapshotName, head: &Head) -> Result<Snapshot, SnapshotError> {
-        let making = |extension: &str| self.folder.join(format!("{MAKING}{name}.{extension}"));
+        let mut making = Making::begin(&self.folder);
         let options = WriteOptions::default();
         let written = Rc::new(Cell::new(0_u64));
-        let out = BufWriter::new(MadeFile::create(&making("nt"))?);
-        let mut lines = Ascii::new(out, Rc::clone(&written));
+        let (nt, rdf) = (format!("{name}.nt"), format!("{name}.rdf"));
+        let mut lines = Ascii::new(making.file(&nt, 0)?, Rc::clone(&written));
         let mut line_writer = Writer::new(Syntax::NTriples, &options, &mut lines);
-        let mut rdf_xml = BufWriter::new(MadeFile::create(&making("rdf"))?);
+        let mut rdf_xml = making.file(&rdf, 0)?;
         let mut has_rdf_xml = true;
         let mut xml_writer = Writer::new(Syntax::RdfXml, &options, &mut rdf_xml);
         let mut chunks: Vec<u64> = Vec::new();
@@ -373,15 +355,13 @@ impl SetSnapshots {
         if has_rdf_xml {
             xml_writer.finish()?;
         }
-        self.complete(name, "nt", lines.into_inner())?;
-        if has_rdf_xml {
-            self.complete(name, "rdf", rdf_xml)?;
-        }
+        making.complete(&nt, lines.into_inner())?;
         let created = head.created.as_micros();
-        let gzip = self.compress(name, "nt", &chunks)?;
+        let gzip = self.compress(&mut making, &nt, &chunks)?;
         if has_rdf_xml {
-            let length = fs::metadata(self.folder.join(format!("{name}.rdf")))?.len();
-            self.compress(name, "rdf", &[length])?;
+            making.complete(&rdf, rdf_xml)?;
+            let length = fs::metadata(self.folder.join(&rdf))?.len();
+            self.compress(&mut making, &rdf, &[length])?;
         }
         let digests = BTreeMap::new();
         let mut snapshot = Snapshot { name, created, length, chunks, has_rdf_xml, gzip, digests };
@@ -389,25 +369,23 @@ impl SetSnapshots {
             let path = self.folder.join(format!("{name}.{extension}"));
             snapshot.digests.insert((*extension).to_owned(), digest_of(&path)?);
         }
-        let mut record = BufWriter::new(MadeFile::create(&making("json"))?);
         let text = serde_json::to_vec(&snapshot).map_err(io::Error::from)?;
-        record.write_all(&sealed(text))?;
-        self.complete(name, "json", record)?;
-        File::open(&self.folder)?.sync_all()?;
+        let record = format!("{name}.json");
+        making.write(&record, &sealed(text))?;
+        making.publish(&record)?;
         Ok(snapshot)
     }
 
     /// Compresses a file, each part by itself; where each ends.
     fn compress(
         &self,
-        name: SnapshotName,
-        extension: &str,
+        making: &mut Making,
+        file: &str,
         ends: &[u64],
     ) -> Result<Vec<u64>, SnapshotError> {
-        let mut plain = BufReader::new(self.file(name, extension)?);
-        let packed = format!("{extension}z");
-        let path = self.folder.join(format!("{MAKING}{name}.{packed}"));
-        let mut out = BufWriter::new(MadeFile::create(&path)?);
+        let mut plain = BufReader::new(File::open(self.folder.join(file))?);
+        let packed = format!("{file}z");
+        let mut out = making.file(&packed, 0)?;
         let mut found = Vec::with_capacity(ends.len());
         for number in 1..=ends.len() {
             if self.cancel.load(Ordering::Relaxed) {
@@ -419,7 +397,7 @@ impl SetSnapshots {
             out = member.finish()?;
             found.push(out.stream_position()?);
         }
-        self.complete(name, &packed, out)?;
+        making.complete(&packed, out)?;
         Ok(found)
     }
 
@@ -427,21 +405,6 @@ impl SetSnapshots {
     fn is_newer(&self, key: &str, position: Position) -> Result<bool, LogError> {
         let now = self.log.resource(self.set, key)?;
         Ok(now.is_none_or(|now| now.position > position))
-    }
-
-    /// Makes a file durable and gives it its name.
-    fn complete(
-        &self,
-        name: SnapshotName,
-        extension: &str,
-        file: BufWriter<MadeFile>,
-    ) -> io::Result<()> {
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.file().sync_all()?;
-        fs::rename(
-            self.folder.join(format!("{MAKING}{name}.{extension}")),
-            self.folder.join(format!("{name}.{extension}")),
-        )
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -513,9 +476,14 @@ pub(super) fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot>
 
 /// Removes a snapshot, its record first: what is left without one is not listed.
 pub(super) fn remove(folder: &Path, name: SnapshotName) {
-    for extension in EXTENSIONS {
-        let _ = fs::remove_file(folder.join(format!("{name}.{extension}")));
-    }
+    discard(EXTENSIONS.map(|extension| folder.join(format!("{name}.{extension}"))));
+}
+
+/// Name of the snapshot and extension, if the file belongs to a snapshot.
+fn own_name(file: &str) -> Option<(SnapshotName, &str)> {
+    let (stem, extension) = file.rsplit_once('.')?;
+    let name = SnapshotName::parse(stem)?;
+    EXTENSIONS.contains(&extension).then_some((name, extension))
 }
 
 #[cfg(test)]

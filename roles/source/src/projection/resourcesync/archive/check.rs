@@ -3,6 +3,7 @@
 use super::copies::{Part, Snapshot, read_document};
 use super::record::{self, Record};
 use super::salvage;
+use crate::made::folders;
 use abreast_core::{Finding, Severity};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -18,7 +19,7 @@ pub fn check_archives(
     report: &mut dyn FnMut(Finding),
 ) -> io::Result<u64> {
     let mut count = 0;
-    for archive in archives(folder)? {
+    for archive in folders(folder)? {
         let mut find = |rule, location: PathBuf, message: String| {
             let location = location.display().to_string();
             report(Finding { severity: Severity::Error, rule, location, message });
@@ -45,7 +46,7 @@ pub fn check_archives(
 /// A folder cannot be listed or written.
 pub fn repair_archives(folder: &Path, read_data: bool, dry_run: bool) -> io::Result<Vec<String>> {
     let mut steps = Vec::new();
-    for archive in archives(folder)? {
+    for archive in folders(folder)? {
         let shown = archive.display();
         let (mut record, is_new) = match Record::read(&archive) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -83,18 +84,6 @@ pub fn repair_archives(folder: &Path, read_data: bool, dry_run: bool) -> io::Res
         }
     }
     Ok(steps)
-}
-
-fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let entries = entries.map(|entry| entry.map(|entry| entry.path()));
-    let mut archives = entries.collect::<io::Result<Vec<_>>>()?;
-    archives.retain(|path| path.is_dir());
-    archives.sort();
-    Ok(archives)
 }
 
 /// The files of a copy: its list and its parts.

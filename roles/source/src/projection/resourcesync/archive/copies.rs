@@ -1,5 +1,6 @@
 //! Copies of a Resource List, and their parts.
 
+use crate::made::Failure;
 use crate::publish::PublishError;
 use abreast_core::{LogError, Position, ShardId};
 use abreast_webtypes::Timestamp;
@@ -70,6 +71,12 @@ pub enum ArchiveError {
     /// Stopped by its owner.
     #[error("stopped before the list was archived")]
     Stopped,
+}
+
+impl Failure for ArchiveError {
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Stopped)
+    }
 }
 
 impl From<LogError> for ArchiveError {

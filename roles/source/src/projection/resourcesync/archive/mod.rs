@@ -12,10 +12,11 @@ mod record;
 mod salvage;
 mod snapshot;
 
-use crate::projection::interval::Interval;
+use crate::made::{Attempts, Making, sweep};
 use crate::projection::resourcesync::archive::copies::read_document;
 use crate::publish::PublishError;
 use abreast_core::{Position, ShardId};
+use abreast_folder::sealed;
 use abreast_webtypes::Timestamp;
 pub use check::{check_archives, repair_archives};
 pub use copies::{ArchiveError, Part, Snapshot};
@@ -44,7 +45,7 @@ pub struct Archive {
     folder: PathBuf,
     rule: ArchiveRule,
     record: Mutex<Record>,
-    interval: Interval,
+    attempts: Attempts,
 }
 
 impl Archive {
@@ -58,8 +59,9 @@ impl Archive {
         let failed = |error| ArchiveError::Io(folder.clone(), error);
         fs::create_dir_all(&folder).map_err(failed)?;
         let record = salvage::record(&folder).map_err(failed)?;
-        let (record, interval) = (Mutex::new(record), Interval::default());
-        let archive = Self { folder: folder.clone(), rule, record, interval };
+        let what = format!("archive the Resource List in `{}`", folder.display());
+        let (record, attempts) = (Mutex::new(record), Attempts::new(what));
+        let archive = Self { folder: folder.clone(), rule, record, attempts };
         archive.sweep().map_err(failed)?;
         Ok(archive)
     }
@@ -83,7 +85,7 @@ impl Archive {
     /// Whether a copy of a set whose log ends at `position` is due.
     pub fn is_due(&self, position: Position, now: Timestamp) -> bool {
         self.lock().snapshots.last().is_none_or(|last| {
-            position != last.position && self.interval.is_over(self.rule.every, last.taken, now)
+            position != last.position && self.attempts.is_over(self.rule.every, last.taken, now)
         })
     }
 
@@ -127,20 +129,20 @@ impl Archive {
         })
     }
 
-    /// Adds a copy whose files are durable, drops the oldest beyond the rule, and then the files of
-    /// none.
-    fn add(&self, snapshot: Snapshot) -> io::Result<()> {
-        {
-            let mut record = self.lock();
-            let mut changed = record.clone();
-            changed.snapshots.push(snapshot);
-            let surplus = changed.snapshots.len().saturating_sub(self.rule.keep.max(1));
-            changed.snapshots.drain(..surplus);
-            changed.write(&self.folder)?;
-            *record = changed;
-            self.interval.made();
+    /// Adds a copy whose files are complete, and drops the oldest beyond the rule.
+    fn add(&self, snapshot: Snapshot, mut making: Making) -> io::Result<()> {
+        let mut changed = self.lock().clone();
+        changed.snapshots.push(snapshot);
+        let surplus = changed.snapshots.len().saturating_sub(self.rule.keep.max(1));
+        changed.snapshots.drain(..surplus);
+        making.write(record::NAME, &sealed(changed.to_text().into_bytes()))?;
+        making.publish(record::NAME)?;
+        *self.lock() = changed;
+        if let Err(error) = self.sweep() {
+            let folder = self.folder.display();
+            tracing::warn!("cannot remove archived lists that are dropped in `{folder}`: {error}");
         }
-        self.sweep()
+        Ok(())
     }
 
     /// Removes files that belong to no copy.
@@ -150,18 +152,9 @@ impl Archive {
             let lists = record.snapshots.iter().map(|snapshot| record::list_name(snapshot.number));
             let parts =
                 record.snapshots.iter().flat_map(|snapshot| &snapshot.parts).map(record::part_name);
-            lists.chain(parts).collect()
+            lists.chain(parts).chain([record::NAME.to_owned()]).collect()
         };
-        for entry in fs::read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            // Other files belong to other programs.
-            if let Some(name) =
-                name.to_str().filter(|name| record::is_own_name(name) && !wanted.contains(*name))
-            {
-                fs::remove_file(self.folder.join(name))?;
-            }
-        }
-        Ok(())
+        sweep(&self.folder, record::is_own_name, |name| Ok(wanted.contains(name)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {

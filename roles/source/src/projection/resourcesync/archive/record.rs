@@ -36,6 +36,10 @@ impl Record {
     }
 
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        write_sealed(&folder.join(NAME), self.to_text().into_bytes())
+    }
+
+    pub(super) fn to_text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n");
         for snapshot in &self.snapshots {
             let completed =
@@ -59,7 +63,7 @@ impl Record {
                 );
             }
         }
-        write_sealed(&folder.join(NAME), text.into_bytes())
+        text
     }
 }
 
@@ -127,7 +131,7 @@ pub(super) fn part_name(part: &Part) -> String {
     format!("part-{}-{}-{}.xml.gz", part.shard.0, part.version.0, part.number)
 }
 
-/// Could this be the name of a list or part?
+/// Whether a name may belong to a list, a part or the record.
 pub(super) fn is_own_name(name: &str) -> bool {
     let numbers = |rest: &str, count: usize| {
         rest.split('-').count() == count
@@ -135,10 +139,11 @@ pub(super) fn is_own_name(name: &str) -> bool {
                 .split('-')
                 .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    name.strip_suffix(".xml.gz").is_some_and(|name| {
-        name.strip_prefix("list-").is_some_and(|rest| numbers(rest, 1))
-            || name.strip_prefix("part-").is_some_and(|rest| numbers(rest, 3))
-    })
+    name == NAME
+        || name.strip_suffix(".xml.gz").is_some_and(|name| {
+            name.strip_prefix("list-").is_some_and(|rest| numbers(rest, 1))
+                || name.strip_prefix("part-").is_some_and(|rest| numbers(rest, 3))
+        })
 }
 
 #[cfg(test)]
@@ -165,9 +170,14 @@ mod tests {
         record.write(place.path()).unwrap();
         assert_eq!(Record::read(place.path()).unwrap(), record);
         assert!(is_own_name(&part_name(&part)) && is_own_name(&list_name(7)));
-        for other in
-            ["record", "list-.xml.gz", "list-x.xml.gz", "part-1-2.xml.gz", "list-1.xml", "note.txt"]
-        {
+        for other in [
+            "record.txt",
+            "list-.xml.gz",
+            "list-x.xml.gz",
+            "part-1-2.xml.gz",
+            "list-1.xml",
+            "note.txt",
+        ] {
             assert!(!is_own_name(other), "{other}");
         }
         fs::write(place.path().join(NAME), "abreast-archive 1\npart 1 2 3 4\n").unwrap();

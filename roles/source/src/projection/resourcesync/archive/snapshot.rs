@@ -5,12 +5,11 @@
 
 use super::copies::{ArchiveError, Part, Snapshot};
 use super::{Archive, record};
+use crate::made::Making;
 use crate::projection::resourcesync::archived::{archived_index, archived_list};
-use crate::publish::made_file::{MadeFile, check_free};
 use crate::publish::{PublishError, PublishedSet};
 use abreast_core::{ChangeLog, Clock as _, Position, Shard, SystemClock};
 use flate2::{Compression, write::GzEncoder};
-use std::fs;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,13 +34,13 @@ pub fn take(
     let before = archive.snapshots();
     let number = before.last().map_or(1, |last| last.number + 1);
     let shards = log.shards(set.id)?;
-    let mut parts = Vec::new();
+    let (mut making, mut parts) = (Making::begin(&archive.folder), Vec::new());
     if shards.len() > 1 {
         for shard in &shards {
             if stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
-            parts.push(keep_part(log, set, archive, shard, number, &before)?);
+            parts.push(keep_part(log, set, archive, &mut making, shard, number, &before)?);
         }
     }
     let mut snapshot = Snapshot {
@@ -61,8 +60,10 @@ pub fn take(
         snapshot.completed = (after.position != head.position).then_some(after.time);
         archived_index(set, &snapshot)
     };
-    keep(archive, &record::list_name(number), &list)?;
-    archive.add(snapshot).map_err(|error| ArchiveError::Io(archive.folder.clone(), error))?;
+    keep(archive, &mut making, &record::list_name(number), &list)?;
+    archive
+        .add(snapshot, making)
+        .map_err(|error| ArchiveError::Io(archive.folder.join(record::NAME), error))?;
     tracing::info!(set = %set.slug, number, "archived the Resource List");
     Ok(true)
 }
@@ -76,6 +77,7 @@ fn keep_part(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     archive: &Archive,
+    making: &mut Making,
     shard: &Shard,
     number: u64,
     before: &[Snapshot],
@@ -97,24 +99,24 @@ fn keep_part(
             // A later copy never uses a part again that changed while it was copied.
             let version = if stable { shard.version } else { Position(0) };
             let part = Part { shard: shard.id, version, number, time: shard.time };
-            keep(archive, &record::part_name(&part), &bytes)?;
+            keep(archive, making, &record::part_name(&part), &bytes)?;
             return Ok(part);
         }
         shard = after;
     }
 }
 
-fn keep(archive: &Archive, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
-    let path = archive.folder.join(name);
-    let write = || {
-        let file = MadeFile::create(&path)?;
-        check_free(file.file(), bytes.len() as u64)?;
+fn keep(
+    archive: &Archive,
+    making: &mut Making,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), ArchiveError> {
+    let mut write = || {
+        let file = making.file(name, bytes.len() as u64)?;
         let mut encoder = GzEncoder::new(file, Compression::default());
         encoder.write_all(bytes)?;
-        encoder.finish()?.file().sync_all()
+        making.complete(name, encoder.finish()?)
     };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&path);
-        ArchiveError::Io(path.clone(), error)
-    })
+    write().map_err(|error| ArchiveError::Io(archive.folder.join(name), error))
 }

@@ -1,14 +1,14 @@
 //! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
 //! open.
 
-use super::dump_folder::{CHANGES, set_aside};
+use super::dump_folder::{CHANGES, remove_folder, set_aside};
 use super::record::manifest_digest;
 use super::{derived, manifest};
 use crate::DigestPolicy;
+use crate::made::folders;
 use abreast_core::{Finding, Severity};
 use abreast_folder::read_sealed;
 use abreast_resourcesync::v1_1::{Document, Entry};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result
                     // These are made again when they are asked for.
                     let damaged = if read_data { derived::damaged(&dump)? } else { Vec::new() };
                     if !dry_run {
-                        damaged.iter().try_for_each(|file| derived::remove(file))?;
+                        damaged.iter().try_for_each(|file| derived::remove_one(file))?;
                     }
                     removed.extend(damaged);
                     continue;
@@ -85,9 +85,7 @@ pub fn repair_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result
                     continue;
                 }
                 if !dry_run {
-                    // Without its record the rest counts as incomplete, if this is interrupted.
-                    let _ = fs::remove_file(dump.join("record.xml"));
-                    fs::remove_dir_all(&dump)?;
+                    remove_folder(&dump)?;
                 }
                 removed.push(dump);
             }
@@ -115,22 +113,6 @@ fn record(dump: &Path) -> Option<Document> {
 
 fn package_of(dump: &Path, entry: &Entry) -> PathBuf {
     dump.join(entry.loc.rsplit('/').next().unwrap_or_default())
-}
-
-fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Checks the packages of a dump, and what was made of them.

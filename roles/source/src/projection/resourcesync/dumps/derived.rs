@@ -1,19 +1,15 @@
 //! Files made of packages when they are first asked for, and kept beside them with their digests.
 
-use super::dump_folder::{MAKING, remove_unfinished};
-use super::keeper::{SetDumps, lock};
+use super::digest_of;
+use super::dump_folder::DIGEST;
+use super::keeper::SetDumps;
 use super::permit::Permit;
-use super::{digest_of, sync_folder};
 use crate::DigestPolicy;
-use crate::publish::made_file::{MadeFile, check_free};
-use std::collections::HashSet;
+use crate::made::{MadeFile, Making, remove};
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-/// What the name of the digest of a file ends with: a line as `sha256sum` writes it.
-const DIGEST: &str = "sha256";
 
 /// Makes a file of a package, with the manifest beside it.
 type Make<'m> = &'m dyn Fn(&Path, &mut MadeFile) -> io::Result<()>;
@@ -32,37 +28,34 @@ impl SetDumps {
     ) -> Result<(PathBuf, Option<[u8; 32]>), Derived> {
         let package = self.file(&format!("{stem}.zip")).ok_or(Derived::None)?;
         let path = package.with_file_name(format!("{stem}.{ending}"));
-        let made = |path: PathBuf| {
-            let digest = stated_digest(&path);
-            (path, digest)
-        };
-        if path.is_file() {
-            return Ok(made(path));
+        if !path.is_file() {
+            let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
+            write(&package, &path, make).map_err(|error| match error.kind() {
+                // Another request makes it.
+                io::ErrorKind::AlreadyExists => Derived::Busy,
+                _ => Derived::Failed(error),
+            })?;
         }
-        let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
-        let making = path.with_file_name(format!("{MAKING}{stem}.{ending}"));
-        let _once = Once::take(&self.deriving, &making).ok_or(Derived::Busy)?;
-        if path.is_file() {
-            return Ok(made(path));
-        }
-        let write = || -> io::Result<()> {
-            let folder = path.parent().unwrap_or(&path);
-            remove_unfinished(folder, |path| lock(&self.deriving).contains(path))?;
-            let mut file = MadeFile::create(&making)?;
-            check_free(file.file(), package.metadata()?.len())?;
-            make(&package, &mut file)?;
-            // Whole when it has its name, also after a crash.
-            file.file().sync_all()?;
-            write_digest(&making, &path)?;
-            fs::rename(&making, &path)?;
-            sync_folder(folder)
-        };
-        write().map_err(|error| {
-            let _ = fs::remove_file(&making);
-            Derived::Failed(error)
-        })?;
-        Ok(made(path))
+        let digest = stated_digest(&path);
+        Ok((path, digest))
     }
+}
+
+fn write(package: &Path, path: &Path, make: Make<'_>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut making = Making::begin(path.parent().unwrap_or(path));
+    let mut file = making.file(&name, package.metadata()?.len())?;
+    if path.is_file() {
+        // Another request has made it meanwhile.
+        return Ok(());
+    }
+    make(package, file.get_mut())?;
+    file.get_ref().sync()?;
+    let line = digest_line(&making.path(&name), &name)?;
+    let digest = format!("{name}.{DIGEST}");
+    making.write(&digest, line.as_bytes())?;
+    making.give_name(&digest)?;
+    making.publish(&name)
 }
 
 fn digest_path(file: &Path) -> PathBuf {
@@ -72,17 +65,14 @@ fn digest_path(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Writes the digest of a file beside the name that it gets.
-fn write_digest(file: &Path, path: &Path) -> io::Result<()> {
+/// Line with the digest of `file` and a name.
+fn digest_line(file: &Path, name: &str) -> io::Result<String> {
     let (_, digests) = digest_of(file, DigestPolicy::Sha256)?;
     let mut line = String::new();
     for byte in digests.sha256.unwrap_or_default() {
         let _ = write!(line, "{byte:02x}");
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut out = File::create(digest_path(path))?;
-    out.write_all(format!("{line}  {name}\n").as_bytes())?;
-    out.sync_all()
+    Ok(format!("{line}  {name}\n"))
 }
 
 /// The digest that was written when a file was made.
@@ -116,9 +106,9 @@ pub(super) fn damaged(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Removes a file that is made again when it is asked for.
-pub(super) fn remove(file: &Path) -> io::Result<()> {
-    fs::remove_file(file)?;
-    fs::remove_file(digest_path(file))
+pub(super) fn remove_one(file: &Path) -> io::Result<()> {
+    remove(file)?;
+    remove(&digest_path(file))
 }
 
 /// The reason why there is no file made of a package.
@@ -130,24 +120,6 @@ pub(crate) enum Derived {
     Busy,
     /// It cannot be made.
     Failed(io::Error),
-}
-
-/// The right to make a file that nobody else makes.
-struct Once<'a> {
-    all: &'a Mutex<HashSet<PathBuf>>,
-    path: PathBuf,
-}
-
-impl<'a> Once<'a> {
-    fn take(all: &'a Mutex<HashSet<PathBuf>>, path: &Path) -> Option<Self> {
-        lock(all).insert(path.to_owned()).then(|| Self { all, path: path.to_owned() })
-    }
-}
-
-impl Drop for Once<'_> {
-    fn drop(&mut self) {
-        lock(self.all).remove(&self.path);
-    }
 }
 
 #[cfg(test)]
@@ -170,12 +142,12 @@ mod tests {
         let [file, old] = ["a-1.v0.1-1.zip", "a-1.v0.1-2.zip"].map(|name| folder.path().join(name));
         fs::write(&file, "as made").unwrap();
         fs::write(&old, "without a digest").unwrap();
-        write_digest(&file, &file).unwrap();
+        fs::write(digest_path(&file), digest_line(&file, "a-1.v0.1-1.zip").unwrap()).unwrap();
         assert!(stated_digest(&file).is_some() && stated_digest(&old).is_none());
         assert_eq!(damaged(folder.path()).unwrap(), Vec::<PathBuf>::new());
         fs::write(&file, "as lost").unwrap();
         assert_eq!(damaged(folder.path()).unwrap(), std::slice::from_ref(&file));
-        remove(&file).unwrap();
+        remove_one(&file).unwrap();
         assert_eq!(damaged(folder.path()).unwrap(), Vec::<PathBuf>::new());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

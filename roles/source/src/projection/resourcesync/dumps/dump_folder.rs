@@ -6,17 +6,16 @@
 //! So at any instant a dump is there whole, or not.
 
 use super::record::{Dump, DumpKind};
-use super::sync_folder;
+use crate::made::{MadeFile, Making, discard, remove, sweep, sync_folder};
 use crate::publish::SetUrls;
 use abreast_folder::{read_sealed, sealed};
 use abreast_resourcesync::v1_1::Document;
 use abreast_webtypes::Timestamp;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) const MAKING: &str = "making-";
 /// Begins the names of packages of changes that are kept and not published.
 const ASIDE: &str = "aside-";
 /// Dumps of one name that are kept aside at most.
@@ -24,6 +23,8 @@ const ASIDE_MAX: u32 = 100;
 /// Begins the names of packages of changes.
 pub(super) const CHANGES: &str = "changes-";
 const RECORD: &str = "record.xml";
+/// Extension of the digest of a file that is made of a package: a line as `sha256sum` writes it.
+pub(super) const DIGEST: &str = "sha256";
 
 /// The complete dumps of one kind, oldest first.
 pub(super) struct DumpFolder {
@@ -45,25 +46,20 @@ impl DumpFolder {
     ) -> io::Result<Self> {
         fs::create_dir_all(&root)?;
         let mut dump_folder = Self { root, kind, prefix, urls, dumps: Vec::new() };
-        for entry in fs::read_dir(&dump_folder.root)? {
-            let name = entry?.file_name();
-            // Other files belong to other programs.
-            let Some(name) =
-                name.to_str().filter(|name| name.starts_with(MAKING) || name.starts_with(prefix))
-            else {
-                continue;
-            };
-            match dump_folder.read(name)? {
-                Some(dump) => {
-                    remove_unfinished(&dump_folder.root.join(name), |_| false)?;
-                    dump_folder.dumps.push(Arc::new(dump));
-                }
-                None if prefix == CHANGES && !name.starts_with(MAKING) => {
+        let mut dumps = Vec::new();
+        let is_own = |name: &str| name.starts_with(prefix);
+        sweep(&dump_folder.root, is_own, |name| {
+            let Some(dump) = dump_folder.read(name)? else {
+                if prefix == CHANGES {
                     set_aside(&dump_folder.root, name)?;
                 }
-                None => remove_folder(&dump_folder.root.join(name))?,
-            }
-        }
+                return Ok(prefix == CHANGES);
+            };
+            sweep_beside(&dump_folder.root.join(name))?;
+            dumps.push(Arc::new(dump));
+            Ok(true)
+        })?;
+        dump_folder.dumps = dumps;
         dump_folder.dumps.sort_by(|one, two| {
             (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name))
         });
@@ -72,9 +68,6 @@ impl DumpFolder {
 
     /// A dump; `None` if it is not whole or damaged. An error of the system is none of the dump.
     fn read(&self, name: &str) -> io::Result<Option<Dump>> {
-        if name.starts_with(MAKING) {
-            return Ok(None);
-        }
         let folder = self.root.join(name);
         let record = match read_sealed(&folder.join(RECORD)) {
             Err(error)
@@ -115,13 +108,11 @@ impl DumpFolder {
 
     /// Writes the record of a dump whose packages are durable, and publishes it.
     pub(super) fn announce(&mut self, making: Making, dump: Dump) -> io::Result<Arc<Dump>> {
-        let mut record = File::create_new(making.path.join(RECORD))?;
-        record.write_all(&sealed(dump.to_document(self.kind, &self.urls).to_bytes()))?;
-        record.sync_all()?;
-        sync_folder(&making.path)?;
-        fs::rename(&making.path, self.root.join(&dump.name))?;
-        making.done();
-        sync_folder(&self.root)?;
+        let folder = making.path(&dump.name);
+        let record = sealed(dump.to_document(self.kind, &self.urls).to_bytes());
+        MadeFile::write_whole(&folder.join(RECORD), &record)?;
+        sync_folder(&folder)?;
+        making.publish(&dump.name)?;
         let dump = Arc::new(dump);
         self.dumps.push(Arc::clone(&dump));
         Ok(dump)
@@ -182,9 +173,9 @@ impl DumpFolder {
     /// Forgets the first dumps and removes their files. A file that is being sent stays readable.
     pub(super) fn remove_first(&mut self, count: usize) {
         for dump in self.dumps.drain(..count.min(self.dumps.len())) {
-            if let Err(error) = remove_folder(&self.root.join(&dump.name)) {
-                tracing::warn!("cannot remove the old dump `{}`: {error}", dump.name);
-            }
+            // A dump without a record counts as incomplete.
+            let folder = self.root.join(&dump.name);
+            discard([folder.join(RECORD), folder]);
         }
     }
 }
@@ -210,58 +201,23 @@ pub(super) fn set_aside(root: &Path, name: &str) -> io::Result<()> {
     sync_folder(root)
 }
 
-/// Removes the record first: without it the rest counts as incomplete.
-fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_file(folder.join(RECORD)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::remove_dir_all(folder),
-    }
+/// Removes leftovers of a crash in the folder of a dump.
+fn sweep_beside(folder: &Path) -> io::Result<()> {
+    let is_digest = |path: &Path| path.extension().is_some_and(|end| end == DIGEST);
+    sweep(
+        folder,
+        |_| true,
+        |name| {
+            let path = folder.join(name);
+            Ok(!is_digest(&path) || path.with_extension("").is_file())
+        },
+    )
 }
 
-/// Removes what a crash left of files that are made of packages, but for those that are made now.
-pub(super) fn remove_unfinished(folder: &Path, is_made: impl Fn(&Path) -> bool) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let is_unfinished = entry.file_name().to_string_lossy().starts_with(MAKING);
-        if is_unfinished && !is_made(&entry.path()) {
-            match fs::remove_file(entry.path()) {
-                // It was completed meanwhile.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A dump in the making; removed again unless it is announced.
-pub(super) struct Making {
-    path: PathBuf,
-    announced: bool,
-}
-
-impl Making {
-    pub(super) fn begin(root: &Path, name: &str) -> io::Result<Self> {
-        let path = root.join(format!("{MAKING}{name}"));
-        fs::create_dir(&path)?;
-        Ok(Self { path, announced: false })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn done(mut self) {
-        self.announced = true;
-    }
-}
-
-impl Drop for Making {
-    fn drop(&mut self) {
-        if !self.announced {
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
+/// Removes a dump, its record first: a dump without a record counts as incomplete.
+pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
+    remove(&folder.join(RECORD))?;
+    remove(folder)
 }
 
 /// A time in the basic format, which may stand in names of files and in URLs.
@@ -286,10 +242,11 @@ mod tests {
 
     fn put(dump_folder: &mut DumpFolder, seconds: i64) -> Arc<Dump> {
         let name = dump_folder.name(Timestamp::from_seconds(seconds));
-        let making = Making::begin(dump_folder.root(), &name).unwrap();
+        let mut making = Making::begin(dump_folder.root());
+        let folder = making.folder(&name).unwrap();
         let stem = format!("{name}-1");
-        fs::write(making.path().join(format!("{stem}.zip")), "zip").unwrap();
-        fs::write(making.path().join(format!("{stem}.xml")), "xml").unwrap();
+        fs::write(folder.join(format!("{stem}.zip")), "zip").unwrap();
+        fs::write(folder.join(format!("{stem}.xml")), "xml").unwrap();
         assert_eq!(
             dump_folder.file(&format!("{stem}.zip")),
             None,
@@ -389,15 +346,5 @@ mod tests {
             assert_eq!((repaired.aside.len(), repaired.removed.len()), (count, 0), "{dry_run}");
         }
         assert!(kind.join(format!("{ASIDE}{}-2", names[0])).is_dir());
-    }
-
-    #[test]
-    fn what_is_not_announced_is_removed() {
-        let temporary = tempfile::tempdir().unwrap();
-        let making = Making::begin(temporary.path(), "resources-x").unwrap();
-        let path = making.path().to_owned();
-        assert!(path.is_dir());
-        drop(making);
-        assert!(!path.exists());
     }
 }

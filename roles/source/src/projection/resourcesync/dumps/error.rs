@@ -1,5 +1,6 @@
 //! The reasons why there is no dump.
 
+use crate::made::Failure;
 use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
@@ -33,6 +34,16 @@ pub(super) enum DumpError {
         "the bytes of a change to `{key}` are no longer available: {why} (help: let the set keep versions)"
     )]
     NotKept { key: String, why: String },
+}
+
+impl Failure for DumpError {
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+
+    fn is_lasting(&self) -> bool {
+        matches!(self, Self::Elsewhere(_))
+    }
 }
 
 /// The reason why there is no package of the changes since a point.

@@ -2,31 +2,23 @@
 //! removes old ones.
 
 use super::changes::{self, Range, Which};
-use super::dump_folder::{CHANGES, DumpFolder, Making};
+use super::dump_folder::{CHANGES, DumpFolder};
 use super::permit::Permit;
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, manifest, now, resources};
 use crate::Representations;
-use crate::projection::interval::Interval;
+use crate::made::{Attempts, Making, Signal, Worker, discard};
 use crate::publish::SetUrls;
-use crate::scan::ingest::with_causes;
 use abreast_core::{ChangeLog, Position, SetId};
 use abreast_webtypes::{Timestamp, count_of};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{fmt, io};
 
-/// How often the thread checks whether a dump is due.
-const POLL: Duration = Duration::from_secs(1);
-/// Pause after a failure.
-const PAUSE: Duration = Duration::from_secs(60);
-/// The same after a failure that only an operator can repair.
-const LONG_PAUSE: Duration = Duration::from_secs(3_600);
 /// Least seconds until a dump that could not be made may be asked for again.
 const RETRY: u32 = 10;
 /// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as
@@ -55,8 +47,7 @@ pub struct DumpSet {
 pub struct Dumps {
     log: Arc<dyn ChangeLog>,
     folder: PathBuf,
-    cancel: AtomicBool,
-    wake: (Mutex<bool>, Condvar),
+    signal: Arc<Signal>,
     pub(super) making_since: AtomicUsize,
 }
 
@@ -67,15 +58,13 @@ pub struct SetDumps {
     resources: Mutex<DumpFolder>,
     changes: Mutex<DumpFolder>,
     since: Mutex<DumpFolder>,
-    /// Files that are made of packages now.
-    pub(super) deriving: Mutex<HashSet<PathBuf>>,
     /// Manifests that were compared with their digests since the start.
     whole: Mutex<HashSet<PathBuf>>,
     /// A Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
-    /// Of dumps of resources, and of packages of changes.
-    intervals: [Interval; 2],
+    of_resources: Attempts,
+    of_changes: Attempts,
 }
 
 impl fmt::Debug for SetDumps {
@@ -85,18 +74,15 @@ impl fmt::Debug for SetDumps {
 }
 
 /// The state of the thread between two checks.
+#[derive(Default)]
 struct Plan {
     /// The position at which the next package of changes begins, and its time; `None` until it was
     /// determined.
     covered: Option<(Position, Timestamp)>,
     /// The open page at the last check for closed ones.
     checked: u64,
-    /// After a failure.
-    not_before: [Option<Instant>; 2],
     /// The last attempt found that there can be no Resource Dump.
     impossible: bool,
-    /// Why the last attempt made no Resource Dump.
-    failure: Option<String>,
 }
 
 impl Dumps {
@@ -105,8 +91,7 @@ impl Dumps {
         Arc::new(Self {
             log,
             folder: folder.into(),
-            cancel: AtomicBool::new(false),
-            wake: (Mutex::new(false), Condvar::new()),
+            signal: Arc::default(),
             making_since: AtomicUsize::new(0),
         })
     }
@@ -125,22 +110,19 @@ impl Dumps {
         since.remove_first(usize::MAX);
         let mut changes = dump_folder("changes", DumpKind::Changes, CHANGES)?;
         changes.set_aside_before_gap()?;
+        let attempts = |kind: &str| {
+            Attempts::new(format!("make the dump of {kind} of the set `{}`", set.slug))
+        };
         Ok(Arc::new(SetDumps {
             shared: Arc::clone(self),
             resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
             changes: Mutex::new(changes),
             since: Mutex::new(since),
-            deriving: Mutex::default(),
             whole: Mutex::default(),
             wanted: AtomicBool::new(false),
-            plan: Mutex::new(Plan {
-                covered: None,
-                checked: 0,
-                not_before: [None; 2],
-                impossible: false,
-                failure: None,
-            }),
-            intervals: Default::default(),
+            plan: Mutex::default(),
+            of_resources: attempts("resources"),
+            of_changes: attempts("changes"),
             set,
         }))
     }
@@ -152,32 +134,13 @@ impl Dumps {
     pub fn start(
         self: &Arc<Self>,
         sets: impl IntoIterator<Item = Arc<SetDumps>>,
-    ) -> io::Result<Dumper> {
-        let (dumps, sets) = (Arc::clone(self), sets.into_iter().collect::<Vec<_>>());
-        let thread =
-            std::thread::Builder::new().name("dumps".into()).spawn(move || dumps.run(&sets))?;
-        Ok(Dumper { dumps: Arc::clone(self), thread })
-    }
-
-    fn run(&self, sets: &[Arc<SetDumps>]) {
-        while !self.is_cancelled() {
-            for set in sets {
+    ) -> io::Result<Worker> {
+        let sets = sets.into_iter().collect::<Vec<_>>();
+        Worker::start("dumps", Arc::clone(&self.signal), move |_| {
+            for set in &sets {
                 set.tend();
             }
-            let (woken, condvar) = &self.wake;
-            let guard = woken.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = condvar.wait_timeout_while(guard, POLL, |woken| !*woken);
-            *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-        }
-    }
-
-    fn wake(&self) {
-        *self.wake.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.wake.1.notify_all();
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
+        })
     }
 }
 
@@ -211,10 +174,11 @@ impl SetDumps {
 
     /// Why the last attempt made no Resource Dump, and seconds until the next one is made on request.
     pub fn failure(&self) -> Option<(String, u32)> {
-        let plan = lock(&self.plan);
-        let wait = plan.not_before[0]?.saturating_duration_since(Instant::now());
+        let (why, wait) = self.of_resources.failure()?;
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(RETRY);
-        Some((plan.failure.clone()?, seconds))
+        // The help is for the operator.
+        let why = why.split(" (help: ").next().unwrap_or_default();
+        Some((format!("the dump cannot be made: {why}"), seconds))
     }
 
     /// Requests the Resource Dump: one is made, unless it is too soon for another.
@@ -222,7 +186,7 @@ impl SetDumps {
         if (!self.set.options.scheduled || lock(&self.resources).dumps.is_empty())
             && !self.wanted.swap(true, Ordering::Relaxed)
         {
-            self.shared.wake();
+            self.shared.signal.wake();
         }
     }
 
@@ -283,12 +247,12 @@ impl SetDumps {
             set: &self.set,
             bytes: self.set.representations.now(),
             options,
-            cancel: &self.shared.cancel,
+            cancel: self.shared.signal.flag(),
         }
     }
 
     /// Makes the dumps that are due, and removes those that are too old.
-    fn tend(&self) {
+    pub(in crate::projection) fn tend(&self) {
         self.make_resource_dump();
         if self.set.options.changes {
             self.make_change_dumps();
@@ -300,21 +264,19 @@ impl SetDumps {
         if self.resource_dump_is_due() {
             let job = self.job(&self.set.options);
             let name = lock(&self.resources).name(now());
-            lock(&self.plan).failure = None;
-            let made =
-                made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name));
+            let made = self.attempt(DumpKind::Resources, || {
+                made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name))
+                    .map(Some)
+            });
             // The next request gets the new one, or another attempt.
             self.wanted.store(false, Ordering::Relaxed);
             lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
-            self.finish(DumpKind::Resources, made);
         }
     }
 
     fn resource_dump_is_due(&self) -> bool {
         let Ok(head) = self.log().head(self.set.id) else { return false };
-        if head.importing
-            || lock(&self.plan).not_before[0].is_some_and(|time| Instant::now() < time)
-        {
+        if head.importing || self.of_resources.rests() {
             return false;
         }
         let asked = self.set.options.scheduled || self.wanted.load(Ordering::Relaxed);
@@ -322,7 +284,7 @@ impl SetDumps {
             None => asked,
             Some(newest) => {
                 let is_over =
-                    || self.intervals[0].is_over(self.set.options.every, newest.end, now());
+                    || self.of_resources.is_over(self.set.options.every, newest.end, now());
                 // Of a log that was begun again, it has what the set may not have.
                 let due = asked
                     && (newest.begin < head.created || newest.begin != head.time && is_over());
@@ -335,28 +297,20 @@ impl SetDumps {
     }
 
     fn make_change_dumps(&self) {
-        if lock(&self.plan).not_before[1].is_some_and(|time| Instant::now() < time) {
-            return;
-        }
-        while !self.shared.is_cancelled() {
-            match self.next_changes() {
-                Ok(Some(range)) => {
-                    let job = self.job(&self.set.options);
-                    let name = lock(&self.changes).name(range.until);
-                    let made = made(&job, &self.changes, &name, |folder| {
-                        changes::make_patiently(&job, &range, folder, &name)
-                    });
-                    let done = made.is_ok();
-                    self.finish(DumpKind::Changes, made);
-                    if !done {
-                        return;
-                    }
-                    lock(&self.plan).covered = Some((range.last, range.until));
-                }
-                Ok(None) => return,
-                Err(error) => return self.finish(DumpKind::Changes, Err(error)),
-            }
-        }
+        let make = || {
+            let Some(range) = self.next_changes()? else { return Ok(None) };
+            let job = self.job(&self.set.options);
+            let name = lock(&self.changes).name(range.until);
+            let dump = made(&job, &self.changes, &name, |folder| {
+                changes::make_patiently(&job, &range, folder, &name)
+            })?;
+            lock(&self.plan).covered = Some((range.last, range.until));
+            Ok(Some(dump))
+        };
+        while !self.shared.signal.is_stopped()
+            && !self.of_changes.rests()
+            && matches!(self.attempt(DumpKind::Changes, make), Ok(Some(_)))
+        {}
     }
 
     /// The changes that the next package should hold, if one is due.
@@ -372,7 +326,7 @@ impl SetDumps {
                 Some(covered) => covered,
                 None => self.begin_of_changes()?,
             };
-            let due = self.intervals[1].is_over(self.set.options.every, from, now());
+            let due = self.of_changes.is_over(self.set.options.every, from, now());
             {
                 let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));
@@ -434,20 +388,24 @@ impl SetDumps {
         Ok(page.map_or((Position(0), head.created), |page| (page.after, page.from)))
     }
 
-    /// Log and metrics; after a failure, a pause.
-    fn finish(&self, kind: DumpKind, made: Result<Arc<Dump>, DumpError>) {
+    /// An attempt to make a dump, with its log and metrics.
+    fn attempt(
+        &self,
+        kind: DumpKind,
+        make: impl FnOnce() -> Result<Option<Arc<Dump>>, DumpError>,
+    ) -> Result<Option<Arc<Dump>>, DumpError> {
         let slug = &self.set.slug;
-        let (place, kind) = match kind {
-            DumpKind::Resources => (0, "resources"),
-            DumpKind::Changes => (1, "changes"),
+        let (attempts, kind) = match kind {
+            DumpKind::Resources => (&self.of_resources, "resources"),
+            DumpKind::Changes => (&self.of_changes, "changes"),
         };
         let count = |result: &'static str| {
             metrics::counter!("abreast_dumps_total", "set" => slug.clone(), "kind" => kind, "result" => result)
                 .increment(1);
         };
-        match made {
-            Ok(dump) => {
-                self.intervals[place].made();
+        let made = attempts.attempt(make);
+        match &made {
+            Ok(Some(dump)) => {
                 count("made");
                 metrics::gauge!("abreast_dump_time_seconds", "set" => slug.clone(), "kind" => kind)
                     .set(dump.end.as_micros() as f64 / 1e6);
@@ -458,24 +416,10 @@ impl SetDumps {
                     count_of(packages, "package")
                 );
             }
-            Err(DumpError::Cancelled) => {}
-            Err(error) => {
-                count("failed");
-                let pause =
-                    if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
-                let mut plan = lock(&self.plan);
-                plan.not_before[place] = Some(Instant::now() + pause);
-                if place == 0 {
-                    // Its help is for the operator.
-                    let text = error.to_string();
-                    let reason = text.split(" (help: ").next().unwrap_or_default();
-                    plan.failure = Some(format!("the dump cannot be made: {reason}"));
-                }
-                drop(plan);
-                let why = with_causes(&error);
-                tracing::error!("set `{slug}`: cannot make the dump of {kind}: {why}");
-            }
+            Ok(None) | Err(DumpError::Cancelled) => {}
+            Err(_) => count("failed"),
         }
+        made
     }
 
     /// Removes dumps that are too old, or too many.
@@ -494,14 +438,11 @@ impl SetDumps {
         let mut bytes: u64 = dump_folder.dumps.iter().map(|dump| dump.bytes()).sum();
         // The oldest leave first: those that are set aside.
         let aside = dump_folder.aside().unwrap_or_default();
-        let mut rest: u64 = bytes + aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        for (path, bytes) in aside {
-            if rest > options.changes_size {
-                rest = rest.saturating_sub(bytes);
-                let removed = std::fs::remove_dir_all(&path);
-                if let Err(error) = removed {
-                    tracing::warn!("cannot remove the old dump `{}`: {error}", path.display());
-                }
+        bytes += aside.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        for (path, of_path) in aside {
+            if bytes > options.changes_size {
+                bytes = bytes.saturating_sub(of_path);
+                discard([path]);
             }
         }
         while dump_folder.dumps.len() > 1 && bytes > options.changes_size {
@@ -529,9 +470,10 @@ fn made(
     make: impl FnOnce(&Path) -> Result<Dump, DumpError>,
 ) -> Result<Arc<Dump>, DumpError> {
     let root = lock(dump_folder).root().to_owned();
-    let making = Making::begin(&root, name).map_err(DumpError::Write)?;
+    let mut making = Making::begin(&root);
+    let folder = making.folder(name).map_err(DumpError::Write)?;
     tracing::info!("set `{}`: making the dump `{name}`", job.set.slug);
-    let dump = make(making.path())?;
+    let dump = make(&folder)?;
     lock(dump_folder).announce(making, dump).map_err(DumpError::Write)
 }
 
@@ -542,19 +484,4 @@ fn age(time: Timestamp) -> Duration {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The thread that makes dumps.
-pub struct Dumper {
-    dumps: Arc<Dumps>,
-    thread: JoinHandle<()>,
-}
-
-impl Dumper {
-    /// Stops; an incomplete dump is removed.
-    pub fn stop(self) {
-        self.dumps.cancel.store(true, Ordering::Relaxed);
-        self.dumps.wake();
-        let _ = self.thread.join();
-    }
 }

@@ -1,8 +1,8 @@
 //! The manifest beside a package: whether it is as it was made; and made again, from the package that has the same one.
 
-use super::dump_folder::MAKING;
-use super::{digest_of, sync_folder};
+use super::digest_of;
 use crate::DigestPolicy;
+use crate::made::{MAKING, sync_folder};
 use abreast_resourcesync::package::MANIFEST;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;

@@ -30,12 +30,13 @@ mod record;
 mod resources;
 mod since;
 
+pub use crate::made::Worker as Dumper;
 pub use changes::Which;
 pub use check::{RepairedDumps, check_dumps, repair_dumps};
 pub(crate) use derived::Derived;
 pub use error::SinceError;
 pub(super) use files::FilePath;
-pub use keeper::{DumpSet, Dumper, Dumps, SetDumps};
+pub use keeper::{DumpSet, Dumps, SetDumps};
 pub use options::{Compression, DumpOptions};
 pub(crate) use package::is_packed;
 pub use record::{Dump, DumpKind, Package};
@@ -79,11 +80,6 @@ fn path_in_package(folder: &str, key: &str) -> String {
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(since.as_micros() as i64)
-}
-
-/// Makes names in a folder durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// Length and digests of a file that was just written, and so is in memory still.

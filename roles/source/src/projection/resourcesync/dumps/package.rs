@@ -4,8 +4,8 @@
 //! of members that a ZIP ends with. Members and archives of 4 GiB and more use ZIP64.
 
 use super::Compression;
+use crate::made::MadeFile;
 use crate::projection::resourcesync_0_1::PartCounter;
-use crate::publish::made_file::{CHECK, check_free};
 use abreast_core::State;
 use abreast_resourcesync::package::{MANIFEST, member_name};
 use abreast_resourcesync::v1_1::{
@@ -47,7 +47,7 @@ const MODIFICATION_ONLY: u8 = 1;
 
 /// A package that is being written.
 pub(super) struct PackageWriter {
-    zip: ZipWriter<BufWriter<File>>,
+    zip: ZipWriter<BufWriter<MadeFile>>,
     /// The same file, at the same place, for shortening it.
     file: File,
     method: CompressionMethod,
@@ -58,20 +58,19 @@ pub(super) struct PackageWriter {
     parts: PartCounter,
     /// Of all bitstreams, before compression.
     bytes: u64,
-    /// Bytes written since the last check of the free space.
-    unchecked: u64,
 }
 
 impl PackageWriter {
     pub(super) fn create(path: &Path, compression: Compression) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let made = MadeFile::create(path, 0)?;
         let method = match compression {
             Compression::Store => CompressionMethod::Stored,
             Compression::Deflate => CompressionMethod::Deflated,
         };
-        let zip = ZipWriter::new(BufWriter::with_capacity(BUFFER, file.try_clone()?));
+        let file = made.try_clone()?;
+        let zip = ZipWriter::new(BufWriter::with_capacity(BUFFER, made));
         let (entries, parts) = (Vec::new(), PartCounter::default());
-        Ok(Self { zip, file, method, entries, count: 0, parts, bytes: 0, unchecked: CHECK })
+        Ok(Self { zip, file, method, entries, count: 0, parts, bytes: 0 })
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -89,7 +88,6 @@ impl PackageWriter {
     /// Adds a whole bitstream.
     pub(super) fn add(&mut self, entry: &Entry, state: &State, bytes: &[u8]) -> io::Result<()> {
         if let Some(path) = &entry.path {
-            self.check_space(bytes.len() as u64)?;
             let options = self.options(state, bytes.len() as u64)?;
             self.zip.add_prepared_file(PreparedZipFile::from_data(
                 member_name(path),
@@ -110,18 +108,7 @@ impl PackageWriter {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.check_space(bytes.len() as u64)?;
         self.zip.write_all(bytes)
-    }
-
-    /// Stops before the disk is full.
-    fn check_space(&mut self, bytes: u64) -> io::Result<()> {
-        self.unchecked += bytes;
-        if self.unchecked < CHECK {
-            return Ok(());
-        }
-        self.unchecked = 0;
-        check_free(&self.file, 0)
     }
 
     pub(super) fn end(&mut self, entry: &Entry, length: u64) {
@@ -155,14 +142,14 @@ impl PackageWriter {
         let options =
             SimpleFileOptions::default().compression_method(self.method).unix_permissions(0o644);
         self.zip.start_file(MANIFEST, options)?;
-        let mut copy = File::create_new(copy)?;
+        let mut copy = MadeFile::create(copy, 0)?;
         for part in [&begin, &self.entries, &end] {
             self.zip.write_all(part)?;
             copy.write_all(part)?;
         }
-        copy.sync_all()?;
-        self.zip.finish()?.flush()?;
-        self.file.sync_all()?;
+        copy.sync()?;
+        let zip = self.zip.finish()?;
+        zip.into_inner().map_err(io::IntoInnerError::into_error)?.sync()?;
         Ok(self.parts.parts())
     }
 

@@ -2,8 +2,9 @@
 
 use super::package::PackageWriter;
 use super::record::Package;
-use super::{DumpError, DumpOptions, digest_of, now, sync_folder};
+use super::{DumpError, DumpOptions, digest_of, now};
 use crate::DigestPolicy;
+use crate::made::sync_folder;
 use crate::projection::resourcesync::capability_list::URI_SPACE;
 use crate::publish::SetUrls;
 use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};

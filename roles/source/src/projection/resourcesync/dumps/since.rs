@@ -1,9 +1,10 @@
 //! The changes since a point, in one package, made on demand.
 
 use super::changes::{self, Range, Which};
-use super::dump_folder::{DumpFolder, Making, compact};
+use super::dump_folder::{DumpFolder, compact};
 use super::error::SinceError;
 use super::{DumpError, Job};
+use crate::made::Making;
 use abreast_core::{ChangeLog, LogError, Page, Position, SetId};
 use abreast_resourcesync::v1_1::SPEC_MAX_ENTRIES;
 use abreast_webtypes::Timestamp;
@@ -135,8 +136,9 @@ pub(super) fn package(
         return Err(SinceError::NotKept { position: position.0 });
     }
     let root = lock().root().to_owned();
-    let making = match Making::begin(&root, &name) {
-        Ok(making) => making,
+    let mut making = Making::begin(&root);
+    let folder = match making.folder(&name) {
+        Ok(folder) => folder,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(SinceError::Busy);
         }
@@ -146,7 +148,7 @@ pub(super) fn package(
     if let Some(path) = lock().file(&file) {
         return Ok(path);
     }
-    let dump = match changes::make_patiently(job, range, making.path(), &name) {
+    let dump = match changes::make_patiently(job, range, &folder, &name) {
         Ok(dump) if dump.packages.len() > 1 => return Err(SinceError::TooLarge { limit }),
         Ok(dump) => dump,
         Err(DumpError::NotKept { .. }) => return Err(SinceError::Unsettled),

@@ -17,10 +17,10 @@ mod zip;
 
 use super::site_link;
 use super::values::Limits;
+use crate::made::MadeFile;
 use crate::projection::plain_number;
 use crate::projection::resourcesync::dumps::{Derived, Dump, Package, SetDumps};
 use crate::publish::files::{FileContent, FileError, PublishedFile};
-use crate::publish::made_file::MadeFile;
 use crate::publish::{Freshness, PublishedSet, SetUrls};
 use abreast_resourcesync::v0_1::{DUMP, Link};
 use manifest::Manifest;

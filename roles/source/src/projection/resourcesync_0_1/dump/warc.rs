@@ -6,8 +6,8 @@
 //! `WARC-Target-URI`.
 
 use super::manifest::Manifest;
+use crate::made::MadeFile;
 use crate::projection::resourcesync::dumps::is_packed;
-use crate::publish::made_file::MadeFile;
 use crate::versions::http_date;
 use abreast_resourcesync::v0_1::Entry;
 use abreast_warc::{END, Kind, Member, Packing, Record};

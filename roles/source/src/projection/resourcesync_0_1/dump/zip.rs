@@ -1,7 +1,7 @@
 //! A dump as a ZIP file: the members of the package as they are, with the manifest of this version.
 
 use super::manifest::Manifest;
-use crate::publish::made_file::MadeFile;
+use crate::made::MadeFile;
 use abreast_resourcesync::package::MANIFEST;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write as _};

@@ -1,4 +1,4 @@
-//! Files that are made from the store: dumps, snapshots, archives. They leave space for the store.
+//! Writer that leaves free space for the store.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -7,8 +7,9 @@ use std::path::Path;
 /// Bytes left free on the disk, for the store.
 const RESERVE: u64 = 256 * 1024 * 1024;
 /// Bytes written between two checks of the free space.
-pub(crate) const CHECK: u64 = 64 * 1024 * 1024;
-/// A file that is made from the store. Writing fails before the disk is full.
+const CHECK: u64 = 64 * 1024 * 1024;
+
+/// A new file. Writing fails before the disk is full.
 pub(crate) struct MadeFile {
     file: File,
     /// Bytes written since the last check of the free space.
@@ -17,17 +18,39 @@ pub(crate) struct MadeFile {
 }
 
 impl MadeFile {
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, unchecked: 0, check: check_free })
+    /// Creates a file for about `bytes` bytes. Fails if the file exists, or if the free space is too small.
+    pub(crate) fn create(path: &Path, bytes: u64) -> io::Result<Self> {
+        #[cfg(test)]
+        super::steps::at(path)?;
+        let file = File::create_new(path)?;
+        check_free(&file, bytes)?;
+        Ok(Self { file, unchecked: 0, check: check_free })
     }
 
-    pub(crate) const fn file(&self) -> &File {
-        &self.file
+    /// Creates a file with these bytes, and makes the file durable.
+    pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = Self::create(path, bytes.len() as u64)?;
+        file.write_all(bytes)?;
+        file.sync()
+    }
+
+    /// A second handle with the same position.
+    pub(crate) fn try_clone(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Makes the written bytes durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        super::steps::of(&self.file)?;
+        self.file.sync_all()
     }
 }
 
 impl Write for MadeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(test)]
+        super::steps::of(&self.file)?;
         if self.unchecked >= CHECK {
             (self.check)(&self.file, 0)?;
             self.unchecked = 0;
@@ -48,8 +71,8 @@ impl Seek for MadeFile {
     }
 }
 
-/// Refuses to write so many bytes where the disk would be full then.
-pub(crate) fn check_free(file: &File, bytes: u64) -> io::Result<()> {
+/// Fails if the disk has too little free space for `bytes` more bytes.
+fn check_free(file: &File, bytes: u64) -> io::Result<()> {
     let disk = rustix::fs::fstatvfs(file)?;
     leave_reserve(disk.f_bavail.saturating_mul(disk.f_frsize).saturating_sub(bytes))
 }
@@ -70,7 +93,7 @@ mod tests {
     #[test]
     fn the_free_space_is_checked_while_a_file_is_made() {
         let folder = tempfile::tempdir().unwrap();
-        let mut file = MadeFile::create(&folder.path().join("a")).unwrap();
+        let mut file = MadeFile::create(&folder.path().join("a"), 0).unwrap();
         file.check = |_, _| Err(io::ErrorKind::StorageFull.into());
         file.write_all(b"few").unwrap();
         file.unchecked = CHECK;
@@ -78,6 +101,8 @@ mod tests {
         file.check = |_, _| Ok(());
         file.write_all(b"more").unwrap();
         assert_eq!(file.unchecked, 4);
+        let all = MadeFile::create(&folder.path().join("b"), u64::MAX);
+        assert_eq!(all.map(drop).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]

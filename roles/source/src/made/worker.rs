@@ -1,0 +1,74 @@
+//! Thread that makes due files.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+/// Interval of checks for due files; a check compares a few numbers for each set.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Requests to a thread that makes files.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    stop: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Signal {
+    /// Flag that is set when the thread must stop.
+    pub(crate) const fn flag(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the pause between two checks.
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// A thread that makes files. Dropping stops the thread; unfinished files are removed.
+#[derive(Debug)]
+pub struct Worker {
+    signal: Arc<Signal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts a thread that calls `tend` every second, and after [`Signal::wake`].
+    pub(crate) fn start(
+        name: &str,
+        signal: Arc<Signal>,
+        tend: impl Fn(&Signal) + Send + 'static,
+    ) -> io::Result<Self> {
+        let signalled = Arc::clone(&signal);
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            while !signalled.is_stopped() {
+                tend(&signalled);
+                thread::park_timeout(POLL);
+            }
+        })?;
+        let _ = signal.thread.set(thread.thread().clone());
+        Ok(Self { signal, thread: Some(thread) })
+    }
+
+    /// Stops the thread, and waits for its end.
+    pub fn stop(self) {}
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.signal.stop.store(true, Ordering::Relaxed);
+        self.signal.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
