@@ -1,5 +1,5 @@
-//! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`,
-//! and what follows.
+//! The policy for earlier versions of a set: the key `versions` of a `[[set]]`, the equivalent flags of
+//! `serve`, and how both take effect.
 
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, SetId, VersionPolicy};
@@ -33,15 +33,15 @@ pub(crate) enum AllVersions {
     All,
 }
 
-/// The bounds, each optional; an empty table keeps all.
+/// Optional limits for stored versions. All versions are stored if the table is empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionsTable {
-    /// Most versions of one resource, deletions and the current state included.
+    /// Maximum number of versions of a resource, including deletions and the current version.
     pub(crate) count: Option<u32>,
-    /// How long a version is kept after it was superseded, such as `365d`.
+    /// Time for which a superseded version is retained, such as `365d`.
     pub(crate) age: Option<String>,
-    /// Most bytes of kept contents of the set, such as `10GB`, equal ones counted once.
+    /// Maximum bytes of the set's stored contents, such as `10GB`; equal contents are counted once.
     pub(crate) size: Option<String>,
 }
 
@@ -64,10 +64,10 @@ pub(crate) struct VersionArgs {
 }
 
 impl VersionArgs {
-    /// The flags, as the file would state them.
+    /// Converts the flags to the form of the configuration file.
     ///
     /// # Errors
-    /// The count is none.
+    /// The count is not a number and not `all`.
     pub(crate) fn to_file(&self) -> Result<Option<VersionsFile>> {
         if self.versions.is_none() && self.versions_age.is_none() && self.versions_size.is_none() {
             return Ok(None);
@@ -123,8 +123,8 @@ pub(crate) fn check(
     Some(policy)
 }
 
-/// Sets in the log whether a set keeps versions; returns the rule by which they are collected, if
-/// it does.
+/// Records in the log whether earlier versions of a set are stored; if so, returns the rule for their
+/// removal.
 pub(crate) fn keep(
     log: &dyn ChangeLog,
     set: SetId,
@@ -142,7 +142,7 @@ pub(crate) fn reader(contents: Option<&Contents>) -> Option<OpenKept> {
     Some(Arc::new(move |id| contents.open_read(id).map_err(Into::into)))
 }
 
-/// Starts dropping what no policy keeps.
+/// Starts the removal of versions that no policy retains.
 pub(crate) fn collect(
     log: Arc<dyn ChangeLog>,
     contents: Option<&Contents>,
