@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 /// Longest `.netrc` read.
 const NETRC_MAX: u64 = 1 << 20;
 
-/// Stands for the file that NETRC names, or else the one in the home folder.
+/// Stands for the file in the variable NETRC, or, if NETRC is not set, `.netrc` in the home folder.
 const USUAL_NETRC: &str = "~/.netrc";
 
 /// Proxies, credentials, certificates.
@@ -122,8 +122,8 @@ impl AccessArgs {
         Ok(Some(own))
     }
 
-    /// Everything for an endpoint that a set is read from: the credentials of the files, otherwise
-    /// those of [`AccessArgs::apply_to_endpoint`].
+    /// Adds the access options for an endpoint that a set is read from: the credentials in files, or
+    /// else the credentials of [`AccessArgs::apply_to_endpoint`].
     ///
     /// # Errors
     /// As [`AccessArgs::apply`].
@@ -157,9 +157,9 @@ impl AccessArgs {
         Ok(())
     }
 
-    /// The credentials for another server that a run writes to: those of its URL, which is returned
-    /// without them, or, for one server, of ABREAST_ENDPOINT_TOKEN, or of ABREAST_ENDPOINT_USER and
-    /// ABREAST_ENDPOINT_PASSWORD, or of the .netrc file.
+    /// Adds the credentials for another server that a run writes to, and returns the URL without
+    /// credentials. They come from the URL or, for a single server, from ABREAST_ENDPOINT_TOKEN, from
+    /// ABREAST_ENDPOINT_USER and ABREAST_ENDPOINT_PASSWORD, or from the .netrc file.
     ///
     /// # Errors
     /// A file that cannot be read, or a URL without a host; no message has a secret in it.
@@ -191,8 +191,8 @@ impl AccessArgs {
         Ok(url)
     }
 
-    /// The credentials for the Source itself: those of options, else those of its URL, else those of
-    /// the environment.
+    /// The credentials for the Source itself: from the options, else from its URL, else from the
+    /// environment.
     fn own(&self, url: &str, in_url: Option<Authorization>) -> Result<Option<Authorization>> {
         let environment_user = environment("ABREAST_USER");
         let of_environment = !self.ignores_environment
@@ -271,7 +271,7 @@ pub(crate) fn unreadable(option: &'static str, error: &anyhow::Error) -> anyhow:
     SecretError { option, text: format!("{error:#}"), is_denied }.into()
 }
 
-/// Wrong arguments, or what is refused as such.
+/// Turns an error in the value of an option into a usage error, unless the error has its own exit code.
 fn usage(error: anyhow::Error) -> anyhow::Error {
     let is_denied = error.chain().any(crate::exit::is_denied);
     if is_denied || error.is::<SecretForSeveral>() || error.is::<SecretError>() {
@@ -363,7 +363,8 @@ impl Password {
     }
 }
 
-/// Credentials before the host are taken out, so that they are in no state, log or message.
+/// Separates credentials before the host from the URL, so that the state, logs and messages do not
+/// contain credentials.
 pub(crate) fn without_login(url: &str) -> (String, Option<Authorization>) {
     let Ok(mut parsed) = url::Url::parse(url) else { return (url.to_owned(), None) };
     if parsed.username().is_empty() && parsed.password().is_none() {

@@ -31,7 +31,7 @@ pub(crate) fn with_scheme(text: &str) -> Option<String> {
     (is_host && !is_path && host(authority).is_ok() && http_url(&meant).is_ok()).then_some(meant)
 }
 
-/// The URL that published URLs begin with.
+/// Parses the common prefix of all published URLs.
 pub(crate) fn base_url(text: &str) -> Result<String, String> {
     let url = http_url(text)?;
     if url.contains(['?', '#']) {

@@ -1,8 +1,8 @@
-//! Copies of all sets of a Source, each in a folder of its own (`--all-sets`).
+//! Copies of all sets of a Source, each in a separate folder (`--all-sets`).
 //!
-//! One record, `sets.json`, names the folder of each set. It is kept from run to run, so that a set
-//! never changes its folder, and what a set left behind when the Source dropped it is known.
-//! Beneath it each copy is a usual one, with its own state; decision 26 has the reasons.
+//! The record `sets.json` maps each set to its folder and persists between runs. A set therefore
+//! never changes its folder, and the copies of sets that the Source no longer offers are known.
+//! Each copy has its own state, like the copy of a single set; see decision 26 for the reasons.
 
 use crate::errors::ExitCodeError;
 use crate::report::Reporter;
@@ -46,7 +46,7 @@ struct SetFolder {
 
 /// The copies, and what each is synchronised with.
 type Copies = Vec<(SetFolder, SyncOptions)>;
-/// The result of a run of one set.
+/// The result of a run for one set.
 type RunResult = Result<Summary, abreast_destination::Error>;
 
 /// How one set is synchronised.
@@ -101,8 +101,8 @@ pub(crate) fn sync(
     Ok(code)
 }
 
-/// Follows all sets beside each other, and those that the Source gets later; of the files that may be open it has one
-/// of so many parts.
+/// Follows all sets in parallel, including sets that the Source adds later. `parts` is the number of
+/// equal shares into which the process divides its limit of open files; this call uses one share.
 pub(crate) fn follow(
     options: &SyncOptions,
     parts: usize,
@@ -242,7 +242,7 @@ fn not_opened(error: anyhow::Error, reporter: &Reporter) -> Result<u8> {
     error.downcast::<abreast_destination::Error>().map(|error| failed(reporter, &error))
 }
 
-/// Reports of one set among several: the summary is that of all.
+/// Passes on the events for one set of several, except summaries: the run prints one for all sets.
 struct Parts<'a>(&'a Reporter);
 
 impl Observer for Parts<'_> {
@@ -294,17 +294,17 @@ fn add(total: &mut Summary, one: &Summary) {
     total.budget_spent |= one.budget_spent;
 }
 
-/// The folder or state that the copies have in common.
+/// The folder that contains the record of all copies.
 fn common_state(options: &SyncOptions) -> PathBuf {
     match (&options.sink, &options.state) {
-        // A stream or an object store has its state where the folder of a copy would be.
+        // A stream or an object store has no folder of files, so `folder` is the folder of its state.
         (sink, None) if sink.is_local() => options.folder.join(STATE_FOLDER),
         (_, Some(state)) => state.clone(),
         (_, None) => options.folder.clone(),
     }
 }
 
-/// Where the copies have their states, if that is elsewhere and the options do not name it.
+/// The folder of the copies' states if it is outside the copies and the options do not contain it.
 fn states_elsewhere(options: &SyncOptions) -> Option<PathBuf> {
     let is_unnamed = options.state.is_none() && options.sink.is_local();
     let state = is_unnamed.then(|| state_in(&options.folder)).flatten()?;
@@ -364,8 +364,8 @@ pub(crate) fn take(dir: &Path) -> Result<Option<Locked>> {
     Ok(Some(abreast_destination::lock(&state.root(), LOCK, dir)?))
 }
 
-/// Where the record is: in the folder or its state folder, or in a folder elsewhere (`--state`),
-/// which a copy in the folder names.
+/// The folder with the record: `dir`, its state folder, or the folder of `--state`, which is found
+/// through a copy in `dir`.
 fn state_in(dir: &Path) -> Option<PathBuf> {
     let has_record = |state: &PathBuf| state.join(RECORD).is_file();
     if let Some(state) = [dir.join(STATE_FOLDER), dir.to_owned()].into_iter().find(has_record) {
@@ -429,7 +429,7 @@ fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Res
         .collect())
 }
 
-/// The options of one copy.
+/// The options for one copy, from the options for all.
 fn options_of(all: &SyncOptions, place: &SetFolder) -> SyncOptions {
     let mut options = all.clone();
     options.url.clone_from(&place.capability_list);
@@ -445,12 +445,12 @@ fn options_of(all: &SyncOptions, place: &SetFolder) -> SyncOptions {
 }
 
 impl SetFolders {
-    /// With a folder for each set that has none yet.
+    /// Assigns a folder to each set that does not yet have a folder.
     fn with(&self, found: &[SourceSet]) -> Self {
         let mut record = self.clone();
         let known: HashSet<String> =
             record.sets.iter().map(|place| place.capability_list.clone()).collect();
-        // Names that differ in case only are one name on some file systems.
+        // Some file systems ignore case in names.
         let mut taken: HashSet<String> =
             record.sets.iter().map(|place| place.folder.to_lowercase()).collect();
         for set in found.iter().filter(|set| !known.contains(&set.url)) {

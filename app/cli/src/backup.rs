@@ -5,8 +5,8 @@
 //! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
 //! ```
 //!
-//! Contents are copied before the database is, and what it names besides afterwards: no row is
-//! without its content. A backup gets its name when all of it is durable.
+//! Contents are copied before the database, and other referenced files after the database, so every
+//! row has its content. A backup gets its final name when all its files are durable.
 
 use crate::backup_manifest::{
     DATABASE, FORMAT, FileEntry, MAKING, MANIFEST, Manifest, SetEntry, is_unfinished, next_number,
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
 #[derive(Clone, Copy, Debug, Default)]
 struct CopiedContents {
     copied: u64,
-    /// Those that were damaged in the folder of backups.
+    /// Copied again because the content in the folder of backups was damaged.
     replaced: u64,
 }
 
@@ -255,7 +255,8 @@ fn refuse_inside(store: &Path, backups: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where a database really is: its newest changes are beside it, not beside a symbolic link to it.
+/// Resolves symbolic links to a database: SQLite stores the newest changes in a file next to the
+/// database itself, not next to a link.
 fn database_of(store: &Path, name: &str) -> Result<PathBuf> {
     let path = store.join(name);
     path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))
@@ -287,15 +288,16 @@ fn sets_of(database: &Path) -> Result<Vec<SetEntry>> {
 /// How a content came to be in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copied {
-    /// It was there.
+    /// The folder already had the content.
     Already,
-    /// It was copied.
+    /// The content was missing and was copied.
     New,
-    /// It was there, and damaged.
+    /// The content in the folder was damaged and was replaced.
     Replaced,
 }
 
-/// Copies a kept content unless it is there; `None` when the store does not have it. With `is_read`, one that is there is read.
+/// Copies a content unless `to` already has it; `None` if the store does not have the content. With
+/// `is_read`, an existing content is read, and replaced if damaged.
 pub(crate) fn copy_content(
     from: &View,
     to: &Contents,
@@ -360,7 +362,7 @@ fn copy_rest(store: &Path, below: &Path, depth: u32, to: &Path) -> io::Result<()
             copy_rest(store, &path, depth + 1, to)?;
         } else if kind.is_file() && !text.ends_with(".lock") {
             match fs::copy(entry.path(), to.join(&path)) {
-                // A server replaced it just now; what it belongs to is found without it.
+                // A server replaced the file since the folder was read; its data is usable without it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 copied => drop(copied?),
             }

@@ -15,15 +15,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Contents that are known to be whole, at most: more are read for each backup that needs them.
 const WHOLE_MAX: usize = 2_000_000;
 
-/// The kept contents that the backups of a folder share.
+/// The folder of contents that all backups in a folder share.
 pub(crate) fn contents_of(backup: &Path) -> PathBuf {
     backup.parent().unwrap_or(Path::new("..")).join("contents")
 }
 
-/// Checks a whole backup: its files, its databases and the contents that it needs, without those that are known to be whole.
+/// Checks a backup completely: its files, its databases and its contents, except the contents in
+/// `whole`, which were already checked.
 ///
 /// # Errors
-/// It is damaged, or cannot be read.
+/// The backup is damaged, or cannot be read.
 pub(crate) fn check_backup(
     backup: &Path,
     whole: &mut HashSet<ContentId>,

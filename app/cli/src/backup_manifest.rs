@@ -1,4 +1,4 @@
-//! The manifests of backups: what a backup holds, of which store it is, and which one of a folder is the newest.
+//! The manifests of backups: the contents of a backup, its store, and the newest backup in a folder.
 
 use crate::errors::UsageError;
 use crate::terminal::line;
@@ -20,10 +20,11 @@ pub(crate) const MAKING: &str = "making-";
 /// Contents of a backup.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Manifest {
-    /// Of the format of backups: [`FORMAT`]; 1 had each content as a file.
+    /// Version of the backup format: [`FORMAT`]; version 1 stored each content in a separate file.
     pub(crate) format: u32,
     pub(crate) created: String,
-    /// Of the backups in a folder, the newest has the highest one, whatever the clock was; 0 of earlier versions.
+    /// Increases with each backup in a folder, so that the order does not depend on the clock; 0 in
+    /// backups from earlier versions of the program.
     #[serde(default)]
     pub(crate) number: u64,
     pub(crate) program: String,
@@ -37,7 +38,8 @@ pub(crate) struct Manifest {
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SetEntry {
     pub(crate) name: String,
-    /// When its log was created, in microseconds: another store has another one. Earlier versions did not record it.
+    /// Creation time of the set's log, in microseconds; identifies the store. Missing in backups from
+    /// earlier versions of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log_created: Option<i64>,
     pub(crate) position: u64,
@@ -78,7 +80,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Adds its digest, and returns its text.
+    /// Sets the digest of the manifest, and returns the text to write.
     pub(crate) fn seal(&mut self) -> serde_json::Result<Vec<u8>> {
         self.blake3 = None;
         self.blake3 = Some(self.digest()?);
@@ -97,8 +99,8 @@ impl Manifest {
         }
     }
 
-    /// Whether it may be of the store with these sets: one of them is the same. Of a manifest of an earlier version only the names
-    /// of its sets are known.
+    /// Whether the backup may be from the store with these sets: at least one set has the same name and
+    /// log. Only the names are compared if the manifest is from an earlier version of the program.
     pub(crate) fn is_of(&self, sets: &[SetEntry]) -> bool {
         let logs = |sets: &[SetEntry]| -> BTreeSet<(String, i64)> {
             let log = |set: &SetEntry| Some((set.name.clone(), set.log_created?));
@@ -112,12 +114,12 @@ impl Manifest {
         !own.is_disjoint(&others)
     }
 
-    /// Whether it names the logs of its sets, by which a store is known.
+    /// Whether the manifest contains the creation times of logs, which identify a store.
     fn has_logs(&self) -> bool {
         self.sets.iter().any(|set| set.log_created.is_some())
     }
 
-    /// The names of its sets.
+    /// The slugs of all sets in the backup, for messages.
     fn names(&self) -> String {
         self.sets.iter().map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ")
     }
@@ -166,8 +168,8 @@ pub(crate) fn backups_in(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a folder may be a backup. Where that cannot be seen, its name decides, and its check reports the reason: other folders
-/// that may not be read, such as `lost+found`, are none.
+/// Whether a folder may be a backup. If permission to read it is denied, its name decides: other
+/// unreadable folders, such as `lost+found`, are not backups. A check of the backup reports the error.
 fn is_candidate(dir: &Path) -> bool {
     match dir.join(MANIFEST).try_exists() {
         Ok(has_manifest) => has_manifest && (dir.join(DATABASE).exists() || is_backup(dir)),
@@ -175,10 +177,11 @@ fn is_candidate(dir: &Path) -> bool {
     }
 }
 
-/// The newest backup of a folder, which must be of one store; the folder itself, if it is one.
+/// The newest backup in a folder, or the folder itself if it is a backup. All backups in the folder
+/// must be from the same store.
 ///
 /// # Errors
-/// There is none, several stores have backups in the folder, or a manifest cannot be read.
+/// The folder has no backup, several stores have backups in the folder, or a manifest cannot be read.
 pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let found = backups_in(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
@@ -228,7 +231,7 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf> {
 /// All backups there are of another store, or the folder cannot be read.
 pub(crate) fn next_number(backups: &Path, sets: &[SetEntry]) -> Result<u64> {
     let found = backups_in(backups)?;
-    // One that is damaged stops no other.
+    // A damaged backup does not prevent new backups.
     let all: Vec<Manifest> = found.iter().filter_map(|one| Manifest::read(one).ok()).collect();
     let has_logs = all.iter().any(Manifest::has_logs);
     if let Some(other) = all.last()
@@ -243,12 +246,12 @@ pub(crate) fn next_number(backups: &Path, sets: &[SetEntry]) -> Result<u64> {
     Ok(all.iter().map(|one| one.number).max().unwrap_or_default() + 1)
 }
 
-/// Whether it is the name of a backup that is made: `making-20260131T120000.000000Z`.
+/// Whether a folder has the name of an incomplete backup: `making-20260131T120000.000000Z`.
 pub(crate) fn is_unfinished(name: &str) -> bool {
     name.strip_prefix(MAKING).is_some_and(|time| is_time(time.as_bytes()))
 }
 
-/// Whether it is a time, as backups are named.
+/// Whether the name has the form of a time, as in the names of backups.
 fn is_time(name: &[u8]) -> bool {
     let is_like = |(found, byte): (u8, u8)| match byte {
         b'0' => found.is_ascii_digit(),

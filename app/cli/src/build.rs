@@ -197,7 +197,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     };
     if let Some(folder) = &args.folder {
         if args.config.as_ref().is_some_and(|path| is_of_environment(path)) {
-            // The sets of a file that the environment names are replaced.
+            // The folder replaces the sets of a file from the environment.
             file.set.clear();
         }
         if !file.set.is_empty() {
@@ -246,8 +246,8 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     Ok(config)
 }
 
-/// A site in the folder would be published as part of it; a folder among the copies would copy
-/// itself.
+/// Refuses a site in the published folder, which would become part of the set, and a published
+/// folder among the copies of a site, which would copy itself.
 fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
     let absolute = std::path::absolute(site)?;
@@ -315,7 +315,7 @@ fn build(
             .map(|url| set_urls.clone().with_resources(url))
             .unwrap_or(set_urls);
         let links = set.links.policy(&set_urls.resources())?;
-        // The records of a scan are of use to the next build.
+        // The next build uses the records of this scan.
         stores.keep();
         let report = scan_set(&*log, id, &folder, origin, links, args, cancel)?;
         scanned.files += report.files;
@@ -334,7 +334,7 @@ fn build(
     }
     let options = SiteOptions { copy: args.copy, gzip: args.gzip, reread: args.reread };
     let mut report = write_site(&publisher, &args.out, options, cancel)?;
-    // Without the option it begins with the site.
+    // Without the option, the store is created together with the site.
     if is_new && args.data.is_some() {
         let store = stores.data().display();
         report

@@ -1,4 +1,4 @@
-//! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
+//! `abreast check`: checks stored data for damage. Read-only, and safe while a server is running.
 
 use crate::api::tokens_path;
 use crate::backup_check::check_backup;
@@ -73,12 +73,12 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl DataArgs {
-    /// Selects the names whose bytes are read in this run.
+    /// Selects the files whose bytes are read in this run.
     pub(crate) fn wants(&self) -> impl Fn(&str) -> bool + use<> {
         self.wants_or(0.0)
     }
 
-    /// The same; a share of them in percent, unless one was given.
+    /// Selects the files whose bytes are read: `share` percent, unless the options contain a share.
     pub(crate) fn wants_or(&self, share: f64) -> impl Fn(&str) -> bool + use<> {
         let share = if self.read_data { 100.0 } else { self.read_data_subset.unwrap_or(share) };
         let chance = std::hash::RandomState::new();
@@ -235,7 +235,8 @@ fn is_unreadable(error: &anyhow::Error) -> bool {
         })
 }
 
-/// Checks backups wholly: a part of one is of no use. Contents that several need are read once.
+/// Checks all data of backups, because an incomplete backup cannot be restored. Contents that several
+/// backups need are read once.
 fn check_backups(args: &CheckArgs, backups: &[PathBuf], cancel: &AtomicBool) -> ExitCode {
     let (mut findings, mut notes) = (Findings::default(), Vec::new());
     let (mut whole, mut is_complete) = (HashSet::new(), true);
@@ -306,7 +307,7 @@ fn check_folder(
     Ok(())
 }
 
-/// Checks the folder of a Source's store: log and tables, kept contents, dumps, snapshots.
+/// Checks the folder of a Source's store: log and tables, stored contents, dumps, snapshots.
 pub(crate) fn check_store(
     store: &Path,
     wants: &dyn Fn(&str) -> bool,
@@ -375,7 +376,7 @@ pub(crate) fn check_store(
     check_records(store, wants("archives"), findings, notes)
 }
 
-/// Checks the small records of a store, and what they are of.
+/// Checks the small records of a store, and the files that the records describe.
 fn check_records(
     store: &Path,
     read_archives: bool,
@@ -421,7 +422,7 @@ fn check_records(
     Ok(())
 }
 
-/// Prints the findings. Without `complete` the check was stopped early, and the rest may be
+/// Prints the findings. If `complete` is false, the check stopped early, and unchecked data may be
 /// damaged.
 fn print_report(args: &CheckArgs, findings: &Findings, notes: &[String], complete: bool) {
     let severity =

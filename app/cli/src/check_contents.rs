@@ -1,5 +1,5 @@
-//! Check of kept contents against the rows that need them. Both come in the order of addresses and
-//! are merged, so that memory does not grow with their number.
+//! Checks stored contents against the rows that need them. Both lists are sorted by address and are
+//! merged, so that memory use does not depend on their length.
 
 use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, LogError};
@@ -90,7 +90,7 @@ struct Merge<'m> {
 }
 
 impl Merge<'_> {
-    /// A content that is kept.
+    /// Compares a stored content with the next needed one.
     fn kept(&mut self, view: &View, id: ContentId, length: u64) -> Result<(), LogError> {
         self.counts.kept += 1;
         while let Some((missing, _)) = self.next.filter(|(next, _)| *next < id) {
@@ -142,8 +142,8 @@ impl Merge<'_> {
         if self.unsettled.len() >= UNSETTLED { self.settle() } else { Ok(()) }
     }
 
-    /// Reports what is missing, unless a server has just put it, or removed it with the rows that
-    /// needed it.
+    /// Reports missing contents, except contents that a running server stored since, or removed
+    /// together with the rows that needed them.
     fn settle(&mut self) -> Result<(), LogError> {
         let unsettled = std::mem::take(&mut self.unsettled);
         let now = if unsettled.is_empty() || !self.check.is_served {

@@ -1,5 +1,5 @@
-//! The store's folder: checked by commands that do not make one, made by those that do, and removed
-//! again when they fail.
+//! The store's folder. Some commands only check that the folder exists; other commands create the
+//! folder, and remove a new folder if they fail.
 
 use crate::errors::UsageError;
 use abreast_destination::published_above;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// Files of which a store's folder has at least one.
 const OF_A_STORE: &[&str] = &["source.db", "hub.db", "tokens.json"];
 
-/// The folder of a store that this run opens. What the run made is removed when this is dropped
-/// between [`Self::locked`] and
-/// [`Self::keep`]: a start that fails leaves nothing behind.
+/// The folder of a store that this run opens. Dropping the value between [`Self::locked`] and
+/// [`Self::keep`] removes all files and folders that the run created, so that a failed start leaves
+/// nothing behind.
 #[must_use]
 pub(crate) struct NewData {
     data: PathBuf,
@@ -61,7 +61,7 @@ impl Drop for NewData {
         let mut made = self.made.iter();
         if made.next().is_some() {
             let _ = remove_dir_all(&self.data);
-            // Those around it only while nothing else is in them.
+            // `remove_dir` fails for parent folders that contain other files, as intended.
             made.for_each(|folder| drop(remove_dir(folder)));
         } else if self.was_empty {
             for entry in read_dir(&self.data).into_iter().flatten().flatten() {
@@ -107,8 +107,8 @@ fn is_store(data: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become
-/// a store.
+/// Checks that the folder of `--data` contains a store or is empty, so that a mistyped path does not
+/// become a store.
 ///
 /// # Errors
 /// The folder does not exist, or belongs to something else.

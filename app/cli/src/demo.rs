@@ -123,7 +123,7 @@ fn serve(folder: &Path) -> Result<Running> {
     Running::start(ServeConfig::check(file)?)
 }
 
-/// The Destination, following in a thread of its own.
+/// The Destination, which follows the Source in a separate thread.
 struct Follower {
     cancel: Arc<AtomicBool>,
     thread: JoinHandle<Result<abreast_destination::Summary, abreast_destination::Error>>,
@@ -177,7 +177,8 @@ fn wait_until_equal(original: &Path, copy: &Path, follower: &Follower) -> Result
     }
 }
 
-/// Every visible file beneath a folder with its bytes; the folder may change meanwhile.
+/// All visible files in a folder and its subfolders, with their bytes. The folder may change during
+/// the call.
 fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

@@ -214,12 +214,12 @@ fn is_ours(mut address: SocketAddr) -> bool {
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200") && answer.ends_with("alive\n"))
 }
 
-/// The configuration file: its errors, and each folder that it names.
+/// Reports errors in the configuration file, and checks each configured folder.
 fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
     let shown = path.display();
     let store = file.store_folder().filter(|folder| !folder.as_os_str().is_empty());
     let mut published: Vec<PathBuf> = file.set.iter().map(|set| set.folder.clone()).collect();
-    // Sets of records and of endpoints have none.
+    // Sets of records and of endpoints do not have a folder.
     published.retain(|folder| !folder.as_os_str().is_empty());
     let faults = match crate::config_command::faults_of(file) {
         Ok(faults) => faults,
@@ -251,9 +251,9 @@ fn configuration(doctor: &mut Doctor, file: File, path: &Path) {
     }
 }
 
-/// Whether the store that a configuration names is there.
+/// Reports whether the configured store exists.
 fn check_store(doctor: &mut Doctor, store: &Path) {
-    // As it is used: a mistyped path shows.
+    // The report shows the absolute path, so that a mistyped path is visible.
     let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
     let shown = store.display();
     let has = |name: &str| crate::there::is_file(&store.join(name));
@@ -401,7 +401,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         let client = Client::new(Shared::new(options));
         runtime.block_on(async {
             let mut response = client.send(&Request::new(text)).await?;
-            // The rest of the answer, and other documents, take time that is no difference of clocks.
+            // Compare clocks here: reading the rest of the answer takes time.
             let apart = response.header("date").and_then(seconds_apart);
             let status = response.status().as_u16();
             response.read_to(&mut Vec::new(), ANSWER_MAX).await?;
@@ -440,7 +440,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
                 .chain()
                 .map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
             doctor.report("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
-            // Documents may have addresses of their own.
+            // The Source's documents may have other addresses, which can work in spite of this error.
             if net.is_some_and(|error| error.kind() == abreast_net::ErrorKind::Header) {
                 source(doctor, text, for_source);
             }

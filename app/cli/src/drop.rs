@@ -157,7 +157,7 @@ fn topics_of(store: &Path, args: &DropArgs) -> Result<DroppedTopics> {
     Ok(drop_topics(&read.path, &urls, true)?)
 }
 
-/// Removes the kept contents that no other set needs.
+/// Removes stored contents that no remaining set needs.
 fn collect(store: &Path) -> Result<()> {
     let folder = store.join("contents");
     if !folder.is_dir() {

@@ -1,4 +1,4 @@
-//! Errors with an exit code of their own; `exit.rs` has the codes.
+//! Errors with their own exit codes, which `exit.rs` defines.
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub(crate) struct ExitCodeError {
     pub(crate) code: u8,
 }
 
-/// A secret that would be sent to several servers. Nothing may be sent to any of them.
+/// A secret that would be sent to several servers. The secret must not be sent to any of these servers.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct SecretForSeveral(pub(crate) String);

@@ -1,10 +1,10 @@
-//! Exit codes: what a failure means is the same number in every command.
+//! Exit codes, which have the same meaning in every command.
 //!
 //! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the
 //! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12 not
 //! authorised; 13 the disk failed or is full, or permission is denied on this machine; 1 anything else.
-//! Permission denied is 13 whatever file it is: a secret, a configuration, an input, a store. A missing store is 2 in
-//! the commands that open an existing one; the commands that make one end with 13 where nobody may write.
+//! Permission denied is 13 for every kind of file: a secret, a configuration, an input, a store. A missing store is 2
+//! in commands that open an existing store; commands that create a store exit with 13 if the folder is not writable.
 
 use crate::errors::ExitCodeError;
 use crate::errors::UsageError;
@@ -35,8 +35,8 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(1)
 }
 
-/// The causes on this machine: what a network error is caused by, such as a connection that a firewall refuses, is no
-/// permission of a file.
+/// The causes on this machine. Causes of network errors are left out: a connection that a firewall refuses is not a
+/// denied permission for a file.
 pub(crate) fn of_machine(
     error: &anyhow::Error,
 ) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
@@ -116,7 +116,7 @@ pub(crate) fn is_full(cause: &(dyn std::error::Error + 'static)) -> bool {
             .is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
 }
 
-/// A path that was named leads to nothing, or to something of another kind.
+/// The given path does not exist, or is of another kind than expected (file or folder).
 fn is_other_place(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | IsADirectory | AlreadyExists)

@@ -1,4 +1,4 @@
-//! `abreast explore`: the tree of what a Source, a server of SDShare or a change feed publishes.
+//! `abreast explore`: the tree of documents that a Source, an SDShare server or a change feed publishes.
 
 use crate::explore_feeds;
 use crate::validate::{WalkArgs, nothing_found};
@@ -29,8 +29,8 @@ From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets bac
 Exit codes: 0 everything was read, 1 some documents or pages were not, or name what cannot be requested, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
-/// Characters of the URL of a download that are shown: half of them from its end, which is what differs
-/// between downloads of one feed.
+/// Displayed characters of a download's URL. Half are from its end, where the URLs of a feed's
+/// downloads differ.
 const URL_SHOWN_MAX: usize = 300;
 
 /// Options of `explore`.
@@ -148,7 +148,7 @@ fn nothing(url: &str, report: &Report) -> String {
     lines.join("\n")
 }
 
-/// What an address has in place of a document.
+/// Describes the content of an address that is not a document of a Source.
 fn not_a_document(document: &Document) -> String {
     match (document.name.as_str(), &document.feed) {
         ("", _) => "not a ResourceSync document".to_owned(),
@@ -168,7 +168,7 @@ fn tree(report: &Report) -> Vec<String> {
     lines
 }
 
-/// One document and what is below it.
+/// Appends the lines for a document and, recursively, its children.
 fn branch(report: &Report, number: usize, first: &str, rest: &str, lines: &mut Vec<String>) {
     let document = &report.documents[number];
     lines.push(format!("{first}{}", shown(document)));
@@ -217,7 +217,7 @@ fn shown(document: &Document) -> String {
     format!("{} {url}  ({})", document.name, facts.join(", "))
 }
 
-/// What a feed or snapshot of SDShare states.
+/// Properties of an SDShare feed or snapshot, for display.
 fn feed_facts(document: &Document, feed: &FeedFacts) -> Vec<String> {
     let mut facts = Vec::new();
     if !feed.title.is_empty() {
@@ -239,7 +239,7 @@ fn feed_facts(document: &Document, feed: &FeedFacts) -> Vec<String> {
     facts
 }
 
-/// What a change feed states.
+/// Properties of a change feed, for display.
 fn change_facts(document: &Document, feed: &ChangeFeedFacts) -> Vec<String> {
     let mut facts = Vec::new();
     if !feed.title.is_empty() {
@@ -268,7 +268,7 @@ fn change_facts(document: &Document, feed: &ChangeFeedFacts) -> Vec<String> {
     facts
 }
 
-/// A link to a full download, on a line of its own.
+/// The line for a link to a full download.
 fn shown_download(download: &FullDownload) -> String {
     let url: Vec<char> = download.url.chars().collect();
     let shown = if url.len() <= URL_SHOWN_MAX {

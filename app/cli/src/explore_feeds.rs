@@ -1,4 +1,4 @@
-//! Change feeds that a site names beside its Source Description, in host-meta [rfc6415 §3].
+//! Change feeds that a site lists in host-meta [rfc6415 §3], in addition to its Source Description.
 
 use abreast_net::{Client, Options, Request, Shared};
 use abreast_validator::Report;
@@ -32,7 +32,8 @@ impl Link {
     }
 }
 
-/// The Entry Points of the site whose Source Description was read; none where there is no host-meta.
+/// The Entry Points of the site whose Source Description was read; empty if the site does not have a
+/// host-meta document.
 pub(crate) fn find(report: &Report, net: Options) -> Vec<Url> {
     let mut documents = report.documents.iter().filter(|document| document.read);
     let Some(base) = documents.find_map(|document| document.url.strip_suffix(DESCRIPTION)) else {

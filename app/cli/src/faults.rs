@@ -1,16 +1,16 @@
-//! Faults of a configuration file: all of them at once, each with its line, its key and a way out.
+//! Faults of a configuration file. All faults are reported together, each with line, key and help.
 //!
-//! The text is read into a table with places. Keys that are unknown, and values of a wrong type,
-//! are reported and taken out of it, until the rest fits. What is checked later finds the lines of
-//! its keys here, and does not report again what follows from a fault that is reported already.
+//! The text is parsed into a table with line numbers. Unknown keys and values with a wrong type are
+//! reported and removed until the rest of the table can be deserialised. Later checks get the line
+//! numbers of keys from here, and do not report consequences of faults that were already reported.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most faults of one file that are reported.
+/// Maximum number of reported faults for a file.
 pub(crate) const FAULTS_MAX: usize = 100;
-/// How alike an unknown key and the one that is proposed for it are, from 0 to 1.
+/// Minimum similarity, from 0 to 1, of an unknown key and the key that the help proposes.
 const NEAR: f64 = 0.7;
 /// Keys that a fault lists when none is near.
 const LISTED_MAX: usize = 12;
@@ -32,7 +32,7 @@ pub(crate) struct Origins {
     /// Lines of keys by their path, such as `set.0.folder`, and of tables.
     pub(crate) lines: HashMap<String, usize>,
     pub(crate) faults: Vec<Fault>,
-    /// Paths of keys that have a fault, and of those that were meant.
+    /// Paths of keys that have a fault, and of the keys that the help proposes instead.
     pub(crate) faulty: BTreeSet<String>,
     file: Option<Arc<str>>,
     /// Keys set by flags or the environment, not by the file.
@@ -173,8 +173,8 @@ impl Origins {
         is_missing.then(|| first.copied().unwrap_or(1))
     }
 
-    /// The faults among these problems below a table, each of which begins with its key, such as ``
-    /// `rescan`: ``.
+    /// Turns problems in a table into faults with lines. The text of each problem starts with its key,
+    /// such as `` `rescan`: ``.
     pub(crate) fn place(&self, table: &str, problems: Vec<String>) -> impl Iterator<Item = Fault> {
         problems.into_iter().filter_map(|problem| self.place_one(table, problem))
     }

@@ -30,7 +30,7 @@ pub(crate) fn ordered_rules(
     add("exclude", signed("-", exclude));
     add("filter", filter.iter().map(|rule| vec![rule.clone()]).collect());
     add("filter_from", filter_from.iter().map(|path| read_rules(path)).collect::<Result<_, _>>()?);
-    // Of one file, in its order.
+    // The sort is stable, so rules from one file keep their order.
     rules.sort_by_key(|(place, _)| *place);
     Ok(rules.into_iter().map(|(_, rule)| rule).collect())
 }
@@ -43,7 +43,7 @@ pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> 
         return Err(wrong(&"it is larger than 1 MiB"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    // Each line by itself first, so that the file is named.
+    // Parse the rules here, so that an error contains the path of the file.
     let rules: Vec<String> = Filter::lines(&text).map(str::to_owned).collect();
     Filter::new(rules.iter().map(String::as_str)).map_err(|error| wrong(&error))?;
     Ok(rules)

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Makes RDF files the complete state of a set.
+/// Replaces the complete state of a set by the contents of RDF files.
 fn import_rdf(args: &ImportArgs) -> ExitCode {
     let result = args.check(true).and_then(|()| crate::rdf::import(args));
     let code = match &result {
@@ -138,7 +138,8 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
     if args.dry_run {
         return record(open()?, &mut Batches::checked(args, total)?);
     }
-    // What is wrong in a file is known before any of it is recorded. A pipe can only be read once.
+    // Check the whole file before recording any change. A pipe can only be read once, so it is not
+    // checked first.
     if file.is_some_and(|path| path.is_file()) {
         let mut checked = BatchCounts::default();
         record(open()?, &mut Batches::checked(args, &mut checked)?)?;
@@ -210,7 +211,7 @@ fn extension(path: &Path) -> Option<String> {
     Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
-/// An error in input that was taken for ndjson because nothing states a format.
+/// Adds help to an error in input that was read as ndjson because the format was not specified.
 fn unclear(args: &ImportArgs, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<ExitCodeError>() {
         Ok(error) if args.format.is_none() && format_of(args).is_none() => {
@@ -314,7 +315,7 @@ fn sitemap(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()
     Ok(())
 }
 
-/// The state of a resource as a list states it.
+/// The request that records a resource with the properties from a list.
 fn request_of(record: ListedRecord) -> RecordRequest {
     RecordRequest {
         uri: Some(record.uri),

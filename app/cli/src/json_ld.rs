@@ -19,11 +19,11 @@ pub(crate) struct JsonLdContext {
 /// Reads a context: `URL=FILE`.
 ///
 /// # Errors
-/// It is not of that form, or the file has no context.
+/// The text does not have this form, or the file has no usable context.
 pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
     let all = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
     let mut all = all.filter(|(url, file)| url.contains(':') && !file.is_empty());
-    // URLs and names of files may have the character as well.
+    // URLs and file names may contain `=` as well.
     let named = all.clone().find(|(_, file)| Path::new(file).is_file());
     let (url, file) = named.or_else(|| all.next_back()).ok_or("expected URL=FILE")?;
     let read = || -> std::io::Result<String> {
@@ -44,7 +44,7 @@ pub(crate) fn context(text: &str) -> Result<JsonLdContext, String> {
     Ok(JsonLdContext { url: url.to_owned(), document: document.into() })
 }
 
-/// The contexts that come with the program, and those that are given: a given one replaces one that comes with it.
+/// Adds the given contexts to the bundled ones. A given context replaces a bundled context with the same URL.
 pub(crate) fn contexts(bundled: Contexts, given: &[JsonLdContext]) -> Contexts {
     let with = |contexts: Contexts, context: &JsonLdContext| {
         contexts.with(&context.url, &context.document)

@@ -79,7 +79,7 @@ fn print_log(args: &LogArgs) -> Result<()> {
         }
         left -= changes.len().min(left);
         for change in &changes {
-            // The reader of the output is gone.
+            // The reader of the output has closed the pipe.
             if writeln!(out, "{change}").is_err() {
                 return Ok(());
             }

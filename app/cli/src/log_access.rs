@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Bytes of one answer of the API.
+/// Maximum size of an API response, in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
 
 /// Which log.
@@ -50,7 +50,7 @@ pub(crate) struct BatchCounts {
     pub(crate) unchanged: u64,
 }
 
-/// The log of one set.
+/// The log of a set, in a running server or in a store.
 pub(crate) enum LogAccess {
     Server(Box<Remote>),
     Store(Box<Local>),
@@ -120,7 +120,7 @@ pub(crate) struct Local {
     /// Resources come from here only, so the base is complete when the import is.
     records: bool,
     _stores: Option<Stores>,
-    /// What is only read.
+    /// Database that is opened for reading, or its temporary copy; closed or removed when dropped.
     _read: Option<Readable>,
 }
 
@@ -213,7 +213,7 @@ impl Local {
                 unchanged: done.unchanged,
             });
         }
-        // A new set: resources that exist before its log begins are its base.
+        // In a new set, resources from before the start of the log are the base.
         let mut base = Vec::with_capacity(changes.len());
         let count = changes.len() as u64;
         for Change { key, action, .. } in changes {
@@ -279,7 +279,7 @@ pub(crate) struct Remote {
     base: String,
     set: String,
     changes: String,
-    /// Begins every idempotency key of this run.
+    /// Prefix of all idempotency keys in this run.
     run: String,
     sent: u64,
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Names the format of the log.
+/// Environment variable with the format of the log: `text` or `json`.
 const FORMAT: &str = "ABREAST_LOG_FORMAT";
 
 /// How the log is written.
@@ -26,12 +26,14 @@ static CHOSEN: OnceLock<Format> = OnceLock::new();
 /// Failures are printed on standard output as well, as JSON.
 static JSON_OUTPUT: AtomicBool = AtomicBool::new(false);
 
-/// With `--json`, a failure is one object on standard output, besides its text on standard error.
+/// With `--json`, a failure is printed as a JSON object on standard output, in addition to its text
+/// on standard error.
 pub(crate) fn report_json() {
     JSON_OUTPUT.store(true, Ordering::Relaxed);
 }
 
-/// Starts logging. A server logs what it does; other commands log warnings, or more with `-v`.
+/// Starts logging. A server logs its actions (level info); other commands log warnings, or more with
+/// `-v`.
 pub(crate) fn start(verbose: u8, server: bool) {
     let level = match verbose {
         0 if server => "info",
@@ -91,7 +93,7 @@ fn filter(given: Option<&OsStr>, level: &str) -> (EnvFilter, Option<String>) {
             abreast_webtypes::visible(word)
         ),
     };
-    // Without a level, all other parts would log nothing.
+    // Add the default level if no level is given: otherwise all parts that are not listed log nothing.
     let kept = if usable.iter().any(is_level) {
         usable.join(",")
     } else {
@@ -109,7 +111,7 @@ fn is_json() -> bool {
     CHOSEN.get() == Some(&Format::Json)
 }
 
-/// The kind of failure, as `sync` names it.
+/// The code for the kind of failure, as in reports of `sync`.
 fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
     if let Some(error) =
         error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>())
@@ -138,7 +140,7 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
         let text = abreast_webtypes::without_logins(&text);
         abreast_webtypes::short_lines(&text).into_owned()
     };
-    // A cause that states nothing else is left out.
+    // Leave out causes that an earlier message already contains.
     let mut causes: Vec<String> = Vec::new();
     for cause in error.chain().map(|it| short(it.to_string())) {
         if !causes.iter().any(|earlier| earlier.contains(&cause)) {
@@ -185,7 +187,7 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     terminal::warning(&text);
 }
 
-/// A message and its help, which is on a line of its own or in brackets at the end.
+/// Separates a message from its help, which is on a separate line or in brackets at the end.
 fn without_help(text: &str) -> (&str, Option<&str>) {
     if let (message, Some(help)) = abreast_destination::without_help(text) {
         return (message, Some(help));
@@ -229,7 +231,7 @@ pub(crate) fn usage_as_json(error: &clap::Error) {
     terminal::line(&object.to_string());
 }
 
-/// Prints what a server offers when it is ready: on standard output for people, else in the log.
+/// Reports the addresses of a server that is ready: on standard output for people, else in the log.
 pub(crate) fn ready(line: &str) {
     if is_json() && !terminal::output_is_terminal() {
         tracing::info!("{}", line.trim());

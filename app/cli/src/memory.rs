@@ -1,11 +1,11 @@
-//! The memory of a server: two heaps for all of its threads.
+//! Limits the memory of a server: two heaps for all threads.
 //!
-//! glibc gives threads that allocate at the same time heaps of their own (up to eight for each
-//! core), and what is free in one serves no other. A server whose threads read, render and compress
-//! large documents in turn then keeps a multiple of what it uses.
+//! glibc creates separate heaps for threads that allocate at the same time (up to eight for each
+//! core), and free memory in one heap is not available to the others. A server whose threads read,
+//! render and compress large documents in turn then occupies a multiple of its used memory.
 
 /// Starts the program again, in the same process, with two heaps for all threads, unless the
-/// environment states otherwise. If that is not possible, the program continues, and needs more
+/// environment sets the number of heaps. If that is not possible, the program continues, and needs more
 /// memory.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn use_few_heaps() {
@@ -23,6 +23,6 @@ pub(crate) fn use_few_heaps() {
     }
 }
 
-/// Other systems and C libraries have no such heaps.
+/// Does nothing: other systems and C libraries do not use a heap for each thread.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn use_few_heaps() {}

@@ -10,11 +10,11 @@ const OWN: u64 = 40;
 const EACH_SET: u64 = 6;
 /// File descriptors of a connection: the socket, and the file that is sent.
 const EACH_CONNECTION: u64 = 2;
-/// File descriptors of a copy that is followed: its state and locks, folders, and a connection that waits for changes.
+/// File descriptors of a followed copy: database, locks, folders, and a connection that waits for changes.
 const EACH_COPY: u64 = 15;
 /// File descriptors of a connection that fetches: the socket, the file that is written, and its thread's own.
 const EACH_FETCH: u64 = 5;
-/// Connections without which a server does not start: half of them are for event streams, and some for uploads.
+/// Minimum number of connections for a server to start: half are for event streams, and some for uploads.
 const CONNECTIONS_MIN: usize = 64;
 
 /// Many connections and folders need many file descriptors: take all that the system allows.
@@ -34,8 +34,8 @@ pub(crate) fn connections(sets: usize, most: usize) -> anyhow::Result<usize> {
     }
 }
 
-/// How many connections each of so many copies has that are followed beside each other, at most `most`: as the limit of
-/// open files allows, of which the process has so many equal parts.
+/// The number of connections for each of `copies` copies that are followed in parallel, at most `most`. The process
+/// divides its limit of open files into `parts` equal shares, and all copies together use one share.
 ///
 /// # Errors
 /// Too few files may be open for the copies.

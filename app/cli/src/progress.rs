@@ -1,4 +1,4 @@
-//! The progress bar of a run: bytes where the lists state lengths, otherwise resources.
+//! The progress bar of a run, in bytes if the lists contain lengths, otherwise in resources.
 
 use abreast_destination::Status;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
@@ -17,9 +17,10 @@ pub(crate) struct Progress {
 /// The phase that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct PhaseStart {
-    /// Seconds since the phase began, as last reported: fewer than before is another phase.
+    /// Last reported number of seconds since the start of the phase. A smaller number means that a new
+    /// phase has started.
     seconds: f64,
-    /// Bytes that had been received when the phase began.
+    /// Bytes received before the phase started.
     bytes: u64,
 }
 
@@ -58,7 +59,7 @@ impl Progress {
         bar.set_prefix(text);
     }
 
-    /// Bytes received in this phase, and the text beside the bar.
+    /// Bytes received in this phase, and the text next to the bar.
     fn state(&self, status: &Status<'_>) -> (u64, String) {
         let mut begun = self.begun.get();
         if status.seconds < begun.seconds

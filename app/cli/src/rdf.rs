@@ -1,4 +1,4 @@
-//! `abreast import` of RDF: files become the complete state of a set of entities.
+//! `abreast import` of RDF: files replace the complete contents of a set of entities.
 
 use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig};
 use crate::data_folder::refuse_published;
@@ -53,10 +53,11 @@ pub(crate) fn is_rdf(path: &Path) -> bool {
     matches!(syntax_of_file(path), Ok(Some(_)))
 }
 
-/// Makes files the complete state of a set.
+/// Replaces the complete contents of a set by the entities in files.
 ///
 /// # Errors
-/// The input is wrong, or would delete too much: nothing is recorded then. Or the store fails.
+/// The input has errors or would delete too many entities, in which case nothing is recorded; or the
+/// store fails.
 pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     if let Some(server) = &args.log.server {
         return send(args, server);
@@ -104,7 +105,7 @@ fn input(path: &Path, args: &ImportArgs, base: Option<&str>) -> Result<RdfInput,
     Ok(RdfInput { base: base.map(str::to_owned), ..input })
 }
 
-/// Sends the complete state, or a difference, to a running server.
+/// Sends all entities, or a difference, to a running server.
 fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     for (name, is_given) in [
         ("confirm-deletions", args.confirm_deletions),
@@ -182,7 +183,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     })
 }
 
-/// What a server answers to an import.
+/// A server's response to an import.
 #[derive(Deserialize)]
 struct Answer {
     entities: u64,
@@ -199,7 +200,7 @@ struct Answer {
     unreached_blank_nodes: u64,
 }
 
-/// The inputs of a complete state.
+/// The inputs for a complete import: files, or standard input.
 fn inputs(args: &ImportArgs, base: Option<&str>) -> Result<Vec<Result<RdfInput, Error>>> {
     Ok(match args.files.as_slice() {
         [] => vec![Ok(standard_input(args.format, base)?)],
@@ -285,7 +286,7 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
 /// Where an import works.
 enum Place {
     Store(Stores),
-    /// That of a dry run, which writes nothing elsewhere.
+    /// Temporary folder of a dry run, which does not write to the store.
     Rehearsal {
         folder: TempDir,
         /// The contents of the store.
@@ -303,7 +304,7 @@ struct Opened {
     base: Option<String>,
     graphs: Vec<String>,
     leave_out_invalid: bool,
-    /// Those of the set, with those that come with the program.
+    /// JSON-LD contexts of the set and of the program.
     bundled: Contexts,
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn temporary_folder(stores: &Stores) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Where it is kept which files a set was read from last.
+/// Path of the record of the files that a set was last read from.
 pub(crate) fn record_of_files(options: &RdfOptions, slug: &str) -> PathBuf {
     options.sort.temporary.join(format!("{slug}.read"))
 }

@@ -13,7 +13,7 @@ pub(crate) fn refuse_published_output(published: &[PathBuf]) -> Result<()> {
     for (number, what) in [(1, "standard output"), (2, "the log")] {
         let file = PathBuf::from(format!("/proc/self/fd/{number}"));
         let Ok(path) = file.read_link() else { continue };
-        // Pipes and terminals have no folder.
+        // Pipes and terminals are not in a folder.
         if !file.is_file() || !path.is_absolute() {
             continue;
         }

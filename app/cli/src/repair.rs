@@ -171,7 +171,7 @@ fn repair_folder(
     cancel: &AtomicBool,
 ) -> Result<()> {
     let wants = args.data.wants();
-    // The server's own lock first: its error names the server's process.
+    // Take the server's lock first: its error contains the server's process id.
     let _lock =
         place.store.as_ref().map(|store| hold(store, args.dry_run, "repair")).transpose()?;
     if let Some(store) = &place.store {
@@ -201,7 +201,7 @@ fn repair_folder(
     Ok(())
 }
 
-/// Keeps servers out of a store, before `then` is done.
+/// Locks a store against servers; `then` is the command in the error if the store is in use.
 pub(crate) fn hold(
     store: &Path,
     dry_run: bool,
@@ -238,7 +238,7 @@ fn repair_store(
     let database = store.join("source.db");
     let repaired = repair_log(&database, args.dry_run, SystemClock.now())?;
     let unreadable = args.dry_run && repaired.lost;
-    // Files of RDF are read again, to find what is lost.
+    // The next run reads all RDF files again, and so finds lost entities.
     if !args.dry_run && store.join("temporary").is_dir() {
         std::fs::remove_dir_all(store.join("temporary"))
             .context("cannot remove temporary files")?;
@@ -275,7 +275,7 @@ fn repair_store(
     if unreadable {
         return Ok(());
     }
-    // Opening rebuilds a damaged index, and removes what a killed server was writing.
+    // Opening the contents rebuilds a damaged index, and removes incomplete files of a killed server.
     let path = store.join("contents");
     let is_damaged = |error: &abreast_contents::Error| error.kind() == ErrorKind::Damaged;
     if View::open(&path).is_err_and(|error| is_damaged(&error)) {

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Failures that are remembered so that they are printed once; beyond, each is printed again.
+/// Maximum number of failures that are printed only once. Further failures are printed in each run.
 const REPEATED_MAX: usize = 10_000;
 /// The code of bytes that are not those listed.
 const MISMATCH: &str = "fixity.mismatch";
@@ -25,7 +25,7 @@ pub(crate) struct Reporter {
     items: bool,
     /// The job's name, where several run.
     job: Option<String>,
-    /// Of `--follow`: what the runs before printed.
+    /// For `--follow`: messages that earlier runs printed.
     before: Option<RefCell<EarlierRuns>>,
     progress: Progress,
 }
@@ -39,7 +39,7 @@ struct EarlierRuns {
     undone: Option<Unfinished>,
     /// The last run ended with an error.
     failed: bool,
-    /// The last message about held deletions, until there are none.
+    /// The last message about held deletions, until a run holds no deletions.
     held: Option<String>,
 }
 
@@ -56,14 +56,14 @@ impl Reporter {
         Self { json, quiet, items, job: None, before: None, progress }
     }
 
-    /// Names the job in all that is printed.
+    /// Adds the name of the job to all output.
     pub(crate) fn for_job(mut self, job: Option<&str>) -> Self {
         self.job = job.map(str::to_owned);
         self
     }
 
-    /// For many runs: prints what is new. A run without a change prints nothing, a repeated failure
-    /// is printed once.
+    /// For repeated runs: prints only new messages. A run without a change prints nothing, and a repeated
+    /// failure is printed once.
     pub(crate) fn following(mut self) -> Self {
         self.before = Some(RefCell::default());
         self

@@ -126,8 +126,8 @@ fn restore(args: &RestoreArgs) -> Result<(Manifest, u64)> {
     if let Some(first) = damaged.first().filter(|_| !args.without_damaged) {
         bail!("{}", damaged_content(first, damaged.len()));
     }
-    // In its place, which keeps its mode and owner and may be a disk of its own; the database comes last, without which it is no
-    // store.
+    // Restore into the existing folder, which may be a mount point and retains its mode and owner. The database is written
+    // last: a folder without a database is not a store.
     let making = dir.join(MAKING);
     crate::there::make_folder(&making)
         .with_context(|| format!("cannot make `{}`", making.display()))?;
@@ -202,14 +202,14 @@ fn restore(args: &RestoreArgs) -> Result<(Manifest, u64)> {
     Ok((manifest, damaged.len() as u64))
 }
 
-/// Refuses a folder with anything in it but what an interrupted restore of that backup left.
+/// Refuses a folder that contains other files than an interrupted restore of the same backup left.
 fn check_empty(dir: &Path, manifest: &Manifest) -> Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.with_context(|| format!("cannot read `{}`", dir.display()))?,
     };
     let making = dir.join(MAKING);
-    // It may have ended before it had its lock.
+    // An interrupted restore may not have created its lock file yet.
     let has_begun = making.join(LOCK).is_file()
         || fs::read_dir(&making).is_ok_and(|mut entries| entries.next().is_none());
     let is_begun = has_begun && !dir.join(DATABASE).exists();

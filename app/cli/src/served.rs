@@ -1,5 +1,5 @@
-//! The record of the sets that a store was served with last. Sets that it does not name are left over, and it shows that a store
-//! which would be new is a mistake.
+//! The record of the sets that a store was last served with. Other sets in the store are left over from earlier
+//! configurations. The record also helps to detect that a new store would be a mistake.
 
 use crate::config::{ServeConfig, SetConfig};
 use crate::errors::UsageError;
@@ -18,10 +18,10 @@ pub(crate) const RECORD: &str = "served.json";
 const DATABASE: &str = "source.db";
 /// Folders that only a store has whose database was there.
 const OF_A_DATABASE: [&str; 4] = ["archives", "contents", "dumps", "snapshots"];
-/// Other files of a store, or of the state of a copy, that may be there before the database is.
+/// Other files of a store or a copy that may exist before the database does.
 const BEFORE_THE_DATABASE: [&str; 6] =
     ["hub.db", "tokens.json", "mirror.db", "sets.json", "copy-of", "owner"];
-/// Folders beside a store that are searched for another one.
+/// Maximum number of adjacent folders in which another store is searched.
 const BESIDE_MAX: usize = 1_000;
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -50,7 +50,7 @@ impl Record {
     }
 }
 
-/// Records the sets of a store, and reports those that it has besides.
+/// Records the served sets of a store, and reports its other sets.
 ///
 /// # Errors
 /// The store fails.
@@ -75,15 +75,15 @@ pub(crate) fn record(store: &Path, log: &dyn ChangeLog, sets: &[SetConfig]) -> R
         );
     }
     let path = store.join(RECORD);
-    // On a full disk what is there is served nevertheless.
+    // A full disk must not prevent the server from serving existing data.
     if let Err(error) = write_sealed(&path, serde_json::to_vec(&Record::of(sets))?) {
         tracing::warn!("cannot write `{}`: {error}", path.display());
     }
     Ok(())
 }
 
-/// The names of the sets that a store has, as far as they are known: those that were served last, and
-/// those of the database while no other process has it open.
+/// The known slugs of a store's sets: the sets that were served last, and, if no other process has
+/// the database open, the sets in the database.
 pub(crate) fn known_sets(store: &Path) -> Vec<String> {
     let served = Record::read(store).unwrap_or_default();
     let mut names: Vec<String> = served.sets.into_iter().map(|set| set.name).collect();
@@ -98,7 +98,7 @@ pub(crate) fn known_sets(store: &Path) -> Vec<String> {
     names
 }
 
-/// Whether a set of a store was not among those that were served last; `false` where that is not known.
+/// Whether a set of a store is left over, which means that the last server did not serve it; `false` if not known.
 pub(crate) fn is_left_over(store: &Path) -> impl Fn(&str) -> bool + use<> {
     let record = Record::read(store);
     move |name| record.as_ref().is_some_and(|record| record.sets.iter().all(|set| set.name != name))
@@ -114,10 +114,11 @@ pub(crate) fn has_store(data: &Path) -> Result<bool> {
     Ok(database.is_symlink() || crate::there::found(&database)?.is_some())
 }
 
-/// Checks that a store may begin here: that its history is not in another place, or lost. Returns whether the store is new.
+/// Checks that a new store may be created here: the history is not in another place, and is not lost. Returns
+/// whether the store is new.
 ///
 /// # Errors
-/// It is likely a mistake.
+/// The new store is likely a mistake.
 pub(crate) fn check_new(config: &ServeConfig) -> Result<bool> {
     let data = &config.data;
     if has_store(data)? {
@@ -157,12 +158,12 @@ fn names(sets: &[SetConfig]) -> String {
     }
 }
 
-/// Another store that was served with a set of this configuration, or that it names itself.
+/// Another store that is in the configuration file, or was served with a set of this configuration.
 fn other_store(config: &ServeConfig) -> Option<PathBuf> {
     let data = abreast_destination::resolved(&config.data);
     let is_other = |store: &PathBuf| abreast_destination::resolved(store) != data;
     let has_database = |store: &PathBuf| store.join(DATABASE).is_file();
-    // Named by the configuration, or where it is if none is named.
+    // The store in the configuration file, and the default places of stores.
     let own = config.sets.iter().filter_map(|set| Some(set.origin.path()?.join(".abreast")));
     let mut named = config.data_in_file.iter().cloned().chain(own);
     if let Some(store) = named.find(|store| is_other(store) && has_database(store)) {
@@ -183,7 +184,7 @@ fn other_store(config: &ServeConfig) -> Option<PathBuf> {
     beside.find(|store| is_other(store) && has_database(store) && has_set(store))
 }
 
-/// What is in the folder of a store that would be new, and neither of a store nor named by the configuration.
+/// A file in the folder of a new store that does not belong to a store and is not in the configuration.
 fn foreign(config: &ServeConfig) -> Option<String> {
     let data = &config.data;
     if BEFORE_THE_DATABASE.iter().any(|name| data.join(name).exists()) {
@@ -197,7 +198,7 @@ fn foreign(config: &ServeConfig) -> Option<String> {
             .iter()
             .filter_map(|set| set.origin.path())
             .any(|folder| folder.starts_with(path));
-        // Hidden files, a file system's own, what a start that was killed left, settings.
+        // Hidden files, the file system's folder, lock files of a killed start, configuration files.
         name.starts_with('.')
             || name == "lost+found"
             || name.ends_with(".lock")

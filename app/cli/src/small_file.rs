@@ -56,7 +56,7 @@ pub(crate) fn secret(path: &Path, most: u64) -> Result<String> {
 /// Checks a file with certificates that are trusted.
 ///
 /// # Errors
-/// It cannot be read, is too large, or has no certificate that can be used.
+/// The file cannot be read, is too large, or does not contain a usable certificate.
 pub(crate) fn check_certificates(path: &Path) -> Result<()> {
     bytes(path, CERTIFICATES_MAX)?;
     Ok(abreast_net::check_certificates(path)?)

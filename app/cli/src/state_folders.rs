@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Topics, subscriptions and pending deliveries, beside the Source's store.
+/// Database of topics, subscriptions and pending deliveries, in the folder of the Source's store.
 pub(crate) const HUB_DATABASE: &str = "hub.db";
 
 /// The stores and copies in a folder.
@@ -15,7 +15,7 @@ pub(crate) struct StateFolders {
     pub(crate) store: Option<PathBuf>,
     /// The database of a hub; usually in the same folder.
     pub(crate) hub: Option<PathBuf>,
-    /// A copy, and its state.
+    /// The folders of a copy and of its database.
     pub(crate) copy: Option<CopyPlace>,
 }
 
@@ -40,8 +40,9 @@ impl StateFolders {
         Ok(Self { store, hub, copy: CopyPlace::find(&dir) })
     }
 
-    /// What is in a folder; with `--all-sets` in the folder of each set, with its name. An error,
-    /// also that there is nothing, is reported, and returned as the exit code.
+    /// The stores and copies in a folder. For a copy with `--all-sets`, one item for each set, with the
+    /// name of its folder. Errors are reported, and returned as the exit code; an empty result is an
+    /// error.
     pub(crate) fn find_all(dir: &str) -> Result<Vec<(Option<String>, Self)>, ExitCode> {
         let fail = |error: &anyhow::Error, code| {
             logging::failure(error, code);

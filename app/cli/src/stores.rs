@@ -1,4 +1,4 @@
-//! The stores in one folder, opened for a task: the folder is locked, then the log and the kept
+//! The stores in one folder, opened for a task: the folder is locked, then the log and the stored
 //! contents are opened.
 
 use crate::data_folder::{NewData, refuse_published};
@@ -20,7 +20,7 @@ pub(crate) enum Task {
     Build,
     /// To record changes, once.
     Record,
-    /// To read, or to change what is there; makes neither folder nor store.
+    /// To read or change existing data; creates neither folder nor store.
     Read,
 }
 
@@ -110,17 +110,17 @@ impl Stores {
         open_log(&self.path("source.db"))
     }
 
-    /// Opens the kept contents.
+    /// Opens the store of contents.
     ///
     /// # Errors
-    /// They cannot be opened.
+    /// The contents cannot be opened.
     pub(crate) fn contents(&self) -> Result<Contents> {
         let path = self.path("contents");
         Contents::open(&path)
             .with_context(|| format!("cannot open the kept contents `{}`", path.display()))
     }
 
-    /// Leaves a new folder where it is, whatever fails later.
+    /// Retains a new folder, even if a later step fails.
     pub(crate) fn keep(&mut self) {
         self.new.take().into_iter().for_each(NewData::keep);
     }

@@ -42,7 +42,7 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
     if let Err(error) = abreast_websub::check_topic(&args.url) {
         bail!(UsageError(format!("`{}` cannot be followed: {error}", without_login(&args.url))));
     }
-    // A stream has no pace and no end.
+    // A stream has neither a minimum speed nor a maximum length.
     let mut options = Options {
         idle_timeout: SILENCE,
         min_speed: 0,
@@ -99,7 +99,7 @@ struct StreamPosition {
 
 /// Why a stream is not read on.
 enum StreamEnd {
-    /// Everything was printed, or the reader of the output is gone.
+    /// Everything was printed, or the reader of the output has closed the pipe.
     Done,
     /// The connection may be opened again.
     Broken(String),
@@ -157,7 +157,7 @@ impl StreamPosition {
             let fed: Result<(), EventError> = events.feed(&piece);
             while let Some(event) = events.next_event() {
                 let line = lines::line(&stream.topic, &event);
-                // The reader of the output is gone.
+                // The reader of the output has closed the pipe.
                 if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
                     return Ok(StreamEnd::Done);
                 }

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// `file` is the configuration file that was named, if any; `limits` are those of the process.
+/// `file` is the given configuration file, if any; `limits` apply to the whole process.
 fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Result<SyncOptions> {
     let [url, folder] = args.places.as_slice() else {
         bail!(UsageError(
@@ -46,7 +46,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     let mut options = SyncOptions::new(url, folder);
     options.net = net;
     options.state.clone_from(&args.state);
-    // One file may name what is published, and the copies.
+    // A file may contain both published folders and copies.
     if let Some(Ok(file)) = file.map(File::read) {
         options.published = file.set.into_iter().map(|set| set.folder).collect();
         options.published.retain(|folder| !folder.as_os_str().is_empty());
@@ -84,13 +84,13 @@ fn options(args: &MirrorArgs, file: Option<&Path>, limits: &Limits<'_>) -> Resul
     Ok(options)
 }
 
-/// The runs to perform: given by the arguments, or as jobs of a configuration file; each with what is wrong with it.
+/// The runs to perform, from the arguments or from the jobs in a configuration file, each with its fault, if any.
 fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     args: &A,
     mirror: &MirrorArgs,
     given: &ArgMatches,
 ) -> Result<Vec<(Option<Job>, Result<A>)>> {
-    // A file that the environment names is not meant where a URL and a folder are given.
+    // Ignore a file from the environment if the arguments are a URL and a folder.
     let by_environment = given.value_source("config") == Some(ValueSource::EnvVariable);
     let is_place = |text: &String| text.contains("://");
     let file = mirror
@@ -104,7 +104,7 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
         &mirror.places,
         mirror.all,
     )?;
-    // All are checked before any begins.
+    // Check all jobs before the first job starts.
     let args = |job: Job| {
         let args = job.args(&command, given).map(|mut args: A| {
             args.mirror_mut().access.ignores_environment = job.has_own_login(given);
@@ -115,8 +115,8 @@ fn wanted<A: Args + FromArgMatches + Clone + HasMirror>(
     Ok(chosen.into_iter().map(args).collect())
 }
 
-/// The faults of a job's options beyond the faults of its keys and values: files, and options that do not fit together.
-/// Keys with faults are left out before, so that all faults are found at once. No command of the job is run.
+/// The faults of a job's options, in addition to the faults of its keys and values: files, and options that do not fit together.
+/// Keys with faults are removed first, so that all faults are found at once. No command of the job is run.
 pub(crate) fn problems(
     job: &Job,
     command: &Command,
@@ -126,7 +126,7 @@ pub(crate) fn problems(
     let (mut rest, mut faults) = (job.clone(), Vec::new());
     let path = file.origins.path().filter(|_| file.origins.faults().is_empty());
     for fault in job.faults::<SyncArgs>(command, given) {
-        // Without a place, nothing else can be checked.
+        // Nothing else can be checked if a URL or folder is missing.
         let Some(key) = rest.key_of(&fault).filter(|key| !jobs::PLACES.contains(&key.as_str()))
         else {
             return faults;
@@ -207,7 +207,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         };
         ran.unwrap_or_else(|error| print_error(&error))
     };
-    // Jobs that follow run in parallel, all others one after the other beside them.
+    // Jobs that follow run in parallel. At the same time, all other jobs run one after the other.
     let codes = std::thread::scope(|scope| {
         let mut codes = vec![0; jobs.len()];
         let (following, others): (Vec<_>, Vec<_>) =
@@ -285,7 +285,7 @@ impl<'a> Limits<'a> {
         !matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     }
 
-    /// The options of a job that begins now: what it has of its own begins with it.
+    /// The options of a job that starts now. Limits from the job's table (`max_bytes`, `max_time`) apply to the job alone.
     fn begin(&self, options: &SyncOptions) -> SyncOptions {
         let mut options = options.clone();
         for (id, own) in [
@@ -349,7 +349,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>, limits: &Limits<'_>) -> Re
     Ok(options)
 }
 
-/// The name of a job, or of a set of it, in reports.
+/// The name of a job, or of a set in the job, for reports.
 fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
     match (job, set) {
         (Some(job), Some(set)) => Some(format!("{job}/{set}")),

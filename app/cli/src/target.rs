@@ -49,7 +49,7 @@ pub(crate) struct TargetArgs {
     pub(crate) label_language: Vec<String>,
 }
 
-/// Kinds of copies that are named by a word before a colon; those of object stores are followed by `//`.
+/// Words before the colon that select the kind of copy. URLs of object stores have `//` after the colon.
 const KINDS: [&str; 10] =
     ["warc", "nquads", "labels", "oxigraph", "sparql", "graphstore", "push", "set", "s3", "file"];
 /// The word for a graph of each resource.
@@ -58,7 +58,7 @@ const OF_RESOURCE: &str = "resource";
 const SETS_FILE: &str = "abreast.toml";
 
 impl TargetArgs {
-    /// Turns the word for the copy into where and how it is kept.
+    /// Sets the options for the kind and the place of the copy from its argument.
     /// `sets` is the configuration file of `abreast serve`.
     pub(crate) fn apply(
         &self,
@@ -174,7 +174,7 @@ impl TargetArgs {
         self.check_options(target)
     }
 
-    /// Refuses options that have no effect on a copy of this kind.
+    /// Refuses options that have no effect for this kind of copy.
     fn check_options(&self, target: &str) -> Result<()> {
         let kind = if target == "-" { "-" } else { word_of(target).unwrap_or_default() };
         let graphs = &["nquads", "oxigraph", "sparql", "graphstore", "push"][..];
@@ -229,7 +229,7 @@ impl TargetArgs {
         )));
     }
 
-    /// For copies without a folder of their own: the state gets one.
+    /// Uses the folder of `--state` for copies that are not in a folder.
     #[expect(clippy::unused_self, reason = "reads as a part of it")]
     fn keep_state_apart(&self, options: &mut SyncOptions, what: &str) -> Result<()> {
         let Some(state) = options.state.take() else {
@@ -247,7 +247,7 @@ fn word_of(target: &str) -> Option<&str> {
     target.split_once(':').map(|(word, _)| word).filter(|word| !word.contains('/'))
 }
 
-/// Why a target with a colon is none.
+/// The error for a target with an unknown word before a colon.
 fn unknown_kind(target: &str, word: &str) -> String {
     let rest = without_login(&target[word.len() + 1..]);
     let target = without_login(target);

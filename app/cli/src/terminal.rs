@@ -1,8 +1,8 @@
-//! Standard output and standard error: everything the program prints passes here, and leaves
-//! harmless.
+//! Standard output and standard error. All output of the program passes through this module, which
+//! escapes control characters.
 //!
-//! Names and texts come from strangers. Whatever they hold, no character that steers a terminal or
-//! turns the direction of text is printed ([`abreast_webtypes::is_control`]). `clippy.toml` refuses
+//! Names and texts may come from untrusted servers. Characters that control a terminal or change the
+//! direction of text are never printed unescaped ([`abreast_webtypes::is_control`]). `clippy.toml` refuses
 //! the streams of `std` elsewhere. Progress bars are drawn here, too, so that no line is written
 //! across one.
 
@@ -97,7 +97,7 @@ fn json_without_logins(json: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The length of the string that a piece of JSON begins with.
+/// The length, in bytes, of the string at the start of `json`, including its quotes.
 fn end_of_string(json: &str) -> usize {
     let mut is_escaped = false;
     let end = json.bytes().skip(1).position(|byte| {

@@ -20,7 +20,7 @@ pub(crate) fn is_dir(path: &Path) -> Result<bool> {
     Ok(found(path)?.is_some_and(|found| found.is_dir()))
 }
 
-/// What is there, if anything is.
+/// Metadata of an existing file or folder; `None` if the path does not exist.
 ///
 /// # Errors
 /// Permission is denied on the way to it.

@@ -1,4 +1,4 @@
-//! `abreast token`: manages API tokens. A token is shown once; only its digest is kept.
+//! `abreast token`: manages API tokens. A token is shown once; only its digest is stored.
 
 use crate::api::tokens_path;
 use crate::config::File;
@@ -66,8 +66,8 @@ impl StoreArgs {
         Ok(tokens_path(&data))
     }
 
-    /// Refuses sets that neither the configuration nor the store has. A store that is yet to be made
-    /// has none.
+    /// Refuses sets that are neither in the configuration nor in the store. A store that does not exist
+    /// yet has no sets.
     fn check_sets(&self, sets: &[String]) -> Result<()> {
         let (place, known) = match (&self.config, &self.data) {
             (Some(config), _) => (
@@ -90,7 +90,7 @@ impl StoreArgs {
     }
 }
 
-/// The scopes as the command line names them.
+/// The scopes of tokens, as values of an option.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ScopeArg {
     /// Read records

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// A database to be read: the store's own, which no other process has open, or a copy.
 pub(crate) struct Readable {
-    /// Where it is.
+    /// Path of the database to open.
     pub(crate) path: PathBuf,
     _stores: Option<Stores>,
     _copy: Option<TempDir>,
@@ -55,7 +55,7 @@ fn copy_of(data: &Path, database: &str) -> Result<(PathBuf, TempDir)> {
     let (from, to) = (data.join(database), folder.path().join(database));
     let from = from.canonicalize().with_context(|| format!("cannot find `{}`", from.display()))?;
     if copy(&from, &to).is_err() {
-        // A killed server left changes beside the database: to read them, SQLite would have to write there.
+        // A killed server left changes in SQLite's second file. SQLite reads that file only if the folder is writable.
         copy_files(&from, &to).with_context(|| {
             format!("cannot copy the store `{}`, which cannot be written here", data.display())
         })?;

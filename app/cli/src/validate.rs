@@ -103,7 +103,7 @@ impl WalkArgs {
     /// Credentials are for the first URL's server.
     pub(crate) fn options(&self, mut starts: Vec<String>) -> anyhow::Result<Options> {
         let mut net = abreast_net::Options::default();
-        // What cannot be read beside others is a finding among theirs.
+        // Report an unusable address as a finding if other addresses are usable.
         let faults: Vec<anyhow::Error> =
             starts.iter().filter_map(|start| usable(start).err()).collect();
         if faults.len() == starts.len()

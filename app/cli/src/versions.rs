@@ -1,5 +1,5 @@
-//! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`,
-//! and what follows.
+//! The policy for earlier versions of a set: the key `versions` of a `[[set]]`, the equivalent flags of
+//! `serve`, and how both take effect.
 
 use crate::settings::{AllVersions, VersionsFile, VersionsTable};
 use abreast_contents::Contents;
@@ -26,10 +26,10 @@ pub(crate) struct VersionArgs {
 }
 
 impl VersionArgs {
-    /// The flags, as the file would state them.
+    /// Converts the flags to the form of the configuration file.
     ///
     /// # Errors
-    /// The count is none.
+    /// The count is not a number and not `all`.
     pub(crate) fn to_file(&self) -> Result<Option<VersionsFile>> {
         if self.versions.is_none() && self.versions_age.is_none() && self.versions_size.is_none() {
             return Ok(None);
@@ -85,8 +85,8 @@ pub(crate) fn check(
     Some(policy)
 }
 
-/// Sets in the log whether a set keeps versions; returns the rule by which they are collected, if
-/// it does.
+/// Records in the log whether earlier versions of a set are stored; if so, returns the rule for their
+/// removal.
 pub(crate) fn keep(
     log: &dyn ChangeLog,
     set: SetId,
@@ -104,7 +104,7 @@ pub(crate) fn reader(contents: Option<&Contents>) -> Option<OpenKept> {
     Some(Arc::new(move |id| contents.open_read(id).map_err(Into::into)))
 }
 
-/// Starts dropping what no policy keeps.
+/// Starts the removal of versions that no policy retains.
 pub(crate) fn collect(
     log: Arc<dyn ChangeLog>,
     contents: Option<&Contents>,

@@ -68,14 +68,14 @@ pub struct Payload<R: BufRead> {
 enum Body<R: BufRead> {
     Plain(Block<R>),
     Chunked(Chunked<Block<R>>),
-    /// The block of an answer whose head has no end.
+    /// The block of an answer whose head is not terminated by an empty line.
     Headless(Block<R>),
 }
 
 impl<R: BufRead> Read<R> {
     /// The bytes of the resource: the block itself, or the body of the answer in the block. Chunks
     /// are joined, unless the writer joined the chunks and did not remove the field. The block of a
-    /// revisit, which has no bytes of the resource, may be empty (ISO 28500, section 6.7.2).
+    /// revisit does not contain the resource's bytes and may be empty (ISO 28500, section 6.7.2).
     ///
     /// # Examples
     /// ```

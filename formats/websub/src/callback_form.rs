@@ -90,8 +90,8 @@ impl CallbackRequest {
         }
     }
 
-    /// The request as the body of a form. Without a secret and a lease the form is the same as in
-    /// the specification.
+    /// The request as the body of a form. The form is the same as in the specification if the
+    /// request has neither a secret nor a lease.
     pub fn to_form(&self) -> String {
         let mut out = String::new();
         match self {

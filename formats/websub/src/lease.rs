@@ -56,7 +56,7 @@ impl LeaseLimits {
 
 /// Time after which a subscriber renews: three quarters of the granted lease [websub §5.3.1].
 ///
-/// That leaves a quarter for attempts that fail; of short leases too.
+/// The last quarter remains for retries of failed requests, for short leases too.
 ///
 /// # Examples
 /// ```

@@ -69,7 +69,7 @@ impl Algorithm {
     }
 }
 
-/// The listed digests of one resource: at most one for each algorithm, and the tokens of unknown
+/// The listed digests of a resource: at most one for each algorithm, and the tokens of unknown
 /// algorithms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
@@ -112,7 +112,7 @@ impl Digests {
         self.strongest().is_none() && self.unknown.is_empty()
     }
 
-    /// The listed digest of one algorithm, as bytes.
+    /// The listed digest for this algorithm, as bytes; `None` if the algorithm is not listed.
     pub fn bytes_of(&self, algorithm: Algorithm) -> Option<&[u8]> {
         match algorithm {
             Algorithm::Md5 => self.md5.as_ref().map(<[u8; 16]>::as_slice),

@@ -30,7 +30,7 @@ pub(super) enum HubAccess {
 type Page = (Vec<Value>, Option<i64>);
 
 impl HubAccess {
-    /// Opens it, to change something or only to read.
+    /// Opens the hub of a server or a store; `changes` is false for read-only commands.
     pub(super) fn open(args: &LogAccessArgs, changes: bool) -> Result<Self> {
         if let Some(server) = &args.server {
             let mut options = Options::default();

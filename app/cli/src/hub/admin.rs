@@ -89,7 +89,7 @@ pub(crate) struct EndArgs {
     how: HowArgs,
 }
 
-/// Runs one of them.
+/// Runs a subcommand of `abreast hub`.
 pub(super) fn run(command: &HubCommand) -> ExitCode {
     let done = match command {
         HubCommand::Topics(args) => topics(args),

@@ -14,7 +14,7 @@ pub(super) const ACCEPT: &str = "text/event-stream, application/xml;q=0.9, */*;q
 /// A stream.
 pub(super) struct Stream {
     pub(super) topic: String,
-    /// Where it is opened again.
+    /// URL from which the stream is reopened.
     pub(super) url: String,
     pub(super) response: Response,
 }
@@ -42,7 +42,8 @@ impl TopicFilter<'_> {
     }
 }
 
-/// Opens the stream of a topic, or of the topic of that kind that a document leads to.
+/// Opens the stream of a topic. If `url` is a document, follows its links to a topic of the wanted
+/// kind.
 pub(super) async fn stream(
     client: &Client,
     url: &str,
@@ -54,7 +55,7 @@ pub(super) async fn stream(
     let (mut next, mut topic) = (url.to_owned(), None);
     let mut tried: Vec<String> = Vec::new();
     for _ in 0..MAX_STEPS {
-        // Where a document leads to is a stranger's word, except on the host that was named.
+        // Do not trust links in documents: outside the host in `url`, only public addresses are used.
         let public_only = host(&next) != own;
         let request = Request {
             accept: Some(ACCEPT),
@@ -65,7 +66,7 @@ pub(super) async fn stream(
         let answer =
             with_retries(client, &next, async |_| client.send(&request).await?.require_success())
                 .await;
-        // The root of a site need not have a page of its own.
+        // The root of a site may have no page.
         let is_bare_root = tried.is_empty() && Url::parse(&next).is_ok_and(|url| url.path() == "/");
         if is_bare_root
             && answer.as_ref().err().is_some_and(|error| {
@@ -126,14 +127,14 @@ fn events_at(hub: &str, topic: &str) -> String {
     url.into()
 }
 
-/// The topic that the address of a hub's stream names.
+/// The topic in the address of a hub's stream.
 fn named(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| url.path().ends_with("/events"))?;
     url.query_pairs().find(|(name, _)| name == "topic").map(|(_, topic)| topic.into_owned())
 }
 
-/// The address that a document of a Source leads to; `None` for any other document. Of several sets
-/// it is the one that `given` is below.
+/// The next address that a document of a Source links to; `None` for any other document. If the
+/// Source has several sets and `wanted` specifies none, the set above `given` is chosen.
 fn documents_lead(
     body: &[u8],
     base: &str,

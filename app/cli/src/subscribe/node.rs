@@ -22,9 +22,9 @@ pub(super) struct Follower {
     node: Node,
     /// Items still wanted.
     left: u64,
-    /// What the node has at first is wanted from the item after this on; nothing of it if `None`.
+    /// Print the node's existing items after this number; `None` prints only new items.
     from: Option<u64>,
-    /// Whether what the node has at first is known.
+    /// Whether the list of existing items was read.
     has_begun: bool,
     known: Known,
     /// Connections in a row that failed.
@@ -32,19 +32,19 @@ pub(super) struct Follower {
     was_connected: bool,
 }
 
-/// The items that were printed, or are not wanted. Names need not ascend: others than a Source like
-/// ours may publish, and a Source that was restored counts again from where it was.
+/// Items that were printed or left out. Item names need not ascend: other programs may publish to
+/// the node, and a restored Source reuses numbers.
 #[derive(Debug, Default)]
 struct Known {
     items: HashMap<String, Fate>,
-    /// The names, the oldest first.
+    /// Names of the items, the oldest first.
     names: VecDeque<String>,
 }
 
 /// What became of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It was printed, with a payload of this fingerprint: where it is replaced, it is another item.
+    /// The item was printed with this fingerprint of its payload. An item with another payload is new.
     Printed(u64),
     LeftOut,
 }
@@ -71,9 +71,8 @@ impl Known {
         before
     }
 
-    /// The listed items to read, the lowest number first: new ones, and known ones, which may have been
-    /// replaced. Of either there are [`CATCH_UP`] at most; the new ones beyond are left out, and given
-    /// back beside.
+    /// The listed items to read, the lowest number first, and the new items that are left out. The items
+    /// to read are new items and known items, which may have been replaced, at most [`CATCH_UP`] each.
     fn due(&mut self, mut ids: Vec<String>) -> (Vec<String>, Vec<String>) {
         ids.sort_by_key(|id| number(id));
         ids.retain(|id| self.items.get(id) != Some(&Fate::LeftOut));
@@ -123,7 +122,7 @@ impl Follower {
                 Ok(()) => return Ok(0),
                 Err(error) => error,
             };
-            // What was wrong from the beginning does not get better by itself.
+            // An error before the first connection is likely permanent, such as a wrong password.
             if !self.was_connected || !error.is_transient() {
                 return Err(error.into());
             }
@@ -150,7 +149,7 @@ impl Follower {
                 Event::Item(item) if item.node == self.node.name() => {
                     !self.known.is_new(&item) || self.print(&item)
                 }
-                // Without it nothing would come any more; where the node is gone, this fails.
+                // Without a subscription no items arrive. Fails if the node was deleted.
                 Event::Unsubscribed { node } if node == self.node.name() => {
                     session.subscribe(&self.node).await?;
                     self.catch_up(&session).await?
@@ -164,8 +163,8 @@ impl Follower {
         }
     }
 
-    /// Prints the items that came while nothing was connected, one by one: all of them may be larger
-    /// than a stanza. `false` when no more are wanted.
+    /// Prints the items that were published while disconnected. Items are requested one by one, because
+    /// the stanza with all items may be too large. Returns `false` if no more items are wanted.
     async fn catch_up(&mut self, session: &Session) -> Result<bool, abreast_xmpp::Error> {
         let ids = match session.item_ids(&self.node).await {
             Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Forbidden) => {
@@ -208,7 +207,8 @@ impl Follower {
     }
 }
 
-/// Items of a Source like ours are named by positions of its log; others have no order.
+/// The number of an item, which is a position in the Source's log; `None` for items that other programs
+/// published, which have no order.
 fn number(id: &str) -> Option<u64> {
     id.parse().ok().filter(|number| *number > 0)
 }

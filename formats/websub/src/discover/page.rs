@@ -4,7 +4,8 @@ use super::links::{DiscoverError, HubLinks};
 use abreast_webtypes::{HtmlTags, resolve};
 use std::borrow::Cow;
 
-/// The links in the head of a page, read as browsers do: what cannot stand in a head ends it.
+/// The links in the head of a page. As in browsers, the head ends at the first element that HTML
+/// does not permit in a head.
 pub(super) fn links(base: &str, body: &[u8]) -> Result<HubLinks, DiscoverError> {
     let text = String::from_utf8_lossy(body);
     let mut found = HubLinks::default();

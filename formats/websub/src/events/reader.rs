@@ -94,8 +94,8 @@ impl EventReader {
         }
     }
 
-    /// Takes more bytes. Take out the events between feeds, else they pile up. What is unfinished
-    /// when the stream ends is no event.
+    /// Parses more bytes of the stream. Take the complete events after each call; otherwise they
+    /// accumulate in memory. An incomplete event at the end of the stream is discarded.
     ///
     /// # Errors
     /// See [`EventError`]; the same again at every later call. Events that were complete before can

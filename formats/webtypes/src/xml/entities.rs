@@ -31,8 +31,8 @@ impl Entities {
         })
     }
 
-    /// Counts the bytes that replaced entities added; false if the number is too large for a
-    /// document of that length.
+    /// Counts the bytes that replaced entities added; false if the sum exceeds the limit for
+    /// a document with `document` bytes.
     pub(super) fn spend(&mut self, written: usize, replaced: usize, document: u64) -> bool {
         self.expanded += replaced.saturating_sub(written) as u64;
         self.expanded <= FREE_EXPANSION + document.saturating_mul(MAX_EXPANSION)

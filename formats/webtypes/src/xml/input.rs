@@ -30,8 +30,8 @@ pub(super) struct Input {
     /// the outcome does not depend on how the input was cut.
     stop: Option<EncodingFault>,
     finished: bool,
-    /// Line of `text[counted]`, the start of that line in `text`, and the number of characters in
-    /// the line before `counted`.
+    /// Line that contains `text[counted]`, the start of this line in `text`, and the number of
+    /// characters in the line before `counted`.
     line: u64,
     line_start: usize,
     before: u64,

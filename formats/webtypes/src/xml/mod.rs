@@ -44,7 +44,7 @@ pub const MAX_TOKEN_LENGTH: usize = 1 << 20;
 /// Most bytes in one document, unless the caller sets another limit.
 pub const DEFAULT_MAX_DOCUMENT_LENGTH: u64 = 512 << 20;
 
-/// The limits of one [`Reader`] that callers may set; all other limits are constants.
+/// The limits of a [`Reader`] that callers may set; all other limits are constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the document [[`DEFAULT_MAX_DOCUMENT_LENGTH`]].

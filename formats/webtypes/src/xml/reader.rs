@@ -290,8 +290,8 @@ impl Reader {
     }
 
     /// Repairs two faults with a single possible meaning: an end tag whose prefix differs from its
-    /// start tag, and the use of one of these prefixes, with its namespace, without a declaration.
-    /// [`Reader::take_repairs`] reports the repairs.
+    /// start tag, and the use of one of `prefixes`, each with its namespace, without a
+    /// declaration. [`Reader::take_repairs`] reports the repairs.
     #[must_use]
     pub fn repair(mut self, prefixes: &[(&str, &str)]) -> Self {
         self.end_prefixes_free = true;
@@ -680,7 +680,7 @@ impl Reader {
         }
     }
 
-    /// A comment or processing instruction of that many bytes that was consumed.
+    /// Span of a consumed comment or processing instruction with `length` bytes.
     fn markup(&self, length: usize) -> TokenSpan {
         if self.markup_kept && self.stage == Stage::Content {
             TokenSpan::Markup { from: self.start, to: self.start + length }
