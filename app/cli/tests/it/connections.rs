@@ -95,7 +95,7 @@ fn refused_connections_are_counted() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(300));
-    // Refused ones are closed; those that wait or are served are not.
+    // Only refused connections are closed; waiting and served connections remain open.
     let is_closed = |client: &TcpStream| {
         client.set_nonblocking(true).unwrap();
         let mut byte = [0];
