@@ -1,4 +1,4 @@
-//! SDShare documents of `abreast serve`, read by a strict client that shares no code with the program's reader: plain HTTP,
+//! SDShare documents of `abreast serve`, read by a strict client that is independent of the program's reader: plain HTTP,
 //! plain XML, and the client of the specification's text [sdshare §Server Role, §Client Role].
 
 use crate::rdf::{TURTLE, descriptions};
